@@ -159,7 +159,7 @@ class Harness:
     `inbox` is what has happened and has not reached the machine yet. `refuse_bind` and `refuse_status` may refuse a
     write; a binding for which `lose_answer` holds is made, but answered as if it had not been. One that `withhold`
     holds waits to be sent, until `send_withheld`. `jobs` are answers about Jobs by UID, None for no answer. `foreign`
-    are other systems' objects and workloads; a list of those of `hidden` dialects is refused, for the reason given.
+    are other systems' objects and workloads; a list of those of `hidden` dialects fails, as the event says.
     `namespaces` are those with labels that matter. `storage` are claims,
     volumes and what else decides about these, by kind; `disks` binds and provisions. `refuse_prebinding` may
     refuse a pre-binding; one for which `lose_prebinding` holds is neither written nor answered, and one for which
@@ -185,7 +185,7 @@ class Harness:
         self.nodes: dict[str, Node] = {}
         self.groups: dict[GroupKey, Group] = {}
         self.foreign: dict[tuple[str, GroupKey], ForeignGroup] = {}
-        self.hidden: dict[str, str] = {}
+        self.hidden: dict[str, ForeignGroupsHidden] = {}
         self.namespaces: dict[str, Labels] = {}
         self.storage: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
         self.demands: dict[DemandKey, SeenDemand] | None = None
@@ -295,6 +295,19 @@ class Harness:
         key = GroupKey(*name.split("/"))
         del self.foreign[dialect, key]
         self.report(ForeignGroupGone(dialect, key))
+
+    def hide(self, dialect: str, why: str, *, denied: bool = False) -> None:
+        """The dialect's objects cannot be listed from now on."""
+        self.hidden[dialect] = ForeignGroupsHidden(dialect, why, denied)
+        self.report(self.hidden[dialect])
+
+    def show(self, dialect: str) -> None:
+        """The dialect's objects are listed."""
+        self.hidden.pop(dialect, None)
+        self.report(self._all_of(dialect))
+
+    def _all_of(self, dialect: str) -> ForeignGroupsReplaced:
+        return ForeignGroupsReplaced(dialect, tuple(g for g in self.foreign.values() if g.dialect == dialect))
 
     def label_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """Create a namespace, or give it these labels and no others."""
@@ -475,10 +488,8 @@ class Harness:
             GroupsReplaced(tuple(self.groups.values())),
             *([NamespacesReplaced(tuple(self.namespaces.items()))] if self.namespaces else []),
             *[
-                ForeignGroupsHidden(dialect, self.hidden[dialect])
-                if dialect in self.hidden
-                else ForeignGroupsReplaced(dialect, tuple(g for g in self.foreign.values() if g.dialect == dialect))
-                for dialect in sorted({dialect for dialect, _ in self.foreign})
+                self.hidden.get(dialect) or self._all_of(dialect)
+                for dialect in sorted({dialect for dialect, _ in self.foreign} | self.hidden.keys())
             ],
             PodsReplaced(tuple(self.pods.values())),
             *([] if self.demands is None else [DemandsReplaced(tuple(self.demands.values()))]),

@@ -33,6 +33,7 @@ from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.status.explanation import accepting_rows, amounts, oversized
 
 FITS = "It fits now: the operator will bind it in its next scheduling cycle."
+_UNREAD = (Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN)
 TRIED = 5
 """Most holders of a scarce resource that are removed from the copy to see whether the group then fits."""
 
@@ -136,9 +137,9 @@ class _Examination:
 
     def diagnose(self) -> Diagnosis:
         gang, finding = self._gang, self._findings.of(self._gang.key)
-        unread = next((pod for pod in gang.live() if pod.told_reason == Reason.POD_GROUP_UNREADABLE), None)
-        if unread is not None and finding.reason != Reason.POD_GROUP_UNREADABLE:
-            return self._unreadable_to_the_operator(unread.told_message)
+        unread = next((pod for pod in gang.live() if pod.told_reason in _UNREAD), None)
+        if unread is not None and finding.reason not in _UNREAD:
+            return self._unreadable_to_the_operator(unread)
         if any(binding.state is BindState.SENT for binding in gang.bindings.values()):
             return self._fits_now()
         refusal = gang.attempt.refusal
@@ -163,14 +164,14 @@ class _Examination:
             demand=refusal.demand if refusal is not None else (),
         )
 
-    def _unreadable_to_the_operator(self, told: str) -> Diagnosis:
-        """The caller may read a PodGroup that the operator may not read, as the members' conditions say."""
+    def _unreadable_to_the_operator(self, told: Pod) -> Diagnosis:
+        """The caller may read an object that the operator may not read, as the members' conditions say."""
         assessment = self._assessment
         return Diagnosis(
             key=self._gang.key,
             phase=Phase.PENDING,
-            reason=Reason.POD_GROUP_UNREADABLE,
-            message=told.removeprefix(f"Group {self._gang.key.name}: "),
+            reason=told.told_reason,
+            message=told.told_message.removeprefix(f"Group {self._gang.key.name}: "),
             minimum=assessment.minimum,
             members=len(assessment.census.live),
             bound=sum(bool(pod.node) for pod in assessment.census.bound),

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from gangsched.cli.nodegroups import NodeGroup
     from gangsched.cli.overview import Leaders
     from gangsched.cli.owners import Owner
+    from gangsched.config.settings import Settings
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.core.objects.status import Demand
     from gangsched.core.planning.refusal import Obstacle
@@ -46,7 +48,8 @@ def add_parser(commands: Commands) -> None:
         "PodGroups, namespaces, "
         "PriorityClasses, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, "
         "CSIStorageCapacities, VolumeAttachments, ResourceSlices, DeviceClasses and ResourceClaims; without it, it "
-        "shows only the PodGroup's status. It also reads other systems' PodGroups if it may.",
+        "shows only the PodGroup's status. It also reads other systems' PodGroups, and the Jobs or other workloads of "
+        "pods without a group, if it may.",
         epilog="Exit status: 0 for success, 1 if there is no such group or the cluster does not answer, 2 for wrong "
         "usage or missing credentials.",
     )
@@ -54,6 +57,7 @@ def add_parser(commands: Commands) -> None:
         "group", metavar="[NS/]NAME", nargs="?", help="the group, or a pod: one of its members or one without a group"
     )
     parser.add_argument("-n", "--namespace", metavar="NS", default="default", help="namespace (default: default)")
+    parser.add_argument("--config", metavar="FILE", type=Path, help="the operator's settings, as YAML")
     parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig to use")
     parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
     parser.add_argument(
@@ -79,8 +83,9 @@ def _execute(arguments: argparse.Namespace) -> int:
         return _fail(f"{arguments.group!r} is not the name of a group: write NAMESPACE/NAME", WRONG_USAGE)
     flags = {"schedulerNames": arguments.scheduler_name} if arguments.scheduler_name else {}
     try:
-        policy = load(flags=flags).policy()
-        reading, owners = asyncio.run(_read(key, kubeconfig=arguments.kubeconfig, context=arguments.context))
+        settings = load(arguments.config, flags=flags)
+        policy = settings.policy()
+        reading, owners = asyncio.run(_read(key, settings, kubeconfig=arguments.kubeconfig, context=arguments.context))
     except (InvalidConfig, NoCredentials) as error:
         return _fail(str(error), WRONG_USAGE)
     except ApiError as error:
@@ -115,8 +120,9 @@ def _execute_for_all(arguments: argparse.Namespace) -> int:
 
     flags = {"schedulerNames": arguments.scheduler_name} if arguments.scheduler_name else {}
     try:
-        policy = load(flags=flags).policy()
-        reading, leaders = asyncio.run(_read_all(kubeconfig=arguments.kubeconfig, context=arguments.context))
+        settings = load(arguments.config, flags=flags)
+        policy = settings.policy()
+        reading, leaders = asyncio.run(_read_all(settings, kubeconfig=arguments.kubeconfig, context=arguments.context))
     except (InvalidConfig, NoCredentials) as error:
         return _fail(str(error), WRONG_USAGE)
     except ApiError as error:
@@ -134,26 +140,28 @@ def _execute_for_all(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _read_all(*, kubeconfig: str | None, context: str | None) -> tuple[Reading, Leaders]:
+async def _read_all(settings: Settings, *, kubeconfig: str | None, context: str | None) -> tuple[Reading, Leaders]:
     from gangsched.cli.live import read  # noqa: PLC0415
     from gangsched.cli.overview import read_leaders  # noqa: PLC0415
     from gangsched.kube.session import connect  # noqa: PLC0415
 
     session = await connect(kubeconfig=kubeconfig, context=context)
     try:
-        return await read(session, None), await read_leaders(session)
+        return await read(session, None, settings), await read_leaders(session)
     finally:
         await session.close()
 
 
-async def _read(key: GroupKey, *, kubeconfig: str | None, context: str | None) -> tuple[Reading, Sequence[Owner]]:
+async def _read(
+    key: GroupKey, settings: Settings, *, kubeconfig: str | None, context: str | None
+) -> tuple[Reading, Sequence[Owner]]:
     from gangsched.cli.live import read  # noqa: PLC0415
     from gangsched.cli.owners import read_owners  # noqa: PLC0415
     from gangsched.kube.session import connect  # noqa: PLC0415
 
     session = await connect(kubeconfig=kubeconfig, context=context)
     try:
-        return await read(session, key), await read_owners(session, key.namespace, key.name)
+        return await read(session, key, settings), await read_owners(session, key.namespace, key.name)
     finally:
         await session.close()
 

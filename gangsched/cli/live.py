@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -11,16 +11,16 @@ from urllib.parse import quote
 import msgspec
 
 from gangsched.api.conversion import group_from_object
+from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.devices import DeviceObject
-from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, Synced
+from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, PodsReplaced, Synced
 from gangsched.core.objects.podgroup import Group
 from gangsched.kube import wire
 from gangsched.kube.devices import DEVICES
-from gangsched.kube.dialects.kind import Kind
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.errors import AccessDenied, ApiError, CrdMissing, Garbled
-from gangsched.kube.foreign import groups, served_version
+from gangsched.kube.foreign import Subject, groups, served_version
 from gangsched.kube.resources import (
     API_VERSION,
     GROUPS,
@@ -32,8 +32,11 @@ from gangsched.kube.resources import (
     PRIORITY_CLASSES,
     STORAGE,
     Resource,
+    pods,
 )
 from gangsched.kube.session import ApiSession
+from gangsched.kube.workloads.table import Workloads, chosen
+from gangsched.kube.workloads.watch import objects
 
 Value = TypeVar("Value")
 
@@ -41,6 +44,7 @@ _LISTS = 3
 """Most attempts at a list whose pages expire before all are read. More would not help: the server keeps too little."""
 _PAGE = msgspec.json.Decoder(wire.Page)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
+_DEFAULT = Settings()
 
 
 _FIRST: Sequence[Resource[Any]] = (NAMESPACES, PRIORITY_CLASSES, NODES, *STORAGE.values())
@@ -62,27 +66,31 @@ class Reading:
 
     @property
     def hidden(self) -> list[str]:
-        """The groups of other systems that the caller may not see, a sentence for each system."""
+        """The groups of other systems, and workloads, that the caller may not see, a sentence for each kind."""
         return [event.why for event in self.events if isinstance(event, ForeignGroupsHidden)]
 
 
-async def read(session: ApiSession, key: GroupKey | None) -> Reading:
+async def read(session: ApiSession, key: GroupKey | None, settings: Settings = _DEFAULT) -> Reading:
     """Read the PodGroup, if one is named, and, as far as the caller may, the rest of the cluster.
+
+    Of Jobs and other workloads the kinds are read that the operator with these settings watches and that its pods need.
 
     Raises:
         CrdMissing: the API server does not know PodGroups.
         ApiError, ApiUnreachable, Garbled: any failure except a forbidden list.
     """
     group = await _read_group(session, key) if key is not None else None
+    kinds = chosen(settings)
     try:
         events: list[Event] = [
             *[await _list(session, resource) for resource in _FIRST],
             *[await _list_devices(session, resource) for resource in DEVICES.values()],
             await _list(session, GROUPS),
-            *[await _list_foreign(session, dialect, kind) for dialect, kind in DEFAULT.kinds.items()],
-            await _list(session, PODS),
-            Synced(),
+            *[await _list_foreign(session, groups(dialect, kind)) for dialect, kind in DEFAULT.kinds.items()],
         ]
+        listed = await _list(session, pods(DEFAULT, kinds))
+        events += await _list_workloads(session, kinds, _needed(listed, settings.scheduler_names))
+        events += [listed, Synced()]
     except ApiError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise
@@ -137,21 +145,42 @@ async def _list_devices(session: ApiSession, resource: Resource[DeviceObject]) -
         raise
 
 
-async def _list_foreign(session: ApiSession, dialect: str, kind: Kind[Any]) -> Event:
-    """The groups of another system, or the reason why the caller cannot see them."""
+def _needed(listed: Event, schedulers: Collection[str]) -> set[str]:
+    """The kinds of workloads, by name, that pods of these schedulers belong to."""
+    found = listed.pods if isinstance(listed, PodsReplaced) else ()
+    return {pod.workload.kind for pod in found if pod.workload is not None and pod.scheduler in schedulers}
+
+
+async def _list_workloads(session: ApiSession, kinds: Workloads, needed: Collection[str]) -> list[Event]:
+    """All objects of these kinds, and of those above them."""
+    events: list[Event] = []
+    above: set[str] = set()
+    for names in needed, above:
+        for kind in [each for each in kinds.kinds.values() if each.row.name in names]:
+            event = await _list_foreign(session, objects(kind))
+            found = event.groups if isinstance(event, ForeignGroupsReplaced) else ()
+            facts = [group.workload for group in found if group.workload is not None]
+            above.update(each.top.kind for each in facts if each.top is not None)
+            events.append(event)
+    return events
+
+
+async def _list_foreign(session: ApiSession, subject: Subject) -> Event:
+    """The objects of another system, or the reason why the caller cannot see them."""
+    name = subject.kind.name
     try:
-        subject = groups(dialect, kind)
-        version = await served_version(session, kind.resource)
+        version = await served_version(session, subject.kind)
         if not version:
-            return ForeignGroupsReplaced(dialect, ())
+            return subject.absent
         return await _list(session, subject.resource(version))
     except (AccessDenied, ApiError) as error:
         if isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND:
-            return ForeignGroupsReplaced(dialect, ())
+            return subject.absent
         denied = not isinstance(error, ApiError) or error.status == HTTPStatus.FORBIDDEN
-        what = f"You may not list {kind.name}" if denied else f"{kind.name} cannot be listed"
+        what = f"You may not list {name}" if denied else f"{name} cannot be listed"
         remedy = "request the right to list them" if denied else "try again"
-        return ForeignGroupsHidden(dialect, f"{what} ({error}), so their content is unknown: {remedy}.")
+        # The operator may be allowed to: what the caller cannot see is not known.
+        return subject.hidden(f"{what} ({error}), so their content is unknown: {remedy}.", denied=False)
 
 
 def _decoded(decode: Callable[[], Value], what: str) -> Value:

@@ -19,7 +19,8 @@ class MadePod:
     """A pod that a controller creates; if `after` names a pod, only once that one runs.
 
     `template` is the spec in the pod template, the same object for all pods of a template. `volumes` take the place of
-    its volumes. `claims` are the PersistentVolumeClaims that the controller creates for the pod, by name.
+    its volumes. `claims` are the PersistentVolumeClaims that the controller creates for the pod, by name. `maker` is
+    the object that the controller has.
     """
 
     name: str
@@ -29,6 +30,7 @@ class MadePod:
     template: Mapping[str, Any]
     volumes: Sequence[Mapping[str, Any]]
     claims: Mapping[str, Mapping[str, Any]]
+    maker: Manifest
     after: str = ""
 
 
@@ -91,7 +93,6 @@ def made_pod(
     if not spec:
         raise ManifestError([f"{workload}: {field}.spec is missing: write the pods' template"])
     metadata = mapping(mapping(template).get("metadata"))
-    kind = owner_kind or workload.kind
     volumes = [volume for volume in spec.get("volumes") or () if volume.get("name") not in claims]
     volumes += [
         {"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, (claim, _) in claims.items()
@@ -100,17 +101,24 @@ def made_pod(
         name=name,
         labels={**mapping(metadata.get("labels")), **labels},
         annotations=mapping(metadata.get("annotations")),
-        owner={
-            "kind": kind,
-            "name": workload.name,
-            "uid": str(workload.metadata.get("uid") or f"{kind}/{workload.namespace}/{workload.name}"),
-            "controller": True,
-        },
+        owner=owner_of(workload) | ({"kind": owner_kind} if owner_kind else {}),
         template=spec,
         volumes=volumes,
         claims=dict(claims.values()),
+        maker=workload,
         after=after,
     )
+
+
+def owner_of(workload: Manifest) -> dict[str, Any]:
+    """How what its controller makes names the workload."""
+    return {
+        "apiVersion": workload.api_version,
+        "kind": workload.kind,
+        "name": workload.name,
+        "uid": workload.uid,
+        "controller": True,
+    }
 
 
 def free_names(workload: Manifest, existing: Existing, wanted: int, prefix: str = "") -> Iterator[str]:

@@ -58,6 +58,11 @@ class Manifest:
         """`metadata.namespace`, else the default one, as with kubectl."""
         return str(self.metadata.get("namespace") or self.default_namespace)
 
+    @property
+    def uid(self) -> str:
+        """`metadata.uid`, else one that no other object has."""
+        return str(self.metadata.get("uid") or f"{self.kind}/{self.namespace}/{self.name}")
+
     def __str__(self) -> str:
         return f"{self.where}: {self.kind} {self.name}".rstrip()
 

@@ -46,7 +46,7 @@ def _jobset(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
                 f"{_JOBSET}/job-index": str(index),
                 f"{_JOBSET}/restart-attempt": "0",
             }
-            made = part(workload, "Job", job_name, mapping(template.get("spec")))
+            made = part(workload, workloads.JOB, job_name, mapping(template.get("spec")))
             for pod in workloads.job(made, existing):
                 labels, annotations = {**pod.labels, **own}, {**pod.annotations, **own}
                 yield dataclasses.replace(pod, labels=labels, annotations=annotations, after=after)
@@ -73,7 +73,7 @@ def _leader_worker_set(workload: Manifest, existing: Existing) -> Iterator[MadeP
             if existing.has_object(workload.namespace, "StatefulSet", name):
                 continue
             own = {"replicas": pods, "ordinals": {"start": first}, "podManagementPolicy": "Parallel"}
-            made = part(workload, "StatefulSet", name, {**own, "template": template})
+            made = part(workload, workloads.STATEFUL_SET, name, {**own, "template": template})
             for pod in workloads.stateful_set(made, existing):
                 is_leader = pod.name == leader
                 at = "0" if is_leader else pod.name.rpartition("-")[2]
@@ -141,7 +141,7 @@ def _mpi_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     if existing.has_object(workload.namespace, "Job", name):
         return
     waits = workload.spec.get("launcherCreationPolicy") == "WaitForWorkersReady"
-    for pod in workloads.job(part(workload, "Job", name, {"template": launcher.get("template")}), existing):
+    for pod in workloads.job(part(workload, workloads.JOB, name, {"template": launcher.get("template")}), existing):
         labels = {**pod.labels, **own, f"{_KUBEFLOW}/job-role": "launcher"}
         yield dataclasses.replace(pod, labels=labels, after=last if waits else "")
 

@@ -7,6 +7,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,9 +34,11 @@ def add_parser(commands: Commands) -> None:
         "ResourceSlices, DeviceClasses, ResourceClaims and ResourceClaimTemplates from YAML or JSON, and expand "
         "StatefulSets, Deployments, ReplicaSets, Jobs, CronJobs (one Job), JobSets, LeaderWorkerSets, RayClusters, "
         "MPIJobs and the jobs of Kubeflow's training-operator into their pods, with the claims of these and of "
-        "ephemeral volumes. Run the scheduler on a simulated clock until the longest maxScheduleTime has passed, and "
-        "print its decisions in order. All objects exist from the start. Objects are ordered by age as in the files, "
-        "unless creationTimestamps say otherwise. An object with only a generateName is named by it and a number.",
+        "ephemeral volumes. Pods of workloads that name no group are gangs where the namespace in the files has the "
+        "label gangsched.io/gang: auto, or the workload that annotation. Run the scheduler on a simulated clock until "
+        "the longest maxScheduleTime has passed, and print its decisions in order. All objects exist from the start. "
+        "Objects are ordered by age as in the files, unless creationTimestamps say otherwise. An object with only a "
+        "generateName is named by it and a number.",
         epilog="Exit status: 0 for success, 1 with --fail-on-waiting if a group is not completely bound, 2 for wrong "
         "usage or for files that are unreadable or that the API server would refuse.",
     )
@@ -43,6 +46,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "-n", "--namespace", metavar="NS", default="default", help="namespace of objects without one (default: default)"
     )
+    parser.add_argument("--config", metavar="FILE", type=Path, help="the operator's settings, as YAML")
     parser.add_argument(
         "--scheduler-name",
         metavar="NAME",
@@ -61,10 +65,13 @@ def _execute(arguments: argparse.Namespace) -> int:
     from gangsched.cli.simulation import simulate  # noqa: PLC0415
     from gangsched.cli.world import build  # noqa: PLC0415
     from gangsched.config.settings import InvalidConfig, load  # noqa: PLC0415
+    from gangsched.kube.workloads.table import chosen  # noqa: PLC0415
 
     try:
-        policy = load(flags={"schedulerNames": arguments.scheduler_name} if arguments.scheduler_name else {}).policy()
-        world = build(read(arguments.files, namespace=arguments.namespace))
+        flags = {"schedulerNames": arguments.scheduler_name} if arguments.scheduler_name else {}
+        settings = load(arguments.config, flags=flags)
+        policy = settings.policy()
+        world = build(read(arguments.files, namespace=arguments.namespace), chosen(settings))
     except InvalidConfig as error:
         print(f"gangsched simulate: error: {error}", file=sys.stderr)
         return WRONG_USAGE

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gangsched.cli.made import Existing, MadePod, free_names, has_ended, made_pod, number
+from gangsched.cli.made import Existing, MadePod, free_names, has_ended, made_pod, number, owner_of
 from gangsched.cli.manifests import Manifest, mapping
 
+JOB, STATEFUL_SET = ("batch/v1", "Job"), ("apps/v1", "StatefulSet")
 Maker = Callable[[Manifest, Existing], Iterator[MadePod]]
 
 
@@ -66,13 +67,28 @@ def job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 def _cron_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     if workload.spec.get("suspend") is not True and not existing.has_made(workload, "Job"):
         template = mapping(workload.spec.get("jobTemplate"))
-        yield from job(part(workload, "Job", f"{workload.name}-0", mapping(template.get("spec"))), existing)
+        annotations = mapping(mapping(template.get("metadata")).get("annotations"))
+        made = part(workload, JOB, f"{workload.name}-0", mapping(template.get("spec")), annotations=annotations)
+        yield from job(made, existing)
 
 
-def part(workload: Manifest, kind: str, name: str, spec: Mapping[str, Any]) -> Manifest:
-    """A Job or another workload of Kubernetes itself that the workload's controller creates."""
-    metadata = {"name": name, "namespace": workload.namespace}
-    return replace(workload, api_version="", kind=kind, body={"metadata": metadata, "spec": spec})
+def part(
+    workload: Manifest,
+    which: tuple[str, str],
+    name: str,
+    spec: Mapping[str, Any],
+    *,
+    annotations: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Another workload, of this apiVersion and kind, that the workload's controller creates."""
+    metadata = {
+        "name": name,
+        "namespace": workload.namespace,
+        "annotations": annotations or {},
+        "ownerReferences": [owner_of(workload)],
+    }
+    api_version, kind = which
+    return replace(workload, api_version=api_version, kind=kind, body={"metadata": metadata, "spec": spec})
 
 
 MAKERS: Mapping[tuple[str, str], Maker] = {

@@ -22,6 +22,8 @@ from gangsched.cli import offered, operators, stored, workloads
 from gangsched.cli.admission import Priorities, admitted_node, admitted_pod_spec
 from gangsched.cli.made import Existing, MadePod
 from gangsched.cli.manifests import Manifest, ManifestError, mapping
+from gangsched.cli.objects import Objects
+from gangsched.config.settings import Settings
 from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
@@ -31,6 +33,7 @@ from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObjec
 from gangsched.kube import convert, wire
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.resources import decode_pod
+from gangsched.kube.workloads.table import Workloads, chosen
 
 POD, NODE, NAMESPACE = ("v1", "Pod"), ("v1", "Node"), ("v1", "Namespace")
 PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
@@ -39,6 +42,8 @@ FOREIGN = {(version, KIND): dialect for dialect, kind in DEFAULT.kinds.items() f
 """The dialects of other systems' PodGroups."""
 MAKERS = {**workloads.MAKERS, **operators.MAKERS}
 """The functions that expand workloads into pods, by apiVersion and kind."""
+ALL = chosen(Settings())
+"""The kinds of workloads by default: all."""
 DEVICES = (*offered.KINDS, offered.TEMPLATE)
 READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *stored.KINDS, *DEVICES, *FOREIGN, *MAKERS)
 """The supported objects, by apiVersion and kind. All others are counted in `World.ignored`."""
@@ -77,33 +82,37 @@ class World:
     ignored: Counter[str] = field(default_factory=Counter)
 
 
-def build(manifests: Sequence[Manifest]) -> World:
-    """The world of these manifests.
+def build(manifests: Sequence[Manifest], kinds: Workloads = ALL) -> World:
+    """The world of these manifests, in which pods of workloads of these kinds may be gangs that nobody declares.
 
     Raises:
         ManifestError: manifests are unreadable, or the API server would refuse them; the error names all of them.
     """
-    return _Builder(manifests).build()
+    return _Builder(manifests, kinds).build()
 
 
 class _Builder:
-    def __init__(self, manifests: Sequence[Manifest]) -> None:
+    def __init__(self, manifests: Sequence[Manifest], kinds: Workloads) -> None:
+        self._kinds = kinds
+        self._objects = Objects(kinds)
         self._offered = offered.Offered()
         self._stored = stored.Stored(manifests)
         self._world = World(devices=self._offered.objects, storage=self._stored.objects)
         self._problems: list[str] = []
         self._known: list[Manifest] = []
         for manifest in manifests:
-            if _kind(manifest) in READ:
+            if _kind(manifest) in READ or manifest in self._objects:
                 self._known.append(manifest)
-            elif manifest.api_version.startswith(f"{GROUP}/"):
+            if _kind(manifest) in READ:
+                continue
+            if manifest.api_version.startswith(f"{GROUP}/"):
                 self._problems.append(
                     f"{manifest}: the API server would refuse it, because {manifest.api_version} has no kind "
                     f"{manifest.kind}: write {KIND} in {POD_GROUP[0]}"
                 )
             else:
                 self._world.ignored[_told(manifest)] += 1
-        self._known = _named(self._known)
+        self._known = _identified(_named(self._known))
         self._check_names()
         self._stamps = self._date()
         self._existing = Existing(
@@ -127,7 +136,10 @@ class _Builder:
         first = (PRIORITY_CLASS, *stored.KINDS, *DEVICES)
         for manifest in sorted(self._known, key=lambda manifest: _kind(manifest) not in first):
             try:
-                self._adders[_kind(manifest)](manifest)
+                if manifest in self._objects:
+                    self._add_object(manifest, manifest)
+                if _kind(manifest) in self._adders:
+                    self._adders[_kind(manifest)](manifest)
             except ManifestError as error:
                 self._problems += error.problems
         if self._problems:
@@ -136,6 +148,9 @@ class _Builder:
         self._world.priority_classes = self._priorities.values
         for pod in self._world.pods:
             self._world.namespaces.setdefault(pod.namespace, _namespace_labels(pod.namespace, {}))
+        self._world.foreign += self._objects.all()
+        for pods in (self._world.pods, *self._world.successors.values()):
+            pods[:] = self._objects.known(pods, self._world.namespaces)
         return self._world
 
     def _of(self, which: tuple[str, str]) -> Iterator[Manifest]:
@@ -216,6 +231,8 @@ class _Builder:
         admitted: dict[int, Mapping[str, Any]] = {}
         made: dict[str, str] = {}
         for each in list(MAKERS[_kind(manifest)](manifest, self._existing)):
+            if each.maker is not manifest and each.maker in self._objects:
+                self._add_object(each.maker, manifest)
             template = id(each.template)
             if template not in admitted:
                 admitted[template] = admitted_pod_spec(each.template, self._priorities, str(manifest))
@@ -230,19 +247,29 @@ class _Builder:
                 self._world.pods.append(pod)
             made[each.name] = pod.uid
 
+    def _add_object(self, manifest: Manifest, made_with: Manifest) -> None:
+        metadata = {**manifest.metadata, **self._identity_of(manifest, made_with)}
+        try:
+            self._objects.add(manifest, metadata)
+        except (msgspec.MsgspecError, TypeError) as error:
+            raise ManifestError([f"{manifest}: the API server would refuse it: {error}"]) from None
+
     def _read_pod(self, body: Mapping[str, Any], manifest: Manifest) -> Pod:
         _accepted(manifest, self._stored.add_claims_of, body)
         found = _decoded(decode_pod, _accepted(manifest, self._offered.with_claims, body), manifest)
         if isinstance(found, wire.UnreadablePod):
             raise ManifestError([f"{manifest}: the API server would refuse it: {found.why}"])
-        return convert.pod(found)
+        return convert.pod(found, DEFAULT, self._kinds)
 
     def _metadata(self, manifest: Manifest) -> Mapping[str, Any]:
+        return {**manifest.metadata, **self._identity_of(manifest, manifest)}
+
+    def _identity_of(self, manifest: Manifest, made_with: Manifest) -> Mapping[str, Any]:
+        """Which object it is, which the other one in the files has brought."""
         return {
-            **manifest.metadata,
             "namespace": manifest.namespace,
-            "uid": str(manifest.metadata.get("uid") or f"{manifest.kind}/{manifest.namespace}/{manifest.name}"),
-            "creationTimestamp": self._stamps[id(manifest)],
+            "uid": manifest.uid,
+            "creationTimestamp": self._stamps[id(made_with)],
         }
 
     def _made_metadata(self, workload: Manifest, pod: MadePod) -> Mapping[str, Any]:
@@ -289,6 +316,24 @@ def _named(manifests: Sequence[Manifest]) -> list[Manifest]:
         name = next(name for name in names if _identity(manifest, name) not in taken)
         named.append(replace(manifest, body={**manifest.body, "metadata": {**manifest.metadata, "name": name}}))
     return named
+
+
+def _identified(manifests: Sequence[Manifest]) -> list[Manifest]:
+    """The manifests. A controller's object without a UID, as in a user's file, has the one that its pods know."""
+    known: dict[tuple[str, str, str], str] = {}
+    for manifest in manifests:
+        for owner in map(mapping, manifest.metadata.get("ownerReferences") or ()):
+            if owner.get("controller") is True and owner.get("uid"):
+                place = manifest.namespace, str(owner.get("kind")), str(owner.get("name"))
+                known.setdefault(place, str(owner["uid"]))
+    found: list[Manifest] = []
+    for manifest in manifests:
+        uid = known.get((manifest.namespace, manifest.kind, manifest.name))
+        if uid is not None and not manifest.metadata.get("uid"):
+            found.append(replace(manifest, body={**manifest.body, "metadata": {**manifest.metadata, "uid": uid}}))
+        else:
+            found.append(manifest)
+    return found
 
 
 def _namespace_labels(name: str, labels: object) -> Labels:

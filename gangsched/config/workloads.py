@@ -18,6 +18,7 @@ from gangsched.config.dialects import CustomResource
 class Row:
     """One kind. `name` is its name in the configuration, `kind` in Kubernetes. `size` says, for the docs, what is the
     size of a gang; `resource` is what is listed and watched. `like` is the kind whose file reads it; empty: its own.
+    `makes` is the name of the kind that it makes objects of, whose pods and size count; empty for one that makes pods.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Row:
     resource: CustomResource
     size: str
     like: str = ""
+    makes: str = ""
 
     @property
     def file(self) -> str:
@@ -85,6 +87,28 @@ WORKLOADS = {
             kind="StatefulSet",
             resource=CustomResource(group="apps", versions=("v1",), plural="statefulsets"),
             size="`replicas`",
+        ),
+        Row(
+            name="trainjob",
+            kind="TrainJob",
+            resource=CustomResource(group="trainer.kubeflow.org", versions=("v1alpha1",), plural="trainjobs"),
+            size="that of its JobSet",
+            makes="jobset",
+        ),
+        Row(
+            name="rayjob",
+            kind="RayJob",
+            resource=CustomResource(group="ray.io", versions=("v1",), plural="rayjobs"),
+            size="that of its RayCluster; the pod that submits the job is on its own",
+            like="trainjob",
+            makes="raycluster",
+        ),
+        Row(
+            name="cronjob",
+            kind="CronJob",
+            resource=CustomResource(group="batch", versions=("v1",), plural="cronjobs"),
+            size="that of each of its Jobs, which are gangs of their own",
+            makes="job",
         ),
     )
 }

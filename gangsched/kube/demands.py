@@ -133,7 +133,7 @@ DEMANDS = Subject(
     kind=_KIND,
     resource=_resource,
     absent=DemandsHidden(),
-    hidden=lambda _: DemandsHidden(),
+    hidden=lambda _, **__: DemandsHidden(),
     without="no autoscaler receives a demand",
 )
 """Our own Demand objects, selected by their label. Other clients may create Demands too."""

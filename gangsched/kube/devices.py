@@ -235,6 +235,6 @@ def subject(kind: DeviceKind) -> Subject:
         kind=CustomResource(group=GROUP, versions=(VERSION,), plural=DEVICES[kind].name),
         resource=lambda _: DEVICES[kind],
         absent=nothing,
-        hidden=lambda _: nothing,
+        hidden=lambda _, **__: nothing,
         without="pods with ResourceClaims wait",
     )

@@ -6,7 +6,10 @@ The rules
     A missing right hides the kind: the core receives the reason, the log one line, and the request is retried. A kind
     that was readable before is hidden only after a minute, because a server that has just started knows no rights yet.
     At startup a kind that is neither listed nor known to be absent is also hidden once everything else is ready, so
-    that a failure for one kind delays no other group. Objects that are listed later count from then on.
+    that a failure for one kind delays no other group. Objects that are listed later count from then on. The core hears
+    whether a right is missing, or whether the kind is only not listed yet: nobody knows then what its objects say. An
+    answer of the server that a right is missing counts at the start only if it comes after the lists that are always
+    needed, because a server that has just started denies everything.
 """
 
 from __future__ import annotations
@@ -15,9 +18,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
@@ -58,12 +63,18 @@ class _Resources(Struct, gc=False):
 _RESOURCES = msgspec.json.Decoder(_Resources)
 
 
+class Hidden(Protocol):
+    """The event for a kind that is unreadable, with the reason, and whether that is a missing right."""
+
+    def __call__(self, why: str, /, *, denied: bool) -> Event: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Subject:
     """A kind of another system, and the events about it for the core.
 
     `resource` returns the resource to list and watch for a version. `absent` is the event for a kind that is not
-    served, `hidden` returns the event for a kind that is unreadable, with the reason. The chart grants the right to
+    served, `hidden` returns the event for a kind that is unreadable. The chart grants the right to
     read it with `dialect` in its `value`. `without` is the consequence of a missing right, for the log.
     """
 
@@ -71,7 +82,7 @@ class Subject:
     kind: CustomResource
     resource: Callable[[str], Resource[Any]]
     absent: Event
-    hidden: Callable[[str], Event]
+    hidden: Hidden
     without: str
     value: str = "dialects"
 
@@ -100,7 +111,7 @@ def groups(dialect: str, kind: Kind[Any]) -> Subject:
         kind=kind.resource,
         resource=resource,
         absent=ForeignGroupsReplaced(dialect=dialect, groups=()),
-        hidden=lambda why: ForeignGroupsHidden(dialect=dialect, why=why),
+        hidden=partial(ForeignGroupsHidden, dialect),
         without="their pods wait",
     )
 
@@ -152,8 +163,10 @@ class ForeignWatch:
         self._patience_s = patience_s
         self._why: str | None = None
         self._denied_at: float | None = None
+        self._is_denied = False
         self._failure = ""
         self._failures = 0
+        self._hurried = asyncio.Event()
 
     async def run(self) -> None:
         """Check whether the kind is served, and watch it while it is."""
@@ -176,15 +189,25 @@ class ForeignWatch:
             await self._retry()
 
     async def _retry(self) -> None:
-        await asyncio.sleep(min(self._retry_s * 2.0**self._failures, LONGEST_RETRY_S))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(self._retry_s * 2.0**self._failures, LONGEST_RETRY_S)):
+                await self._hurried.wait()
+        self._hurried.clear()
         self._failures = min(self._failures + 1, 30)
+
+    def doubt_denial(self) -> None:
+        """Do not count a denial that was asked for before this call: ask again at once."""
+        if self._is_denied or not self.settled.is_set():
+            self.settled.clear()
+            self._hurried.set()
 
     def go_on_without(self) -> None:
         """Let the core decide without this kind if it is not listed yet."""
         if not self.settled.is_set():
             self._hide(
                 f"gangsched has not been able to list {self.name} yet and keeps retrying: see its log for the API "
-                "server's answers and fix the cause."
+                "server's answers and fix the cause.",
+                denied=False,
             )
 
     async def _watch(self, version: str) -> None:
@@ -197,6 +220,7 @@ class ForeignWatch:
         if self._why:
             _log.info("another system's objects are readable again", extra=self._named)
         self._why = self._denied_at = None
+        self._is_denied = False
         self._failure = ""
         self._failures = 0
         self._post(events)
@@ -204,10 +228,13 @@ class ForeignWatch:
 
     def _absent(self) -> None:
         self._denied_at = None
+        self._is_denied = False
         self._failure = ""
         self._tell("", self._subject.absent)
 
     def _denied(self, error: AccessDenied) -> None:
+        if self._hurried.is_set():
+            return
         if self.settled.is_set() and self._why is None:
             now = time.monotonic()
             self._denied_at = self._denied_at or now
@@ -217,14 +244,15 @@ class ForeignWatch:
             f"gangsched may not read {self.name}: name {self._subject.dialect} in the chart's value "
             f"`{self._subject.value}`, or give its account the verbs list and watch on them in a ClusterRole."
         )
-        if self._hide(why):
+        if self._hide(why, denied=True):
             _log.warning(
                 "missing right to read another system's objects",
                 extra={**self._named, "so": self._subject.without, "error": str(error)},
             )
 
-    def _hide(self, why: str) -> bool:
-        return self._tell(why, self._subject.hidden(why))
+    def _hide(self, why: str, *, denied: bool) -> bool:
+        self._is_denied = denied
+        return self._tell(why, self._subject.hidden(why, denied=denied))
 
     def _tell(self, why: str, event: Event) -> bool:
         """Post that the kind is not watched, if that is new. An empty reason means that the kind is absent."""
@@ -246,7 +274,12 @@ class ForeignWatch:
 
 
 async def settle(watches: Sequence[ForeignWatch], within_s: float) -> None:
-    """Wait at most `within_s` until all kinds are settled; hide those that are not."""
+    """Wait at most `within_s` until all kinds are settled, by answers of a server that knows the account's rights.
+
+    Those that are not settled then are hidden.
+    """
+    for watch in watches:
+        watch.doubt_denial()
     try:
         async with asyncio.timeout(within_s):
             for watch in watches:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from gangsched.cli.live import read
@@ -29,12 +31,12 @@ LISTS = (
 EXPIRED = status(410, "The provided continue parameter is too old", reason="Expired")
 
 
-def cluster(*, kai: Answer = MISSING, apart: str = "") -> FakeApi:
-    """An API server with empty lists, except of the path `apart`; `kai` is its discovery of that system's PodGroups."""
+def cluster(*, kai: Answer = MISSING, apart: Sequence[str] = ()) -> FakeApi:
+    """An API server with empty lists, except of `apart`; `kai` is its discovery of that system's PodGroups."""
     api = FakeApi()
     api.answer("GET", "/apis/gangsched.io/v1alpha1/namespaces/n/podgroups/g", MISSING)
     for path in LISTS:
-        if path != apart:
+        if path not in apart:
             api.answer("GET", path, page([], 1))
     for kind in DEFAULT.kinds.values():
         for version in kind.resource.versions:
@@ -77,7 +79,7 @@ async def test_what_cannot_be_listed_is_said_and_spoils_nothing_else(discovery, 
 
 async def test_a_list_whose_pages_expire_is_read_anew_and_no_mixture_of_two():
     """A continue token that is older than what the server keeps is answered by 410: on a large cluster."""
-    api = cluster(apart="/api/v1/namespaces")
+    api = cluster(apart=["/api/v1/namespaces"])
     api.answer("GET", "/api/v1/namespaces", page([namespace("old"), namespace("both")], 1, more="one"), EXPIRED)
     api.answer("GET", "/api/v1/namespaces", page([namespace("both")], 9, more="two"), page([namespace("new")], 9))
     async with serving(api) as session:
@@ -89,7 +91,7 @@ async def test_a_list_whose_pages_expire_is_read_anew_and_no_mixture_of_two():
 
 
 async def test_a_list_whose_pages_expire_every_time_is_given_up():
-    api = cluster(apart="/api/v1/namespaces")
+    api = cluster(apart=["/api/v1/namespaces"])
     api.answer("GET", "/api/v1/namespaces", *[page([namespace("a")], 1, more="one"), EXPIRED] * 5)
     async with serving(api) as session:
         with pytest.raises(ApiError, match="410 Expired"):

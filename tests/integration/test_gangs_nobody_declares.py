@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gangsched.cli import main
 from tests.integration.cluster import Cluster
 from tests.integration.workloads import path, workloads_served
 
@@ -98,6 +99,18 @@ def test_an_annotated_job_in_an_ordinary_namespace_is_whole_or_waits(cluster: Cl
 
     cluster.until(lambda: any(cluster.events(pod, "NoGang") for pod in bound(cluster, "loose")))
     assert not any(cluster.events(pod, "NoGang") for pod in bound(cluster, "train"))
+
+
+def test_explain_sees_the_gang_that_waits(auto: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    auto.add_node("n1", cpu="3")
+    add_job(auto, "train", 4)
+    auto.until(lambda: len(auto.pods()) == 4)
+    waiting = auto.pods()[0]["metadata"]["name"]
+    auto.until(lambda: auto.told(waiting).get("reason") == "Unschedulable")
+    assert main(["explain", "--kubeconfig", str(auto.control_plane.kubeconfig), f"{auto.namespace}/{waiting}"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(f"{auto.namespace}/job.train: ")
+    assert "3 of 4 that must fit together" in told
 
 
 def test_a_stateful_set_is_whole_and_follows_its_replicas(auto: Cluster) -> None:
@@ -242,6 +255,48 @@ def test_all_pods_of_a_jobset_are_one_gang(auto: Cluster) -> None:
         auto.add_node("n2", cpu="1")
         auto.until(lambda: len(auto.bound()) == 4)
         assert not waiting
+
+
+def test_an_annotated_train_job_is_whole_or_waits_though_its_jobset_says_nothing(cluster: Cluster) -> None:
+    cluster.add_node("n1", cpu="3")
+    with workloads_served(cluster.control_plane, "jobset", "trainjob"):
+        trainer, wish = "trainer.kubeflow.org/v1alpha1", {"gangsched.io/gang": "true"}
+        made = {"apiVersion": trainer, "kind": "TrainJob", "metadata": {"name": "train", "annotations": wish}}
+        top = cluster.api.post(path("trainjob", cluster.namespace), {**made, "spec": {}})["metadata"]["uid"]
+        owner = {**owned(trainer, "TrainJob", "train", top), "controller": True}
+        spec = {"replicatedJobs": [{"name": "node", "template": {"spec": {"parallelism": 4, "completions": 4}}}]}
+        body = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": spec}
+        meta = {"name": "train", "ownerReferences": [owner]}
+        uid = cluster.api.post(path("jobset", cluster.namespace), {**body, "metadata": meta})["metadata"]["uid"]
+        marks = {f"{JOBSET}/jobset-name": "train", f"{JOBSET}/jobset-uid": uid, f"{JOBSET}/replicatedjob-name": "node"}
+        add_job(cluster, "train-node-0", 4, labels=marks)
+        cluster.until(lambda: len(cluster.pods()) == 4)
+        waits = cluster.pods()[0]["metadata"]["name"]
+        cluster.until(lambda: cluster.told(waits).get("reason") == "Unschedulable")
+        waiting = cluster.bound()
+        least = {"metadata": {"annotations": {"gangsched.io/min-member": "3"}}}
+        cluster.api.merge(f"{path('trainjob', cluster.namespace)}/train", least)
+        cluster.until(lambda: len(cluster.bound()) == 3)
+        assert not waiting
+
+
+def test_each_run_of_an_annotated_cron_job_is_a_gang(cluster: Cluster) -> None:
+    cluster.add_node("n1", cpu="5")
+    meta = {"name": "nightly", "annotations": {"gangsched.io/gang": "true"}}
+    spec = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": job("", 3)["spec"]}}
+    body = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": meta, "spec": spec}
+    cluster.api.post(path("cronjob", cluster.namespace), body)
+    for run in ("one", "two"):
+        cluster.control_plane.kubectl(
+            *("create", "job", run, "--from=cronjob/nightly", "--namespace", cluster.namespace)
+        )
+    cluster.until(lambda: len(cluster.pods()) == 6)
+    cluster.until(lambda: len(cluster.bound()) >= 3)
+    waiting = next(run for run in ("one", "two") if not bound(cluster, run))
+    pod = next(name for each in cluster.pods() if (name := each["metadata"]["name"]).startswith(waiting))
+    cluster.until(lambda: cluster.told(pod).get("reason") == "Unschedulable")
+    assert len(cluster.bound()) == 3
+    assert cluster.told(pod)["message"].startswith(f"Group job.{waiting}: ")
 
 
 def test_each_overlapping_run_of_one_template_is_a_gang_of_its_own(cluster: Cluster) -> None:

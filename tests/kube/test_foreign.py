@@ -68,13 +68,15 @@ class Said(Inbox):
                 return f"seen: {each.key.name}"
             case ForeignGroupGone("volcano", key):
                 return f"gone: {key.name}"
-            case ForeignGroupsHidden("volcano", why):
-                return f"hidden: {why}"
+            case ForeignGroupsHidden("volcano", why, denied):
+                return f"{'denied' if denied else 'hidden'}: {why}"
         raise AssertionError(event)
 
 
 @asynccontextmanager
-async def watching(api: FakeApi, patience_s: float = 60.0) -> AsyncIterator[tuple[ForeignWatch, Said]]:
+async def watching(
+    api: FakeApi, patience_s: float = 60.0, retry_s: float = 0.01
+) -> AsyncIterator[tuple[ForeignWatch, Said]]:
     inbox = Said()
     async with serving(api) as session:
         watch = ForeignWatch(
@@ -83,7 +85,7 @@ async def watching(api: FakeApi, patience_s: float = 60.0) -> AsyncIterator[tupl
             inbox.post,
             observer=inbox,
             discovery=Discovery(session, every_s=0.01),
-            retry_s=0.01,
+            retry_s=retry_s,
             patience_s=patience_s,
         )
         task = asyncio.create_task(watch.run())
@@ -195,7 +197,7 @@ async def test_what_may_not_be_read_is_hidden_and_said_once_until_it_may(caplog,
         await inbox.until(lambda: len(inbox.said) == 2)
     assert inbox.said == [
         (
-            "hidden: gangsched may not read podgroups.scheduling.volcano.sh: name volcano in the chart's value "
+            "denied: gangsched may not read podgroups.scheduling.volcano.sh: name volcano in the chart's value "
             "`dialects`, or give its account the verbs list and watch on them in a ClusterRole."
         ),
         "all: a",
@@ -214,7 +216,7 @@ async def test_what_could_be_read_is_hidden_only_when_it_is_denied_for_long(capl
     )
     async with watching(api, patience_s) as (_, inbox):
         await inbox.until(lambda: "all: b" in inbox.said)
-    assert [said.partition(":")[0] for said in inbox.said] == ["all", *["hidden"] * hidden, "all"]
+    assert [said.partition(":")[0] for said in inbox.said] == ["all", *["denied"] * hidden, "all"]
     assert len(warnings(caplog)) == hidden
 
 
@@ -259,6 +261,26 @@ async def test_a_server_that_fails_keeps_nobody_waiting_and_what_it_lists_later_
         api.answer("GET", DISCOVERY, SERVED)
         await inbox.until(lambda: "all: a" in inbox.said)
     assert len([each for each in warnings(caplog) if each.startswith("looking for another")]) <= 2
+
+
+@pytest.mark.parametrize("early", [True, False])
+async def test_what_a_server_denies_that_has_just_started_is_asked_again_before_it_counts(early):
+    """Denied at first, either before the start settles it or while it does; then the server knows the rights."""
+    api = server(discovery=[DENIED, SERVED], lists=[page([group("a")], 5)], watches=[HANG])
+    async with watching(api, retry_s=60.0) as (watch, inbox):
+        if early:
+            await watch.settled.wait()
+        await settle([watch], 10.0)
+        assert [said.partition(":")[0] for said in inbox.said] == [*["denied"] * early, "all"]
+
+
+async def test_a_right_that_is_really_missing_is_found_missing_at_once():
+    api = server(discovery=[DENIED, DENIED])
+    async with watching(api, retry_s=60.0) as (watch, inbox):
+        await watch.settled.wait()
+        await settle([watch], 10.0)
+        assert [said.partition(":")[0] for said in inbox.said] == ["denied"]
+        assert len(api.asked) == 2
 
 
 async def test_what_is_settled_is_not_given_up():

@@ -17,7 +17,7 @@ from gangsched.config.workloads import NAMES, WORKLOADS
 from gangsched.core.gang.making import OBJECT_NAME
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.core.objects.workload import Workload
+from gangsched.core.objects.workload import Series, Top, Workload
 from gangsched.kube import convert, wire, workloads
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.workloads.kind import group_name
@@ -160,6 +160,28 @@ def test_a_job_comes_in_waves_if_it_asks_for_more_completions_than_pods_at_a_tim
     facts = of("job", spec, status=status).workload
     assert facts is not None
     assert (facts.completions, facts.succeeded) == waves
+
+
+@pytest.mark.parametrize(
+    ("jobs", "status", "waves"),
+    [
+        ([replicated("a", 2, parallelism=2, completions=5), replicated("b", None)], None, (11, 0)),
+        ([replicated("a", 2, parallelism=2, completions=5), replicated("b", None)], COMPLETED, (11, 11)),
+        ([replicated("a", 2, parallelism=2, completions=2), replicated("b", 3, parallelism=4)], None, (None, 0)),
+    ],
+)
+def test_a_jobset_comes_in_waves_if_one_of_its_jobs_does(jobs, status, waves):
+    facts = of("jobset", {"replicatedJobs": jobs}, status=status, name="js").workload
+    assert facts is not None
+    assert (facts.completions, facts.succeeded) == waves
+    series = (Series("a", ("js-a-0", "js-a-1"), 2, 5), Series("b", ("js-b-0",), 1, 1))
+    assert facts.series == (series if waves[0] else ())
+
+
+def test_a_job_that_has_come_at_once_says_that_it_is_complete_by_its_count():
+    facts = of("job", {"parallelism": 3, "completions": 3}, status=ENDED).workload
+    assert facts is not None
+    assert (facts.completions, facts.succeeded) == (None, 3)
 
 
 @pytest.mark.parametrize("condition", ["Complete", "SuccessCriteriaMet", "Failed", "FailureTarget"])
@@ -450,6 +472,57 @@ def test_a_minimum_that_is_annotated_is_of_whatever_roles():
 
 def test_the_minimum_that_is_annotated_replaces_the_size():
     assert said(of("job", {"parallelism": 5}, annotations={"gangsched.io/min-member": "2"}))[0] == 2
+
+
+def made_by(api_version: str, kind: str, *, controller: bool = True) -> list[Json]:
+    return [{"apiVersion": api_version, "kind": kind, "name": "top", "uid": "uid-top", "controller": controller}]
+
+
+TRAINER = "trainer.kubeflow.org/v1alpha1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "owners", "top"),
+    [
+        ("jobset", made_by(TRAINER, "TrainJob"), Top("trainjob", "TrainJob", "top", "uid-top")),
+        ("raycluster", made_by("ray.io/v1", "RayJob"), Top("rayjob", "RayJob", "top", "uid-top")),
+        ("job", made_by("batch/v1", "CronJob"), Top("cronjob", "CronJob", "top", "uid-top")),
+        ("jobset", made_by(TRAINER, "TrainJob", controller=False), None),
+        ("jobset", made_by("example.com/v1", "TrainJob"), None),
+        ("raycluster", made_by("ray.io/v1", "RayService"), None),
+        # The Job that submits a RayJob is on its own, and so is not counted in the RayJob's minimum.
+        ("job", made_by("ray.io/v1", "RayJob"), None),
+        ("job", [], None),
+    ],
+)
+def test_the_object_above_is_the_controller_of_a_kind_that_makes_it(kind, owners, top):
+    facts = of(kind, {}, ownerReferences=owners).workload
+    assert facts is not None
+    assert facts.top == top
+
+
+def test_a_kind_above_that_is_not_chosen_says_nothing():
+    body = {"metadata": {"name": "w", "ownerReferences": made_by(TRAINER, "TrainJob")}, "spec": {}}
+    found = chosen(Settings(workloads=("jobset",))).kinds["jobset"].read(json.dumps(body).encode())[1]
+    assert found.workload is not None
+    assert found.workload.top is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "idle"),
+    [
+        ("trainjob", {"suspend": True, "trainer": {"numNodes": 3}}, "is suspended"),
+        ("trainjob", {"suspend": False}, ""),
+        ("rayjob", {"suspend": True, "entrypoint": "run"}, "is suspended"),
+        ("rayjob", None, ""),
+        # Its Jobs go on.
+        ("cronjob", {"suspend": True, "schedule": "* * * * *"}, ""),
+    ],
+)
+def test_an_object_above_says_whether_it_is_suspended_and_has_annotations(kind, spec, idle):
+    facts = of(kind, spec, annotations={"gangsched.io/gang": "true", "gangsched.io/min-member": "3"}).workload
+    assert facts is not None
+    assert (facts.gang, facts.least, facts.idle) == (True, 3, idle)
 
 
 @given(st.lists(st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,120}[a-z0-9])?", fullmatch=True), min_size=2, unique=True))

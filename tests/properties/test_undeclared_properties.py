@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,12 +36,16 @@ EXPLICIT = Declaration(group="chosen", min_member=2)
 
 
 def workload(kind: str, name: str, uid: str, annotations: dict[str, str]) -> ForeignGroup:
-    body = {"metadata": {"name": name, "namespace": "default", "uid": uid, "annotations": annotations}, "spec": {}}
+    meta: dict[str, Any] = {"name": name, "namespace": "default", "uid": uid, "annotations": annotations}
+    if kind == "jobset":
+        top = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": name, "uid": uid}
+        meta["ownerReferences"] = [{**top, "controller": True}]
+    body = {"metadata": meta, "spec": {}}
     return KINDS[kind].read(json.dumps(body).encode())[1]
 
 
 def pod_of(kind: str, name: str, uid: str, number: int, *, explicit: bool, mine: bool) -> Pod:
-    carried = KINDS[kind].workload(Mark(name, uid if kind == "job" else "", size=None if kind == "job" else 3))
+    carried = KINDS[kind].workload(Mark(name, "" if kind == "lws" else uid, size=3 if kind == "lws" else None))
     return pod(
         f"default/{kind}-{name}-{number}",
         group="",
@@ -50,7 +55,8 @@ def pod_of(kind: str, name: str, uid: str, number: int, *, explicit: bool, mine:
     )
 
 
-KIND, NAME, UID = st.sampled_from(("job", "lws")), st.sampled_from(NAMES), st.sampled_from(("1", "2"))
+OBJECT, KIND = st.sampled_from(("job", "lws", "jobset", "trainjob")), st.sampled_from(("job", "lws", "jobset"))
+NAME, UID = st.sampled_from(NAMES), st.sampled_from(("1", "2"))
 ANNOTATIONS = st.sampled_from(
     ({}, {"gangsched.io/gang": "true"}, {"gangsched.io/gang": "false"}, {"gangsched.io/gang": "?"})
 ).flatmap(lambda said: st.sampled_from((said, said | {"gangsched.io/min-member": "2"})))
@@ -59,16 +65,16 @@ EVENTS = st.lists(
     st.one_of(
         st.builds(NamespaceSeen, st.just("default"), LABELS),
         st.just(NamespaceGone("default")),
-        st.builds(ForeignGroupSeen, st.builds(workload, KIND, NAME, UID, ANNOTATIONS)),
+        st.builds(ForeignGroupSeen, st.builds(workload, OBJECT, NAME, UID, ANNOTATIONS)),
         st.builds(
             lambda kind, name: ForeignGroupGone(kind, workload(kind, name, "", {}).key),
-            KIND,
+            OBJECT,
             NAME,
         ),
-        st.builds(ForeignGroupsHidden, KIND, st.just("It may not be read.")),
+        st.builds(ForeignGroupsHidden, OBJECT, st.just("It cannot be read."), st.booleans()),
         st.builds(
             lambda kind, names: ForeignGroupsReplaced(kind, tuple(workload(kind, name, "1", {}) for name in names)),
-            KIND,
+            OBJECT,
             st.sets(NAME),
         ),
         st.builds(

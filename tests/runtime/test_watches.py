@@ -31,12 +31,16 @@ class FakeReflector:
         self.name = name
         self.settled = self.synced
         self.gone_on_without = False
+        self.doubted = ""
 
     async def run(self) -> None:
         """It brings nothing."""
 
     async def renew(self) -> None:
         self.renewed += 1
+
+    def doubt_denial(self) -> None:
+        self.doubted = self.doubted or "after the lists"
 
     def go_on_without(self) -> None:
         self.gone_on_without = True
@@ -74,6 +78,17 @@ async def test_other_systems_groups_are_gone_on_without_after_a_while_and_demand
     found, _ = watches(foreign=foreign, demands=demands)
     await asyncio.wait_for(found.listed(), 5)
     assert (foreign.gone_on_without, demands.gone_on_without) == (True, False)
+
+
+async def test_what_a_server_denied_before_it_listed_what_is_always_needed_is_asked_again():
+    pods, foreign = FakeReflector("pods", listed=False), FakeReflector("theirs")
+    found, _ = watches(pods=pods, foreign=foreign)
+    listing = asyncio.create_task(found.listed())
+    await asyncio.sleep(0.02)
+    before = foreign.doubted
+    pods.synced.set()
+    await asyncio.wait_for(listing, 5)
+    assert (before, foreign.doubted) == ("", "after the lists")
 
 
 async def test_each_runs_under_a_name():

@@ -429,7 +429,7 @@ class TestRestart:
         harness.add(node(cpu=3), g(min_member=3), *members(3))
         harness.wait(600)
         harness.delete("default/g-2")
-        harness.hidden["volcano"] = "It cannot be read."
+        harness.hidden["volcano"] = ForeignGroupsHidden("volcano", "It cannot be read.")
         harness.restart()
         harness.wait(2)
         assert not harness.gang("default/g").record.scheduled_at

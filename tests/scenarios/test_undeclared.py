@@ -9,7 +9,7 @@ import pytest
 
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.events import ForeignGroupsHidden, NamespaceSeen
+from gangsched.core.objects.events import NamespaceSeen
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.kube.workloads.kind import Mark
@@ -203,17 +203,52 @@ class TestWhatIsNotKnownYet:
         assert before == (0, "OwnerUnknown")
         assert (bound(auto), told(auto)[0]) == (0, "GangIncomplete")
 
-    def test_a_kind_that_cannot_be_read_makes_gangs_wait_and_no_others(self, auto):
-        auto.hidden["job"] = "gangsched may not read jobs.batch."
-        auto.foreign["job", GroupKey("default", "train")] = job()
-        auto.report(ForeignGroupsHidden("job", auto.hidden["job"]))
+    def test_a_kind_that_may_not_be_read_makes_gangs_wait_and_no_others(self, auto):
+        auto.hide("job", "gangsched may not read jobs.batch: grant it.", denied=True)
         auto.add(node(cpu="8"), *pods_of_job(3))
         auto.wait(3)
-        reason = told(auto)[0]
+        reason, message = told(auto)
         auto.label_namespace("default", {})
         auto.settle()
-        assert reason == "PodGroupUnreadable"
+        assert reason == "OwnerUnknown"
+        assert message == (
+            "Group job.train: What the Job train says of its pods is not known: gangsched may not read jobs.batch: "
+            "grant it."
+        )
         assert bound(auto) == 3
+
+    @pytest.mark.parametrize("labels", [AUTO, {}])
+    def test_pods_of_a_kind_that_is_not_listed_yet_wait_whatever_their_namespace_says(self, labels):
+        harness = Harness()
+        harness.label_namespace("default", labels)
+        harness.hide("job", "gangsched has not been able to list jobs.batch yet.")
+        harness.add(node(cpu="8"), *pods_of_job(3))
+        harness.wait(1.5)
+        soon = told(harness)
+        harness.wait(2)
+        later = told(harness)
+        harness.foreign["job", GroupKey("default", "train")] = job(size=3)
+        harness.show("job")
+        harness.wait(1)
+        assert soon == ("", "")
+        assert later[0] == "OwnerUnknown"
+        assert later[1].endswith("is not known: gangsched has not been able to list jobs.batch yet.")
+        assert bound(harness) == 3
+
+    @pytest.mark.without("all", why="it is about one order of events, in which a list comes after the decision")
+    def test_a_gang_that_ran_before_a_restart_is_known_to_have_run_once_its_kind_is_listed(self, auto):
+        """A job of 3 was scheduled. A member is lost while no leader runs, and jobs cannot be listed at the start."""
+        auto.add(node(cpu="3"), job(), *pods_of_job(3))
+        auto.wait(600)
+        auto.delete("default/train-2")
+        auto.hide("job", "not listed yet")
+        auto.restart()
+        auto.wait(2)
+        before = auto.gang("default/job.train").record.scheduled_at
+        auto.show("job")
+        auto.wait(2)
+        assert not before
+        assert auto.gang("default/job.train").record.scheduled_at
 
 
 class TestAChange:
@@ -273,6 +308,146 @@ class TestAChange:
         auto.wait(3)
         assert bound(auto, "serve") == 0
         assert told(auto, "serve-0")[0] == "InvalidDeclaration"
+
+
+TRAIN_JOB = [{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "train", "controller": True}]
+
+
+def jobset(*, annotations: dict[str, str] | None = None, top: str = "top", **spec: Any) -> ForeignGroup:
+    """The JobSet train of 1 + 2 pods, which the TrainJob of that name and this UID has made."""
+    owners = [{**TRAIN_JOB[0], "uid": top}]
+    meta = {"name": "train", "namespace": "default", "uid": "uid-train", "ownerReferences": owners}
+    jobs = [{"name": name, "template": {"spec": {"parallelism": size}}} for name, size in (("lead", 1), ("work", 2))]
+    body = {"metadata": meta | {"annotations": annotations or {}}, "spec": {"replicatedJobs": jobs, **spec}}
+    return KINDS["jobset"].read(json.dumps(body).encode())[1]
+
+
+def train_job(*, annotations: dict[str, str] | None = None, uid: str = "top", **spec: Any) -> ForeignGroup:
+    meta = {"name": "train", "namespace": "default", "uid": uid, "annotations": annotations or {}}
+    return KINDS["trainjob"].read(json.dumps({"metadata": meta, "spec": spec}).encode())[1]
+
+
+def pods_of_jobset() -> list[Pod]:
+    roles = ("lead", "work", "work")
+    carried = [KINDS["jobset"].workload(Mark("train", "uid-train", role=role)) for role in roles]
+    return [pod(f"default/train-{number}", group="", workload=each) for number, each in enumerate(carried)]
+
+
+GANG = {"gangsched.io/gang": "true"}
+
+
+class TestAnObjectAboveTheWorkload:
+    def test_its_annotation_makes_a_gang_of_the_size_of_what_it_has_made(self, usual):
+        usual.add(node(cpu="2"), train_job(annotations=GANG), jobset(), *pods_of_jobset())
+        usual.wait(3)
+        before = bound(usual), told(usual)[0]
+        usual.add(node("n2", cpu="1"))
+        usual.settle()
+        assert before == (0, "Unschedulable")
+        assert bound(usual) == 3
+
+    def test_without_an_annotation_the_pods_are_bound_one_by_one(self, usual):
+        usual.add(node(cpu="2"), train_job(), jobset(), *pods_of_jobset())
+        usual.settle()
+        assert bound(usual) == 2
+
+    @pytest.mark.without("all", why="a process that begins tells it again")
+    def test_the_event_names_the_object_to_annotate(self, usual):
+        usual.add(node(cpu="2"), train_job(), jobset(), *pods_of_jobset())
+        usual.settle()
+        [note] = [event.note for event in usual.emitted if event.reason == "NoGang"]
+        assert note.startswith("The pods of JobSet train are scheduled one by one.")
+        assert note.endswith('or annotate TrainJob train gangsched.io/gang: "true".')
+
+    @pytest.mark.parametrize(
+        ("above", "own", "expected"),
+        [
+            ({}, GANG, 0),
+            ({"gangsched.io/gang": "false"}, GANG, 2),
+            (GANG, {"gangsched.io/gang": "false"}, 0),
+            (GANG | {"gangsched.io/min-member": "2"}, {}, 2),
+            (GANG | {"gangsched.io/min-member": "3"}, {"gangsched.io/min-member": "2"}, 0),
+            (GANG, {"gangsched.io/min-member": "2"}, 2),
+        ],
+    )
+    def test_its_annotations_come_before_those_of_what_it_has_made(self, usual, above, own, expected):
+        usual.add(node(cpu="2"), train_job(annotations=above), jobset(annotations=own), *pods_of_jobset())
+        usual.wait(3)
+        assert bound(usual) == expected
+
+    @pytest.mark.parametrize("first", ["above", "below"])
+    def test_pods_wait_until_both_are_seen(self, usual, first):
+        objects = [train_job(annotations=GANG), jobset()]
+        early, late = objects if first == "above" else reversed(objects)
+        usual.add(node(cpu="3"), early, *pods_of_jobset())
+        usual.wait(3)
+        before = bound(usual), *told(usual)
+        usual.add(late)
+        usual.settle()
+        assert before[:2] == (0, "OwnerUnknown")
+        what = "The JobSet train in" if first == "above" else "The TrainJob train in"
+        assert before[2].startswith(f"Group jobset.train: {what} namespace default, to which the ")
+        assert bound(usual) == 3
+
+    def test_another_one_of_that_name_does_not_count(self, usual):
+        usual.add(node(cpu="3"), train_job(uid="former"), jobset(), *pods_of_jobset())
+        usual.wait(3)
+        assert (bound(usual), told(usual)[0]) == (0, "OwnerUnknown")
+
+    def test_a_change_of_it_changes_the_gang(self, usual):
+        usual.add(node(cpu="2"), train_job(annotations=GANG), jobset(), *pods_of_jobset())
+        usual.wait(3)
+        before = bound(usual)
+        usual.add(train_job(annotations=GANG | {"gangsched.io/min-member": "2"}))
+        usual.settle()
+        assert (before, bound(usual)) == (0, 2)
+
+    def test_an_annotation_that_goes_ends_the_gang(self, usual):
+        usual.add(node(cpu="2"), train_job(annotations=GANG), jobset(), *pods_of_jobset())
+        usual.wait(3)
+        usual.add(train_job())
+        usual.settle()
+        assert bound(usual) == 2
+
+    def test_an_annotation_that_cannot_be_read_is_named_as_its_own(self, usual):
+        usual.add(node(), train_job(annotations={"gangsched.io/min-member": "x"} | GANG), jobset(), *pods_of_jobset())
+        usual.wait(3)
+        assert bound(usual) == 0
+        assert told(usual)[0] == "InvalidDeclaration"
+        assert "TrainJob train: The annotation gangsched.io/min-member is 'x'" in told(usual)[1]
+
+    def test_one_that_may_not_be_read_says_nothing(self, usual):
+        usual.hide("trainjob", "gangsched may not read it.", denied=True)
+        usual.add(node(cpu="2"), jobset(annotations=GANG | {"gangsched.io/min-member": "2"}), *pods_of_jobset())
+        usual.settle()
+        assert bound(usual) == 2
+
+    def test_while_its_kind_is_not_listed_yet_the_pods_wait_also_without_a_label(self, usual):
+        usual.hide("trainjob", "trainjobs are not listed yet.")
+        usual.add(node(cpu="3"), jobset(), *pods_of_jobset())
+        usual.wait(3)
+        before = bound(usual), *told(usual)
+        usual.foreign["trainjob", GroupKey("default", "train")] = train_job(annotations=GANG)
+        usual.show("trainjob")
+        usual.settle()
+        assert before == (
+            0,
+            "OwnerUnknown",
+            "Group jobset.train: What the TrainJob train says of its pods is not known: trainjobs are not listed yet.",
+        )
+        assert bound(usual) == 3
+
+    @pytest.mark.without("all", why="it asks the machine itself")
+    def test_one_that_goes_and_comes_leaves_a_gang_that_runs_as_it_is(self, usual):
+        usual.add(node(cpu="3"), train_job(annotations=GANG), jobset(), *pods_of_jobset())
+        usual.wait(10)
+        since = usual.gang("default/jobset.train").record.scheduled_at
+        usual.delete_foreign("trainjob", "default/train")
+        usual.wait(5)
+        usual.add(train_job(annotations=GANG))
+        usual.wait(5)
+        assert since
+        assert usual.gang("default/jobset.train").record.scheduled_at == since
 
 
 def lws(*, size: int, annotations: dict[str, str] | None = None) -> ForeignGroup:

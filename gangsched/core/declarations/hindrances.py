@@ -112,17 +112,13 @@ def _values(spec: GroupSpec) -> dict[str, list[str]]:
 def undeclared(key: GroupKey, said: Said, foreign: Foreign) -> Iterator[Hindrance]:
     """Neither an object nor a pod says the terms."""
     says, keys = said.says, said.keys
+    owned = next((say for say in says if say.object_name), None)
+    if owned is not None:
+        yield Hindrance(Reason.OWNER_UNKNOWN, _owner_unknown(key.namespace, owned, foreign))
     hidden = next((why for say in says for dialect in say.objects if (why := foreign.why_hidden(dialect))), "")
     if hidden:
         yield Hindrance(Reason.POD_GROUP_UNREADABLE, hidden)
     namespace, name = key.namespace, key.name
-    owner = next((say.object_name for say in says if say.object_name), "")
-    if owner:
-        yield Hindrance(
-            Reason.OWNER_UNKNOWN,
-            f"The {keys.kind} {owner} in namespace {namespace}, to which the pods belong, has not been seen: check "
-            f"that it is there, or name a group in the pods by {OWN_KEYS.group}.",
-        )
     instead = f", or give the pods {keys.minimum}" if keys.minimum else ""
     message = f"There is no {keys.kind} {name} in namespace {namespace}: create it{instead}."
     if says and says[0].leading:
@@ -131,6 +127,20 @@ def undeclared(key: GroupKey, said: Said, foreign: Foreign) -> Iterator[Hindranc
             f"{namespace}: start it with a schedulerName that gangsched serves, or create a {keys.kind} {name}."
         )
     yield Hindrance(Reason.POD_GROUP_NOT_FOUND, message)
+
+
+def _owner_unknown(namespace: str, said: Declaration, foreign: Foreign) -> str:
+    """Why the terms of a workload's pods are not known."""
+    kind, owner, whose = said.source, f"{said.keys.kind} {said.object_name}", "the pods belong"
+    top = foreign.awaited(kind, GroupKey(namespace, said.object_name))
+    if top is not None:
+        kind, owner, whose = top.kind, f"{top.title} {top.name}", f"the {owner} belongs"
+    if hidden := foreign.why_hidden(kind):
+        return f"What the {owner} says of its pods is not known: {hidden}"
+    return (
+        f"The {owner} in namespace {namespace}, to which {whose}, has not been seen: check that it is there, or name "
+        f"a group in the pods by {OWN_KEYS.group}."
+    )
 
 
 def refused_fields(spec: GroupSpec, policy: Policy, priority_classes: Mapping[str, int]) -> Iterator[Hindrance]:

@@ -34,19 +34,19 @@ class Verdict(Enum):
 def verdict(
     workload: Workload, namespace: str, namespaces: Mapping[str, Mapping[str, str]], foreign: Foreign
 ) -> Verdict:
-    """What becomes of the pods of this workload in this namespace. A kind that cannot be read says nothing."""
+    """What becomes of the pods of this workload in this namespace. A kind that may not be read says nothing."""
     labels = namespaces.get(namespace)
     if labels is None:
         return Verdict.UNKNOWN
     wanted = labels.get(GANG) == AUTO
     self_said = workload.declaration is not None and workload.declaration.min_member is not None
-    if not foreign.why_hidden(workload.kind):
+    if not foreign.is_denied(workload.kind):
         found = foreign.find(workload.kind, GroupKey(namespace, workload.name))
         if found is None or found.workload is None or (workload.uid and found.uid != workload.uid):
             return Verdict.UNKNOWN
         if found.workload.gang is not None:
             wanted = found.workload.gang
-        self_said = self_said and not (found.workload.least_said or found.workload.remedy or found.error)
+        self_said = self_said and not (found.workload.least is not None or found.workload.remedy or found.error)
     if not wanted:
         return Verdict.SINGLE
     return Verdict.SELF_SAID if self_said else Verdict.GANG

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.holdings import asked_by
-from gangsched.core.declarations.waves import owed_of
+from gangsched.core.declarations.waves import of_workload
 from gangsched.core.gang import caps
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.membership import Members
@@ -201,8 +201,9 @@ class Restarts:
         if found is None or facts is None or found.uid != held.object_uid or facts.idle:
             return 0
         gang = self._members.gangs.get(key)
-        owed = owed_of(facts, held.workload, gang.pods.values() if gang is not None else ())
-        return min(held.minimum, facts.size, facts.size if owed is None else owed)
+        pods = gang.pods.values() if gang is not None else ()
+        wave = of_workload(found, held.workload, pods, foreign=self._members.foreign)
+        return min(held.minimum, facts.size, facts.size if wave is None else wave.alive)
 
     def _left_s(self, key: GroupKey, held: Held | None, now: float) -> float:
         """For how long from now on the group may hold places."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import clock, unrecorded
@@ -19,6 +20,9 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
 from gangsched.core.objects.workload import GANG
+
+_UNSEEN = frozenset({Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN})
+"""The reasons of gangs whose terms could not be read."""
 
 
 class Surroundings:
@@ -144,10 +148,10 @@ class Surroundings:
                 self._foreign_seen(group)
             case events.ForeignGroupGone(dialect, key):
                 self._foreign_gone(dialect, key)
-            case events.ForeignGroupsHidden(dialect, why):
-                self._members.foreign.hide(dialect, why)
+            case events.ForeignGroupsHidden(dialect):
+                self._members.foreign.hide(event)
                 self._all_declared_by(dialect)
-                self._decide_anew(self._members.undeclared.of_kind(dialect))
+                self._decide_all_anew(dialect)
             case events.ForeignGroupsReplaced(dialect, groups):
                 visible = self._members.foreign.show(dialect)
                 shown = self._all_declared_by(dialect) if visible else []
@@ -158,31 +162,56 @@ class Surroundings:
                 for group in groups:
                     self._foreign_seen(group)
                 if visible:
-                    self._decide_anew(self._members.undeclared.of_kind(dialect))
-                for gang in shown:
+                    shown += self._decide_all_anew(dialect)
+                for gang in {gang.key: gang for gang in shown}.values():
                     self._look_back(gang, now)
 
     def _foreign_seen(self, group: ForeignGroup) -> None:
         if self._policy.namespace and group.key.namespace != self._policy.namespace:
             return
-        old = self._members.foreign.keep(group)
-        if old == group:
-            return
-        if group.workload is not None:
-            self._workload_changed(group.key, old, group)
-        for gang in self._declared_by(group.dialect, group.key):
-            if old is None or old.uid != group.uid:
-                self._replaced(gang, over=old is not None)
-            elif (old.spec, old.error) != (group.spec, group.error):
-                clock.begin_anew(gang)
+        foreign = self._members.foreign
+        with self._changing(group.dialect, group.key):
+            foreign.keep(group)
 
     def _foreign_gone(self, dialect: str, key: GroupKey) -> None:
-        old = self._members.foreign.find(dialect, key)
-        if self._members.foreign.drop(dialect, key):
-            for gang in self._declared_by(dialect, key):
-                self._replaced(gang, over=True)
+        with self._changing(dialect, key):
+            self._members.foreign.drop(dialect, key)
+
+    @contextmanager
+    def _changing(self, dialect: str, key: GroupKey) -> Iterator[None]:
+        """This object changes meanwhile, and with it what those below it say."""
+        foreign = self._members.foreign
+        places = [(dialect, key), *foreign.below(dialect, key)]
+        before = [foreign.known(*place) for place in places]
+        yield
+        for place, old in zip(places, before, strict=True):
+            new = foreign.known(*place)
+            if old != new:
+                self._foreign_changed(*place, old, new)
+
+    def _foreign_changed(self, dialect: str, key: GroupKey, old: ForeignGroup | None, new: ForeignGroup | None) -> None:
+        if new is not None:
+            self._workload_changed(key, old, new)
+        waits = self._members.foreign.awaited(dialect, key) is not None
+        for gang in self._declared_by(dialect, key):
+            if old is None or new is None or old.uid != new.uid:
+                self._replaced(gang, over=old is not None and not waits)
+            elif (old.spec, old.error) != (new.spec, new.error):
+                clock.begin_anew(gang)
+        if new is None:
             self._members.undeclared.ended(dialect, key)
-            self._workload_changed(key, old, None)
+            self._workload_changed(key, old, new)
+
+    def _decide_all_anew(self, kind: str) -> list[Gang]:
+        """What the pods of all workloads of a kind, or below one, declare may have changed. Returns their gangs."""
+        members = self._members
+        uids = dict.fromkeys(members.undeclared.of_kind(kind))
+        for place in members.foreign.below_all(kind):
+            uids |= dict.fromkeys(members.undeclared.of(*place))
+        self._decide_anew(uids)
+        for uid in uids:
+            members.touch(uid)
+        return list({gang.key: gang for uid in uids if (gang := members.gang_of(uid)) is not None}.values())
 
     def _decide_anew(self, uids: Iterable[str]) -> None:
         """What these pods of workloads declare may have changed."""
@@ -192,7 +221,7 @@ class Surroundings:
     def _workload_changed(self, key: GroupKey, old: ForeignGroup | None, new: ForeignGroup | None) -> None:
         """A workload's object has changed: its pods may become a gang, or be none any more. Their gangs look at it."""
         either = new or old
-        if either is None:
+        if either is None or either.workload is None:
             return
         uids = self._members.undeclared.of(either.dialect, key)
         if _decisive(old) != _decisive(new):
@@ -212,7 +241,7 @@ class Surroundings:
 
     def _look_back(self, gang: Gang, now: float) -> None:
         """Infer what the restart could not, because the gang's terms have been hidden until now."""
-        if gang.reason == Reason.POD_GROUP_UNREADABLE and not (gang.record.scheduled_at or gang.begun()):
+        if gang.reason in _UNSEEN and not (gang.record.scheduled_at or gang.begun()):
             unrecorded.find_begun(gang, foreign=self._members.foreign, policy=self._policy, now=now)
 
     def _all_declared_by(self, dialect: str) -> list[Gang]:
@@ -242,7 +271,7 @@ def _decisive(workload: ForeignGroup | None) -> object:
     return (
         workload.uid,
         workload.workload.gang,
-        workload.workload.least_said,
+        workload.workload.least is not None,
         workload.workload.remedy,
         bool(workload.error),
     )

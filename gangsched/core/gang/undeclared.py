@@ -109,7 +109,9 @@ class Undeclared:
             if found is None or found.workload is None or found.workload.size <= 1:
                 continue
             self._told.add(place)
-            told = _told(f"{found.workload.title} {name}", namespace, self._cluster.namespaces.get(namespace, {}))
+            whose, top = f"{found.workload.title} {name}", found.workload.top
+            above = f"{top.title} {top.name}" if top is not None else whose
+            told = _told(whose, above, namespace, self._cluster.namespaces.get(namespace, {}))
             yield EmitEvent("Pod", namespace, pod.name, uid, "Normal", Reason.NO_GANG, "Scheduling", told)
 
     def validate(self) -> Iterator[str]:
@@ -131,10 +133,10 @@ class Undeclared:
                 yield (namespace, owner), uids
 
 
-def _told(workload: str, namespace: str, labels: Mapping[str, str]) -> str:
+def _told(workload: str, annotated: str, namespace: str, labels: Mapping[str, str]) -> str:
     said = labels.get(GANG)
     label = f"label the namespace {namespace} {GANG}={AUTO}" + (f" (it is {said!r})" if said is not None else "")
     return (
         f"The pods of {workload} are scheduled one by one. To have them bound all together or not at all, {label}, or "
-        f'annotate {workload} {GANG}: "true".'
+        f'annotate {annotated} {GANG}: "true".'
     )

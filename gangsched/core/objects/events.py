@@ -97,10 +97,14 @@ class ForeignGroupsReplaced(ForeignFact, frozen=True):
 
 
 class ForeignGroupsHidden(ForeignFact, frozen=True):
-    """The dialect's objects cannot be read until they are replaced; `why` says it in a sentence for a person."""
+    """The dialect's objects cannot be read until they are replaced; `why` says it in a sentence for a person.
+
+    `denied`: the right to read them is missing. Else nobody knows yet what they say.
+    """
 
     dialect: str
     why: str
+    denied: bool = False
 
 
 class DemandFact(Event, frozen=True):

@@ -38,16 +38,38 @@ class Reference(Struct, frozen=True, gc=False):
     uid: str
 
 
+class Top(Struct, frozen=True, gc=False):
+    """The object whose controller has made a workload's object in its namespace, such as the TrainJob of a JobSet.
+
+    `kind` is its name in the registry of workloads, `title` that for people.
+    """
+
+    kind: str
+    title: str
+    name: str
+    uid: str
+
+
+class Series(Struct, frozen=True, gc=False):
+    """Jobs of these names, whose pods have a role: each has so many pods at a time, and so many must succeed in all."""
+
+    role: str
+    jobs: tuple[str, ...]
+    pods: int
+    completions: int
+
+
 class WorkloadFacts(Struct, frozen=True, gc=False):
     """What such an object says beside its size. `title` is its kind for people, such as `StatefulSet`.
 
     `gang`: whether its annotation asks for gangs; None where it has none. `size` is how many pods it wants now, of all
-    its gangs. `idle` says in a few words why it wants none for now, empty if it does. `least_said`: an annotation says
-    the minimum of its gangs. `api_version` is the one that it is read in. `remedy`: its controller creates pods only
-    once others are ready, and this is what to do to have them created at once; empty if it does create them so.
-    If its pods come in waves, `completions` is how many of them must succeed in all, and
-    `succeeded` how many it has counted; None and 0 otherwise. `all_anew`: when a pod of a gang is lost, its controller
-    deletes the others too.
+    its gangs. `idle` says in a few words why it wants none for now, empty if it does. `least` is the minimum of its
+    gangs that an annotation says, if one does. `top` is the object above it, if that is of a kind which is watched: the
+    annotations there come first. `api_version` is the one that it is read in. `remedy`: its controller creates pods
+    only once others are ready, and this is what to do to have them created at once; empty if it does create them so.
+    If its pods come in waves, `completions` is how many of them must succeed in all, and `succeeded` how many it has
+    counted; otherwise None, and 0 before it is complete. `series` are its Jobs, which count themselves, if these make
+    its pods. `all_anew`: when a pod of a gang is lost, its controller deletes the others too.
     """
 
     title: str
@@ -56,7 +78,9 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     gang: bool | None = None
     size: int = 1
     idle: str = ""
-    least_said: bool = False
+    least: int | None = None
+    top: Top | None = None
     completions: int | None = None
     succeeded: int = 0
+    series: tuple[Series, ...] = ()
     all_anew: bool = False

@@ -35,14 +35,13 @@ def _asked(job: _Job) -> Asked:
     wanted = 1 if spec.parallelism is None else spec.parallelism
     size = wanted if spec.completions is None else min(wanted, spec.completions)
     asked = Asked(size=size, pods=size, idle=_idle(job, spec, size))
+    status = job.status or _Status()
+    # Complete by a success policy too, as many as must have succeeded.
+    complete = has_ended(status.conditions, "Complete", "SuccessCriteriaMet")
     if spec.completions is None or spec.completions <= wanted:
-        return asked
-    return asked._replace(completions=spec.completions, succeeded=_succeeded(job.status or _Status(), spec.completions))
-
-
-def _succeeded(status: _Status, completions: int) -> int:
-    """How many pods have succeeded; as many as must if the Job says that it is complete, by a success policy too."""
-    return completions if has_ended(status.conditions, "Complete", "SuccessCriteriaMet") else status.succeeded or 0
+        return asked._replace(succeeded=size) if complete else asked
+    succeeded = spec.completions if complete else status.succeeded or 0
+    return asked._replace(completions=spec.completions, succeeded=succeeded)
 
 
 def _idle(job: _Job, spec: _Spec, size: int) -> str:

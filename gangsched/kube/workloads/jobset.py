@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from msgspec import Raw, Struct
 
 from gangsched.config.workloads import Row
+from gangsched.core.objects.workload import Series
 from gangsched.kube import wire
 from gangsched.kube.workloads.kind import Asked, Kind, Mark, Marks, has_ended
 from gangsched.kube.workloads.template import NOTHING
@@ -110,13 +111,30 @@ def _asked(found: _JobSet) -> Asked:
         if (in_order and number) or len(to_end) < len(awaited):
             late[each.name] = each.job.template
     size = roles.total()
-    return Asked(
+    asked = Asked(
         size=size,
         pods=size,
         roles=roles,
         idle=_idle(found, spec, sum(each.jobs * each.job.pods for each in jobs)),
         late=late,
         remedy="create the JobSet again without startupPolicy InOrder and dependsOn" if late else "",
+    )
+    series = tuple(_series(found.metadata.name or "", each) for each in jobs if roles[each.name])
+    if all(each.completions <= each.pods for each in series):
+        return asked
+    completions = sum(len(each.jobs) * each.completions for each in series)
+    complete = found.status is not None and has_ended(found.status.conditions, "Completed")
+    return asked._replace(completions=completions, succeeded=completions if complete else 0, series=series)
+
+
+def _series(name: str, replicated: _ReplicatedJob) -> Series:
+    """The Jobs of a replicated Job, by the names that the JobSet of this name gives them."""
+    job = replicated.job
+    return Series(
+        role=replicated.name,
+        jobs=tuple(f"{name}-{replicated.name}-{index}" for index in range(replicated.jobs)),
+        pods=job.pods,
+        completions=job.pods if job.completions is None else job.completions,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -13,10 +13,11 @@ from msgspec import Raw, Struct
 
 from gangsched.config.dialects import Key
 from gangsched.config.workloads import Row
+from gangsched.core.declarations.tops import shared
 from gangsched.core.objects.declaration import Declaration, GroupKey, Keys, Role
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
-from gangsched.core.objects.workload import GANG, Workload, WorkloadFacts
+from gangsched.core.objects.workload import GANG, Series, Top, Workload, WorkloadFacts
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import count, quoted
 from gangsched.kube.errors import printable
@@ -56,7 +57,7 @@ class Asked(NamedTuple):
 
     `roles` are the sizes of the gang's roles by name, where it has any; `late` are the templates of those whose members
     are created only once others are ready, and `remedy` says what to do to have them created at once. `completions`,
-    `succeeded` and `all_anew` are those of `WorkloadFacts`.
+    `succeeded`, `series` and `all_anew` are those of `WorkloadFacts`.
     """
 
     size: int
@@ -67,6 +68,7 @@ class Asked(NamedTuple):
     remedy: str = ""
     completions: int | None = None
     succeeded: int = 0
+    series: tuple[Series, ...] = ()
     all_anew: bool = False
 
 
@@ -92,7 +94,8 @@ class Kind(Generic[Form]):
 
     `controllers` are the controllers of its pods, as API group and kind. `mark` recognises a pod with one of them.
     `form` has the fields of the object that are read, `asked` what they ask for; it raises ValueError with a sentence
-    for a person. The success of a gang is that of its role `leading`; empty if all members must succeed.
+    for a person. The success of a gang is that of its role `leading`; empty if all members must succeed. `tops` are
+    the kinds, by API group and kind, that make objects of this one and are watched too.
     """
 
     row: Row
@@ -101,6 +104,7 @@ class Kind(Generic[Form]):
     form: type[Form]
     asked: Callable[[Form], Asked]
     leading: str = ""
+    tops: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @cached_property
     def _decoder(self) -> msgspec.json.Decoder[Form]:
@@ -157,10 +161,11 @@ class Kind(Generic[Form]):
             error = error or str(fault)
             # Whatever was meant, the pods are not to be bound one by one.
             gang = True if gang is None else gang
-        namespace, spec = meta.namespace or "default", None
+        namespace, spec, top = meta.namespace or "default", None, self._top(meta)
         if asked is not None and not error:
             try:
-                spec = _spec(asked, least, namespace)
+                # Of an object below another one the core finds the minimum, which either of them may say.
+                spec = _spec(asked, least if top is None else None, namespace)
             except ValueError as fault:
                 error = str(fault)
         return ForeignGroup(
@@ -177,12 +182,22 @@ class Kind(Generic[Form]):
                 gang=gang,
                 size=asked.pods if asked is not None else 1,
                 idle="is being deleted" if meta.deletion_timestamp else asked.idle if asked is not None else "",
-                least_said=least is not None,
+                least=least,
+                top=top,
                 completions=asked.completions if asked is not None else None,
                 succeeded=asked.succeeded if asked is not None else 0,
+                series=asked.series if asked is not None else (),
                 all_anew=asked is not None and asked.all_anew,
             ),
         )
+
+    def _top(self, meta: wire.Meta) -> Top | None:
+        """The object of a watched kind whose controller has made this one."""
+        for owner in meta.owner_references or () if self.tops else ():
+            kind = self.tops.get((owner.api_version.rpartition("/")[0], owner.kind))
+            if owner.controller and kind is not None:
+                return Top(kind, owner.kind, owner.name, owner.uid)
+        return None
 
 
 def _spec(asked: Asked, least: int | None, namespace: str) -> GroupSpec:
@@ -193,19 +208,13 @@ def _spec(asked: Asked, least: int | None, namespace: str) -> GroupSpec:
     Raises:
         ValueError: no places can be held for members that are created later; a sentence for a person.
     """
-    roles = dict(asked.roles)
-    if least is not None:
-        left = least - (asked.size - sum(asked.roles[name] for name in asked.late))
-        roles = {}
-        for name in asked.late:
-            roles[name] = max(0, min(left, asked.roles[name]))
-            left -= roles[name]
+    late = {name: asked.roles[name] for name in asked.late}
+    roles = asked.roles if least is None else shared(least, asked.size, late)
     made = [
         template.role(name, number, asked.late[name], namespace=namespace, remedy=asked.remedy)
         if number and name in asked.late
         else Role(name=name, min_member=number)
-        for name, number in sorted(roles.items())
-        if least is None or number
+        for name, number in roles.items()
     ]
     return GroupSpec(min_member=max(1, asked.size) if least is None else least, roles=tuple(made))
 
@@ -241,3 +250,8 @@ def controlled(api_group: str, kind: str) -> Callable[[Marks], Mark | None]:
         return Mark(owner.name, owner.uid) if (owner.api_group, owner.kind) == (api_group, kind) else None
 
     return mark
+
+
+def makes_no_pods(_: Marks) -> Mark | None:
+    """Recognises no pod: the kind makes objects of another one, which make the pods."""
+    return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -53,11 +54,12 @@ NONE = Workloads(())
 
 def chosen(settings: Settings) -> Workloads:
     """The kinds that the settings name, in the registry's order."""
-    return Workloads(_kind(row) for row in WORKLOADS.values() if row.name in settings.workloads)
+    rows = [row for row in WORKLOADS.values() if row.name in settings.workloads]
+    return Workloads(_kind(row, [top for top in rows if top.makes == row.name]) for row in rows)
 
 
-def _kind(row: Row) -> Kind[Any]:
+def _kind(row: Row, tops: Sequence[Row]) -> Kind[Any]:
     """The kind from the row's file, which is imported by name because the registry must not depend on this package."""
     file = import_module(f"{__package__}.{row.file}")
     found: Kind[Any] = file.kind(row)
-    return found
+    return replace(found, tops={(top.resource.group, top.kind): top.name for top in tops})

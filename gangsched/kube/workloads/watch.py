@@ -41,6 +41,8 @@ def objects(kind: Kind[Any]) -> Subject:
         kind=row.resource,
         resource=resource,
         absent=ForeignGroupsReplaced(dialect=row.name, groups=()),
-        hidden=lambda why: ForeignGroupsHidden(dialect=row.name, why=why),
-        without="their pods are gangs only where a namespace says so, and then wait",
+        hidden=partial(ForeignGroupsHidden, row.name),
+        without="their annotations do not count"
+        if row.makes
+        else "their pods are gangs only where a namespace says so, and then wait",
     )

@@ -1,0 +1,21 @@
+"""CronJobs: the Jobs that one makes have its annotations. What else it says is of Jobs to come."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gangsched.config.workloads import Row
+from gangsched.kube import wire
+from gangsched.kube.workloads.kind import Asked, Kind, makes_no_pods
+
+
+class _CronJob(Struct, gc=False):
+    metadata: wire.Meta
+
+
+def _asked(_: _CronJob) -> Asked:
+    return Asked(size=1, pods=1)
+
+
+def kind(row: Row) -> Kind[_CronJob]:
+    return Kind(row=row, controllers=(), mark=makes_no_pods, form=_CronJob, asked=_asked)

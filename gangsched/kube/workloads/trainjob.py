@@ -1,0 +1,30 @@
+"""TrainJobs of Kubeflow's Trainer, and RayJobs: their controllers make a JobSet or a RayCluster, whose size counts.
+
+They add annotations, and that nothing is wanted while they are suspended.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gangsched.config.workloads import Row
+from gangsched.kube import wire
+from gangsched.kube.workloads.kind import Asked, Kind, makes_no_pods
+
+
+class _Spec(Struct, gc=False):
+    suspend: bool | None = None
+
+
+class _Job(Struct, gc=False):
+    metadata: wire.Meta
+    spec: _Spec | None = None
+
+
+def _asked(job: _Job) -> Asked:
+    suspended = job.spec is not None and job.spec.suspend
+    return Asked(size=1, pods=1, idle="is suspended" if suspended else "")
+
+
+def kind(row: Row) -> Kind[_Job]:
+    return Kind(row=row, controllers=(), mark=makes_no_pods, form=_Job, asked=_asked)

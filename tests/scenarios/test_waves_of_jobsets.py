@@ -1,0 +1,230 @@
+"""A JobSet of which a Job has more completions than pods at a time: its gang is whole, or the replacements go first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gangsched.config.settings import Settings
+from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.workload import Workload
+from gangsched.kube.workloads.kind import Mark
+from gangsched.kube.workloads.table import chosen
+from tests.builders import group, node, pod, pods
+from tests.harness import Harness
+
+KINDS = chosen(Settings()).kinds
+JOBS = {"train-lead-0": ("lead", 1, 1), "train-work-0": ("work", 2, 4), "train-work-1": ("work", 2, 4)}
+"""Role, pods at a time and completions of each Job."""
+WHOLE, OWED = 5, 9
+
+Declare = Callable[[Harness], Declaration | None]
+
+
+def by_nobody(harness: Harness) -> None:
+    harness.label_namespace("default", {"gangsched.io/gang": "auto"})
+
+
+def by_pod_group(harness: Harness) -> Declaration:
+    harness.add(group("default/t", min_member=WHOLE))
+    return Declaration("t")
+
+
+class JobSet:
+    """The JobSet `train` as its controllers see it, in a cluster with room for its pods at one time."""
+
+    def __init__(self, declare: Declare) -> None:
+        self.harness = Harness()
+        self.harness.add(node(cpu=str(WHOLE)))
+        self.said = declare(self.harness)
+        self.ended: list[str] = []
+        self.made = dict.fromkeys(JOBS, 0)
+        self.counted = dict.fromkeys(JOBS, 0)
+        self.generation = 0
+        self.tell()
+        self.replace()
+
+    def tell(self) -> None:
+        """The watches show the JobSet and its Jobs as they are."""
+        work = {"parallelism": 2, "completions": 4}
+        jobs = [
+            {"name": "lead", "replicas": 1, "template": {"spec": {"parallelism": 1, "completions": 1}}},
+            {"name": "work", "replicas": 2, "template": {"spec": work}},
+        ]
+        status = {"conditions": [{"type": each, "status": "True"} for each in self.ended]}
+        meta: dict[str, Any] = {"name": "train", "namespace": "default", "uid": "uid-train"}
+        self._show("jobset", {"metadata": meta, "spec": {"replicatedJobs": jobs}, "status": status})
+        for name, (_, parallelism, completions) in JOBS.items():
+            complete = [{"type": "Complete", "status": "True"}] if self.counted[name] == completions else []
+            body = {
+                "metadata": {"name": name, "namespace": "default", "uid": self.uid(name)},
+                "spec": {"parallelism": parallelism, "completions": completions},
+                "status": {"succeeded": self.counted[name], "conditions": complete},
+            }
+            self._show("job", body)
+
+    def _show(self, kind: str, body: object) -> None:
+        self.harness.add(KINDS[kind].read(json.dumps(body).encode())[1])
+
+    def uid(self, job: str) -> str:
+        return f"{job}-{self.generation}"
+
+    def of(self, job: str, *, alive: bool = True) -> list[Pod]:
+        """The pods of the Job that are alive, or those that have succeeded."""
+        mine = [each for each in self.harness.pods.values() if each.owner and each.owner.uid == self.uid(job)]
+        return [each for each in mine if each.terminal != alive]
+
+    @property
+    def bound(self) -> int:
+        return sum(bool(each.node) for job in JOBS for each in self.of(job))
+
+    @property
+    def phase(self) -> str:
+        return str(self.harness.status("default/t").phase)
+
+    def replace(self) -> None:
+        """The Jobs make pods until as many are alive as can run at a time, or as are owed."""
+        for name, (role, parallelism, completions) in JOBS.items():
+            owed = completions - max(self.counted[name], len(self.of(name, alive=False)))
+            while len(self.of(name)) < min(parallelism, owed):
+                mark = Mark("train", "uid-train", role=role)
+                workload = (
+                    Workload("jobset", "train", None, "uid-train") if self.said else KINDS["jobset"].workload(mark)
+                )
+                fields: dict[str, Any] = {"declaration": self.said} if self.said else {"group": ""}
+                owner = Owner("Job", name, self.uid(name), "batch")
+                place = f"train-{name}-{self.generation}-{self.made[name]}"
+                self.made[name] += 1
+                self.harness.add(pod(place, owner=owner, workload=workload, created=self.harness.now, **fields))
+
+    def succeed(self, job: str, number: int = 1) -> None:
+        for each in self.of(job)[:number]:
+            self.harness.change(f"default/{each.name}", phase=PodPhase.SUCCEEDED)
+
+    def count(self) -> None:
+        self.counted = {name: max(self.counted[name], len(self.of(name, alive=False))) for name in JOBS}
+        self.tell()
+
+
+DECLARED = pytest.mark.parametrize("declare", [by_nobody, by_pod_group])
+ORDER = ["train-work-0"] * 4 + ["train-lead-0"] + ["train-work-1"] * 4
+LEFT = [5, 5, 4, 3, 2, 2, 2, 1, 0]
+"""How many pods are alive after each completion in this order: the first Job makes two more, then none; and so on."""
+
+
+@DECLARED
+def test_at_each_completion_the_replacement_goes_before_a_group_that_waits(declare: Declare) -> None:
+    """A group of 2 waits for half of what each completion frees, so that it would be bound at once."""
+    train = JobSet(declare)
+    train.harness.settle()
+    train.harness.add(group("default/b", min_member=2), *pods("b", 2, cpu="500m"))
+    train.harness.settle()
+    seen = []
+    for job in ORDER:
+        train.succeed(job)
+        train.replace()
+        train.harness.settle()
+        train.count()
+        train.harness.settle()
+        seen.append((train.bound, len(train.harness.bound("default/b-"))))
+    assert [bound for bound, _ in seen] == LEFT
+    assert [rival for _, rival in seen] == [0, 0, *[2] * 7]
+
+
+def test_the_minimum_is_what_its_jobs_still_run_and_the_run_ends_with_the_jobset() -> None:
+    train = JobSet(by_pod_group)
+    train.harness.settle()
+    train.harness.run_pods()
+    seen = []
+    for job in ORDER[:-1]:
+        train.succeed(job)
+        train.replace()
+        train.harness.settle()
+        train.harness.run_pods()
+        train.count()
+        train.harness.wait(5)
+        seen.append((train.harness.status("default/t").minimum, train.phase))
+    train.succeed(ORDER[-1])
+    train.count()
+    train.harness.settle()
+    train.ended = ["Completed"]
+    train.tell()
+    train.harness.wait(5)
+    assert seen == [(number, "Running") for number in LEFT[:-1]]
+    assert train.phase == "Succeeded"
+
+
+def test_what_a_job_has_counted_counts_also_once_the_pods_are_gone() -> None:
+    """The watch of Jobs may be behind that of pods."""
+    train = JobSet(by_pod_group)
+    train.harness.settle()
+    train.harness.run_pods()
+    for _ in range(2):
+        train.succeed("train-work-0", 2)
+        train.harness.settle()
+        gone = train.of("train-work-0", alive=False)
+        train.counted["train-work-0"] += len(gone)
+        train.harness.delete(*(f"default/{each.name}" for each in gone))
+        train.harness.settle()
+        train.tell()
+        train.replace()
+        train.harness.settle()
+        train.harness.run_pods()
+    train.harness.wait(5)
+    assert (train.harness.status("default/t").minimum, train.phase) == (3, "Running")
+
+
+def test_jobs_that_the_jobset_makes_again_owe_all_of_their_completions() -> None:
+    """The failure policy restarts the JobSet after three completions; the pods that have succeeded are still there."""
+    train = JobSet(by_pod_group)
+    train.harness.settle()
+    train.succeed("train-work-0", 2)
+    train.replace()
+    train.harness.settle()
+    train.succeed("train-work-0", 1)
+    train.harness.settle()
+    for each in [each for job in JOBS for each in train.of(job)]:
+        train.harness.delete(f"default/{each.name}")
+    train.generation, train.counted = 1, dict.fromkeys(JOBS, 0)
+    train.tell()
+    train.replace()
+    train.harness.wait(5)
+    assert (train.bound, train.harness.status("default/t").minimum) == (WHOLE, WHOLE)
+
+
+@DECLARED
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_whole_wave_is_followed_by_the_next_one_without_the_roles_that_are_done(
+    declare: Declare, *, gone: bool
+) -> None:
+    train = JobSet(declare)
+    train.harness.settle()
+    train.succeed("train-lead-0")
+    train.harness.settle()
+    if gone:
+        train.count()
+        train.harness.delete(*(f"default/{each.name}" for each in train.of("train-lead-0", alive=False)))
+        train.harness.settle()
+    train.succeed("train-work-0", 2)
+    train.succeed("train-work-1", 2)
+    train.harness.settle()
+    train.replace()
+    train.count()
+    train.harness.wait(5)
+    assert train.bound == 4
+
+
+def test_the_run_ends_well_when_a_success_policy_ends_the_jobset() -> None:
+    train = JobSet(by_pod_group)
+    train.harness.settle()
+    train.succeed("train-lead-0")
+    train.ended = ["Completed"]
+    train.tell()
+    train.harness.settle()
+    train.harness.run_pods(PodPhase.FAILED, prefix="default/train-")
+    train.harness.wait(5)
+    assert train.phase == "Succeeded"
