@@ -26,6 +26,14 @@ _NOTE = (
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "object", "additionalProperties": _TEXT}
 _OBJECT = {"type": "object"}
+_FLAG = {"type": "boolean"}
+_PROBE: dict[str, JsonSchema] = {
+    name: {"type": "integer", "minimum": 1} for name in ("initialDelaySeconds", "periodSeconds", "timeoutSeconds")
+} | {"failureThreshold": {"type": "integer", "minimum": 1}}
+_NEEDED = (
+    *("image", "dialects", "workloads", "config", "crds", "serviceAccount", "rbac", "metrics"),
+    *("networkPolicy", "livenessProbe", "readinessProbe"),
+)
 
 
 def values_schema() -> str:
@@ -48,9 +56,16 @@ def _values() -> JsonSchema:
         "image": _closed(
             repository={**_TEXT, "description": "Repository of the image, without a tag."},
             tag={**_TEXT, "description": "Tag of the image; the chart's appVersion if empty."},
+            digest={
+                "type": "string",
+                "pattern": "^(sha256:[0-9a-f]{64})?$",
+                "description": "Digest of the image, such as sha256:…; replaces the tag.",
+            },
             pullPolicy={"enum": ["Always", "IfNotPresent", "Never"]},
         ),
         "imagePullSecrets": _list_of(_closed(name={**_TEXT, "minLength": 1}) | {"required": ["name"]}),
+        "nameOverride": {**_TEXT, "description": "Replaces the chart's name in the names of all objects."},
+        "fullnameOverride": {**_TEXT, "description": "The name of all objects."},
         "replicas": {"type": "integer", "minimum": 0},
         "dialects": operator["properties"]["dialects"],
         "workloads": operator["properties"]["workloads"],
@@ -59,6 +74,24 @@ def _values() -> JsonSchema:
             "description": "Settings of the operator, written to the file of gangsched run --config.",
             "properties": {key: value for key, value in operator["properties"].items() if key not in _RESERVED},
         },
+        "extraArgs": _list_of(_TEXT),
+        "extraEnv": _list_of(_OBJECT | {"required": ["name"]}),
+        "extraVolumes": _list_of(_OBJECT | {"required": ["name"]}),
+        "extraVolumeMounts": _list_of(_OBJECT | {"required": ["name", "mountPath"]}),
+        "crds": _closed(install={**_FLAG, "description": "Whether the chart installs the CustomResourceDefinition."}),
+        "serviceAccount": _closed(create=_FLAG, name=_TEXT, annotations=_TEXTS),
+        "rbac": _closed(create=_FLAG),
+        "metrics": _closed(
+            service=_FLAG,
+            serviceMonitor=_closed(enabled=_FLAG, interval=_TEXT, labels=_TEXTS),
+            prometheusRule=_closed(enabled=_FLAG, labels=_TEXTS),
+            grafanaDashboard=_closed(enabled=_FLAG, labels=_TEXTS),
+        ),
+        "networkPolicy": _closed(
+            enabled=_FLAG,
+            metricsFrom=_list_of(_closed(namespaceSelector=_OBJECT, podSelector=_OBJECT, ipBlock=_OBJECT)),
+            apiServerPorts=_list_of({"type": "integer", "minimum": 1, "maximum": 65535}) | {"minItems": 1},
+        ),
         "priorityAndFairness": {
             "type": "boolean",
             "description": "Whether FlowSchemas put the operator's requests before those of ordinary accounts.",
@@ -66,14 +99,20 @@ def _values() -> JsonSchema:
         "resources": _closed(requests=_amounts(), limits=_amounts()),
         "priorityClassName": _TEXT,
         "podAnnotations": _TEXTS,
+        "podLabels": _TEXTS,
+        "podSecurityContext": _OBJECT,
+        "securityContext": _OBJECT,
+        "livenessProbe": _closed(**_PROBE),
+        "readinessProbe": _closed(**_PROBE),
         "nodeSelector": _TEXTS,
         "tolerations": _list_of(
             _closed(key=_TEXT, operator=_TEXT, value=_TEXT, effect=_TEXT, tolerationSeconds={"type": "integer"})
         ),
+        "topologySpreadConstraints": _list_of(_OBJECT | {"required": ["topologyKey", "whenUnsatisfiable"]}),
         "affinity": _closed(nodeAffinity=_OBJECT, podAffinity=_OBJECT, podAntiAffinity=_OBJECT),
     }
     # A null removes a default; without these the templates cannot do.
-    return _closed(**values) | {"required": ["image", "dialects", "workloads", "config"]}
+    return _closed(**values) | {"required": [*_NEEDED]}
 
 
 def _closed(**properties: JsonSchema) -> JsonSchema:

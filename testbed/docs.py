@@ -24,7 +24,7 @@ from gangsched.core.gang.steps import Step
 from gangsched.core.objects import reasons
 from gangsched.core.objects.record import Phase, Record
 from gangsched.runtime.metrics import describe
-from testbed import chart, dialects, fidelity, gangs, manifests, rooms, walk
+from testbed import chart, dialects, fidelity, gangs, manifests, monitoring, rooms, walk
 from testbed.controllers import matrix
 from testbed.mistakes import table as mistakes
 
@@ -50,6 +50,9 @@ def pages() -> dict[Path, str]:
         Path("charts/gangsched/values.schema.json"): chart.values_schema(),
         Path("charts/gangsched/files/dialects.yaml"): dialects.rights(),
         Path("charts/gangsched/files/workloads.yaml"): gangs.rights(),
+        Path("charts/gangsched/files/alerts.yaml"): monitoring.alerts(),
+        Path("charts/gangsched/files/dashboard.json"): monitoring.dashboard(),
+        Path(monitoring.RUNBOOK): _NOTE + monitoring.runbook(),
         Path("docs/states.md"): _NOTE + _states(),
         Path("docs/reasons.md"): _NOTE + _reasons(),
         Path("docs/metrics.md"): _NOTE + _metrics(),

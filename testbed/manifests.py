@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from gangsched.api.crd import crd_yaml
 from gangsched.config.workloads import NAMES as WORKLOADS
 from testbed import binaries
 from testbed.dialects import IN_CHART
@@ -49,6 +50,22 @@ _RIGHTS = (
     + """#
 # What the user gangsched, with whose certificate the static pod acts, may do, and how urgent the API server takes its
 # requests to be: as the chart's ServiceAccount.
+"""
+)
+_KUSTOMIZATION = (
+    _GENERATED
+    + f"""#
+# A base for kustomize, with the definition of PodGroup. In your own kustomization.yaml:
+#
+#   resources: [path/to/gangsched/manifests]
+#   images: [{{name: {IMAGE}, newName: registry.example.com/gangsched}}]
+#
+# then: kubectl apply --server-side -k .
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources:
+- podgroups.yaml
+- deployment.yaml
 """
 )
 _STATIC_POD = (
@@ -90,6 +107,8 @@ def pages() -> dict[Path, str]:
     rights = _rendered("kube-system", "rbac", "flowschemas").replace(account, user).replace(sender, sending_user)
     return {
         Path("manifests/deployment.yaml"): _DEPLOYMENT + deployment,
+        Path("manifests/kustomization.yaml"): _KUSTOMIZATION,
+        Path("manifests/podgroups.yaml"): _GENERATED + crd_yaml(),
         Path("manifests/static-pod-rbac.yaml"): _RIGHTS + rights,
         Path("manifests/static-pod.yaml"): _STATIC_POD + _static_pod(),
     }
@@ -121,7 +140,7 @@ def _static_pod() -> str:
     container["args"] = [f"--listen={LISTEN}" if "--listen" in each else each for each in container["args"]]
     for probe in ("livenessProbe", "readinessProbe"):
         container[probe]["httpGet"] |= {"host": host, "port": int(port)}
-    del container["ports"], spec["serviceAccountName"], spec["affinity"]
+    del container["ports"], spec["serviceAccountName"], spec["affinity"], spec["topologySpreadConstraints"]
     spec["volumes"] = [{"name": "config", "hostPath": {"path": FOLDER, "type": "Directory"}}]
     spec |= {"hostNetwork": True, "priorityClassName": "system-node-critical", "automountServiceAccountToken": False}
     pod = {

@@ -56,6 +56,18 @@ class Operator:
         """Its output since its last start."""
         return self.child.log.read_text(errors="replace")
 
+    @property
+    def address(self) -> str:
+        """Where it answers, as HOST:PORT.
+
+        Raises:
+            LookupError: it has not said so yet.
+        """
+        found = _LISTEN.findall(self.log)
+        if not found:
+            raise LookupError("it has not said yet where it listens")
+        return str(found[-1])
+
     def start(self) -> None:
         """Start it and wait until /readyz answers.
 
@@ -87,7 +99,7 @@ class Operator:
     def get(self, path: str) -> tuple[int, str]:
         """Status and body of a GET on its own address, such as /metrics; status 0 while nothing answers."""
         try:
-            with urllib.request.urlopen(f"http://{self._find_address()}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://{self.address}{path}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refusal:
             with refusal:
@@ -108,9 +120,3 @@ class Operator:
 
     def _ready(self) -> bool:
         return self.get("/readyz")[0] == 200  # noqa: PLR2004 - HTTP's OK
-
-    def _find_address(self) -> str:
-        found = _LISTEN.findall(self.log)
-        if not found:
-            raise LookupError("it has not said yet where it listens")
-        return str(found[-1])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse has no public name for it
 
-COMMANDS = ("run", "simulate", "explain", "crd", "version")
+COMMANDS = ("run", "simulate", "replay", "explain", "snapshot", "crd", "version")
 """Modules of this package, in the order of `--help`."""
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from gangsched.cli.manifests import Manifest, ManifestError, mapping
 
+RECORDED = "gangsched.io/recorded"
+"""Annotation of a workload in a snapshot: its pods are recorded beside it, so none are made of it."""
 _ENDED = ("Succeeded", "Failed")
 _NONE: Mapping[str, Any] = MappingProxyType({})
 

@@ -20,7 +20,7 @@ from gangsched.api.crd import GROUP, KIND, VERSION
 from gangsched.api.times import format_time, parse_time
 from gangsched.cli import offered, operators, stored, workloads
 from gangsched.cli.admission import Priorities, admitted_node, admitted_pod_spec
-from gangsched.cli.made import Existing, MadePod
+from gangsched.cli.made import RECORDED, Existing, MadePod
 from gangsched.cli.manifests import Manifest, ManifestError, mapping
 from gangsched.cli.objects import Objects
 from gangsched.config.settings import Settings
@@ -228,6 +228,8 @@ class _Builder:
         )
 
     def _add_pods_of(self, manifest: Manifest) -> None:
+        if RECORDED in mapping(manifest.metadata.get("annotations")):
+            return
         admitted: dict[int, Mapping[str, Any]] = {}
         made: dict[str, str] = {}
         for each in list(MAKERS[_kind(manifest)](manifest, self._existing)):

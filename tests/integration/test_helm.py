@@ -27,6 +27,7 @@ GROUPS = "/apis/gangsched.io/v1alpha1/namespaces/default/podgroups"
 PODS = "/api/v1/namespaces/default/pods"
 
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/gangsched"
+FLOW = f"gangsched-{NAMESPACE}"
 FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1"
 
 pytestmark = pytest.mark.timeout(600)
@@ -98,7 +99,9 @@ def test_the_dialects_that_are_named_are_configured_and_their_podgroups_may_be_r
     objects = [each for each in yaml.safe_load_all(text) if each]
     [config] = [each["data"]["config.yaml"] for each in objects if each["kind"] == "ConfigMap"]
     [rules] = [
-        each["rules"] for each in objects if (each["kind"], each["metadata"]["name"]) == ("ClusterRole", "gangsched")
+        each["rules"]
+        for each in objects
+        if (each["kind"], each["metadata"]["name"]) == ("ClusterRole", "gangsched-default")
     ]
     read = [rule for rule in rules if rule["resources"] == ["podgroups"] and rule["apiGroups"] != ["gangsched.io"]]
     assert yaml.safe_load(config)["dialects"] == chosen.split(",")
@@ -112,7 +115,9 @@ def test_the_workloads_that_are_named_are_configured_and_may_be_read(cluster):
     objects = [each for each in yaml.safe_load_all(text) if each]
     [config] = [each["data"]["config.yaml"] for each in objects if each["kind"] == "ConfigMap"]
     [rules] = [
-        each["rules"] for each in objects if (each["kind"], each["metadata"]["name"]) == ("ClusterRole", "gangsched")
+        each["rules"]
+        for each in objects
+        if (each["kind"], each["metadata"]["name"]) == ("ClusterRole", "gangsched-default")
     ]
     read = {
         (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
@@ -202,10 +207,10 @@ def test_of_leases_the_operators_account_may_use_its_own_in_its_namespace(instal
 @pytest.mark.parametrize(
     ("account", "method", "path", "schema", "level"),
     [
-        ("gangsched", "POST", "/api/v1/namespaces/default/pods/p/binding", "gangsched", "workload-high"),
-        ("gangsched", "GET", "/api/v1/pods?limit=1", "gangsched", "workload-high"),
-        ("gangsched", "GET", "/apis", "gangsched", "workload-high"),
-        ("gangsched", "PATCH", LEASE, "gangsched-lease", "leader-election"),
+        ("gangsched", "POST", "/api/v1/namespaces/default/pods/p/binding", FLOW, "workload-high"),
+        ("gangsched", "GET", "/api/v1/pods?limit=1", FLOW, "workload-high"),
+        ("gangsched", "GET", "/apis", FLOW, "workload-high"),
+        ("gangsched", "PATCH", LEASE, f"{FLOW}-lease", "leader-election"),
         ("default", "GET", "/api/v1/pods?limit=1", "service-accounts", "workload-low"),
     ],
 )
@@ -344,7 +349,7 @@ def test_an_upgrade_changes_the_crd_and_an_uninstall_loses_no_podgroup_and_a_new
     assert installed.api.get(f"{GROUPS}/precious")["spec"]["minMember"] == 2
     for gone in (
         f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/gangsched",
-        "/apis/rbac.authorization.k8s.io/v1/clusterroles/gangsched",
+        f"/apis/rbac.authorization.k8s.io/v1/clusterroles/gangsched-{NAMESPACE}",
     ):
         with pytest.raises(ApiError, match="not found"):
             installed.api.get(gone)

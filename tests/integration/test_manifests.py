@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import sys
 
 import pytest
@@ -17,6 +18,7 @@ from tests.integration.cluster import Cluster
 
 NAMESPACE = "gangsched-system"
 DEPLOYMENT = ROOT / "manifests" / "deployment.yaml"
+CRD = ROOT / "crds" / "gangsched.io_podgroups.yaml"
 STATIC_POD = ROOT / "manifests" / "static-pod.yaml"
 RIGHTS = ROOT / "manifests" / "static-pod-rbac.yaml"
 KUBE_SCHEDULER = "system:kube-scheduler"
@@ -62,6 +64,25 @@ def bind_a_gang_of_three(cluster):
 def test_the_manifests_are_the_charts():
     made = manifests.pages()
     assert {path: (ROOT / path).read_text(encoding="utf-8") for path in made} == made, "stale: run make docs"
+
+
+def test_a_kustomization_on_the_base_is_what_the_manifests_are_with_another_image(control_plane, tmp_path):
+    shutil.copytree(ROOT / "manifests", tmp_path / "manifests")
+    own = {
+        "resources": ["manifests"],
+        "images": [{"name": manifests.IMAGE, "newName": "registry.example.com/gangsched"}],
+    }
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(own))
+    made = list(yaml.safe_load_all(control_plane.kubectl("kustomize", str(tmp_path))))
+    plain = [*yaml.safe_load_all(DEPLOYMENT.read_text()), yaml.safe_load(CRD.read_text())]
+
+    def by_name(objects):
+        return {(each["kind"], each["metadata"]["name"]): each for each in objects if each}
+
+    deployed = by_name(made)["Deployment", "gangsched"]["spec"]["template"]["spec"]["containers"][0]
+    assert deployed["image"].startswith("registry.example.com/gangsched:")
+    deployed["image"] = deployed["image"].replace("registry.example.com/gangsched", manifests.IMAGE)
+    assert by_name(made) == by_name(plain)
 
 
 def test_the_deployment_comes_up_and_the_operator_binds_a_gang_with_its_account_and_configuration(

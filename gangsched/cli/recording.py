@@ -1,0 +1,140 @@
+"""Reads the objects of a cluster that decide where pods go, without what is secret or of no use to a decision."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from gangsched.cli.made import RECORDED
+from gangsched.kube.devices import DEVICES
+from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.discovery import listed_versions
+from gangsched.kube.errors import ApiError, Garbled
+from gangsched.kube.resources import (
+    GROUPS,
+    LIST_TIMEOUT_S,
+    NAMESPACES,
+    NODES,
+    PAGE,
+    PODS,
+    PRIORITY_CLASSES,
+    STORAGE,
+    Resource,
+)
+from gangsched.kube.session import ApiSession
+from gangsched.kube.workloads.table import Workloads
+
+Object = dict[str, Any]
+
+CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+KEPT_OF_CONTAINERS = ("name", "image", "resources", "ports", "restartPolicy")
+"""What of a container decides where its pod goes. Environment, commands, mounts and probes may name what is secret."""
+_LEFT_OUT_OF_METADATA = ("managedFields", "selfLink")
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_LEFT_OUT = {"volumeAttributes"}
+"""Parameters of a CSI driver, which some use for credentials."""
+_LIST = msgspec.json.Decoder(dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A kind to be read: its name in messages and its path. `workload`: its pods are recorded too."""
+
+    name: str
+    path: str
+    workload: bool = False
+
+
+async def kinds(session: ApiSession, workloads: Workloads) -> Sequence[Listed]:
+    """All kinds that decide and that the API server serves.
+
+    Raises:
+        ApiError, ApiUnreachable, Garbled: there was no complete answer.
+    """
+    served = await listed_versions(session)
+    always: Sequence[Resource[Any]] = (
+        NAMESPACES,
+        PRIORITY_CLASSES,
+        NODES,
+        *STORAGE.values(),
+        *DEVICES.values(),
+        GROUPS,
+        PODS,
+    )
+    others = [(kind.resource, False) for kind in DEFAULT.kinds.values()]
+    others += [(kind.row.resource, True) for kind in workloads.kinds.values()]
+    return [
+        *(Listed(resource.name, resource.path) for resource in always),
+        *(
+            Listed(resource.name, resource.path(version), workload)
+            for resource, workload in others
+            for version in [next((each for each in resource.versions if f"{resource.group}/{each}" in served), "")]
+            if version
+        ),
+    ]
+
+
+async def objects(session: ApiSession, kind: Listed, refused: Callable[[str], None]) -> AsyncIterator[Object]:
+    """The kind's objects as a manifest has them. `refused` is told in a sentence what the caller may not list.
+
+    Raises:
+        ApiError, ApiUnreachable, Garbled: any failure but a missing right or a kind that is not served.
+    """
+    params = {"limit": str(PAGE)}
+    while True:
+        answer = await session.request("GET", kind.path, params=params, timeout_s=LIST_TIMEOUT_S)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return
+        try:
+            page = _LIST.decode(answer.checked().body)
+        except ApiError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            refused(f"You may not list {kind.name}, so the snapshot has none: request the right to list them.")
+            return
+        except msgspec.DecodeError as error:
+            raise Garbled(f"A list of {kind.name} cannot be read: {error}") from error
+        head = {"apiVersion": page.get("apiVersion"), "kind": str(page.get("kind")).removesuffix("List")}
+        for item in page.get("items") or ():
+            yield {**head, **recorded(item, workload=kind.workload)}
+        if not (following := (page.get("metadata") or {}).get("continue")):
+            return
+        params["continue"] = following
+
+
+def recorded(item: Object, *, workload: bool = False) -> Object:
+    """The object without what is left out. A workload says that its pods are recorded beside it."""
+    found = {**_stripped(item), "metadata": dict(_metadata(item.get("metadata") or {}))}
+    if workload:
+        found["metadata"]["annotations"] = {**found["metadata"].get("annotations", {}), RECORDED: "true"}
+    return found
+
+
+def _metadata(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in metadata.items():
+        if name == "annotations":
+            yield name, {key: text for key, text in (value or {}).items() if key != _LAST_APPLIED}
+        elif name not in _LEFT_OUT_OF_METADATA:
+            yield name, value
+
+
+def _stripped(value: Any) -> Any:  # noqa: ANN401 - any part of an object
+    if isinstance(value, list):
+        return [_stripped(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: [_container(each) for each in inner]
+        if name in CONTAINERS and isinstance(inner, list)
+        else _stripped(inner)
+        for name, inner in value.items()
+        if name not in _LEFT_OUT
+    }
+
+
+def _container(said: Any) -> Any:  # noqa: ANN401 - what a template says need not be a container
+    return {name: said[name] for name in KEPT_OF_CONTAINERS if name in said} if isinstance(said, dict) else {}

@@ -1,0 +1,162 @@
+"""What a replay came to: how long gangs waited, how much of the nodes was used, and how much was free but useless."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gangsched.core.objects.shape import PODS, Amounts
+from gangsched.whatif.replay import Replay
+
+SAMPLES = 200
+"""At how many times between the first arrival and the last end the nodes are looked at."""
+_CLASSES = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The nodes at one time: shares of what they have, by resource, that are `used` and that are `fragmented`.
+
+    A free amount is fragmented as far as members of the trace cannot use it, because what is free on that node beside
+    it is too little for them: of all members, each counted once, the mean share of the free amount that is on nodes
+    which have no room for that member. (The expected fragmentation of Weng et al., USENIX ATC 2023, "Beware of
+    Fragmentation", here of the resource's free amount and for the whole trace.)
+    `waiting` gangs are complete and not bound, `running` ones are bound.
+    """
+
+    at_s: float
+    used: Mapping[str, float]
+    fragmented: Mapping[str, float]
+    waiting: int
+    running: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """The result for one strategy; times in seconds, shares between 0 and 1.
+
+    `wait_s` has the mean and the 50th, 95th, 99th and 100th percentile of the gangs that were bound. `used` and
+    `fragmented` are means over time, by resource, from the first arrival to the last end, which is `makespan_s` later.
+    `never` are names of gangs that were not bound.
+    """
+
+    strategy: str
+    gangs: int
+    bound: int
+    wait_s: Mapping[str, float]
+    makespan_s: float
+    used: Mapping[str, float]
+    fragmented: Mapping[str, float]
+    never: Sequence[str]
+    samples: Sequence[Sample]
+
+
+def measure(replay: Replay) -> Measures:
+    """What the replay came to."""
+    waits = sorted(played.waited_s for played in replay.gangs if played.waited_s is not None)
+    end = max((played.ended_s for played in replay.gangs if played.ended_s is not None), default=0.0)
+    tally = _Tally(replay)
+    samples = list(tally.samples(end))
+    return Measures(
+        strategy=replay.strategy,
+        gangs=len(replay.gangs),
+        bound=len(waits),
+        wait_s=_percentiles(waits),
+        makespan_s=end,
+        used=tally.mean_use(end),
+        fragmented={name: _mean([each.fragmented[name] for each in samples]) for name in tally.resources},
+        never=[f"{each.gang.namespace}/{each.gang.name}" for each in replay.gangs if each.bound_s is None],
+        samples=samples,
+    )
+
+
+def _percentiles(waits: Sequence[float]) -> dict[str, float]:
+    if not waits:
+        return dict.fromkeys(("mean", "p50", "p95", "p99", "max"), 0.0)
+    at = {f"p{share}": waits[math.ceil(share / 100 * len(waits)) - 1] for share in (50, 95, 99)}
+    return {"mean": _mean(waits), **at, "max": waits[-1]}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+class _Tally:
+    """The free amounts of the nodes through the replay: an array of nodes by resources."""
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+        asked = {name for played in replay.gangs for part in played.gang.parts for name, _ in part.requests}
+        self.resources = sorted(asked)
+        self._column = {name: number for number, name in enumerate((*self.resources, PODS))}
+        self._row = {node.name: number for number, node in enumerate(replay.nodes)}
+        self._total = np.zeros((len(replay.nodes), len(self._column)))
+        for node in replay.nodes:
+            self._total[self._row[node.name]] = self._vector(node.allocatable)
+        self._sum = self._total.sum(axis=0)
+        kinds = Counter[Amounts]()
+        for played in replay.gangs:
+            for part in played.gang.parts:
+                kinds[part.requests] += part.members
+        common = kinds.most_common(_CLASSES)
+        self._classes = np.array([self._vector((*requests, (PODS, 1))) for requests, _ in common])
+        self._weights = np.array([number for _, number in common], dtype=float)
+        self._weights /= self._weights.sum()
+        self._parts = [
+            [self._vector((*part.requests, (PODS, 1))) for part in played.gang.parts] for played in replay.gangs
+        ]
+
+    def _vector(self, amounts: Amounts) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        found = np.zeros(len(self._column))
+        for name, size in amounts:
+            if name in self._column:
+                found[self._column[name]] = size
+        return found
+
+    def mean_use(self, end: float) -> dict[str, float]:
+        """The mean share in use, exact: each change counts from its time on."""
+        area = np.zeros(len(self._column))
+        for change in self._replay.changes:
+            sign = 1 if change.taken else -1
+            area += sign * (end - change.at_s) * self._parts[change.gang][change.part]
+        return self._shares(area / end if end else area)
+
+    def samples(self, end: float) -> Iterator[Sample]:
+        """The nodes at evenly spaced times."""
+        free = self._total.copy()
+        changes = iter(self._replay.changes)
+        change = next(changes, None)
+        arrivals = sorted(played.gang.arrival_s for played in self._replay.gangs)
+        bound = sorted(played.bound_s for played in self._replay.gangs if played.bound_s is not None)
+        ended = sorted(played.ended_s for played in self._replay.gangs if played.ended_s is not None)
+        for at in np.linspace(0.0, end, SAMPLES):
+            while change is not None and change.at_s <= at:
+                sign = -1 if change.taken else 1
+                free[self._row[change.node]] += sign * self._parts[change.gang][change.part]
+                change = next(changes, None)
+            counts = [int(np.searchsorted(times, at, side="right")) for times in (arrivals, bound, ended)]
+            yield Sample(
+                at_s=float(at),
+                used=self._shares(self._sum - free.sum(axis=0)),
+                fragmented=self._fragmented(free),
+                waiting=counts[0] - counts[1],
+                running=counts[1] - counts[2],
+            )
+
+    def _fragmented(self, free: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> dict[str, float]:
+        useless = np.zeros(free.shape[1])
+        for asked, weight in zip(self._classes, self._weights, strict=True):
+            useless += weight * free[(free < asked).any(axis=1)].sum(axis=0)
+        return self._shares(useless)
+
+    def _shares(self, amounts: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, float]:
+        return {
+            name: float(amounts[self._column[name]] / self._sum[self._column[name]])
+            if self._sum[self._column[name]]
+            else 0.0
+            for name in self.resources
+        }

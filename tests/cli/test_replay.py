@@ -1,0 +1,125 @@
+"""`gangsched replay` from the command line: its table, its JSON, its plots, and what it says of mistakes."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from gangsched.cli import main
+from gangsched.whatif.trace import _COLUMNS
+
+TRACE = "gang,arrival,run,members,cpu\nfirst,0,600,4,2\nsecond,60,300,4,2\nnever,90,10,40,1\n"
+
+
+@pytest.fixture
+def trace(tmp_path):
+    file = tmp_path / "trace.csv"
+    file.write_text(TRACE)
+    return str(file)
+
+
+def test_the_table_compares_strategies_and_names_what_never_fits(trace, capsys):
+    assert main(["replay", trace, "--nodes", "2:cpu=4", "--strategy", "Pack", "--strategy", "Spread"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "                      Pack  Spread",
+        "bound               2 of 3  2 of 3",
+        "wait, mean           4m30s   4m30s",
+        "wait, p50               0s      0s",
+        "wait, p95               9m      9m",
+        "wait, p99               9m      9m",
+        "wait, max               9m      9m",
+        "until the last end     15m     15m",
+        "cpu in use          100.0%  100.0%",
+        "cpu fragmented        0.0%    0.0%",
+        "",
+        "Pack: never bound, because they do not fit: default/never.",
+        "",
+        "Spread: never bound, because they do not fit: default/never.",
+    ]
+
+
+def test_json_has_the_figures_and_samples_over_time(trace, capsys):
+    assert main(["replay", trace, "--nodes", "2:cpu=4", "--json", "--gangs", "2"]) == 0
+    [found] = json.loads(capsys.readouterr().out)["strategies"]
+    assert (found["strategy"], found["gangs"], found["bound"], found["neverBound"]) == ("Pack", 2, 2, [])
+    assert found["waitSeconds"]["max"] == 540
+    assert found["makespanSeconds"] == 900
+    assert {each["waiting"] for each in found["samples"]} == {0, 1}
+
+
+def test_nodes_come_from_manifests_too_and_the_trace_from_standard_input(tmp_path, capsys, monkeypatch):
+    nodes = tmp_path / "nodes.yaml"
+    nodes.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: '8', pods: '10'}}\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TRACE.encode())))
+    assert main(["replay", "-", str(nodes)]) == 0
+    assert "bound               2 of 3" in capsys.readouterr().out
+
+
+def test_plots_are_drawn_for_what_waits_and_for_each_resource(trace, tmp_path, capsys):
+    folder = tmp_path / "plots"
+    assert main(["replay", trace, "--nodes", "2:cpu=4", "--plots", str(folder)]) == 0
+    names = sorted(file.name for file in folder.iterdir())
+    assert names == ["cpu-fragmented.svg", "cpu-used.svg", "waiting.svg"]
+    assert all((folder / name).read_text().startswith("<?xml") for name in names)
+    assert f"drew {folder / 'waiting.svg'}" in capsys.readouterr().err
+
+
+def test_progress_is_shown_on_a_terminal_and_gone_at_the_end(trace, capsys, monkeypatch):
+    monkeypatch.setattr("gangsched.cli.replay._SHOWN_AFTER_S", 0.0)
+    monkeypatch.setattr("gangsched.cli.replay._SHOWN_EVERY_S", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert main(["replay", trace, "--nodes", "2:cpu=4"]) == 0
+    told = capsys.readouterr().err
+    assert "Pack: 1 of 3 gangs have ended, after 10m of the trace" in told
+    assert told.endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "there are no nodes: name files with Node manifests, or use --nodes, such as --nodes 10:cpu=8"),
+        (
+            ["--nodes", "x:cpu=1"],
+            "--nodes 'x:cpu=1' has not the form N:RESOURCES: write, for example, 100:cpu=64,memory",
+        ),
+        (["--nodes", "1:cpu=one"], "--nodes '1:cpu=one': 'one' is not a quantity"),
+        (["--nodes", "1:cpu=1", "--strategy", "Packed"], "there is no strategy Packed: choose from Pack, Spread"),
+        (["--nodes", "1:cpu=1", "--gangs", "0"], "--gangs must be at least 1"),
+        (["--nodes", "1:cpu=1", "--form", "json"], "trace.csv: JSON is malformed"),
+        (["nosuch.yaml"], "nosuch.yaml: cannot be read (No such file or directory): name a file with manifests"),
+    ],
+)
+def test_a_mistake_ends_with_a_sentence_that_says_what_to_write(trace, arguments, told, capsys):
+    assert main(["replay", trace, *arguments]) == 2
+    assert re.search(re.escape(told), capsys.readouterr().err)
+
+
+def test_plots_without_matplotlib_name_what_to_install(trace, capsys, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert main(["replay", trace, "--nodes", "1:cpu=1", "--plots", "x"]) == 2
+    assert "--plots needs matplotlib: install it with pip install 'gangsched[plots]'" in capsys.readouterr().err
+
+
+def test_a_trace_that_is_not_there_is_told(capsys):
+    assert main(["replay", "nosuch.csv", "--nodes", "1:cpu=1"]) == 2
+    assert "nosuch.csv: cannot be read (No such file or directory): name a file with a trace" in capsys.readouterr().err
+
+
+def test_the_example_of_the_page_runs_as_it_is_written(capsys, monkeypatch):
+    root = Path(__file__).resolve().parent.parent.parent
+    monkeypatch.chdir(root)
+    [command] = re.findall(r"^gangsched (replay examples.*)$", (root / "docs" / "replay.md").read_text(), re.MULTILINE)
+    assert main(shlex.split(command)) == 0
+    assert re.search(r"^bound +6 of 6 +6 of 6$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_the_page_lists_every_column():
+    page = (Path(__file__).resolve().parent.parent.parent / "docs" / "replay.md").read_text()
+    listed = {name for line in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall("`(.*?)`", line)}
+    assert listed == set(_COLUMNS)

@@ -1,0 +1,219 @@
+"""The chart beside what else there is: a second installation, a kept CRD, Prometheus, locked-down clusters."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from testbed.api import ApiError
+from testbed.control_plane import ControlPlane
+from testbed.manifests import CHART
+from testbed.operator import Operator
+from tests.integration.waiting import until
+
+IMAGE = ("--set", "image.repository=registry.invalid/gangsched")
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.gangsched.io"
+MONITORING = "monitoring.coreos.com"
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with ControlPlane(scheduler=True, audit=True) as running:
+        running.add_node("system")
+        yield running
+
+
+@pytest.fixture
+def release(cluster: ControlPlane) -> Iterator[Callable[..., str]]:
+    """Installs releases, and uninstalls them in the end."""
+    installed = []
+
+    def install(name: str, namespace: str, *values: str) -> str:
+        flags = [part for value in values for part in ("--set", value)]
+        installed.append((name, namespace))
+        place = ("--namespace", namespace, "--create-namespace")
+        return cluster.helm("install", name, CHART, *place, "--wait", *IMAGE, *flags)
+
+    yield install
+    for name, namespace in installed:
+        cluster.helm("uninstall", name, "--namespace", namespace, "--wait", "--ignore-not-found")
+    if installed:
+        cluster.kubectl("delete", "crd", "podgroups.gangsched.io", "--ignore-not-found")
+
+
+def owner(cluster) -> tuple[str, str]:
+    notes = cluster.api.get(CRD)["metadata"]["annotations"]
+    return notes["meta.helm.sh/release-name"], notes["meta.helm.sh/release-namespace"]
+
+
+def operator(cluster, namespace: str, folder: Path, *flags: str) -> Operator:
+    """The operator as the release `gangsched` in this namespace runs it."""
+    settings = cluster.api.get(f"/api/v1/namespaces/{namespace}/configmaps/gangsched")["data"]
+    config = folder / f"{namespace}.yaml"
+    config.write_text(settings["config.yaml"])
+    account = cluster.kubeconfig_of_service_account(namespace, "gangsched")
+    return Operator(cluster, "--config", str(config), *flags, kubeconfig=account, leader_elect=True)
+
+
+def pod(name: str, scheduler: str) -> dict:
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "schedulerName": scheduler,
+            "containers": [{"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}],
+        },
+    }
+
+
+def test_two_installations_of_one_name_bind_the_pods_of_their_own_scheduler_names(cluster, release, tmp_path):
+    release("gangsched", "blue", "config.schedulerNames={blue}")
+    notes = release("gangsched", "green", "config.schedulerNames={green}")
+    assert "was left as it is: it belongs to the release gangsched in namespace blue" in " ".join(notes.split())
+    assert owner(cluster) == ("gangsched", "blue")
+    cluster.add_node("worker", cpu="4")
+    pods = "/api/v1/namespaces/default/pods"
+    with operator(cluster, "blue", tmp_path) as blue, operator(cluster, "green", tmp_path) as green:
+        for name in ("blue", "green"):
+            cluster.api.post(pods, pod(name, name))
+        until(lambda: all(cluster.api.get(f"{pods}/{each}")["spec"].get("nodeName") for each in ("blue", "green")))
+        assert [each.metric("gangsched_leader") for each in (blue, green)] == [1, 1]
+        assert [each.metric("gangsched_bindings_total", result="Bound") for each in (blue, green)] == [1, 1]
+    assert [each.stop() for each in (blue, green)] == [0, 0]
+    assert cluster.not_permitted("system:serviceaccount:green:gangsched") == []
+    for name in ("blue", "green"):
+        cluster.api.delete(f"{pods}/{name}", grace_s=0)
+
+
+def test_after_an_uninstall_the_chart_goes_into_another_namespace_beside_the_kept_crd(cluster, release):
+    release("first", "one")
+    cluster.helm("uninstall", "first", "--namespace", "one", "--wait")
+    notes = release("second", "two")
+    assert "it belongs to the release first in namespace one" in " ".join(notes.split())
+    assert owner(cluster) == ("first", "one")
+    cluster.helm("upgrade", "second", CHART, "--namespace", "two", *IMAGE)
+    assert cluster.api.get("/apis/apps/v1/namespaces/two/deployments/second-gangsched")["status"]["readyReplicas"] == 2
+
+
+def test_a_crd_that_kubectl_has_applied_is_left_to_it(cluster, release):
+    cluster.kubectl("apply", "--server-side", "-f", str(CHART / "files" / "gangsched.io_podgroups.yaml"))
+    notes = release("gangsched", "one")
+    assert "it was installed without helm" in " ".join(notes.split())
+
+
+def test_without_the_crd_none_is_installed_and_the_notes_say_so(cluster, release):
+    notes = release("gangsched", "one", "crds.install=false")
+    assert "crds.install is false" in notes
+    with pytest.raises(ApiError, match="not found"):
+        cluster.api.get(CRD)
+
+
+def test_everything_that_can_be_switched_on_is_admitted(cluster, release):
+    for kind, plural in (("ServiceMonitor", "servicemonitors"), ("PrometheusRule", "prometheusrules")):
+        cluster.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(definition(kind, plural)))
+    until(lambda: "servicemonitors" in cluster.kubectl("api-resources", f"--api-group={MONITORING}"))
+    release(
+        *(
+            "full",
+            "one",
+            "fullnameOverride=sched",
+            "podLabels.team=a",
+            "podAnnotations.note=b",
+            "extraArgs={--dry-run}",
+        ),
+        *("metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.labels.release=prometheus"),
+        *("metrics.prometheusRule.enabled=true", "metrics.grafanaDashboard.enabled=true", "networkPolicy.enabled=true"),
+        *(
+            "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.name=monitoring",
+            "livenessProbe.periodSeconds=30",
+        ),
+        *("extraEnv[0].name=HTTPS_PROXY", "extraEnv[0].value=http://proxy", "serviceAccount.annotations.role=c"),
+        *("extraVolumes[0].name=scratch", "extraVolumes[0].emptyDir.medium=Memory", "config.logLevel=debug"),
+        *(
+            "extraVolumeMounts[0].name=scratch",
+            "extraVolumeMounts[0].mountPath=/scratch",
+            "podSecurityContext.runAsUser=null",
+        ),
+        *("podSecurityContext.runAsGroup=null", f"image.digest=sha256:{'a' * 64}"),
+    )
+    [replica, *_] = cluster.api.get("/api/v1/namespaces/one/pods?labelSelector=team=a")["items"]
+    [container] = replica["spec"]["containers"]
+    assert container["image"] == f"registry.invalid/gangsched@sha256:{'a' * 64}"
+    assert container["args"][-1] == "--dry-run"
+    assert container["env"] == [{"name": "HTTPS_PROXY", "value": "http://proxy"}]
+    assert "/scratch" in [mount["mountPath"] for mount in container["volumeMounts"]]
+    assert replica["spec"]["securityContext"].keys() == {"runAsNonRoot", "seccompProfile"}
+    assert replica["spec"]["serviceAccountName"] == "sched"
+    assert [each["topologyKey"] for each in replica["spec"]["topologySpreadConstraints"]] == [
+        "topology.kubernetes.io/zone"
+    ]
+    monitor = cluster.api.get(f"/apis/{MONITORING}/v1/namespaces/one/servicemonitors/sched")
+    rule = cluster.api.get(f"/apis/{MONITORING}/v1/namespaces/one/prometheusrules/sched")
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    assert len(rule["spec"]["groups"][0]["rules"]) > 10
+    board = cluster.api.get("/api/v1/namespaces/one/configmaps/sched-dashboard")
+    assert board["metadata"]["labels"]["grafana_dashboard"] == "1"
+    policy = cluster.api.get("/apis/networking.k8s.io/v1/namespaces/one/networkpolicies/sched")["spec"]
+    assert policy["ingress"][0]["from"][0] == {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}
+    found = cluster.api.get("/api/v1/namespaces/one/endpoints/sched-metrics")["subsets"][0]
+    assert len(found["addresses"]) + len(found.get("notReadyAddresses", [])) == 2
+
+
+def definition(kind: str, plural: str) -> dict:
+    """A kind of Prometheus Operator that takes any object."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{MONITORING}"},
+        "spec": {
+            "group": MONITORING,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+def test_an_account_and_rights_that_are_made_by_other_means_are_used(cluster, release):
+    cluster.kubectl("create", "namespace", "own")
+    cluster.kubectl("create", "serviceaccount", "mine", "-n", "own")
+    release("gangsched", "own", "serviceAccount.create=false", "serviceAccount.name=mine", "rbac.create=false")
+    deployment = cluster.api.get("/apis/apps/v1/namespaces/own/deployments/gangsched")
+    assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
+    for kind in ("serviceaccounts", "roles.rbac.authorization.k8s.io", "clusterroles"):
+        names = cluster.kubectl("get", kind, "-n", "own", "-o", "name", "-l", "app.kubernetes.io/name=gangsched")
+        assert names.strip() == ""
+
+
+class TestHelmTest:
+    """What `helm test` runs, beside real replicas: the pod's own network is not there on this control plane."""
+
+    def check(self, *addresses: str) -> subprocess.CompletedProcess[str]:
+        script = (CHART / "files" / "check.py").read_text().replace("WAIT_S = 60", "WAIT_S = 5")
+        command = [sys.executable, "-c", script, *addresses]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+    def test_a_leader_that_is_ready_passes_and_a_dry_run_does_not(self, cluster, release, tmp_path):
+        release("gangsched", "one")
+        with operator(cluster, "one", tmp_path) as leads:
+            address = leads.address.replace("127.0.0.1", "localhost")
+            passed = self.check(address)
+            assert passed.returncode == 0, passed.stderr
+            assert passed.stdout.splitlines()[-1].endswith("1 of them leads")
+        with operator(cluster, "one", tmp_path, "--dry-run") as dry:
+            assert "0 replicas lead" in self.check(dry.address).stderr
+        assert "refused" in self.check(dry.address).stderr
+
+    def test_the_pod_that_runs_it_is_admitted_where_pods_are_restricted(self, cluster):
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+        cluster.api.post("/api/v1/namespaces", {"metadata": {"name": "strict", "labels": labels}})
+        text = cluster.helm("template", "gangsched", CHART, "-n", "strict", *IMAGE, "-s", "templates/tests/ready.yaml")
+        until(lambda: cluster.api.get("/api/v1/namespaces/strict/serviceaccounts")["items"])
+        assert "created" in cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=text)

@@ -1,0 +1,50 @@
+"""The files that a forge and its tools read say what the Makefile and the chart say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def read(name: str) -> Any:
+    return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+def commands(workflow: str) -> str:
+    jobs = read(f".github/workflows/{workflow}")["jobs"].values()
+    return "\n".join(step.get("run", "") for job in jobs for step in job["steps"])
+
+
+def test_the_forges_ci_is_the_repositorys_and_nothing_is_released_without_it() -> None:
+    assert ".ci/run" in commands("ci.yaml")
+    assert ".ci/run" in commands("release.yaml")
+    assert read(".github/workflows/release.yaml")["jobs"]["publish"]["needs"] == "test"
+
+
+def test_pre_commit_runs_what_make_lint_runs() -> None:
+    [repo] = read(".pre-commit-config.yaml")["repos"]
+    assert [hook["entry"] for hook in repo["hooks"]] == ["make lint"]
+
+
+def test_a_release_is_refused_whose_tag_is_not_the_version_of_package_and_chart() -> None:
+    chart = read("charts/gangsched/Chart.yaml")
+    assert f'version = "{chart["version"]}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8").splitlines()
+    assert f'appVersion: "{chart["version"]}"' in (ROOT / "charts/gangsched/Chart.yaml").read_text().splitlines()
+    for line in ('version = \\"$version\\"', "version: $version", 'appVersion: \\"$version\\"'):
+        assert f'grep -qx "{line}"' in commands("release.yaml")
+
+
+def test_what_a_workflow_may_do_is_said_and_no_more_than_reading_by_default() -> None:
+    for name in ("ci.yaml", "release.yaml"):
+        assert read(f".github/workflows/{name}")["permissions"] == {"contents": "read"}
+
+
+def test_the_chart_takes_the_image_that_a_release_publishes() -> None:
+    assert "version=${GITHUB_REF_NAME#v}" in commands("release.yaml")
+    steps = read(".github/workflows/release.yaml")["jobs"]["publish"]["steps"]
+    [image] = [step["with"] for step in steps if step.get("id") == "image"]
+    assert image["tags"] == "${{ env.IMAGE }}:${{ steps.version.outputs.version }}"

@@ -1,0 +1,145 @@
+"""A replay binds whole gangs in the order of the contract, never too much; its figures are those of its bindings."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gangsched.config.settings import load
+from gangsched.core.objects.node import Node
+from gangsched.core.planning.strategies import STRATEGIES
+from gangsched.whatif.measures import SAMPLES, measure
+from gangsched.whatif.replay import replay
+from gangsched.whatif.trace import Gang, Part, Trace
+
+POLICY = load(flags={}).policy()
+
+
+def node(name: str, cpu: int, **more: int) -> Node:
+    return Node(name, allocatable=tuple(sorted({"cpu": cpu * 1000, "pods": 110, **more}.items())))
+
+
+def gang(name: str, at: float, members: int, *, run: float = 10, cpu: int = 1, priority: int = 0, **more: int) -> Gang:
+    requests = tuple(sorted((name, size) for name, size in {"cpu": cpu * 1000, **more}.items() if size))
+    return Gang(name=name, arrival_s=at, run_s=run, parts=(Part(members, requests),), priority=priority)
+
+
+def play(*gangs: Gang, nodes: list[Node], strategy: str = "Pack"):
+    return replay(Trace(sorted(gangs, key=lambda each: each.arrival_s)), nodes, POLICY, strategy=strategy)
+
+
+def times(found) -> dict[str, tuple[float | None, float | None]]:
+    return {each.gang.name: (each.bound_s, each.ended_s) for each in found.gangs}
+
+
+def test_a_gang_waits_for_room_and_smaller_ones_behind_it_do_not():
+    found = play(
+        gang("first", 0, 3), gang("large", 1, 4), gang("small", 2, 1), gang("never", 3, 5), nodes=[node("n", 4)]
+    )
+    assert times(found) == {"first": (0, 10), "small": (2, 12), "large": (12, 22), "never": (None, None)}
+
+
+def test_priority_goes_before_age():
+    found = play(gang("a", 0, 1), gang("old", 1, 1), gang("high", 2, 1, priority=5), nodes=[node("n", 1)])
+    assert times(found) == {"a": (0, 10), "high": (10, 20), "old": (20, 30)}
+
+
+def test_room_that_ends_give_at_one_time_counts_together_for_who_arrives_then():
+    found = play(gang("a", 0, 1), gang("b", 0, 1), gang("both", 10, 2), nodes=[node("n", 2)])
+    assert times(found)["both"] == (10, 20)
+
+
+def test_roles_are_bound_together():
+    parts = (Part(1, (("cpu", 4000),), "ps"), Part(2, (("cpu", 1000),), "worker"))
+    roles = Gang(name="roles", arrival_s=0, run_s=5, parts=parts)
+    assert times(play(roles, nodes=[node("a", 4), node("b", 1)]))["roles"] == (None, None)
+    found = play(roles, nodes=[node("a", 4), node("b", 2)])
+    assert found.gangs[0].nodes == {"a": 1, "b": 2}
+
+
+def test_gangs_of_one_name_are_different_gangs():
+    found = play(gang("a", 0, 1), gang("a", 1, 1), nodes=[node("n", 2)])
+    assert [each.bound_s for each in found.gangs] == [0, 1]
+
+
+def test_strategies_differ_where_they_should():
+    trace = [gang("a", 0, 2), gang("b", 1, 2)]
+    nodes = [node("x", 4), node("y", 4)]
+    assert [each.nodes for each in play(*trace, nodes=nodes).gangs] == [{"x": 2}, {"x": 2}]
+    assert [each.nodes for each in play(*trace, nodes=nodes, strategy="Spread").gangs] == [{"x": 1, "y": 1}] * 2
+
+
+GANGS = st.lists(
+    st.builds(
+        gang,
+        st.just("g"),
+        st.integers(0, 50).map(float),
+        st.integers(1, 6),
+        run=st.integers(0, 40).map(float),
+        cpu=st.integers(1, 5),
+        priority=st.integers(0, 2),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(deadline=None)
+@given(GANGS, st.lists(st.integers(1, 8), min_size=1, max_size=4), st.sampled_from(list(STRATEGIES)))
+def test_every_gang_is_bound_whole_at_one_time_and_no_node_holds_more_than_it_has(gangs, sizes, strategy):
+    found = play(*gangs, nodes=[node(f"n{number}", size) for number, size in enumerate(sizes)], strategy=strategy)
+    bound: dict[int, set[float]] = {}
+    used: Counter[str] = Counter()
+    for change in found.changes:
+        asked = dict(found.gangs[change.gang].gang.parts[change.part].requests)["cpu"]
+        used[change.node] += asked if change.taken else -asked
+        assert 0 <= used[change.node] <= sizes[int(change.node[1:])] * 1000
+        if change.taken:
+            bound.setdefault(change.gang, set()).add(change.at_s)
+    assert not any(used.values())
+    for number, played in enumerate(found.gangs):
+        if played.bound_s is not None:
+            assert bound[number] == {played.bound_s}
+            assert played.ended_s == played.bound_s + played.gang.run_s
+            assert sum(played.nodes.values()) == played.gang.members
+        else:
+            assert number not in bound
+
+
+@settings(deadline=None)
+@given(GANGS, st.lists(st.integers(1, 8), min_size=1, max_size=4))
+def test_what_is_never_bound_does_not_fit_the_empty_nodes(gangs, sizes):
+    found = play(*gangs, nodes=[node(f"n{number}", size) for number, size in enumerate(sizes)])
+    for played in found.gangs:
+        [part] = played.gang.parts
+        room = sum(size * 1000 // dict(part.requests)["cpu"] for size in sizes)
+        assert (played.bound_s is None) == (room < part.members)
+
+
+class TestMeasures:
+    def test_waits_and_use_are_those_of_the_bindings(self):
+        found = measure(play(gang("a", 0, 2, run=10), gang("b", 0, 2, run=30), nodes=[node("n", 2)]))
+        assert found.wait_s == {"mean": 5, "p50": 0, "p95": 10, "p99": 10, "max": 10}
+        assert (found.gangs, found.bound, found.makespan_s) == (2, 2, 40)
+        assert found.used == {"cpu": pytest.approx(1)}
+        assert [found.samples[0].waiting, found.samples[-1].waiting] == [1, 0]
+        assert len(found.samples) == SAMPLES
+
+    def test_half_of_the_nodes_for_half_of_the_time_is_a_quarter(self):
+        found = measure(play(gang("a", 0, 1, run=10), gang("b", 10, 1, run=10, cpu=0), nodes=[node("n", 2)]))
+        assert found.used["cpu"] == pytest.approx(0.25)
+
+    def test_free_cpu_beside_no_free_gpu_is_fragmented_for_those_who_need_both(self):
+        """Half of the members need a GPU, which the first has taken: for them the other 6 of 8 CPUs are useless."""
+        nodes = [node("n", 8, **{"nvidia.com/gpu": 1})]
+        both = gang("both", 0, 1, cpu=2, run=100, **{"nvidia.com/gpu": 1})
+        found = measure(play(both, gang("cpu", 100, 1, cpu=2, run=0), nodes=nodes))
+        assert found.samples[1].fragmented == {"cpu": pytest.approx(0.5 * 6 / 8), "nvidia.com/gpu": 0}
+
+    def test_nothing_that_fits_is_no_division_by_nothing(self):
+        found = measure(play(gang("a", 0, 1, cpu=9), nodes=[node("n", 1)]))
+        assert (found.bound, found.makespan_s, found.never) == (0, 0, ["default/a"])
+        assert found.wait_s["max"] == 0
