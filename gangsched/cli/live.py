@@ -49,7 +49,6 @@ _DEFAULT = Settings()
 
 
 _FIRST: Sequence[Resource[Any]] = (NAMESPACES, PRIORITY_CLASSES, NODES, *STORAGE.values())
-_WORKLOADS = chosen(Settings())
 LISTED = [resource.name for resource in (*_FIRST, *DEVICES.values(), GROUPS, PODS)]
 """The kinds that the caller must be allowed to list."""
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytest
 
 from gangsched.cli.live import read
-from gangsched.config.workloads import WORKLOADS
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import ForeignGroupsReplaced, NamespacesReplaced
 from gangsched.kube.devices import DEVICES
@@ -39,10 +38,9 @@ def cluster(*, kai: Answer = MISSING, apart: Sequence[str] = ()) -> FakeApi:
     for path in LISTS:
         if path not in apart:
             api.answer("GET", path, page([], 1))
-    resources = [kind.resource for kind in DEFAULT.kinds.values()] + [row.resource for row in WORKLOADS.values()]
-    for resource in resources:
-        for version in resource.versions:
-            path = f"/apis/{resource.group}/{version}"
+    for kind in DEFAULT.kinds.values():
+        for version in kind.resource.versions:
+            path = f"/apis/{kind.resource.group}/{version}"
             api.answer("GET", path, kai if path == KAI else MISSING)
     return api
 
