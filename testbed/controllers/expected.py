@@ -111,7 +111,7 @@ _ROWS = (
     Workload(
         kind="CronJob",
         sections={BY_HAND: "With a group for each run"},
-        noted={ANNOTATION: "in its `jobTemplate`", BY_HAND: "by the annotation `gangsched.io/group-by`"},
+        noted={BY_HAND: "by the annotation `gangsched.io/group-by`"},
         not_declared={OWN: _NO_GROUP},
         only_race=True,
     ),
