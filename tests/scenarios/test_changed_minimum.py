@@ -276,3 +276,19 @@ def test_a_member_that_was_woken_and_then_lost_its_place_is_placed_again():
     harness.add(node("n3", cpu=9))
     harness.settle()
     assert harness.pod("default/a-2").node == "n3"
+
+
+def test_roles_that_a_scheduled_group_gets_are_named_with_what_they_miss():
+    harness = Harness()
+    harness.add(node(cpu="9"), group("a", min_member=3), *pods("a", 3))
+    harness.wait(3)
+    harness.change_spec("default/a", min_member=3, roles=(Role("r", 1), Role("s", 2)))
+    harness.wait(40)
+    told = harness.condition("default/a", "Degraded")
+    assert (told.reason, told.message) == (
+        "MinimumRaised",
+        "Minima of roles were raised; missing: 1 of role r, 2 of role s.",
+    )
+    harness.add(pod("a-3", role="r"), pod("a-4", role="s"), pod("a-5", role="s"))
+    harness.wait(40)
+    assert harness.condition("default/a", "Degraded").message == "The minimum is bound."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gangsched.core.declarations.minima import minima, missing_of
 from gangsched.core.gang import bindings, prebinding, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
@@ -263,6 +264,11 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     if minimum > gang.record.minimum:
         are = "is" if there == 1 else "are"
         return f"minMember was raised from {gang.record.minimum} to {minimum}; {there} {are} bound."
+    census = assessment.census
+    missing = missing_of(minima(assessment.terms.spec), census.bound_roles + census.done_roles).roles
+    roles = ", ".join(f"{number} of role {role}" for role, number in sorted(missing.items()) if number)
+    if roles and raised(gang, assessment.terms.spec):
+        return f"Minima of roles were raised; missing: {roles}."
     return "The minimum is bound."
 
 
