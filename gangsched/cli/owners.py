@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from gangsched.config.dialects import DIALECTS
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import OWN_DIALECT
-from gangsched.core.objects.workload import WorkloadFacts
+from gangsched.core.objects.workload import COMPLETED, ENDED, WorkloadFacts
 from gangsched.kube import wire
 from gangsched.kube.errors import UNREADABLE, KubeError, printable
 from gangsched.kube.session import ApiSession
@@ -194,7 +194,7 @@ def _owner(kind: str, raw: Raw, item: _Item, group: str) -> Owner | None:
         in_template=in_template or declares,
         template=next(iter(templates), "spec.template"),
         suspended=_suspended(spec),
-        ended=_ended(item) if facts is not None and facts.idle == "has ended" else "",
+        ended=_ended(item) if facts is not None and facts.idle in (COMPLETED, ENDED) else "",
         in_turn=facts.remedy if facts is not None else "",
         pods=_pods(facts, spec),
         failure=_failed(item),

@@ -78,8 +78,8 @@ class Intake:
                 self.take(each, now)
                 self._state.surroundings.look_back(dialect, shown, now)
             case seen.ForeignFact():
-                self._state.surroundings.note_foreign(event)
                 self._state.phases.note(event)
+                self._state.surroundings.note_foreign(event)
             case seen.DemandFact():
                 self._state.scaling.note(event)
             case seen.Synced():

@@ -185,12 +185,20 @@ def test_a_job_that_has_come_at_once_says_that_it_is_complete_by_its_count():
     assert (facts.completions, facts.succeeded, facts.in_waves) == (3, 3, False)
 
 
-@pytest.mark.parametrize("condition", ["Complete", "SuccessCriteriaMet", "Failed", "FailureTarget"])
-def test_a_job_that_ends_or_has_ended_wants_no_pods(condition):
+@pytest.mark.parametrize(
+    ("condition", "why"),
+    [
+        ("Complete", "has completed"),
+        ("SuccessCriteriaMet", "has completed"),
+        ("Failed", "has ended"),
+        ("FailureTarget", "has ended"),
+    ],
+)
+def test_a_job_that_ends_or_has_ended_wants_no_pods(condition, why):
     status = {"conditions": [{"type": condition, "status": "True"}]}
     facts = of("job", {"parallelism": 2}, status=status).workload
     assert facts is not None
-    assert facts.idle == "has ended"
+    assert facts.idle == why
 
 
 def test_pods_of_one_workload_share_one_value():
@@ -213,7 +221,7 @@ def test_a_kind_that_is_not_chosen_is_not_recognised():
         ("job", {}, NOT_ENDED, (1, {}, "")),
         ("job", {"parallelism": 0}, None, (1, {}, "has parallelism 0")),
         ("job", {"parallelism": 5, "suspend": True}, None, (5, {}, "is suspended")),
-        ("job", {"parallelism": 5, "suspend": True}, ENDED, (5, {}, "has ended")),
+        ("job", {"parallelism": 5, "suspend": True}, ENDED, (5, {}, "has completed")),
         ("statefulset", {"replicas": 4, "podManagementPolicy": "Parallel"}, None, (4, {}, "")),
         ("statefulset", {"replicas": 4, "podManagementPolicy": "OrderedReady"}, None, (4, {"replica": 4}, "")),
         ("statefulset", {}, None, (1, {"replica": 1}, "")),
@@ -233,9 +241,9 @@ def test_a_kind_that_is_not_chosen_is_not_recognised():
         ),
         ("jobset", {"replicatedJobs": [replicated("a", 0)]}, None, (1, {"a": 0}, "has no pods")),
         ("jobset", {"replicatedJobs": [replicated("a", 1)], "suspend": True}, None, (1, {"a": 1}, "is suspended")),
-        ("jobset", {"replicatedJobs": [replicated("a", 1)]}, COMPLETED, (1, {"a": 1}, "has ended")),
+        ("jobset", {"replicatedJobs": [replicated("a", 1)]}, COMPLETED, (1, {"a": 1}, "has completed")),
         ("pytorchjob", {"pytorchReplicaSpecs": {"Master": {}, "Worker": {"replicas": 3}}}, None, (4, PT, "")),
-        ("tfjob", {"tfReplicaSpecs": {"PS": {"replicas": 2}}}, SUCCEEDED, (2, {"ps": 2}, "has ended")),
+        ("tfjob", {"tfReplicaSpecs": {"PS": {"replicas": 2}}}, SUCCEEDED, (2, {"ps": 2}, "has completed")),
         ("xgboostjob", {"xgbReplicaSpecs": {"Master": {}}, "runPolicy": {"suspend": True}}, None, (1, ONE, SUSPENDED)),
         ("paddlejob", {"paddleReplicaSpecs": {"Master": {"replicas": 0}}}, None, (1, {"master": 0}, "has no replicas")),
         ("jaxjob", {"jaxReplicaSpecs": {"Master": {}}}, NOT_ENDED, (1, ONE, "")),

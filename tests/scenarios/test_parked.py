@@ -101,7 +101,10 @@ def test_a_taint_that_is_lifted_a_cordon_that_ends_and_a_label_that_comes_help(h
         assert len(harness.bound("default/c-")) == 2
         harness.delete("default/c-0", "default/c-1")
         harness.settle()
-        harness.add(replace(after, unschedulable=True), *pods("c", 2, cpu=2, node_selector={"disk": "hdd"}))
+        # Told in another order, the pods would be bound before the node is cordoned.
+        harness.add(replace(after, unschedulable=True))
+        harness.settle()
+        harness.add(*pods("c", 2, cpu=2, node_selector={"disk": "hdd"}))
         harness.settle()
 
 

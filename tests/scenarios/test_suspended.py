@@ -354,6 +354,23 @@ def test_a_workload_that_has_ended_and_deletes_its_pods_has_failed(order: str, k
     assert (story.phase, story.told_failed) == ("Failed", True)
 
 
+@pytest.mark.parametrize(
+    ("kind", "condition"),
+    [("job", "Complete"), ("jobset", "Completed"), ("mpijob", "Succeeded"), ("pytorchjob", "Succeeded")],
+)
+@pytest.mark.parametrize("order", ["object first", "pods first"])
+def test_a_workload_that_is_complete_by_its_own_rules_has_succeeded(order: str, kind: str, condition: str):
+    """As a Job is by its success policy, and a job of Kubeflow when its first worker ends: it deletes the others."""
+    story = running(kind)
+    story.end(PodPhase.SUCCEEDED)
+    if order == "pods first":
+        story.drop()
+    story.tell(status={"conditions": [{"type": condition, "status": "True"}]})
+    story.harness.wait(2)
+    story.drop()
+    assert (story.phase, story.told_failed) == ("Succeeded", False)
+
+
 def test_a_success_is_one_though_the_workload_is_suspended_then():
     story = running("job")
     story.end(PodPhase.SUCCEEDED, SIZE)

@@ -266,3 +266,47 @@ def by_roles(harness: Harness) -> Declaration:
     roles = (Role("work", min_member=2), Role("lead", min_member=1))
     harness.add(group("default/t", min_member=3, roles=roles))
     return Declaration("t", role="work")
+
+
+def test_a_group_of_two_jobs_waits_for_both_though_one_alone_comes_in_waves():
+    """After a suspension the pods of one come first, of which no more than 3 are alive at a time."""
+    harness = Harness()
+    harness.add(node(cpu="4"), group("a", min_member=4))
+    kinds = chosen(Settings()).kinds
+    specs = {"w": {"parallelism": 3, "completions": 4}, "l": {"parallelism": 1, "completions": 1}}
+
+    def show(name: str, *, suspend: bool = False, succeeded: int = 0) -> None:
+        spec = {**specs[name], "suspend": suspend}
+        meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+        body = {"metadata": meta, "spec": spec, "status": {"succeeded": succeeded}}
+        harness.add(kinds["job"].read(json.dumps(body).encode())[1])
+
+    def make(job: str, *numbers: int) -> None:
+        for number in numbers:
+            workload = Workload("job", job, None, f"uid-{job}")
+            harness.add(pod(f"{job}-{number}", workload=workload, declaration=Declaration("a"), created=harness.now))
+
+    show("w")
+    show("l")
+    make("w", 0, 1, 2)
+    make("l", 0)
+    harness.wait(2)
+    harness.run_pods()
+    harness.change("default/w-0", phase=PodPhase.SUCCEEDED)
+    for name, succeeded in (("w", 1), ("l", 0)):
+        show(name, suspend=True, succeeded=succeeded)
+    harness.delete(*(f"default/{each.name}" for each in list(harness.pods.values()) if not each.terminal))
+    harness.wait(40)
+    harness.add(group("x", min_member=1), *pods("x", 1, cpu="1"))
+    harness.wait(1)
+    show("w", succeeded=1)
+    make("w", 4, 5, 6)
+    harness.wait(1)
+    show("l")
+    make("l", 1)
+    harness.wait(5)
+    before = len(harness.bound("default/w-")) + len(harness.bound("default/l-"))
+    harness.change("default/x-0", phase=PodPhase.SUCCEEDED)
+    harness.wait(2)
+    after = len(harness.bound("default/w-")) + len(harness.bound("default/l-"))
+    assert (before, after) == (0, 4)

@@ -228,3 +228,73 @@ def test_the_run_ends_well_when_a_success_policy_ends_the_jobset() -> None:
     train.harness.run_pods(PodPhase.FAILED, prefix="default/train-")
     train.harness.wait(5)
     assert train.phase == "Succeeded"
+
+
+def half_done() -> JobSet:
+    """The first Job with waves is complete, and has been counted."""
+    train = JobSet(by_pod_group)
+    train.harness.settle()
+    train.harness.run_pods()
+    for _ in range(2):
+        train.succeed("train-work-0", 2)
+        train.replace()
+        train.harness.settle()
+        train.harness.run_pods()
+        train.count()
+        train.harness.wait(1)
+    return train
+
+
+def make_again(train: JobSet, *, ended: bool) -> None:
+    """The failure policy makes all Jobs again, of which the pods are seen first; `ended` ones of before may be left."""
+    left = [each for each in train.harness.pods.values() if each.terminal] if ended else []
+    gone = [each for each in train.harness.pods.values() if each not in left]
+    train.harness.delete(*(f"default/{each.name}" for each in gone))
+    train.harness.wait(40)
+    train.harness.add(group("x", min_member=1), *pods("x", 1, cpu="2"))
+    train.harness.wait(1)
+    train.generation, train.counted = 1, dict.fromkeys(JOBS, 0)
+    train.replace()
+    train.harness.wait(1)
+
+
+@pytest.mark.without("all", why="the pods of Jobs that are made again are seen before the Jobs")
+@pytest.mark.parametrize("jobs", ["of before", "gone"])
+@pytest.mark.parametrize("ended", [True, False])
+def test_what_jobs_of_before_have_counted_does_not_count_for_those_that_are_made_again(jobs: str, *, ended: bool):
+    """There is room for 3 of 5: as many as would be alive if the first Job had nothing left to do."""
+    train = half_done()
+    if jobs == "gone":
+        for name in JOBS:
+            train.harness.delete_foreign("job", f"default/{name}")
+    make_again(train, ended=ended)
+    assert train.bound == 0
+    train.tell()
+    train.harness.wait(1)
+    assert train.bound == 0
+    train.harness.change("default/x-0", phase=PodPhase.SUCCEEDED)
+    train.harness.wait(2)
+    assert train.bound == WHOLE
+
+
+@pytest.mark.without("all", why="the count is seen after the pods")
+def test_a_count_that_a_job_shows_after_its_pods_were_made_counts_at_once():
+    """The JobSet was suspended after three completions of a Job, whose pods are gone; it makes one for the last."""
+    train = JobSet(by_pod_group)
+    train.harness.settle()
+    train.harness.run_pods()
+    train.succeed("train-work-0", 2)
+    train.replace()
+    train.harness.settle()
+    train.harness.run_pods()
+    train.count()
+    train.succeed("train-work-0", 1)
+    train.harness.delete(*(f"default/{each.name}" for each in list(train.harness.pods.values())))
+    train.harness.wait(60)
+    train.counted["train-work-0"] = 3
+    train.replace()
+    train.harness.wait(40)
+    before = train.bound
+    train.tell()
+    train.harness.wait(1)
+    assert (before, train.bound) == (0, 4)

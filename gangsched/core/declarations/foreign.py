@@ -9,23 +9,26 @@ that may not be read says nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gangsched.core.declarations.tops import below, with_minimum
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.core.objects.workload import Top
+from gangsched.core.objects.workload import SERIES_OF, Top
 
 Place = tuple[str, GroupKey]
 """A dialect and the key of one of its objects."""
 
 
 class Foreign:
-    """The groups by dialect and key, and those that lie below an object by that object's place."""
+    """The groups by dialect and key; by an object's place those that lie below it, and those that it counts for."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[GroupKey, ForeignGroup]] = {}
         self._hidden: dict[str, ForeignGroupsHidden] = {}
         self._below: dict[Place, set[Place]] = {}
+        self._counted: dict[Place, set[Place]] = {}
 
     def find(self, dialect: str, key: GroupKey) -> ForeignGroup | None:
         """What the dialect's object of that name declares; None if there is none, or it or one above it is hidden."""
@@ -57,6 +60,18 @@ class Foreign:
         found = self._groups.get(dialect, {}).get(key) if dialect not in self._hidden else None
         return _top_of(found) if self.find(dialect, key) is None else None
 
+    def sees(self, dialect: str) -> bool:
+        """Whether objects of the dialect can be read and have been."""
+        return dialect in self._groups and dialect not in self._hidden
+
+    def counted(self, dialect: str, key: GroupKey) -> list[Place]:
+        """The objects for whose pods the dialect's object of that name counts, as a Job does for its JobSet."""
+        return sorted(self._counted.get((dialect, key), ()))
+
+    def counted_all(self, dialect: str) -> list[Place]:
+        """The objects for whose pods objects of the dialect count."""
+        return sorted({place for by, places in self._counted.items() if by[0] == dialect for place in places})
+
     def below(self, dialect: str, key: GroupKey) -> list[Place]:
         """The objects below the dialect's object of that name."""
         return sorted(self._below.get((dialect, key), ()))
@@ -80,9 +95,8 @@ class Foreign:
         """Store what an object declares now."""
         self._unlink(group.dialect, group.key)
         self._groups.setdefault(group.dialect, {})[group.key] = group
-        top = _top_of(group)
-        if top is not None:
-            self._below.setdefault(_place(top, group.key), set()).add((group.dialect, group.key))
+        for index, place in self._links(group):
+            index.setdefault(place, set()).add((group.dialect, group.key))
 
     def drop(self, dialect: str, key: GroupKey) -> None:
         """Forget an object."""
@@ -90,12 +104,20 @@ class Foreign:
         self._groups.get(dialect, {}).pop(key, None)
 
     def _unlink(self, dialect: str, key: GroupKey) -> None:
-        top = _top_of(self._groups.get(dialect, {}).get(key))
+        group = self._groups.get(dialect, {}).get(key)
+        for index, place in self._links(group) if group is not None else ():
+            index[place].discard((dialect, key))
+            if not index[place]:
+                del index[place]
+
+    def _links(self, group: ForeignGroup) -> Iterator[tuple[dict[Place, set[Place]], Place]]:
+        """The indexes that lead to the object, each with the place under which it stands there."""
+        top = _top_of(group)
         if top is not None:
-            place = _place(top, key)
-            self._below[place].discard((dialect, key))
-            if not self._below[place]:
-                del self._below[place]
+            yield self._below, _place(top, group.key)
+        for each in group.workload.series if group.workload is not None else ():
+            for name in each.jobs:
+                yield self._counted, (SERIES_OF, GroupKey(group.key.namespace, name))
 
     def hide(self, hidden: ForeignGroupsHidden) -> None:
         """The dialect's objects cannot be read from now on."""

@@ -9,8 +9,8 @@ come at once, those that have succeeded in an earlier run, as before a suspensio
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,21 +20,18 @@ from gangsched.core.declarations.terms import Terms
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.core.objects.workload import Workload, WorkloadFacts
-
-_JOB = "job"
-"""The kind of the Jobs that a series names."""
+from gangsched.core.objects.workload import SERIES_OF, Workload, WorkloadFacts
 
 
 class Wave(Struct, frozen=True):
-    """How many completions are still owed of those that are asked for, and whether more pods will be made for them.
+    """How many completions are still owed, and whether more pods will be made for them: up to `size` at a time.
 
     No more than `alive` members need be alive, and of a role no more than `roles` says, if it says anything. `at_once`:
     the pods do not come in waves.
     """
 
     owed: int
-    asked: int
+    size: int
     alive: int
     goes_on: bool
     at_once: bool = False
@@ -69,44 +66,56 @@ def of_workload(found: ForeignGroup, workload: Workload, pods: Iterable[Pod], *,
     facts = found.workload
     if facts is None or facts.completions is None:
         return None
-    ended = [
-        pod
-        for pod in pods
-        if pod.phase is PodPhase.SUCCEEDED and pod.workload is not None and pod.workload.identity == workload.identity
-    ]
+    theirs = [pod for pod in pods if pod.workload is not None and pod.workload.identity == workload.identity]
     if facts.series and facts.succeeded < facts.completions:
-        return _of_jobs(facts, facts.completions, found.key.namespace, ended, foreign)
-    owed = max(0, facts.completions - max(facts.succeeded, len(ended)))
-    return Wave(owed, facts.completions, alive=owed, goes_on=not facts.idle, at_once=not facts.in_waves)
+        return _of_jobs(facts, found.key.namespace, theirs, foreign)
+    ended = sum(pod.phase is PodPhase.SUCCEEDED for pod in theirs)
+    owed = max(0, facts.completions - max(facts.succeeded, ended))
+    return Wave(owed, facts.size, alive=owed, goes_on=not facts.idle, at_once=not facts.in_waves)
 
 
-def _of_jobs(facts: WorkloadFacts, asked: int, namespace: str, ended: Sequence[Pod], foreign: Foreign) -> Wave:
-    """What a workload owes whose Jobs make the pods; `ended` are pods that have succeeded."""
-    seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for pod in ended:
-        if pod.owner is not None:
-            seen[pod.owner.name][pod.owner.uid] += 1
+def _of_jobs(facts: WorkloadFacts, namespace: str, pods: Sequence[Pod], foreign: Foreign) -> Wave:
+    """What a workload owes whose Jobs make these pods. A Job that was made again owes all of its completions again."""
+    ended = Counter(pod.owner.uid for pod in pods if pod.owner is not None and pod.phase is PodPhase.SUCCEEDED)
+    jobs = {name: foreign.find(SERIES_OF, GroupKey(namespace, name)) for each in facts.series for name in each.jobs}
+    makers = _makers(
+        pods, {name: job.uid for name, job in jobs.items() if job is not None}, seen=foreign.sees(SERIES_OF)
+    )
     owed, roles = 0, []
     for each in facts.series:
         left = []
         for name in each.jobs:
-            job = foreign.find(_JOB, GroupKey(namespace, name))
-            counted = job.workload.succeeded if job is not None and job.workload is not None else 0
-            # A Job that was made again owes all of them again.
-            shown = seen[name].total() if job is None else seen[name][job.uid]
-            left.append(max(0, each.completions - max(counted, shown)))
+            job, uid = jobs[name], makers.get(name, "")
+            says = job.workload if job is not None and job.uid == uid else None
+            counted = says.succeeded if says is not None else 0
+            left.append(max(0, each.completions - max(counted, ended[uid])))
         owed += sum(left)
         roles.append((each.role, sum(min(each.pods, number) for number in left)))
-    return Wave(owed, asked, alive=sum(number for _, number in roles), goes_on=not facts.idle, roles=tuple(roles))
+    alive = sum(number for _, number in roles)
+    return Wave(owed, facts.size, alive=alive, goes_on=not facts.idle, roles=tuple(roles))
+
+
+def _makers(pods: Sequence[Pod], jobs: Mapping[str, str], *, seen: bool) -> dict[str, str]:
+    """The UIDs of the Jobs that make pods now, by name; without those of which only earlier generations are known.
+
+    `jobs` are the Jobs as their watch shows them (`seen`), which may be behind that of the pods: if a live pod is of
+    another generation of its Job, so are all pods that the workload makes from now on.
+    """
+    in_order = [pod for pod in sorted(pods, key=lambda pod: pod.created) if pod.owner is not None]
+    live = {pod.owner.name: pod.owner.uid for pod in in_order if pod.owner and not (pod.terminal or pod.terminating)}
+    if any(jobs.get(name, uid) != uid for name, uid in live.items()):
+        return live
+    known = jobs if seen else {pod.owner.name: pod.owner.uid for pod in in_order if pod.owner}
+    return {**known, **live}
 
 
 def lowered_to(terms: Terms, wave: Wave, done: int) -> Terms:
     """The terms with minima of no more members than need be alive.
 
     Of pods that come at once it is the completions that this run was begun for: so many of it are `done`. A minimum
-    that the Job could never reach is left as it is.
+    that the workload alone could never reach is left as it is: it waits for members of others.
     """
-    if wave.at_once and terms.spec.minimum > wave.asked:
+    if terms.spec.minimum > wave.size:
         return terms
     most = max(1, wave.alive + (done if wave.at_once else 0))
     spec, limits = terms.spec, dict(wave.roles)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.objects.declaration import Declaration, GroupKey
-from gangsched.core.objects.workload import AUTO, DELETED, ENDED, GANG, SUSPENDED, Workload, WorkloadFacts
+from gangsched.core.objects.workload import AUTO, COMPLETED, DELETED, ENDED, GANG, SUSPENDED, Workload, WorkloadFacts
 
 _KEPT = 1024
 
@@ -62,7 +62,12 @@ class Idle(Struct, frozen=True):
     @property
     def ended(self) -> bool:
         """Whether it makes no pods any more; otherwise it does so once it is resumed or scaled up."""
-        return self.why == ENDED
+        return self.why in (COMPLETED, ENDED)
+
+    @property
+    def completed(self) -> bool:
+        """Whether it has succeeded, which it may do before all of its pods have."""
+        return self.why == COMPLETED
 
     @property
     def suspended(self) -> bool:

@@ -116,6 +116,8 @@ def _outcome(gang: Gang) -> Outcome:
     record, wave, idle = gang.record, gang.wave, gang.idle
     if record.led or (record.successes >= record.minimum if wave is None else not wave.owed):
         return Outcome.SUCCEEDED
+    if idle is not None and idle.completed:
+        return Outcome.SUCCEEDED
     if idle is not None:
         return Outcome.FAILED if idle.ended else Outcome.UNDECIDED
     goes_on = wave is not None and wave.goes_on

@@ -209,7 +209,7 @@ class Surroundings:
         """What the pods of all workloads of a kind, or below one, declare may have changed. Returns their gangs."""
         members = self._members
         uids = dict.fromkeys(members.undeclared.of_kind(kind))
-        for place in members.foreign.below_all(kind):
+        for place in (*members.foreign.below_all(kind), *members.foreign.counted_all(kind)):
             uids |= dict.fromkeys(members.undeclared.of(*place))
         self._decide_anew(uids)
         for uid in uids:
@@ -226,12 +226,13 @@ class Surroundings:
         either = new or old
         if either is None or either.workload is None:
             return
-        uids = self._members.undeclared.of(either.dialect, key)
+        members = self._members
         if _decisive(old) != _decisive(new):
-            self._decide_anew(uids)
-        for uid in uids:
-            self._members.touch(uid)
-        self._members.dirty.note(*self.resting.of(either.dialect, key))
+            self._decide_anew(members.undeclared.of(either.dialect, key))
+        for place in ((either.dialect, key), *members.foreign.counted(either.dialect, key)):
+            for uid in members.undeclared.of(*place):
+                members.touch(uid)
+            members.dirty.note(*self.resting.of(*place))
 
     def _replaced(self, gang: Gang, *, over: bool) -> None:
         """Another object declares the gang, or none; `over`: the old one's run has ended, bound members stay (rule 10).
@@ -250,8 +251,11 @@ class Surroundings:
 
     def _all_declared_by(self, dialect: str) -> list[Gang]:
         """The gangs whose pods use the dialect's objects; they are then reconciled."""
-        found = [gang for gang in self._members.gangs.values() if uses(gang, dialect)]
-        self._members.dirty.note(*(gang.key for gang in found), *self.resting.of_kind(dialect))
+        members = self._members
+        found = [gang for gang in members.gangs.values() if uses(gang, dialect)]
+        members.dirty.note(*(gang.key for gang in found), *self.resting.of_kind(dialect))
+        for place in (*members.foreign.below_all(dialect), *members.foreign.counted_all(dialect)):
+            members.dirty.note(*self.resting.of(*place))
         return found
 
     def _declared_by(self, dialect: str, key: GroupKey) -> list[Gang]:

@@ -10,9 +10,13 @@ GANG = "gangsched.io/gang"
 """The label of a namespace, with the value AUTO, and the annotation of a workload that make gangs of pods."""
 AUTO = "auto"
 SUSPENDED = "is suspended"
+COMPLETED = "has completed"
 ENDED = "has ended"
 DELETED = "is being deleted"
-"""Why a workload wants no pods, as `WorkloadFacts.idle` says it. Any other reason is that it is scaled to 0."""
+"""Why a workload wants no pods, as `WorkloadFacts.idle` says it. Any other reason is that it is scaled to 0.
+
+COMPLETED says that it has succeeded, by its own rules; ENDED that it has ended otherwise.
+"""
 
 
 class Workload(Struct, frozen=True, gc=False, cache_hash=True):
@@ -54,6 +58,10 @@ class Top(Struct, frozen=True, gc=False):
     uid: str
 
 
+SERIES_OF = "job"
+"""The kind of the objects that a series names."""
+
+
 class Series(Struct, frozen=True, gc=False):
     """Jobs of these names, whose pods have a role: each has so many pods at a time, and so many must succeed in all."""
 
@@ -67,7 +75,7 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     """What such an object says beside its size. `title` is its kind for people, such as `StatefulSet`.
 
     `gang`: whether its annotation asks for gangs; None where it has none. `size` is how many pods it wants now, of all
-    its gangs. `idle` says in a few words why it wants none for now, empty if it does: SUSPENDED, ENDED, DELETED, or how
+    its gangs. `idle` says in a few words why it wants none for now, empty if it does: one of the words above, or how
     it is scaled to 0. `least` is the minimum of its gangs that an annotation says, if one does. `top` is the object
     above it, if that is of a kind which is watched: the annotations there come first. `api_version` is the one that it
     is read in. `remedy`: its controller creates pods only once others are ready, and this is what to do to have them

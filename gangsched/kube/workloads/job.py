@@ -5,11 +5,13 @@ from __future__ import annotations
 from msgspec import Struct
 
 from gangsched.config.workloads import Row
+from gangsched.core.objects.workload import COMPLETED, ENDED
 from gangsched.kube import wire
 from gangsched.kube.workloads.kind import Asked, Kind, controlled, has_ended
 
 _OWNER = ("batch", "Job")
-_ENDS = ("Complete", "SuccessCriteriaMet", "Failed", "FailureTarget")
+_COMPLETES = ("Complete", "SuccessCriteriaMet")
+_FAILS = ("Failed", "FailureTarget")
 """The conditions of a Job that has ended, or makes no more pods and ends once those that it has are gone."""
 
 
@@ -43,12 +45,15 @@ def _asked(job: _Job) -> Asked:
 
 def _succeeded(status: _Status, completions: int) -> int:
     """How many pods have succeeded; as many as must if the Job says that it is complete, by a success policy too."""
-    return completions if has_ended(status.conditions, "Complete", "SuccessCriteriaMet") else status.succeeded or 0
+    return completions if has_ended(status.conditions, *_COMPLETES) else status.succeeded or 0
 
 
 def _idle(job: _Job, spec: _Spec, size: int) -> str:
-    if job.status is not None and has_ended(job.status.conditions, *_ENDS):
-        return "has ended"
+    status = job.status or _Status()
+    if has_ended(status.conditions, *_COMPLETES):
+        return COMPLETED
+    if has_ended(status.conditions, *_FAILS):
+        return ENDED
     if spec.suspend:
         return "is suspended"
     return "" if size else "has parallelism 0"

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Raw, Struct
 
 from gangsched.config.workloads import Row
-from gangsched.core.objects.workload import Series
+from gangsched.core.objects.workload import COMPLETED, ENDED, Series
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import quoted
 from gangsched.kube.dialects.kind import MOST_ROLES
@@ -211,8 +211,11 @@ def _done(found: _JobSet, jobs: Sequence[_ReplicatedJob]) -> set[str]:
 
 
 def _idle(found: _JobSet, spec: _Spec, size: int) -> str:
-    if found.status is not None and has_ended(found.status.conditions, "Completed", "Failed"):
-        return "has ended"
+    status = found.status or _Status()
+    if has_ended(status.conditions, "Completed"):
+        return COMPLETED
+    if has_ended(status.conditions, "Failed"):
+        return ENDED
     if spec.suspend:
         return "is suspended"
     return "" if size else "has no pods"

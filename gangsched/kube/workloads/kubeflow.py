@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from gangsched.config.workloads import Row
+from gangsched.core.objects.workload import COMPLETED, ENDED
 from gangsched.kube import wire
 from gangsched.kube.workloads.kind import Asked, Kind, Mark, Marks, has_ended
 
@@ -67,8 +68,10 @@ def asked(roles: Mapping[str, int], policy: RunPolicy | None, status: Status | N
     idle = "" if size else "has no replicas"
     if policy is not None and policy.suspend:
         idle = "is suspended"
-    if status is not None and has_ended(status.conditions, "Succeeded", "Failed"):
-        idle = "has ended"
+    if status is not None and has_ended(status.conditions, "Failed"):
+        idle = ENDED
+    if status is not None and has_ended(status.conditions, "Succeeded"):
+        idle = COMPLETED
     return Asked(size=size, pods=size, roles=roles, idle=idle)
 
 
