@@ -44,8 +44,20 @@ def release(cluster: ControlPlane) -> Iterator[Callable[..., str]]:
     yield install
     for name, namespace in installed:
         cluster.helm("uninstall", name, "--namespace", namespace, "--wait", "--ignore-not-found")
-    if installed:
-        cluster.kubectl("delete", "crd", "podgroups.gangsched.io", "--ignore-not-found")
+
+
+def disown(cluster, *owner: str) -> None:
+    """The definition, if there is one, belongs to this release and namespace, or to none.
+
+    It is never deleted here: the API server may take minutes for one that was made a moment before.
+    """
+    name, namespace = owner or (None, None)
+    notes = {"meta.helm.sh/release-name": name, "meta.helm.sh/release-namespace": namespace}
+    labels = {"app.kubernetes.io/managed-by": "Helm" if owner else None}
+    cluster.kubectl(
+        "apply", "--server-side", "--force-conflicts", "-f", str(CHART / "files" / "gangsched.io_podgroups.yaml")
+    )
+    cluster.api.merge(CRD, {"metadata": {"annotations": notes, "labels": labels}})
 
 
 def owner(cluster) -> tuple[str, str]:
@@ -72,7 +84,16 @@ def pod(name: str, scheduler: str) -> dict:
     }
 
 
+def test_without_the_crd_none_is_installed_and_the_notes_say_so(cluster, release):
+    """The first test here: no other has installed it yet."""
+    notes = release("gangsched", "one", "crds.install=false")
+    assert "crds.install is false" in notes
+    with pytest.raises(ApiError, match="not found"):
+        cluster.api.get(CRD)
+
+
 def test_two_installations_of_one_name_bind_the_pods_of_their_own_scheduler_names(cluster, release, tmp_path):
+    disown(cluster, "gangsched", "blue")
     release("gangsched", "blue", "config.schedulerNames={blue}")
     notes = release("gangsched", "green", "config.schedulerNames={green}")
     assert "was left as it is: it belongs to the release gangsched in namespace blue" in " ".join(notes.split())
@@ -92,6 +113,7 @@ def test_two_installations_of_one_name_bind_the_pods_of_their_own_scheduler_name
 
 
 def test_after_an_uninstall_the_chart_goes_into_another_namespace_beside_the_kept_crd(cluster, release):
+    disown(cluster, "first", "one")
     release("first", "one")
     cluster.helm("uninstall", "first", "--namespace", "one", "--wait")
     notes = release("second", "two")
@@ -102,16 +124,9 @@ def test_after_an_uninstall_the_chart_goes_into_another_namespace_beside_the_kep
 
 
 def test_a_crd_that_kubectl_has_applied_is_left_to_it(cluster, release):
-    cluster.kubectl("apply", "--server-side", "-f", str(CHART / "files" / "gangsched.io_podgroups.yaml"))
+    disown(cluster)
     notes = release("gangsched", "one")
     assert "it was installed without helm" in " ".join(notes.split())
-
-
-def test_without_the_crd_none_is_installed_and_the_notes_say_so(cluster, release):
-    notes = release("gangsched", "one", "crds.install=false")
-    assert "crds.install is false" in notes
-    with pytest.raises(ApiError, match="not found"):
-        cluster.api.get(CRD)
 
 
 def test_everything_that_can_be_switched_on_is_admitted(cluster, release):

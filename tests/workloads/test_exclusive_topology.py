@@ -42,6 +42,8 @@ spec:
               resources: {{requests: {{cpu: "1"}}}}
 """
 
+pytestmark = pytest.mark.workloads
+
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:

@@ -23,6 +23,8 @@ from tests.workloads.stage import Stage
 
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 
+pytestmark = pytest.mark.workloads
+
 
 @pytest.fixture(params=[nullcontext, as_before_1_11], ids=["now", "Volcano 1.10"])
 def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
