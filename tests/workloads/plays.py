@@ -137,7 +137,8 @@ def suspension(stage: Stage, setting: Setting, column: str) -> None:
     runs, waits = both(stage, setting, column)
     stage.patch(runs, setting.suspended(True))
     until_whole(stage, setting, waits)
-    assert stage.counts(runs) == [(0, 0)]
+    # The other needs the room of a part of them only, and controllers delete pods one by one.
+    stage.until(lambda: stage.counts(runs) == [(0, 0)], what=f"the pods of {runs} are gone")
     stage.patch(runs, setting.suspended(False))
     until_settled(stage, setting, runs, waits)
     stage.remove(waits)
