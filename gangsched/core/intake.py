@@ -161,7 +161,7 @@ class Intake:
         """Another system's object is stored before anything follows from it: its pods declare what it says now."""
         members = self._members
         concerned = [key] if key in members.gangs else []
-        for place in ((dialect, key), *members.foreign.below(dialect, key)):
+        for place in ((dialect, key), *members.foreign.dependents(dialect, key)):
             for uid in members.undeclared.of(*place):
                 concerned += self._observe_pod(self._cluster.pods[uid])
         return list(dict.fromkeys(concerned))

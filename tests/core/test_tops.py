@@ -97,9 +97,9 @@ def test_it_is_seen_once_both_are_or_the_one_above_may_not_be_read(objects, hidd
 def test_what_lies_below_an_object_is_forgotten_with_it():
     foreign = Foreign()
     foreign.keep(jobset())
-    assert foreign.below("trainjob", KEY) == foreign.below_all("trainjob") == [("jobset", KEY)]
+    assert foreign.dependents("trainjob", KEY) == foreign.dependents_of_all("trainjob") == [("jobset", KEY)]
     foreign.keep(jobset(below=False))
-    assert foreign.below_all("trainjob") == []
+    assert foreign.dependents_of_all("trainjob") == []
     foreign.keep(jobset())
     foreign.drop("jobset", KEY)
-    assert foreign.below_all("trainjob") == []
+    assert foreign.dependents_of_all("trainjob") == []

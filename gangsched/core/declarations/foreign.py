@@ -9,8 +9,6 @@ that may not be read says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gangsched.core.declarations.tops import below, with_minimum
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced
@@ -22,13 +20,12 @@ Place = tuple[str, GroupKey]
 
 
 class Foreign:
-    """The groups by dialect and key; by an object's place those that lie below it, and those that it counts for."""
+    """The groups by dialect and key; by an object's place those that depend on it."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[GroupKey, ForeignGroup]] = {}
         self._hidden: dict[str, ForeignGroupsHidden] = {}
-        self._below: dict[Place, set[Place]] = {}
-        self._counted: dict[Place, set[Place]] = {}
+        self._dependents: dict[Place, set[Place]] = {}
 
     def find(self, dialect: str, key: GroupKey) -> ForeignGroup | None:
         """What the dialect's object of that name declares; None if there is none, or it or one above it is hidden."""
@@ -64,21 +61,16 @@ class Foreign:
         """Whether objects of the dialect can be read and have been."""
         return dialect in self._groups and dialect not in self._hidden
 
-    def counted(self, dialect: str, key: GroupKey) -> list[Place]:
-        """The objects for whose pods the dialect's object of that name counts, as a Job does for its JobSet."""
-        return sorted(self._counted.get((dialect, key), ()))
+    def dependents(self, dialect: str, key: GroupKey) -> list[Place]:
+        """The objects that the dialect's object of that name also speaks for.
 
-    def counted_all(self, dialect: str) -> list[Place]:
-        """The objects for whose pods objects of the dialect count."""
-        return sorted({place for by, places in self._counted.items() if by[0] == dialect for place in places})
+        They lie below it, or it counts for their pods, as a Job does for those of its JobSet.
+        """
+        return sorted(self._dependents.get((dialect, key), ()))
 
-    def below(self, dialect: str, key: GroupKey) -> list[Place]:
-        """The objects below the dialect's object of that name."""
-        return sorted(self._below.get((dialect, key), ()))
-
-    def below_all(self, dialect: str) -> list[Place]:
-        """The objects below all objects of the dialect."""
-        return sorted(place for top, places in self._below.items() if top[0] == dialect for place in places)
+    def dependents_of_all(self, dialect: str) -> list[Place]:
+        """The objects that objects of the dialect also speak for."""
+        return sorted({place for by, places in self._dependents.items() if by[0] == dialect for place in places})
 
     def keys(self, dialect: str) -> list[GroupKey]:
         """The keys of all groups of the dialect, hidden or not."""
@@ -95,8 +87,8 @@ class Foreign:
         """Store what an object declares now."""
         self._unlink(group.dialect, group.key)
         self._groups.setdefault(group.dialect, {})[group.key] = group
-        for index, place in self._links(group):
-            index.setdefault(place, set()).add((group.dialect, group.key))
+        for place in _depends_on(group):
+            self._dependents.setdefault(place, set()).add((group.dialect, group.key))
 
     def drop(self, dialect: str, key: GroupKey) -> None:
         """Forget an object."""
@@ -105,19 +97,10 @@ class Foreign:
 
     def _unlink(self, dialect: str, key: GroupKey) -> None:
         group = self._groups.get(dialect, {}).get(key)
-        for index, place in self._links(group) if group is not None else ():
-            index[place].discard((dialect, key))
-            if not index[place]:
-                del index[place]
-
-    def _links(self, group: ForeignGroup) -> Iterator[tuple[dict[Place, set[Place]], Place]]:
-        """The indexes that lead to the object, each with the place under which it stands there."""
-        top = _top_of(group)
-        if top is not None:
-            yield self._below, _place(top, group.key)
-        for each in group.workload.series if group.workload is not None else ():
-            for name in each.jobs:
-                yield self._counted, (SERIES_OF, GroupKey(group.key.namespace, name))
+        for place in _depends_on(group) if group is not None else ():
+            self._dependents[place].discard((dialect, key))
+            if not self._dependents[place]:
+                del self._dependents[place]
 
     def hide(self, hidden: ForeignGroupsHidden) -> None:
         """The dialect's objects cannot be read from now on."""
@@ -130,6 +113,13 @@ class Foreign:
 
 def _top_of(group: ForeignGroup | None) -> Top | None:
     return group.workload.top if group is not None and group.workload is not None else None
+
+
+def _depends_on(group: ForeignGroup) -> set[Place]:
+    """Where the objects are that also speak for this one: the one above it, and the Jobs that count its pods."""
+    top, series = _top_of(group), group.workload.series if group.workload is not None else ()
+    above = {_place(top, group.key)} if top is not None else set()
+    return above | {(SERIES_OF, GroupKey(group.key.namespace, name)) for each in series for name in each.jobs}
 
 
 def _place(top: Top, key: GroupKey) -> Place:

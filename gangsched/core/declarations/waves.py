@@ -50,23 +50,27 @@ def wave_of(
     found = foreign.find(workload.kind, GroupKey(key.namespace, workload.name))
     if found is None or found.uid != workload.uid:
         return None
-    theirs = [pod for pod in pods if pod.workload is not None and pod.workload.identity == workload.identity]
-    wave = of_workload(found, workload, theirs, foreign=foreign)
+    theirs = pods_of(workload, pods)
+    wave = owed_by(found, theirs, foreign=foreign)
     if wave is None:
         return None
     known = {*map(role_of, theirs), *(name for name, _ in wave.roles)}
     return wave if {role.name for role in terms.spec.roles if role.min_member} <= known else None
 
 
-def of_workload(found: ForeignGroup, workload: Workload, pods: Iterable[Pod], *, foreign: Foreign) -> Wave | None:
-    """What a workload with this object owes, of which `pods` are some; None if it does not say how many it asks for.
+def pods_of(workload: Workload, pods: Iterable[Pod]) -> list[Pod]:
+    """Those of the pods that the workload has made."""
+    return [pod for pod in pods if pod.workload is not None and pod.workload.identity == workload.identity]
+
+
+def owed_by(found: ForeignGroup, theirs: Sequence[Pod], *, foreign: Foreign) -> Wave | None:
+    """What a workload with this object and these pods owes; None if it does not say how many it asks for.
 
     It counts a success later than the pod shows it, and when the pod is gone its count alone shows it.
     """
     facts = found.workload
     if facts is None or facts.completions is None:
         return None
-    theirs = [pod for pod in pods if pod.workload is not None and pod.workload.identity == workload.identity]
     if facts.series and facts.succeeded < facts.completions:
         return _of_jobs(facts, found.key.namespace, theirs, foreign)
     ended = sum(pod.phase is PodPhase.SUCCEEDED for pod in theirs)

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.holdings import asked_by
 from gangsched.core.declarations.resolution import declared_spec
-from gangsched.core.declarations.waves import of_workload
+from gangsched.core.declarations.waves import owed_by, pods_of
 from gangsched.core.gang import caps, runs
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.membership import Members
@@ -205,7 +205,7 @@ class Restarts:
             return 0
         gang = self._members.gangs.get(key)
         pods = gang.pods.values() if gang is not None else ()
-        wave = of_workload(found, held.workload, pods, foreign=self._members.foreign)
+        wave = owed_by(found, pods_of(held.workload, pods), foreign=self._members.foreign)
         if wave is None:
             return min(held.minimum, facts.size)
         return min(held.minimum, facts.size, wave.alive + (_done(gang) if gang is not None else 0))

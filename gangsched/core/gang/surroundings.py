@@ -182,9 +182,9 @@ class Surroundings:
 
     @contextmanager
     def _changing(self, dialect: str, key: GroupKey) -> Iterator[None]:
-        """This object changes meanwhile, and with it what those below it say."""
+        """This object changes meanwhile, and with it what those that depend on it say."""
         foreign = self._members.foreign
-        places = [(dialect, key), *foreign.below(dialect, key)]
+        places = [(dialect, key), *foreign.dependents(dialect, key)]
         before = [foreign.known(*place) for place in places]
         yield
         for place, old in zip(places, before, strict=True):
@@ -206,10 +206,10 @@ class Surroundings:
             self._workload_changed(key, old, new)
 
     def _decide_all_anew(self, kind: str) -> list[Gang]:
-        """What the pods of all workloads of a kind, or below one, declare may have changed. Returns their gangs."""
+        """What pods of workloads of a kind, or that depend on one, declare may have changed. Returns their gangs."""
         members = self._members
         uids = dict.fromkeys(members.undeclared.of_kind(kind))
-        for place in (*members.foreign.below_all(kind), *members.foreign.counted_all(kind)):
+        for place in members.foreign.dependents_of_all(kind):
             uids |= dict.fromkeys(members.undeclared.of(*place))
         self._decide_anew(uids)
         for uid in uids:
@@ -229,7 +229,7 @@ class Surroundings:
         members = self._members
         if _decisive(old) != _decisive(new):
             self._decide_anew(members.undeclared.of(either.dialect, key))
-        for place in ((either.dialect, key), *members.foreign.counted(either.dialect, key)):
+        for place in ((either.dialect, key), *members.foreign.dependents(either.dialect, key)):
             for uid in members.undeclared.of(*place):
                 members.touch(uid)
             members.dirty.note(*self.resting.of(*place))
@@ -254,7 +254,7 @@ class Surroundings:
         members = self._members
         found = [gang for gang in members.gangs.values() if uses(gang, dialect)]
         members.dirty.note(*(gang.key for gang in found), *self.resting.of_kind(dialect))
-        for place in (*members.foreign.below_all(dialect), *members.foreign.counted_all(dialect)):
+        for place in members.foreign.dependents_of_all(dialect):
             members.dirty.note(*self.resting.of(*place))
         return found
 
