@@ -222,6 +222,8 @@ def test_one_worker_runs_all_that_shares_a_control_plane_or_a_port():
     columns = ("nothing", "annotation", "own", "podgroup")
     assert {group(f"MPIJob-{column}-race") for column in columns} == {"mpi-operator"}
     assert group("MPIJob, WaitForWorkersReady-nothing-race") == "mpi-operator"
+    assert group_of("tests/workloads/test_phase.py::test_it[now]") == "tests/workloads/test_phase.py"
+    assert group_of("tests/workloads/test_phase.py::test_it") == "tests/workloads/test_phase.py"
 
 
 def test_every_workload_that_can_be_declared_is_played_in_the_order_of_the_table():

@@ -114,7 +114,9 @@ class _Player:
         scheduler: str,
         progress: Callable[[int, float], None] | None,
     ) -> None:
-        self._machine = Machine(policy, look_s_per_pod=0.0)
+        # Nobody reads why a gang waits, and to find out for each that does would take longer than all decisions.
+        silent = replace(policy, fold_s=_FOREVER_S, message_interval_s=_FOREVER_S)
+        self._machine = Machine(silent, look_s_per_pod=0.0)
         self._nodes = nodes
         self._strategy = strategy
         self._scheduler = scheduler
