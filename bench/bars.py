@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench import beside, podgroups
+from bench import beside, podgroups, replays
 from bench.report import Line
 from bench.scenarios import ALL, Kind
 
@@ -181,6 +181,10 @@ BARS = (
         figure="first_ms",
         most=100,
         unit="ms",
+    ),
+    *(
+        Bar(what=title.removeprefix("core: "), scenario=title, figure="cpu_s", most=60, unit="s")
+        for title in replays.LOADS
     ),
     Bar(
         what="resident memory, 5,000 nodes and 50,000 live pods",

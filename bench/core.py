@@ -11,7 +11,7 @@ from functools import partial
 from msgspec import Raw
 from msgspec.structs import replace
 
-from bench import calls, volumes
+from bench import calls, replays, volumes
 from bench.lab import Figures
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.machine import Machine
@@ -66,6 +66,8 @@ def benchmarks(*, quick: bool) -> Iterator[Benchmark]:
     yield "core: life of a gang of 5,000 on 5,000 nodes", partial(life, 5000, 1, 5000)
     yield "core: memory of 5,000 nodes and 50,000 pods", memory
     yield "core: memory of 5,000 nodes with 10 volumes each", volumes.memory
+    for title, load in replays.LOADS.items():
+        yield title, partial(replays.replayed, load)
     for nodes in (500, 5000, 15_000):
         for members in (20, 1000, 5000):
             if (nodes, members) != (5000, 1000):

@@ -14,6 +14,8 @@ from gangsched.whatif.replay import replay
 from gangsched.whatif.trace import GPU, Gang, Part, Trace
 
 GANGS, NODES, _GPUS = 10_000, 1000, 8
+LOADS = {f"core: replay of 10,000 gangs on 1,000 nodes, {load:g} of their GPUs asked for": load for load in (0.5, 1.0)}
+"""Of each benchmark the share of all GPUs that the gangs ask for together."""
 _ROOM: Amounts = (("cpu", 64_000), ("memory", 512 << 30), (GPU, _GPUS), ("pods", 110))
 _MEMBERS, _ASKED = (1, 1, 1, 2, 4, 8), (1, 2, 4, 8)
 _MEAN_RUN_S = 3600.0
@@ -35,7 +37,7 @@ def replayed(load: float) -> Figures:
 
 def _trace(load: float) -> Trace:
     """Arrivals and run times of a Poisson process, the same for each load but for the time between two arrivals."""
-    draw, at, gangs = random.Random(1), 0.0, []
+    draw, at, gangs = random.Random(1), 0.0, []  # noqa: S311 - the same trace each time
     mean_gpus = sum(_MEMBERS) / len(_MEMBERS) * sum(_ASKED) / len(_ASKED)
     every_s = mean_gpus * _MEAN_RUN_S / (load * NODES * _GPUS)
     for number in range(GANGS):
@@ -43,7 +45,5 @@ def _trace(load: float) -> Trace:
         gpus = draw.choice(_ASKED)
         requests: Amounts = (("cpu", 6000 * gpus), ("memory", gpus * 48 << 30), (GPU, gpus))
         part = Part(draw.choice(_MEMBERS), requests)
-        gangs.append(
-            Gang(name=f"gang-{number}", arrival_s=at, run_s=draw.expovariate(1 / _MEAN_RUN_S), parts=(part,))
-        )
+        gangs.append(Gang(name=f"gang-{number}", arrival_s=at, run_s=draw.expovariate(1 / _MEAN_RUN_S), parts=(part,)))
     return Trace(gangs)
