@@ -18,7 +18,7 @@ PARTS ?=
 PLAYS = -n 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test workloads nightly soak outages mutations lint fmt bench bench-quick bench-compare docs control-plane clean python
+.PHONY: help setup demo playground check test workloads nightly soak outages mutations lint fmt bench bench-quick bench-compare docs control-plane clean python
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name what; do \
@@ -37,6 +37,9 @@ control-plane: python ## find or build the control plane's programs; the last li
 
 demo: setup ## the race of two groups on a real API server
 	@exec .venv/bin/python -m testbed.demo
+
+playground: setup ## a cluster with gangsched to try things in, until Ctrl-C
+	@exec .venv/bin/python -m testbed.playground
 
 # Without bytecode each worker would compile and rewrite two hundred modules for ten seconds.
 check: setup ## a quick look in less than a minute: no control plane, fewer random examples, in parallel

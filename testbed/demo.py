@@ -138,8 +138,23 @@ def build_while_simulating(stage: Stage) -> None:
         stage.say(f"meanwhile the race without a cluster: gangsched simulate {shown}")
         print(_gangsched("simulate", *map(str, FILES)), flush=True)
         stage.say("the same on a real API server follows once it is built")
-        if builder.wait() != 0:
-            raise SetupError("the control plane could not be built, for the reason above")
+        _await(builder)
+
+
+def build(stage: Stage) -> None:
+    """Build the missing programs in another process and print its progress.
+
+    Raises:
+        SetupError: the build failed; its last lines say why.
+    """
+    stage.say("the control plane's programs are not built yet; building them")
+    with _builder(stage) as builder:
+        _await(builder)
+
+
+def _await(builder: subprocess.Popen[str]) -> None:
+    if builder.wait() != 0:
+        raise SetupError("the control plane could not be built, for the reason above")
 
 
 @contextlib.contextmanager
@@ -183,13 +198,18 @@ def _gangsched(*arguments: str) -> str:
     return done.stdout
 
 
-def main(_: Sequence[str] = ()) -> int:
-    """The command line."""
+def end_in_order() -> None:
+    """Have the signals that end a program raise KeyboardInterrupt, so that all that was started is ended."""
     # SIGINT too: a shell lets what it runs in the background ignore it.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.default_int_handler)
+
+
+def main(_: Sequence[str] = ()) -> int:
+    """The command line."""
+    end_in_order()
     stage = Stage()
     try:
         verdict = play(stage)

@@ -1,0 +1,124 @@
+"""A cluster to try gangsched in, left running until Ctrl-C: ``python -m testbed.playground`` (make playground).
+
+The control plane of the demo, nodes with GPUs, gangsched, and the commands to try. Nothing is left when it ends.
+"""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from testbed import binaries, crds
+from testbed.cache import SetupError
+from testbed.control_plane import ControlPlane, ControlPlaneError
+from testbed.demo import Stage, build, end_in_order
+from testbed.operator import Operator
+
+ENDED, FAILED = 0, 1
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "examples" / "playground"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What there is to see, and the commands that show it."""
+
+    what: str
+    commands: Sequence[str]
+
+
+STEPS = (
+    Step(
+        "A first gang: four workers with 2 GPUs each, bound together",
+        (
+            "kubectl apply -f examples/playground/first.yaml",
+            "kubectl get podgroups.gangsched.io",
+            "kubectl get pods -o wide",
+        ),
+    ),
+    Step(
+        "One that waits: it needs 6 GPUs, and 4 are free until the first is deleted",
+        (
+            "kubectl apply -f examples/playground/waits.yaml",
+            "gangsched explain waits",
+            "kubectl delete -f examples/playground/first.yaml",
+            "kubectl get podgroups.gangsched.io",
+        ),
+    ),
+    Step(
+        "One that never fits: no node has 8 GPUs",
+        (
+            "kubectl apply -f examples/playground/never.yaml",
+            "gangsched explain never",
+        ),
+    ),
+    Step(
+        "The same before it is submitted, without any cluster",
+        ("gangsched simulate examples/playground/nodes.yaml examples/playground/never.yaml",),
+    ),
+)
+
+
+def entrance(control_plane: ControlPlane) -> str:
+    """The command after which kubectl and gangsched speak to this cluster, from any folder."""
+    programs = [str(control_plane.binaries), str(Path(sys.executable).parent)]
+    return "; ".join(
+        (
+            f"cd {shlex.quote(str(ROOT))}",
+            f"export KUBECONFIG={shlex.quote(str(control_plane.kubeconfig))}",
+            f'export PATH={":".join(map(shlex.quote, programs))}:"$PATH"',
+        )
+    )
+
+
+def play(stage: Stage) -> None:
+    """Start everything, say what to try, and wait for Ctrl-C.
+
+    Raises:
+        SetupError: the programs of the control plane are missing and cannot be built.
+        ControlPlaneError: a server or the operator did not start.
+    """
+    if binaries.find(binaries.DEMO) is None:
+        build(stage)
+    stage.say("starting etcd, kube-apiserver, kube-controller-manager and KWOK")
+    with ControlPlane() as control_plane:
+        crds.install(control_plane)
+        for node in yaml.safe_load_all((FOLDER / "nodes.yaml").read_text()):
+            given = dict(node["status"]["allocatable"])
+            size = {name: given.pop(name) for name in ("cpu", "memory", "pods")}
+            control_plane.add_node(node["metadata"]["name"], **size, extra=given)
+        stage.say("three nodes with 4 GPUs each are there; starting the operator")
+        with Operator(control_plane):
+            print("\n".join(("", *_told(control_plane), "")), flush=True)
+            stage.say("everything runs until Ctrl-C")
+            signal.pause()
+
+
+def _told(control_plane: ControlPlane) -> Sequence[str]:
+    lines = ["In another terminal:", "", f"  {entrance(control_plane)}"]
+    for number, step in enumerate(STEPS, 1):
+        lines += ["", f"{number}. {step.what}:", "", *(f"  {command}" for command in step.commands)]
+    return lines
+
+
+def main(_: Sequence[str] = ()) -> int:
+    """The command line; the signal that ends it is how it should end."""
+    end_in_order()
+    try:
+        play(Stage())
+    except KeyboardInterrupt:
+        print("\nEnded: nothing that was started is left.", file=sys.stderr)
+        return ENDED
+    except (SetupError, OSError, ControlPlaneError) as error:
+        print(f"error: {error}", file=sys.stderr)
+    return FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())
