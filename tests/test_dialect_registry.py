@@ -20,7 +20,7 @@ import json, sys
 from pathlib import Path
 from gangsched.config.settings import Settings, load
 from gangsched.kube.dialects.table import chosen
-from gangsched.cli.world import READ
+from gangsched.whatif.world.building import READ
 from testbed.docs import pages
 
 Path("config.yaml").write_text("dialects: [toy]")

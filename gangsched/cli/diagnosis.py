@@ -10,7 +10,6 @@ from difflib import get_close_matches
 import numpy as np
 from msgspec.structs import replace
 
-from gangsched.cli.findings import Findings
 from gangsched.cli.nodegroups import NodeGroup, node_groups
 from gangsched.config.dialects import DIALECTS
 from gangsched.core.cluster.cache import Cluster
@@ -32,6 +31,7 @@ from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Gap, Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.status.explanation import accepting_rows, amounts, oversized
+from gangsched.whatif.findings import Findings
 
 FITS = "It fits now: the operator will bind it in its next scheduling cycle."
 _UNREAD = (Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN)

@@ -12,7 +12,6 @@ from msgspec import Struct
 from gangsched.api.times import parse_time
 from gangsched.cli.diagnosis import FITS, without_back_offs
 from gangsched.cli.explain import wrapped
-from gangsched.cli.findings import Finding, Findings
 from gangsched.config.settings import LeaderElection
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.writes import BindState
@@ -24,6 +23,7 @@ from gangsched.core.objects.wording import number_of_all
 from gangsched.kube.errors import UNREADABLE, ApiError
 from gangsched.kube.lease import API_VERSION, LABEL, VALUE, LeaseSpec
 from gangsched.kube.session import ApiSession
+from gangsched.whatif.findings import Finding, Findings
 
 _NAME = LeaderElection().resource_name
 _SEVERAL = (

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from gangsched.cli.made import RECORDED
 from gangsched.kube.devices import DEVICES
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.discovery import listed_versions
@@ -27,6 +26,7 @@ from gangsched.kube.resources import (
 )
 from gangsched.kube.session import ApiSession
 from gangsched.kube.workloads.table import Workloads
+from gangsched.whatif.world.made import RECORDED
 
 Object = dict[str, Any]
 

@@ -68,11 +68,11 @@ def add_parser(commands: Commands) -> None:
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    from gangsched.cli.manifests import ManifestError  # noqa: PLC0415 - see the package
     from gangsched.config.settings import InvalidConfig, load  # noqa: PLC0415
     from gangsched.whatif.measures import measure  # noqa: PLC0415
     from gangsched.whatif.replay import replay  # noqa: PLC0415
     from gangsched.whatif.trace import TraceError  # noqa: PLC0415
+    from gangsched.whatif.world.manifests import ManifestError  # noqa: PLC0415 - see the package
 
     strategies = arguments.strategy or ["Pack"]
     try:
@@ -143,8 +143,8 @@ def _trace(arguments: argparse.Namespace) -> Trace:
 
 
 def _nodes(files: Sequence[str], described: Sequence[str]) -> Sequence[Node]:
-    from gangsched.cli.manifests import read  # noqa: PLC0415 - see the package
-    from gangsched.cli.world import build  # noqa: PLC0415
+    from gangsched.whatif.world.building import build  # noqa: PLC0415
+    from gangsched.whatif.world.manifests import read  # noqa: PLC0415 - see the package
 
     nodes = list(build(read(files)).nodes) if files else []
     for number, text in enumerate(described):

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
-    from gangsched.cli.findings import Finding
-    from gangsched.cli.simulation import Decision, Outcome
-    from gangsched.cli.world import World
+    from gangsched.whatif.findings import Finding
+    from gangsched.whatif.simulation import Decision, Outcome
+    from gangsched.whatif.world.building import World
 
 INCOMPLETE, WRONG_USAGE = 1, 2
 _WIDEST = 120
@@ -61,11 +61,11 @@ def add_parser(commands: Commands) -> None:
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    from gangsched.cli.manifests import ManifestError, read  # noqa: PLC0415 - see the package
-    from gangsched.cli.simulation import simulate  # noqa: PLC0415
-    from gangsched.cli.world import build  # noqa: PLC0415
     from gangsched.config.settings import InvalidConfig, load  # noqa: PLC0415
     from gangsched.kube.workloads.table import chosen  # noqa: PLC0415
+    from gangsched.whatif.simulation import simulate  # noqa: PLC0415
+    from gangsched.whatif.world.building import build  # noqa: PLC0415
+    from gangsched.whatif.world.manifests import ManifestError, read  # noqa: PLC0415 - see the package
 
     try:
         flags = {"schedulerNames": arguments.scheduler_name} if arguments.scheduler_name else {}

@@ -331,11 +331,16 @@ def load(path: Path | None = None, *, flags: Mapping[str, object] | None = None)
         InvalidConfig: the file cannot be read, or the file or the flags are invalid.
     """
     values = {} if path is None else _read(path)
-    _checked(values, str(path))
-    return _checked({**values, **(flags or {})}, "command line")
+    validated(values, str(path))
+    return validated({**values, **(flags or {})}, "command line")
 
 
-def _checked(values: Mapping[str, object], origin: str) -> Settings:
+def validated(values: Mapping[str, object], origin: str) -> Settings:
+    """The settings with these values, by the keys of the file; `origin` is where they are from, for messages.
+
+    Raises:
+        InvalidConfig: they are invalid; the error names the faults.
+    """
     try:
         return Settings.model_validate(values)
     except ValidationError as error:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gangsched.cli.made import RECORDED
 from gangsched.cli.recording import recorded
+from gangsched.whatif.world.made import RECORDED
 
 LAST = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -9,16 +9,16 @@ import yaml
 
 from gangsched.cli.diagnosis import Diagnosis, from_cluster
 from gangsched.cli.live import read
-from gangsched.cli.simulation import Outcome, simulate
-from gangsched.cli.world import build
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.workloads.table import chosen
+from gangsched.whatif.simulation import Outcome, simulate
+from gangsched.whatif.world.building import build
 from testbed.controllers.expected import AUTO
 from tests.cli.test_live import DENIED, MISSING, cluster
-from tests.cli.test_operators import objects
 from tests.kube.fake_api import Answer, FakeApi, body, page, serving
+from tests.whatif.test_operators import objects
 from tests.workloads.pages import manifest
 
 Json = dict[str, Any]

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 import yaml
 
-from gangsched.cli.manifests import read
-from gangsched.cli.world import build
 from gangsched.core.objects.pod import Pod
 from gangsched.kube.resources import PODS
+from gangsched.whatif.world.building import build
+from gangsched.whatif.world.manifests import read
 from tests.integration.cluster import Cluster
 
 Json = dict[str, Any]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gangsched.cli.made import Existing, MadePod
-from gangsched.cli.manifests import read
-from gangsched.cli.world import MAKERS
+from gangsched.whatif.world.building import MAKERS
+from gangsched.whatif.world.made import Existing, MadePod
+from gangsched.whatif.world.manifests import read
 
 Json = dict[str, Any]
 

@@ -18,11 +18,6 @@ import msgspec
 from gangsched.api.conversion import group_from_object
 from gangsched.api.crd import GROUP, KIND, VERSION
 from gangsched.api.times import format_time, parse_time
-from gangsched.cli import offered, operators, stored, workloads
-from gangsched.cli.admission import Priorities, admitted_node, admitted_pod_spec
-from gangsched.cli.made import RECORDED, Existing, MadePod
-from gangsched.cli.manifests import Manifest, ManifestError, mapping
-from gangsched.cli.objects import Objects
 from gangsched.config.settings import Settings
 from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
 from gangsched.core.objects.node import Node
@@ -34,6 +29,11 @@ from gangsched.kube import convert, wire
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.resources import decode_pod
 from gangsched.kube.workloads.table import Workloads, chosen
+from gangsched.whatif.world import offered, operators, stored, workloads
+from gangsched.whatif.world.admission import Priorities, admitted_node, admitted_pod_spec
+from gangsched.whatif.world.made import RECORDED, Existing, MadePod
+from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
+from gangsched.whatif.world.objects import Objects
 
 POD, NODE, NAMESPACE = ("v1", "Pod"), ("v1", "Node"), ("v1", "Namespace")
 PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gangsched.cli.manifests import Manifest
 from gangsched.core.declarations.tops import with_minimum
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
@@ -17,6 +16,7 @@ from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.workload import AUTO, GANG
 from gangsched.kube.workloads.kind import Kind
 from gangsched.kube.workloads.table import Workloads
+from gangsched.whatif.world.manifests import Manifest
 
 
 class Objects:

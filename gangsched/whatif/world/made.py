@@ -8,7 +8,7 @@ from itertools import count, islice
 from types import MappingProxyType
 from typing import Any
 
-from gangsched.cli.manifests import Manifest, ManifestError, mapping
+from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 
 RECORDED = "gangsched.io/recorded"
 """Annotation of a workload in a snapshot: its pods are recorded beside it, so none are made of it."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gangsched.cli.made import Existing, MadePod, free_names, has_ended, made_pod, number, owner_of
-from gangsched.cli.manifests import Manifest, mapping
+from gangsched.whatif.world.made import Existing, MadePod, free_names, has_ended, made_pod, number, owner_of
+from gangsched.whatif.world.manifests import Manifest, mapping
 
 JOB, STATEFUL_SET = ("batch/v1", "Job"), ("apps/v1", "StatefulSet")
 Maker = Callable[[Manifest, Existing], Iterator[MadePod]]

@@ -14,8 +14,6 @@ from math import isfinite
 
 from msgspec.structs import replace
 
-from gangsched.cli.findings import Finding, Findings
-from gangsched.cli.world import World
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.devices import DeviceKind, ResourceClaim
@@ -45,6 +43,8 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import PodBound, StatusWritten
 from gangsched.core.objects.volumes import StorageKind, Volume, VolumeClaim
+from gangsched.whatif.findings import Finding, Findings
+from gangsched.whatif.world.building import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from gangsched.cli.made import Existing, MadePod
-from gangsched.cli.manifests import Manifest, ManifestError
-from gangsched.cli.simulation import simulate
-from gangsched.cli.world import MAKERS, build
 from gangsched.core.objects.policy import Policy
+from gangsched.whatif.simulation import simulate
+from gangsched.whatif.world.building import MAKERS, build
+from gangsched.whatif.world.made import Existing, MadePod
+from gangsched.whatif.world.manifests import Manifest, ManifestError
 from testbed.controllers.expected import AUTO, BY_HAND
 from tests.workloads.pages import manifest
 

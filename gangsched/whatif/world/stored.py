@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gangsched.cli.manifests import Manifest, mapping
 from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject, Volume, VolumeClaim
 from gangsched.kube.resources import STORAGE
+from gangsched.whatif.world.manifests import Manifest, mapping
 
 KINDS = {
     ("v1", "PersistentVolumeClaim"): StorageKind.CLAIM,

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
+
+Source: TypeAlias = "str | Path | Mapping[str, Any] | Iterable[Source]"
+"""Manifests: YAML or JSON as text, the path of a file with such, one Kubernetes object, or several of these."""
 
 STDIN = "-"
 DEFAULT_NAMESPACE = "default"
@@ -90,19 +93,44 @@ def read(files: Sequence[str], *, namespace: str = DEFAULT_NAMESPACE) -> list[Ma
     return found
 
 
+def given(source: Source, shown: str, *, namespace: str = DEFAULT_NAMESPACE) -> list[Manifest]:
+    """All objects of the source, in order; `shown` is its name in messages.
+
+    Raises:
+        ManifestError: as `read`, or the source is of another type.
+    """
+    if isinstance(source, Path):
+        return read([str(source)], namespace=namespace)
+    if isinstance(source, str):
+        return _documents(source, shown, namespace)
+    if isinstance(source, Mapping):
+        return _placed(source, shown, namespace)
+    if not isinstance(source, Iterable):
+        raise ManifestError([f"{shown}: is {source!r}: give objects as dicts, YAML as text, or a Path"])
+    return [
+        found
+        for number, each in enumerate(source, start=1)
+        for found in given(each, f"{shown}, item {number}", namespace=namespace)
+    ]
+
+
 def _objects(file: str, namespace: str) -> list[Manifest]:
     shown = "standard input" if file == STDIN else file
-    text = _text(file, shown)
+    return _documents(_text(file, shown), shown, namespace)
+
+
+def _documents(text: str, shown: str, namespace: str) -> list[Manifest]:
     json_documents = _json_documents(text) if text.lstrip().startswith("{") else None
     documents = _yaml_documents(text, shown) if json_documents is None else json_documents
     found: list[Manifest] = []
     for number, document in documents:
         if document is not None:
-            found += [
-                replace(manifest, default_namespace=namespace)
-                for manifest in _unfold(document, f"{shown}, document {number}")
-            ]
+            found += _placed(document, f"{shown}, document {number}", namespace)
     return found
+
+
+def _placed(document: object, where: str, namespace: str) -> list[Manifest]:
+    return [replace(manifest, default_namespace=namespace) for manifest in _unfold(document, where)]
 
 
 def _text(file: str, shown: str) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from gangsched.cli.manifests import Manifest, mapping
 from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
 from gangsched.kube.device_wire import GROUP, VERSION
 from gangsched.kube.devices import DEVICES
+from gangsched.whatif.world.manifests import Manifest, mapping
 
 API_VERSION = f"{GROUP}/{VERSION}"
 TEMPLATE = (API_VERSION, "ResourceClaimTemplate")

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from gangsched.cli import workloads
-from gangsched.cli.made import Existing, MadePod, free_names, has_ended, made_pod, number
-from gangsched.cli.manifests import Manifest, mapping
-from gangsched.cli.workloads import Maker, part
+from gangsched.whatif.world import workloads
+from gangsched.whatif.world.made import Existing, MadePod, free_names, has_ended, made_pod, number
+from gangsched.whatif.world.manifests import Manifest, mapping
+from gangsched.whatif.world.workloads import Maker, part
 
 _JOBSET = "jobset.sigs.k8s.io"
 _LWS = "leaderworkerset.sigs.k8s.io"

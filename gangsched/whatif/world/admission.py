@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gangsched.cli.manifests import Manifest, ManifestError, mapping
 from gangsched.core.objects.quantity import InvalidQuantity, amount
+from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 
 SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """The PriorityClasses that every cluster has."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gangsched.cli.simulation import simulate
-from gangsched.cli.world import World
 from gangsched.core.objects.policy import Policy
+from gangsched.whatif.simulation import simulate
+from gangsched.whatif.world.building import World
 from tests.builders import group, node, pods
 
 
