@@ -14,6 +14,7 @@ from functools import partial
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.containment import Containment
 from gangsched.core.cycle import Cycle
+from gangsched.core.gang.installations import Elsewhere
 from gangsched.core.gang.rechecking import recheck_worsened
 from gangsched.core.intake import Intake
 from gangsched.core.objects.declaration import GroupKey
@@ -97,6 +98,7 @@ class Machine:
             # Others have left in this cycle: these are tried in the next one, at once.
             state.deadlines.hasten(key, now)
         effects += state.leftovers.take_back(state.cluster, now)
+        effects += state.unserved.decide(now)
         contain = partial(state.contain, effects, now, Step.DEMAND)
         effects += state.scaling.decide(touched, state.gangs, state.assessments, contain=contain, now=now)
         effects += state.phases.decide(touched, state.gangs, state.assessments, now)
@@ -120,6 +122,7 @@ class Machine:
             state.status_deadlines.next(),
             self._avoidance.next_end(),
             state.leftovers.next_due(),
+            state.unserved.next_due(),
             state.restarts.next_end(),
             state.phases.next_due(),
         )
@@ -161,6 +164,10 @@ class Machine:
         """
         state = self._state
         return [*state.surroundings.facts(), *state.scaling.facts(), *state.members.facts()]
+
+    def elsewhere(self, namespace: str, name: str) -> Elsewhere | None:
+        """The group of this name, or of the pod with it, if it belongs to another installation; None otherwise."""
+        return self._state.members.installations.find(namespace, name)
 
     def take_waits(self) -> list[float]:
         """Seconds from complete to bound of the gangs scheduled since the last call."""

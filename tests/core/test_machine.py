@@ -248,7 +248,7 @@ def test_a_successor_knows_a_binding_that_was_answered_and_not_yet_shown_by_the_
         ([pod("a-0", group="a", terminating=True)], "n1"),
         ([pod("a-0", group="a", phase="Failed")], "n1"),
         ([pod("a-0", group="a", gated=True)], "n1"),
-        ([pod("a-0", group="a", scheduler="other")], "n1"),
+        ([pod("a-0", group="a", scheduler="other")], ""),
         ([pod("a-0", group="", scheduler="other")], ""),
         ([pod("a-0", group="a", node="n2")], "n2"),
     ],
