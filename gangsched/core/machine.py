@@ -8,12 +8,13 @@ same times give the same effects.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.containment import Containment
 from gangsched.core.cycle import Cycle
+from gangsched.core.gang import use
 from gangsched.core.gang.installations import Elsewhere
 from gangsched.core.gang.rechecking import recheck_worsened
 from gangsched.core.intake import Intake
@@ -23,7 +24,7 @@ from gangsched.core.objects.events import Event, PodSeen, Synced
 from gangsched.core.objects.faults import Fault, Rebuilt, Step
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.stats import Stats
+from gangsched.core.objects.stats import Measured, Stage, Stats
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.snapshot import Snapshot
@@ -34,8 +35,17 @@ from gangsched.core.upkeep import LOOK_S_PER_POD, Upkeep
 class Machine:
     """Events in, effects out. The only owner of the state; see the module's docstring."""
 
-    def __init__(self, policy: Policy, *, look_s_per_pod: float = LOOK_S_PER_POD) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        look_s_per_pod: float = LOOK_S_PER_POD,
+        passed: Callable[[Stage | None], None] = lambda _: None,
+    ) -> None:
+        """`passed` is called as each stage of a call ends, and with None as a call begins: it may look at a clock."""
         self._policy = policy
+        self._passed = passed
+        self._spent = 0
         self._look_s_per_pod = look_s_per_pod
         self._avoidance = Avoidance()
         self._called = 0.0
@@ -59,9 +69,11 @@ class Machine:
         """
         if self._is_nothing_new(events, now):
             return []
+        self._passed(None)
         self._avoidance.note_time(now)
         waiting = len(self._state.members.dirty)
         self._intake.take(events, now)
+        self._passed(Stage.EVENTS)
         effects: list[Effect] = [*self._avoidance.take_events()]
         if self._intake.synced:
             self._called = now
@@ -86,10 +98,13 @@ class Machine:
         state.queue.wake(state.cluster)
         state.queue.wake_first_in_lane(state.gangs, state.assessments, now)
         upkeep.try_again(state.caps.take_eased(state.gangs))
+        self._passed(Stage.UPKEEP)
         for key in self._try_some(effects, now, budget):
             upkeep.if_due(key, touched, effects, now)
+        self._passed(Stage.PLAN)
         if not state.queue.waits and (found := state.deepening.go_on(state.cluster, budget)) is not None:
             upkeep.try_again([found])
+        self._passed(Stage.SEARCH)
         entered = upkeep.let_in()
         for key in dict.fromkeys((*touched, *unwritten)):
             upkeep.write_status(key, effects, now)
@@ -108,6 +123,8 @@ class Machine:
         state.containment.sent(effects)
         unfinished = state.members.dirty or state.queue.waits or state.cluster.relief or state.deepening.waits
         self._resting = not unfinished
+        self._spent = budget.spent
+        self._passed(Stage.STATUS)
 
     def next_deadline(self) -> float | None:
         """When, in epoch seconds, something is due though nothing happens; None if nothing is.
@@ -154,6 +171,9 @@ class Machine:
             timeouts=self._upkeep.timeouts,
             avoided_nodes=len(self._avoidance.by_all()),
             node_refusals=self._avoidance.counted,
+            held=use.held(self.gangs.values(), self._state.restarts.placeholders(), self.cluster.pods),
+            idle=use.idle(self.gangs.values()),
+            partial=sum(bool(gang.partial_since) for gang in self.gangs.values()),
         )
 
     def facts(self) -> list[Event]:
@@ -169,9 +189,9 @@ class Machine:
         """The group of this name, or of the pod with it, if it belongs to another installation; None otherwise."""
         return self._state.members.installations.find(namespace, name)
 
-    def take_waits(self) -> list[float]:
-        """Seconds from complete to bound of the gangs scheduled since the last call."""
-        return self._upkeep.take_waits()
+    def take_measured(self) -> Measured:
+        """What was measured since the last call."""
+        return self._upkeep.take_measured(self._spent / units.TURN)
 
     def take_rivals(self) -> list[tuple[str, str]]:
         """("NAMESPACE/POD", node) of pods of ours that another process has bound since the last call."""
