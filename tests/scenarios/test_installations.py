@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.gang.membership import Members
 from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.effects import MakeGroup, PatchStatus
+from gangsched.core.objects.faults import Fault
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.objects.status import GroupStatus
 from tests.builders import group, node, pod, pods, shape
 from tests.harness import Harness
 from tests.installations import Installation
+from tests.scenarios.test_containment import Injector
 
 pytestmark = pytest.mark.without("leaderless", "standbys", why="each installation has a clock and a leader of its own")
 
@@ -27,6 +32,12 @@ def both() -> tuple[Installation, Installation]:
 def give_away(first: Installation) -> None:
     """A pod of the other comes, and the annotation names it."""
     first.add(pod("a-1", scheduler="green", cpu=100), replace(first.group("default/a"), scheduler="green"))
+
+
+def fails_once() -> Callable[..., bool]:
+    """Whether this is the first call."""
+    calls = iter([True])
+    return lambda *_args, **_kwargs: next(calls, False)
 
 
 def written(harness: Harness) -> list[PatchStatus]:
@@ -273,6 +284,24 @@ class TestTheOwnerChanges:
         assert (first.has("default/a"), green.has("default/a")) == (False, True)
         assert (first.has("default/b"), green.has("default/b")) == (True, False)
         assert first.status("default/a").scheduler == "green"
+
+
+@pytest.mark.faults
+@pytest.mark.without("all", why="a new leader tries a parked group at once")
+@pytest.mark.parametrize("after", [False, True])
+def test_a_fault_while_a_group_passes_on_leaves_it_to_the_other_installation(monkeypatch, after):
+    """Steps: it has a bound member and a waiting one when the annotation gives it away, and that fails once."""
+    first, green = both()
+    first.add(group("a", min_member=1), pod("a-0"), pod("a-2", cpu=100))
+    first.wait_all(5)
+    Injector(monkeypatch).into(Members, "leave", after=after, when=fails_once())
+    give_away(first)
+    first.settle_all()
+    assert [fault.gang for fault in first.machine.take_faults() if isinstance(fault, Fault)] == ["default/a"]
+    first.wait_all(120)
+    assert not first.has("default/a")
+    assert green.status("default/a").scheduler == "green"
+    assert first.bound() == ["default/a-0"]
 
 
 class TestWhatIsTold:

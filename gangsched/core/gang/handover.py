@@ -38,25 +38,25 @@ def settle(members: Members, cluster: Cluster, key: GroupKey, *, now: float, syn
 
 
 def _yield(members: Members, cluster: Cluster, gang: Gang, owner: str, now: float) -> None:
-    known, leaving = members.installations, []
+    known = members.installations
+    sent = {uid for uid, binding in gang.bindings.items() if binding.state is BindState.SENT}
+    # From here on it is elsewhere, whatever fails.
+    known.give_up(gang.key, owner, gang.group, [pod for uid, pod in gang.pods.items() if uid not in sent])
+    gang.declare(None)
+    gang.durability.drop()
     placeholders.vacate(gang, cluster)
     for uid, pod in [*gang.pods.items()]:
         binding = gang.bindings.get(uid)
-        if binding is not None and binding.state is BindState.SENT:
+        if uid in sent:
             # Its answer doubts the group again.
             known.doubt(gang.key)
-            continue
-        if binding is not None and binding.state is BindState.BOUND and not pod.node:
+        elif binding is not None and binding.state is BindState.BOUND and not pod.node:
             # The server has bound it, and the watch is behind.
             members.pod_seen(replace(pod, node=binding.node, bound_at=now))
-        if uid in gang.pods:
+        else:
             members.leave(uid, gang.key)
-        leaving.append(cluster.pods.get(uid, pod))
     for uid in [*gang.strangers]:
         members.leave(uid, gang.key)
-    known.give_up(gang.key, owner, gang.group, leaving)
-    gang.declare(None)
-    gang.durability.drop()
     gang.look_at_once()
     members.dirty.note(gang.key)
 
