@@ -46,6 +46,7 @@ from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.leadership import Leadership, new_identity
 from gangsched.runtime.metrics import Metrics
 from gangsched.runtime.readiness import Readiness
+from gangsched.runtime.stage_times import StageTimes
 from gangsched.runtime.terms import Terms
 from gangsched.runtime.watches import Watches
 
@@ -129,6 +130,7 @@ class _Shell:
         self._inbox = Inbox()
         self._clock = Clock()
         session.contact.observer = self._metrics
+        session.contact.counter = self._metrics.api_answered
         for problem in Problem:
             self._metrics.read_problem_from(problem.value, partial(session.contact.lasts_s, problem))
         lease = settings.volcano.scheduler_lease
@@ -136,7 +138,12 @@ class _Shell:
             LeaseClient(session=session, namespace=lease.namespace, name=lease.name, essential=False), self._clock.now
         )
         self._mandate = self._leadership() if leader_elect else self._alone()
-        self._engine = Engine(partial(Machine, policy), self._inbox, now=self._clock.now, metrics=self._metrics)
+        self._engine = Engine(
+            partial(Machine, policy, passed=StageTimes(self._metrics.stage_took).passed),
+            self._inbox,
+            now=self._clock.now,
+            metrics=self._metrics,
+        )
         self._terms = Terms(
             self._engine,
             mandate=self._mandate,

@@ -176,6 +176,7 @@ class ApiSession:
                 found = Response(answer.status, answer.headers, await answer.read())
         except _UNANSWERED as error:
             raise self._unanswered(method, path, error) from error
+        self.contact.count(method, path, found.status)
         if essential:
             self.contact.answered(method, path, None if found.ok else found.error())
         else:
@@ -206,6 +207,7 @@ class ApiSession:
         except _UNANSWERED as error:
             raise self._unanswered("GET", path, error) from error
         try:
+            self.contact.count("GET", path, answer.status, watch=True)
             refusal = None
             if answer.status != HTTPStatus.OK:
                 refusal = _api_error(answer.status, answer.headers, await self._rest(answer, silent_s))
