@@ -150,7 +150,8 @@ async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
             kube_config._temp_files.clear()  # noqa: SLF001
         _renew_exec_token(found, loader)
         # The library reads user and context, but not these keys.
-        user, chosen = loader._user, loader._current_context  # noqa: SLF001
+        user: Any = loader._user  # noqa: SLF001
+        chosen: Any = loader._current_context  # noqa: SLF001
         return replace(
             _connection(found),
             acting_as=_impersonated(user.value if user is not None else {}, where),
@@ -199,6 +200,16 @@ def _unknown_context(files: list[str], context: str | None) -> str:
         return ""
     has = f"it has {', '.join(known)}" if known else "it has none"
     return f"The kubeconfig {' + '.join(files)} has no context {context}: {has}."
+
+
+def contexts(kubeconfig: str | None) -> list[str]:
+    """The names of the contexts of this kubeconfig, by default of those of $KUBECONFIG or of ~/.kube/config.
+
+    Raises:
+        NoCredentials, OSError, ValueError, yaml.YAMLError: there is none, or one cannot be read.
+    """
+    files = _existing(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
+    return [name for name, _ in _entries(files, "contexts")]
 
 
 def _missing_plugin(files: list[str], error: FileNotFoundError) -> str:

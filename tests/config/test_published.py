@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gangsched.config.published import published, read
+from gangsched.config.published import Published, published, read
 from gangsched.config.settings import Settings
 
 
@@ -14,9 +14,15 @@ def settings(**values: object) -> Settings:
     return Settings.model_validate_json(json.dumps(values))
 
 
+def understood(text: str) -> Published:
+    found = read(text)
+    assert found is not None
+    return found
+
+
 def test_defaults_say_nothing():
     assert published(Settings()) == "{}"
-    assert read("{}").settings == Settings()
+    assert understood("{}").settings == Settings()
 
 
 @pytest.mark.parametrize(
@@ -29,7 +35,7 @@ def test_defaults_say_nothing():
     ],
 )
 def test_what_differs_from_the_defaults_is_read_back_as_it_was(values):
-    found = read(published(settings(**values)))
+    found = understood(published(settings(**values)))
     assert found.settings == settings(**values)
     assert list(found.changed) == sorted(values)
     assert not found.unknown
@@ -46,7 +52,7 @@ def test_what_would_make_the_lease_large_is_told_by_its_digest():
     assert told.startswith("sha256:")
     assert len(told) == 7 + 64
     assert told != published(settings(schedulerNames=[f"{number:0251}" for number in range(64)]))
-    assert read(told).too_large
+    assert understood(told).too_large
 
 
 @pytest.mark.parametrize(
@@ -61,7 +67,7 @@ def test_what_would_make_the_lease_large_is_told_by_its_digest():
     ],
 )
 def test_what_only_another_version_knows_is_named_and_left_out(text, unknown, kept):
-    found = read(text)
+    found = understood(text)
     assert list(found.unknown) == unknown
     assert found.settings == settings(**kept)
 
