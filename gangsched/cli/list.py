@@ -68,6 +68,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 async def _list(arguments: argparse.Namespace) -> int:
     from gangsched.cli.following import follow  # noqa: PLC0415 - see the package
+    from gangsched.cli.listing import as_object  # noqa: PLC0415
 
     async with connected(arguments) as session:
         if arguments.watch:
@@ -83,7 +84,7 @@ async def _list(arguments: argparse.Namespace) -> int:
             await follow(look, partial(print, flush=True))
         found = await _rows(arguments, session, quiet=False)
         if arguments.output in (JSON, YAML):
-            print(structured(arguments.output, {"groups": list(map(_as_object, found))}))
+            print(structured(arguments.output, {"groups": list(map(as_object, found))}))
         elif not found and arguments.output != NAME:
             only = namespace_of(arguments, session)
             note(arguments, f"No groups in namespace {only}; -A lists all." if only else "No groups.")
@@ -111,9 +112,11 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
 
 def _seen(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool) -> list[Seen]:
     """A line for each row. How long it waits is no change."""
+    from gangsched.cli.listing import as_object  # noqa: PLC0415 - see the package
+
     states = [(row.phase, row.reason, row.members, row.minimum, row.bound) for row in found]
     if arguments.output in (JSON, YAML):
-        texts = [structured(arguments.output, _as_object(row)) for row in found]
+        texts = [structured(arguments.output, as_object(row)) for row in found]
     elif arguments.output == NAME:
         texts = [f"podgroup.gangsched.io/{row.key.name}" if row.declared else f"gang/{row.key.name}" for row in found]
     else:
@@ -136,23 +139,3 @@ def _lines(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool)
     ]
     head, *lines = table(heads, cells, width=UNWRAPPED if wide else columns(), phase=heads.index("PHASE"))
     return [f"{head}\n{line}" if headed and not number else line for number, line in enumerate(lines)]
-
-
-def _as_object(row: Row) -> dict[str, object]:
-    from gangsched.api.times import format_time  # noqa: PLC0415 - see the package
-
-    return {
-        "namespace": row.key.namespace,
-        "name": row.key.name,
-        "podGroup": row.declared,
-        "phase": row.phase or None,
-        "reason": row.reason or None,
-        "message": row.message or None,
-        "minimum": row.minimum,
-        "members": row.members,
-        "bound": row.bound,
-        "created": format_time(row.created) if row.created else None,
-        "waitingSince": format_time(row.since) if row.since else None,
-        "source": row.source or None,
-        "pods": list(row.pods),
-    }

@@ -1,11 +1,13 @@
-"""The gangs of a namespace or of all, with what is known of each: for `gangsched list` and `gangsched events`."""
+"""The gangs of a namespace or of all, with what is known of each: for `gangsched list`, `top` and `events`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from gangsched.api.times import format_time
 from gangsched.cli.live import Reading
+from gangsched.cli.trial import decided
 from gangsched.core.gang.gang import Gang
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
@@ -49,8 +51,11 @@ def rows(reading: Reading, *, policy: Policy, now: float) -> list[Row]:
     if reading.forbidden:
         listed = next((each.groups for each in reading.events if isinstance(each, GroupsReplaced)), ())
         return sorted(map(_told, listed), key=lambda row: row.order)
-    machine = Machine(policy)
-    machine.handle(list(reading.events), now)
+    return rows_of(decided(reading.events, policy=policy, now=now))
+
+
+def rows_of(machine: Machine) -> list[Row]:
+    """The gangs of a machine that has seen everything, in the same order."""
     return sorted(_found(machine), key=lambda row: row.order)
 
 
@@ -115,3 +120,22 @@ def _undeclared(gang: Gang, minimum: int, source: str) -> Row:
         source=source,
         pods=[pod.name for pod in gang.pods.values()],
     )
+
+
+def as_object(row: Row) -> dict[str, object]:
+    """The row for a program."""
+    return {
+        "namespace": row.key.namespace,
+        "name": row.key.name,
+        "podGroup": row.declared,
+        "phase": row.phase or None,
+        "reason": row.reason or None,
+        "message": row.message or None,
+        "minimum": row.minimum,
+        "members": row.members,
+        "bound": row.bound,
+        "created": format_time(row.created) if row.created else None,
+        "waitingSince": format_time(row.since) if row.since else None,
+        "source": row.source or None,
+        "pods": list(row.pods),
+    }

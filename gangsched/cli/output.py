@@ -53,7 +53,7 @@ def structured(form: str, value: object) -> str:
     if form == YAML:
         import yaml  # noqa: PLC0415 - only this form needs it
 
-        return yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True).rstrip("\n")
+        return yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=not _HIDDEN.search(text)).rstrip("\n")
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -9,9 +9,9 @@ from gangsched.cli.diagnosis import FITS, without_back_offs
 from gangsched.cli.findings import Finding, Findings
 from gangsched.cli.leaders import Leaders
 from gangsched.cli.output import wrapped
+from gangsched.cli.trial import decided
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.writes import BindState
-from gangsched.core.machine import Machine
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase
@@ -20,8 +20,7 @@ from gangsched.core.objects.wording import number_of_all
 
 def waiting(events: Sequence[Event], *, policy: Policy, now: float) -> Iterator[Finding]:
     """The groups and plain pods of which not all members that are needed have a node, in the order of their turn."""
-    machine = Machine(policy)
-    machine.handle([without_back_offs(event) for event in events], now)
+    machine = decided(map(without_back_offs, events), policy=policy, now=now)
     for finding in Findings(machine).all():
         gang = machine.gangs[finding.key]
         bound = sum(bool(pod.node) for pod in gang.live())

@@ -295,6 +295,32 @@ class TestTerminal:
                 assert max(map(len, terminal.lines)) <= 80
 
 
+class TestTop:
+    def test_off_a_terminal_it_is_printed_once(self, waiting, kubectl):
+        out = kubectl.run("gang", "top")
+        assert "1 node · cpu 67% · " in out.splitlines()[0]
+        assert re.search(rf"^{waiting.namespace}/waiter +Queued +3/3 +0 +\d+s +Unschedulable$", out, re.MULTILINE)
+        assert re.search(rf"^n1 +67% .* {waiting.namespace}/holder \(2\)$", out, re.MULTILINE)
+        assert json.loads(kubectl.run("gang", "top", "-o", "json"))["nodes"][0]["name"] == "n1"
+
+    def test_on_a_terminal_it_is_refreshed_until_ctrl_c(self, waiting, kubectl):
+        with Terminal([kubectl.binary, "gang", "top"], env=kubectl.env(TERM="xterm"), columns=100) as terminal:
+            terminal.until(lambda shown: "Ctrl-C ends" in shown and "holder (2)" in shown)
+            waiting.add_group("later", min_member=1)
+            terminal.until(lambda shown: f"{waiting.namespace}/later" in shown)
+            terminal.interrupt()
+            assert terminal.ended() == 0
+            assert "Traceback" not in terminal.shown
+
+    def test_who_may_not_see_nodes_sees_the_groups_of_the_namespace(self, waiting, kubectl):
+        grant(waiting, "jane", ["podgroups"])
+        status, out, err = kubectl.tried("gang", "top", "--as", "jane")
+        assert status == 0
+        assert f"{waiting.namespace}/waiter" in out
+        assert "NODE" not in out
+        assert "only groups, without nodes, because the API server says: " in err
+
+
 class TestRulesOfTheOperator:
     @pytest.fixture
     def other(self, with_crd: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Operator]:
