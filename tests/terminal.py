@@ -22,7 +22,9 @@ class Terminal:
     def __init__(self, command: Sequence[str | Path], *, env: Mapping[str, str], columns: int = 80) -> None:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=env)
+        # Whoever starts the tests in the background has them, and so the command, ignore SIGINT.
+        heeding = ["env", "--default-signal=INT", *command]
+        self._child = subprocess.Popen(heeding, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=env)
         os.close(theirs)
         self._ours = ours
         self._pieces: list[bytes] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import tomllib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -24,18 +25,23 @@ pytestmark = pytest.mark.usefixtures("operator")
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
-@pytest.fixture
-def kubectl(with_crd: ControlPlane, namespace: str, tmp_path: Path) -> Kubectl:
-    return Kubectl(with_crd, namespace, tmp_path)
+@pytest.fixture(autouse=True)
+def _no_nodes_left() -> None:
+    """The node stays from one test to the next here, as the gangs do."""
 
 
-@pytest.fixture
-def waiting(cluster: Cluster) -> Cluster:
+@pytest.fixture(scope="module")
+def waiting(with_crd: ControlPlane) -> Iterator[Cluster]:
     """A bound group, one that waits for room, one without enough members, and one that only its pods declare."""
+    with_crd.delete_nodes()
+    cluster = Cluster(with_crd, f"gangs-{secrets.token_hex(4)}")
+    with_crd.kubectl("create", "namespace", cluster.namespace)
+    with_crd.kubectl("wait", "--for=create", "serviceaccount/default", "-n", cluster.namespace)
     cluster.add_node("n1", cpu="3")
     cluster.add_group("holder", min_member=2)
     cluster.add_pods("holder", 2)
     cluster.until_bound("holder", 2)
+    cluster.until(lambda: cluster.phase("holder") == "Running")
     cluster.add_group("waiter", min_member=3)
     cluster.add_pods("waiter", 3)
     cluster.until_reason("waiter", "Unschedulable")
@@ -45,7 +51,16 @@ def waiting(cluster: Cluster) -> Cluster:
     for number in range(2):
         cluster.add_pod(f"bare-{number}", "bare", annotations={"gangsched.io/min-member": "2"}, requests={"cpu": "2"})
     cluster.until(lambda: cluster.told("bare-0").get("reason") == "Unschedulable")
-    return cluster
+    yield cluster
+    with_crd.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "-n", cluster.namespace)
+    with_crd.kubectl("delete", "namespace", cluster.namespace, "--wait=false")
+    with_crd.delete_nodes()
+
+
+@pytest.fixture
+def kubectl(waiting: Cluster, tmp_path: Path) -> Kubectl:
+    """kubectl in the namespace of these gangs."""
+    return Kubectl(waiting.control_plane, waiting.namespace, tmp_path)
 
 
 def grant(cluster: Cluster, user: str, resources: Sequence[str], *, group: str = "") -> None:
@@ -69,7 +84,6 @@ def table(text: str) -> list[list[str]]:
 
 
 class TestList:
-    @pytest.mark.usefixtures("waiting")
     def test_what_waits_longest_comes_first_in_the_namespace_of_the_context(self, kubectl):
         head, *rows = table(kubectl.run("gang", "list"))
         assert head == ["NAME", "PHASE", "MEMBERS", "BOUND", "WAITS", "REASON"]
@@ -82,7 +96,7 @@ class TestList:
             ["holder", "Running", "2/2", "2"],
         ]
         assert [row[5] for row in rows] == ["Unschedulable", "GangIncomplete", "Scheduled"]
-        assert all(re.fullmatch(r"\d+s", row[4]) for row in rows[:2])
+        assert all(re.fullmatch(r"(\d+m)?\d+s", row[4]) for row in rows[:2])
         assert rows[2][4] == "-"
         assert bare[:4] + bare[5:] == ["bare", "Queued", "2/2", "0", "Unschedulable"]
 
@@ -102,18 +116,17 @@ class TestList:
         assert few["waitingSince"].endswith("Z")
         assert few["pods"] == ["few-0"]
 
-    @pytest.mark.usefixtures("waiting")
     def test_wide_shows_the_messages(self, kubectl):
         assert "1 of 4 members exist" in kubectl.run("gang", "list", "-o", "wide")
 
     def test_an_empty_namespace_is_told_on_standard_error(self, cluster, kubectl):
-        status, out, err = kubectl.tried("gang", "list")
+        status, out, err = kubectl.tried("gang", "list", "-n", cluster.namespace)
         assert (status, out) == (0, "")
         assert err == f"kubectl gang list: No groups in namespace {cluster.namespace}; -A lists all.\n"
 
     def test_who_may_list_podgroups_alone_sees_what_these_say(self, waiting, kubectl):
-        grant(waiting, "jane", ["podgroups"])
-        status, out, err = kubectl.tried("gang", "list", "--as", "jane")
+        grant(waiting, "lister", ["podgroups"])
+        status, out, err = kubectl.tried("gang", "list", "--as", "lister")
         assert status == 0
         assert [row[:4] for row in table(out)[1:]] == [
             ["waiter", "Queued", "3/3", "0"],
@@ -121,7 +134,8 @@ class TestList:
             ["holder", "Running", "2/2", "2"],
         ]
         assert (
-            'only what PodGroups say of themselves, because the API server says: pods is forbidden: User "jane"' in err
+            'only what PodGroups say of themselves, because the API server says: pods is forbidden: User "lister"'
+            in err
         )
 
     def test_a_group_that_is_impersonated_counts(self, waiting, kubectl):
@@ -129,14 +143,12 @@ class TestList:
         assert kubectl.tried("gang", "list", "--as", "joe")[0] == 1
         assert "waiter" in kubectl.run("gang", "list", "--as", "joe", "--as-group", "team")
 
-    @pytest.mark.usefixtures("waiting")
     def test_who_may_see_nothing_is_told_what_to_ask_for(self, kubectl):
         status, out, err = kubectl.tried("gang", "list", "--as", "nobody")
         assert (status, out) == (1, "")
         assert err.startswith("kubectl gang list: error: podgroups.gangsched.io is forbidden")
         assert "ask for the right to list podgroups.gangsched.io and pods in the namespace" in err
 
-    @pytest.mark.usefixtures("cluster")
     def test_a_group_without_a_user_to_impersonate_is_refused(self, kubectl):
         status, _, err = kubectl.tried("gang", "list", "--as-group", "team")
         assert status == 2
@@ -148,34 +160,36 @@ class TestList:
         )
         cluster.until(lambda: "min-member" in str(cluster.told("evil-0")))
         for arguments in (["list", "-o", "wide"], ["explain", "evil"], ["events", "evil", "-o", "wide"]):
-            out = kubectl.run("gang", *arguments)
+            out = kubectl.run("gang", *arguments, "-n", cluster.namespace)
             assert "evil" in out
             assert "\x1b" not in out
             assert "\x07" not in out
-        assert "\\x1b]0;owned" in kubectl.run("gang", "list", "-o", "wide")
+        assert "\\x1b]0;owned" in kubectl.run("gang", "list", "-o", "wide", "-n", cluster.namespace)
 
 
 class TestWatch:
-    def test_a_change_is_shown_and_ctrl_c_is_no_failure(self, waiting, kubectl):
-        command = [kubectl.binary, "gang", "list", "--watch"]
+    def test_a_change_is_shown_and_ctrl_c_is_no_failure(self, cluster, kubectl):
+        for name in ("still", "grows"):
+            cluster.add_group(name, min_member=3)
+        cluster.until_reason("grows", "NoMembers")
+        command = [kubectl.binary, "gang", "list", "--watch", "-n", cluster.namespace]
         with Terminal(command, env=kubectl.env(TERM="dumb")) as terminal:
-            terminal.until(lambda shown: "holder" in shown)
-            for name in ("waiter", "bare"):
-                for pod in waiting.pods(name):
-                    waiting.delete_pod(pod["metadata"]["name"])
-            terminal.until(lambda shown: shown.count("waiter ") == 2 and "0/3" in shown)
-            assert terminal.shown.count("NAME ") == 1
-            assert terminal.shown.count("holder ") == 1
+            terminal.until(lambda shown: "still" in shown and "grows" in shown)
+            cluster.add_pods("grows", 1)
+            terminal.until(lambda shown: "1/3" in shown)
+            for text in ("NAME ", "still "):
+                assert terminal.shown.count(text) == 1
             terminal.interrupt()
             assert terminal.ended() == 0
             assert "Traceback" not in terminal.shown
 
-    def test_an_explanation_is_shown_anew_when_it_changes(self, waiting, kubectl):
-        command = [kubectl.binary, "gang", "explain", "few", "-w"]
+    def test_an_explanation_is_shown_anew_when_it_changes(self, cluster, kubectl):
+        cluster.add_group("few", min_member=4)
+        command = [kubectl.binary, "gang", "explain", f"{cluster.namespace}/few", "-w"]
         with Terminal(command, env=kubectl.env(TERM="dumb")) as terminal:
+            terminal.until(lambda shown: "0 of 4 exist" in shown)
+            cluster.add_pods("few", 1)
             terminal.until(lambda shown: "1 of 4 exist" in shown)
-            waiting.add_pods("few", 1, first=1)
-            terminal.until(lambda shown: "2 of 4 exist" in shown)
             terminal.interrupt()
             assert terminal.ended() == 0
 
@@ -193,7 +207,6 @@ class TestExplain:
         names = kubectl.run("gang", "explain", "-o", "name").splitlines()
         assert set(names) == {f"podgroup.gangsched.io/{name}" for name in ("waiter", "few", "bare")}
 
-    @pytest.mark.usefixtures("waiting")
     def test_json_and_yaml_say_the_same(self, kubectl):
         found = json.loads(kubectl.run("gang", "explain", "waiter", "-o", "json"))
         assert found == json.loads(kubectl.run("gang", "explain", "waiter", "--json"))
@@ -201,8 +214,8 @@ class TestExplain:
         assert found["reason"] == "Unschedulable"
 
     def test_a_user_with_fewer_rights_reads_the_status(self, waiting, kubectl):
-        grant(waiting, "jane", ["podgroups"])
-        out = kubectl.run("gang", "explain", "few", "--as", "jane")
+        grant(waiting, "reader", ["podgroups"])
+        out = kubectl.run("gang", "explain", "few", "--as", "reader")
         assert "Pending GangIncomplete" in out
         assert "only from the PodGroup's status, because the API server says: " in out
 
@@ -232,8 +245,8 @@ class TestEvents:
         assert [each["reason"] for each in found["items"]] == [row[2] for row in rows]
 
     def test_who_may_not_list_pods_sees_those_of_the_podgroup(self, waiting, kubectl):
-        grant(waiting, "jane", ["events"])
-        status, out, err = kubectl.tried("gang", "events", "waiter", "--as", "jane")
+        grant(waiting, "watcher", ["events"])
+        status, out, err = kubectl.tried("gang", "events", "waiter", "--as", "watcher")
         assert status == 0
         assert {row[3] for row in table(out)[1:]} == {"podgroup/waiter"}
         assert "only Events of the PodGroup, because its members cannot be seen" in err
@@ -244,7 +257,6 @@ class TestPlugin:
         scripts = tomllib.loads(PYPROJECT.read_text())["project"]["scripts"]
         assert {name: entry for name, entry in scripts.items() if name != "gangsched"} == ENTRY_POINTS
 
-    @pytest.mark.usefixtures("cluster")
     def test_it_calls_itself_what_people_type_and_installs_no_operator(self, kubectl):
         told = kubectl.run("gang", "--help")
         assert told.startswith("usage: kubectl gang ")
@@ -278,7 +290,6 @@ class TestTerminal:
             assert terminal.ended() == 0
             return terminal.lines
 
-    @pytest.mark.usefixtures("waiting")
     def test_phases_are_coloured_where_that_is_welcome(self, kubectl):
         coloured = "\n".join(self.listed(kubectl, TERM="xterm"))
         assert self.GREEN in coloured
@@ -287,7 +298,6 @@ class TestTerminal:
             assert "\x1b[3" not in "\n".join(self.listed(kubectl, **env))
         assert "\x1b" not in kubectl.run("gang", "list")
 
-    @pytest.mark.usefixtures("waiting")
     def test_a_page_fits_80_columns(self, kubectl):
         for arguments in (["list"], ["list", "-A"], ["explain", "waiter"], ["explain"], ["events", "waiter"]):
             with Terminal([kubectl.binary, "gang", *arguments], env=kubectl.env(TERM="dumb")) as terminal:
@@ -299,22 +309,22 @@ class TestTop:
     def test_off_a_terminal_it_is_printed_once(self, waiting, kubectl):
         out = kubectl.run("gang", "top")
         assert "1 node · cpu 67% · " in out.splitlines()[0]
-        assert re.search(rf"^{waiting.namespace}/waiter +Queued +3/3 +0 +\d+s +Unschedulable$", out, re.MULTILINE)
+        assert re.search(rf"^{waiting.namespace}/waiter +Queued +3/3 +0 +\S+ +Unschedulable$", out, re.MULTILINE)
         assert re.search(rf"^n1 +67% .* {waiting.namespace}/holder \(2\)$", out, re.MULTILINE)
         assert json.loads(kubectl.run("gang", "top", "-o", "json"))["nodes"][0]["name"] == "n1"
 
-    def test_on_a_terminal_it_is_refreshed_until_ctrl_c(self, waiting, kubectl):
+    def test_on_a_terminal_it_is_refreshed_until_ctrl_c(self, cluster, kubectl):
         with Terminal([kubectl.binary, "gang", "top"], env=kubectl.env(TERM="xterm"), columns=100) as terminal:
             terminal.until(lambda shown: "Ctrl-C ends" in shown and "holder (2)" in shown)
-            waiting.add_group("later", min_member=1)
-            terminal.until(lambda shown: f"{waiting.namespace}/later" in shown)
+            cluster.add_group("later", min_member=1)
+            terminal.until(lambda shown: f"{cluster.namespace}/later" in shown)
             terminal.interrupt()
             assert terminal.ended() == 0
             assert "Traceback" not in terminal.shown
 
     def test_who_may_not_see_nodes_sees_the_groups_of_the_namespace(self, waiting, kubectl):
-        grant(waiting, "jane", ["podgroups"])
-        status, out, err = kubectl.tried("gang", "top", "--as", "jane")
+        grant(waiting, "topper", ["podgroups"])
+        status, out, err = kubectl.tried("gang", "top", "--as", "topper")
         assert status == 0
         assert f"{waiting.namespace}/waiter" in out
         assert "NODE" not in out
@@ -338,14 +348,15 @@ class TestRulesOfTheOperator:
     @pytest.mark.usefixtures("other")
     def test_they_decide_unless_a_file_is_named(self, cluster, kubectl, tmp_path):
         name = cluster.namespace
+        lone = f"{name}/lone"
         cluster.add_pod("lone", scheduler=name, requests={"cpu": "1000"})
-        out = kubectl.run("gang", "explain", "lone")
+        out = kubectl.run("gang", "explain", lone)
         said = f"Decided by the operator's settings, which the Lease default/{name} tells: dialects, maxPriority,"
         assert "0 of 1 that must fit together" in out
         assert said in " ".join(out.split())
         assert any(
             said in " ".join(each.split())
-            for each in json.loads(kubectl.run("gang", "explain", "lone", "--json"))["settings"]
+            for each in json.loads(kubectl.run("gang", "explain", lone, "--json"))["settings"]
         )
 
         manifest = tmp_path / "pod.yaml"
@@ -358,6 +369,6 @@ class TestRulesOfTheOperator:
         assert said in err
 
         (tmp_path / "own.yaml").write_text("{}")
-        status, _, err = kubectl.tried("gang", "explain", "lone", "--config", str(tmp_path / "own.yaml"))
+        status, _, err = kubectl.tried("gang", "explain", lone, "--config", str(tmp_path / "own.yaml"))
         assert status == 1
         assert f"has the schedulerName {name}, not gangsched" in err
