@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -111,28 +111,39 @@ def namespace_of(arguments: argparse.Namespace, session: ApiSession) -> str:
     return arguments.namespace or session.namespace
 
 
-def named(arguments: argparse.Namespace, text: str, session: ApiSession | None = None) -> GroupKey:
-    """The group that this NAME or NS/NAME means. Before there is a session, only its form is checked.
+def split_name(text: str) -> tuple[str, str]:
+    """Namespace and name of NS/NAME; the namespace is empty for NAME alone.
+
+    Raises:
+        UsageError: it is no name of a group.
+    """
+    namespace, slash, name = text.rpartition("/")
+    if not name or "/" in namespace or (slash and not namespace):
+        raise UsageError(f"{text!r} is not the name of a group: write NAMESPACE/NAME or NAME")
+    return namespace, name
+
+
+def named(arguments: argparse.Namespace, text: str, session: ApiSession) -> GroupKey:
+    """The group that this NAME or NS/NAME means.
 
     Raises:
         UsageError: it is no name of a group.
     """
     from gangsched.core.objects.declaration import GroupKey  # noqa: PLC0415 - see the package
 
-    namespace, slash, name = text.rpartition("/")
-    if not name or "/" in namespace or (slash and not namespace):
-        raise UsageError(f"{text!r} is not the name of a group: write NAMESPACE/NAME or NAME")
-    default = namespace_of(arguments, session) if session is not None else "default"
-    return GroupKey(namespace or default or (session.namespace if session is not None else ""), name)
+    namespace, name = split_name(text)
+    return GroupKey(namespace or namespace_of(arguments, session) or session.namespace, name)
 
 
-def run(arguments: argparse.Namespace, work: Coroutine[Any, Any, int], *, right: str = ANY_RIGHT) -> int:
+def run(
+    arguments: argparse.Namespace, work: Coroutine[Any, Any, int] | Callable[[], int], *, right: str = ANY_RIGHT
+) -> int:
     """Run a command to its exit status, and tell its failures; `right` is what a denied caller has to ask for."""
     from gangsched.config.settings import InvalidConfig  # noqa: PLC0415 - see the package
     from gangsched.kube.errors import ApiError, KubeError, NoCredentials  # noqa: PLC0415
 
     try:
-        return asyncio.run(work)
+        return asyncio.run(work) if isinstance(work, Coroutine) else work()
     except (UsageError, InvalidConfig, NoCredentials) as error:
         return fail(arguments, str(error), WRONG_USAGE)
     except Unanswered as error:

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from gangsched.cli.access import add_cluster, add_namespace, add_rules, connected, named, note, run
+from gangsched.cli.access import add_cluster, add_namespace, add_rules, connected, named, note, run, split_name
 from gangsched.cli.completion import complete_groups
 from gangsched.cli.output import (
     JSON,
@@ -66,7 +66,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 async def _tell(arguments: argparse.Namespace) -> int:
     from gangsched.cli.following import follow  # noqa: PLC0415 - see the package
 
-    named(arguments, arguments.group)
+    split_name(arguments.group)
     async with connected(arguments) as session:
         key = named(arguments, arguments.group, session)
         with Progress("reading Events"):

@@ -19,6 +19,7 @@ from gangsched.cli.access import (
     named,
     namespace_of,
     run,
+    split_name,
 )
 from gangsched.cli.completion import complete_groups
 from gangsched.cli.output import (
@@ -97,7 +98,7 @@ async def _answer(arguments: argparse.Namespace) -> int:
     from gangsched.cli.following import follow  # noqa: PLC0415 - see the package
 
     if arguments.group is not None:
-        named(arguments, arguments.group)
+        split_name(arguments.group)
     async with connected(arguments) as session:
         look = partial(_look_at_all if arguments.group is None else _look_at, arguments, session)
         if arguments.watch:

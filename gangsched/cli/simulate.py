@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gangsched.cli.access import WRONG_USAGE, add_cluster, add_rules, fail, note, run
@@ -58,15 +60,16 @@ def add_parser(commands: Commands) -> None:
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    return run(arguments, _decide(arguments))
+    return run(arguments, partial(_decide, arguments))
 
 
-async def _decide(arguments: argparse.Namespace) -> int:
+def _decide(arguments: argparse.Namespace) -> int:
     from gangsched.cli.rules import rules_of_named_cluster  # noqa: PLC0415 - see the package
 
-    decided = await rules_of_named_cluster(arguments)
+    decided = asyncio.run(rules_of_named_cluster(arguments))
     for sentence in decided.notes:
         note(arguments, sentence)
+    # Outside of the event loop, so that Ctrl-C ends it at once.
     return _simulate(arguments, decided.settings)
 
 

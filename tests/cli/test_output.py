@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from gangsched.cli.output import ago, columns, shown, structured, table
 from gangsched.cli.progress import Progress
+from tests.terminal import Terminal
 
 HOSTILE = "a\x1b]0;owned\x07\x9b31m\u202eb\nc"
 
@@ -103,3 +107,13 @@ class TestProgress:
         with Progress("reading", stream=screen, after_s=0) as progress:
             progress.say("deciding")
         assert screen.getvalue() == ""
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(("term", "told"), [("xterm", "\r\x1b[Kreading\r\x1b[K"), ("dumb", "")])
+    def test_on_a_real_terminal_nothing_of_it_is_left(self, term, told):
+        waits = "import sys; from gangsched.cli.progress import Progress; p = Progress('reading', after_s=0)"
+        waits += "; p.__enter__(); p._timer.is_alive() and p._timer.join(); p.__exit__(); print('done')"
+        env = {**os.environ, "TERM": term, "PYTHONPATH": str(Path(__file__).parents[2])}
+        with Terminal([sys.executable, "-c", waits], env=env) as terminal:
+            assert terminal.ended() == 0
+            assert terminal.shown == f"{told}done\r\n"
