@@ -182,11 +182,11 @@ async def _diagnose(arguments: argparse.Namespace, session: ApiSession, key: Gro
     from gangsched.cli.rules import rules  # noqa: PLC0415
 
     leaders = await read_leaders(session)
-    decided = rules(arguments, leaders)
+    decided = rules(arguments, leaders, namespace=key.namespace)
     reading = await read(session, key, decided.settings, told=progress.say)
     pod = reading.pod_of(key)
     if pod is not None and pod.scheduler not in decided.settings.scheduler_names:
-        others = rules(arguments, leaders, schedulers=[pod.scheduler])
+        others = rules(arguments, leaders, schedulers=[pod.scheduler], namespace=key.namespace)
         if pod.scheduler in others.settings.scheduler_names:
             # Another operator serves it, which may also look at other workloads.
             decided, reading = others, await read(session, key, others.settings, told=progress.say)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import msgspec
 from msgspec import Struct
@@ -51,9 +52,13 @@ class Leader:
     lease: str
     published: Published | None = None
 
-    def serves(self, schedulers: Collection[str]) -> bool:
-        """Whether it says that it serves one of these schedulerNames."""
-        return self.published is not None and not set(schedulers).isdisjoint(self.published.settings.scheduler_names)
+    def serves(self, schedulers: Collection[str], namespace: str = "") -> bool:
+        """Whether it says that it serves one of these schedulerNames, in this namespace or, if it is empty, in any."""
+        if self.published is None:
+            return False
+        settings = self.published.settings
+        there = not (namespace and settings.namespace) or namespace == settings.namespace
+        return there and not set(schedulers).isdisjoint(settings.scheduler_names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +108,15 @@ def _leader(item: _Item) -> Leader:
 
 
 def _may_collide(leaders: Sequence[Leader]) -> bool:
-    """Whether two of them serve the same schedulerName, or may do so, because one does not say what it serves."""
-    if len(leaders) > 1 and any(each.published is None or each.published.too_large for each in leaders):
+    """Whether two of them serve the same pods, or may do so, because one does not say what it serves."""
+    return any(_collide(one, other) for one, other in combinations(leaders, 2))
+
+
+def _collide(one: Leader, other: Leader) -> bool:
+    told = one.published
+    if told is None or told.too_large or other.published is None or other.published.too_large:
         return True
-    names = [name for each in leaders if each.published for name in each.published.settings.scheduler_names]
-    return len(set(names)) < len(names)
+    return other.serves(told.settings.scheduler_names, told.settings.namespace)
 
 
 def _is_held(spec: LeaseSpec) -> bool:

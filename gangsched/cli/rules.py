@@ -26,10 +26,14 @@ class Rules:
     notes: Sequence[str] = ()
 
 
-def rules(arguments: argparse.Namespace, leaders: Leaders, *, schedulers: Collection[str] = ()) -> Rules:
-    """The settings to decide by for pods of these schedulerNames; without any, those of the first that serve all.
+def rules(
+    arguments: argparse.Namespace, leaders: Leaders, *, schedulers: Collection[str] = (), namespace: str = ""
+) -> Rules:
+    """The settings to decide by for pods of these schedulerNames in this namespace; empty: in any.
 
-    `arguments` are those of `cli.access.add_rules`.
+    Without schedulerNames they are those of the operator that serves the default one, else of the first. `arguments`
+    are those of `cli.access.add_rules`. The one namespace that an operator serves decides only whether its settings
+    count: what is looked at may be in any.
 
     Raises:
         InvalidConfig: the file cannot be used.
@@ -39,13 +43,13 @@ def rules(arguments: argparse.Namespace, leaders: Leaders, *, schedulers: Collec
         return Rules(load(arguments.config, flags=flags))
     if leaders.leads is None:
         return Rules(load(flags=flags), [_UNSEEN])
-    leader = _serving(leaders.all, arguments.scheduler_name or schedulers)
+    leader = _serving(leaders.all, arguments.scheduler_name or schedulers, namespace)
     if leader is None or leader.published is None:
         return Rules(load(flags=flags))
-    settings = leader.published.settings
+    changes: dict[str, object] = {"namespace": ""}
     if flags:
-        settings = settings.model_copy(update={"scheduler_names": load(flags=flags).scheduler_names})
-    return Rules(settings, list(_notes(leader)))
+        changes["scheduler_names"] = load(flags=flags).scheduler_names
+    return Rules(leader.published.settings.model_copy(update=changes), list(_notes(leader)))
 
 
 async def rules_of_named_cluster(arguments: argparse.Namespace) -> Rules:
@@ -61,12 +65,15 @@ async def rules_of_named_cluster(arguments: argparse.Namespace) -> Rules:
         return rules(arguments, await read_leaders(session))
 
 
-def _serving(leaders: Sequence[Leader], schedulers: Collection[str]) -> Leader | None:
+def _serving(leaders: Sequence[Leader], schedulers: Collection[str], namespace: str) -> Leader | None:
     """The operator that serves these; without one to serve, the one that serves the default name, else the first."""
     if schedulers:
-        return next((each for each in leaders if each.serves(schedulers)), None)
-    serving = (each for each in leaders if each.serves(_DEFAULT.scheduler_names))
-    return next(serving, next(iter(leaders), None))
+        return next((each for each in leaders if each.serves(schedulers, namespace)), None)
+    there = [
+        each for each in leaders if each.published and each.serves(each.published.settings.scheduler_names, namespace)
+    ]
+    serving = (each for each in there if each.serves(_DEFAULT.scheduler_names, namespace))
+    return next(serving, next(iter(there), None))
 
 
 def _notes(leader: Leader) -> Iterator[str]:

@@ -51,6 +51,15 @@ def test_they_are_those_of_the_operator_that_serves_the_pod(leaders, flags, sche
     assert (settings.max_priority, settings.scheduler_names) == found
 
 
+def test_an_operator_of_another_namespace_decides_nothing():
+    elsewhere = leader("sys/a", maxPriority=1, namespace="team")
+    assert rules(arguments(), led(elsewhere), namespace="other").settings == Settings()
+    here = rules(arguments(), led(elsewhere), namespace="team").settings
+    assert (here.max_priority, here.namespace) == (1, "")
+    named = rules(arguments(scheduler_name=["gangsched"]), led(elsewhere, A), namespace="other")
+    assert named.notes == ["Decided by the operator's settings, which the Lease sys/a tells: maxPriority."]
+
+
 def test_a_file_counts_alone(tmp_path):
     path = tmp_path / "settings.yaml"
     path.write_text("maxPriority: 5")
@@ -102,6 +111,8 @@ def test_it_is_told_which_are_used_unless_they_are_the_defaults(leaders, said):
         (["{}"], False),
         (["{}", '{"schedulerNames":["b"]}'], False),
         (["{}", '{"schedulerNames":["b","gangsched"]}'], True),
+        (['{"namespace":"a"}', '{"namespace":"b"}'], False),
+        (['{"namespace":"a"}', "{}"], True),
         (["{}", None], True),
         (["{}", "sha256:0"], True),
     ],
