@@ -13,17 +13,19 @@ import socket
 from collections.abc import Callable
 from functools import partial
 
+from gangsched.config.published import published
 from gangsched.config.settings import InvalidConfig, Settings
 from gangsched.core.machine import Machine
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.contact import Problem
+from gangsched.kube.credentials import own_namespace
 from gangsched.kube.demands import DEMANDS
 from gangsched.kube.devices import DEVICES, subject
 from gangsched.kube.dialects.table import chosen
 from gangsched.kube.discovery import Discovery
 from gangsched.kube.errors import NoCredentials
 from gangsched.kube.foreign import ForeignWatch, groups
-from gangsched.kube.lease import LeaseClient, own_namespace
+from gangsched.kube.lease import SETTINGS, LeaseClient
 from gangsched.kube.namespaces import is_missing
 from gangsched.kube.phases import Rival
 from gangsched.kube.reflector import Reflector
@@ -260,6 +262,7 @@ class _Shell:
                 session=self._session.apart(),
                 namespace=chosen.resource_namespace or own_namespace(),
                 name=chosen.resource_name,
+                annotations={SETTINGS: published(self._settings)},
             ),
             identity=new_identity(),
             timing=Timing.of(chosen),

@@ -152,7 +152,7 @@ ALERTS = (
         "info",
         "{{ $value }} attempts of groups in {{ $labels.namespace }} have timed out within an hour.",
         "Groups wait longer than their maxScheduleTime: the cluster has less room than is asked for.",
-        "`gangsched explain` without a name lists what waits, and for each what would help. Add nodes, or raise"
+        "`gangsched explain -A` lists what waits, and for each what would help. Add nodes, or raise"
         " maxScheduleTime where waiting is expected.",
     ),
     Alert(

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from gangsched.api.conversion import SCHEDULER
 from gangsched.cli.findings import Findings
 from gangsched.cli.nodegroups import NodeGroup, node_groups
+from gangsched.cli.trial import decided
 from gangsched.config.dialects import DIALECTS
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.constraints import registry
@@ -140,8 +141,7 @@ def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now:
 
     Back-offs are ignored: the copy tries at once what the operator tries at their end.
     """
-    machine = Machine(policy)
-    machine.handle([without_back_offs(event) for event in events], now)
+    machine = decided(map(without_back_offs, events), policy=policy, now=now)
     known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None) or _group_of(machine, key)
     if known is None:
         found = machine.elsewhere(key.namespace, key.name)
