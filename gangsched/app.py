@@ -13,17 +13,19 @@ import socket
 from collections.abc import Callable
 from functools import partial
 
+from gangsched.config.published import published
 from gangsched.config.settings import InvalidConfig, Settings
 from gangsched.core.machine import Machine
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.contact import Problem
+from gangsched.kube.credentials import own_namespace
 from gangsched.kube.demands import DEMANDS
 from gangsched.kube.devices import DEVICES, subject
 from gangsched.kube.dialects.table import chosen
 from gangsched.kube.discovery import Discovery
 from gangsched.kube.errors import NoCredentials
 from gangsched.kube.foreign import ForeignWatch, groups
-from gangsched.kube.lease import LeaseClient, own_namespace
+from gangsched.kube.lease import SETTINGS, LeaseClient
 from gangsched.kube.namespaces import is_missing
 from gangsched.kube.phases import Rival
 from gangsched.kube.reflector import Reflector
@@ -46,6 +48,7 @@ from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.leadership import Leadership, new_identity
 from gangsched.runtime.metrics import Metrics
 from gangsched.runtime.readiness import Readiness
+from gangsched.runtime.stage_times import StageTimes
 from gangsched.runtime.terms import Terms
 from gangsched.runtime.watches import Watches
 
@@ -129,6 +132,7 @@ class _Shell:
         self._inbox = Inbox()
         self._clock = Clock()
         session.contact.observer = self._metrics
+        session.contact.counter = self._metrics.api_answered
         for problem in Problem:
             self._metrics.read_problem_from(problem.value, partial(session.contact.lasts_s, problem))
         lease = settings.volcano.scheduler_lease
@@ -136,7 +140,12 @@ class _Shell:
             LeaseClient(session=session, namespace=lease.namespace, name=lease.name, essential=False), self._clock.now
         )
         self._mandate = self._leadership() if leader_elect else self._alone()
-        self._engine = Engine(partial(Machine, policy), self._inbox, now=self._clock.now, metrics=self._metrics)
+        self._engine = Engine(
+            partial(Machine, policy, passed=StageTimes(self._metrics.stage_took).passed),
+            self._inbox,
+            now=self._clock.now,
+            metrics=self._metrics,
+        )
         self._terms = Terms(
             self._engine,
             mandate=self._mandate,
@@ -253,6 +262,7 @@ class _Shell:
                 session=self._session.apart(),
                 namespace=chosen.resource_namespace or own_namespace(),
                 name=chosen.resource_name,
+                annotations={SETTINGS: published(self._settings)},
             ),
             identity=new_identity(),
             timing=Timing.of(chosen),

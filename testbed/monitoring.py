@@ -152,7 +152,7 @@ ALERTS = (
         "info",
         "{{ $value }} attempts of groups in {{ $labels.namespace }} have timed out within an hour.",
         "Groups wait longer than their maxScheduleTime: the cluster has less room than is asked for.",
-        "`gangsched explain` without a name lists what waits, and for each what would help. Add nodes, or raise"
+        "`gangsched explain -A` lists what waits, and for each what would help. Add nodes, or raise"
         " maxScheduleTime where waiting is expected.",
     ),
     Alert(
@@ -165,6 +165,52 @@ ALERTS = (
         "A cycle plans more than it can in its budget, or the process has too little CPU.",
         "Compare with `gangsched_loop_lag_seconds`. If that is high too, raise the CPU request, and see that no CPU"
         " limit is set. docs/performance.md has the sizes that were measured.",
+    ),
+    Alert(
+        "GangschedPartlyBound",
+        f"max {_PER_INSTALLATION} (gangsched_partly_bound_groups) > 0",
+        "5m",
+        "warning",
+        "{{ $value }} groups of gangsched in {{ $labels.namespace }} have been bound in part for 5 minutes.",
+        "A quorum is bound in part, and neither the rest was bound nor the part evicted within `repairDeadline`. Its"
+        " members hold room (`gangsched_idle_capacity`) and do no work.",
+        "`kubectl get podgroups.gangsched.io -A`, then `kubectl describe` those in phase Binding or Degraded: the"
+        " condition quotes what the API server refuses, or the PodDisruptionBudget that forbids an eviction. Delete"
+        " the bound members to free their nodes.",
+    ),
+    Alert(
+        "GangschedCapacityHeld",
+        f'max {_PER_INSTALLATION} (min_over_time(gangsched_held_capacity{{resource="gpu"}}[15m])) > 0',
+        "15m",
+        "info",
+        "{{ $value }} GPUs have been reserved by gangsched in {{ $labels.namespace }} for half an hour, and are not"
+        " used.",
+        "Places are held for members that do not exist yet, or that cannot be bound. `maxHoldTime` and"
+        " `namespaceLimits` limit what one group and one namespace may hold.",
+        "`kubectl get podgroups.gangsched.io -A | grep Reserved`: the field `status.reservation` says where and until"
+        " when. Lower `maxHoldTime`, or the group's `maxScheduleTime`, if its members come too late.",
+    ),
+    Alert(
+        "GangschedWatchLag",
+        "histogram_quantile(0.95, sum by (namespace, job, le) (rate(gangsched_watch_lag_seconds_bucket[10m]))) > 2",
+        "10m",
+        "warning",
+        "The watch of pods is more than 2 s behind in gangsched of {{ $labels.namespace }}.",
+        "The API server answers bindings long before its watch shows them, so decisions are made on old states.",
+        "Compare `gangsched_loop_lag_seconds`: if it is high too, the process lacks CPU. Otherwise look at the API"
+        " server's watch cache and at etcd.",
+    ),
+    Alert(
+        "GangschedThrottled",
+        f'sum {_PER_INSTALLATION} (rate(gangsched_api_requests_total{{outcome="Throttled"}}[10m]))'
+        f" > 0.05 * sum {_PER_INSTALLATION} (rate(gangsched_api_requests_total[10m]))",
+        "10m",
+        "warning",
+        "The API server throttles more than a twentieth of the requests of gangsched in {{ $labels.namespace }}.",
+        "The answer 429: API priority and fairness gives gangsched too few seats, or evictions meet"
+        " PodDisruptionBudgets.",
+        "`gangsched_api_requests_total` by resource says which requests; for `pods/eviction` look at the budgets."
+        " Otherwise keep `priorityAndFairness` on, or lower `bindConcurrency`.",
     ),
     Alert(
         "GangschedQueueGrows",
@@ -215,6 +261,38 @@ PANELS = (
             "95 %": "histogram_quantile(0.95, sum by (le) (rate(gangsched_gang_wait_seconds_bucket[5m])))",
         },
     ),
+    Panel(
+        "Time from complete to bound by priority, 95 %",
+        "s",
+        {
+            "{{priority}}": "histogram_quantile(0.95, sum by (priority, le)"
+            " (rate(gangsched_gang_wait_seconds_bucket[5m])))"
+        },
+    ),
+    Panel(
+        "CPU that serves no running group",
+        "short",
+        {
+            "reserved for members to come": 'max(gangsched_held_capacity{resource="cpu"})',
+            "bound members of groups below their minimum": 'max(gangsched_idle_capacity{resource="cpu"})',
+        },
+    ),
+    Panel(
+        "GPUs that serve no running group",
+        "short",
+        {
+            "reserved for members to come": 'max(gangsched_held_capacity{resource="gpu"})',
+            "bound members of groups below their minimum": 'max(gangsched_idle_capacity{resource="gpu"})',
+        },
+    ),
+    Panel(
+        "Time for which quorums were bound in part",
+        "s",
+        {
+            "median": "histogram_quantile(0.5, sum by (le) (rate(gangsched_partly_bound_seconds_bucket[5m])))",
+            "99 %": "histogram_quantile(0.99, sum by (le) (rate(gangsched_partly_bound_seconds_bucket[5m])))",
+        },
+    ),
     Panel("Why groups wait", "cps", {"{{reason}}": "sum by (reason) (rate(gangsched_refusals_total[5m]))"}),
     Panel("Bindings", "cps", {"{{result}}": "sum by (result) (rate(gangsched_bindings_total[1m]))"}),
     Panel(
@@ -234,11 +312,33 @@ PANELS = (
         },
     ),
     Panel(
+        "Time of scheduling cycles by stage",
+        "percentunit",
+        {"{{stage}}": "sum by (stage) (rate(gangsched_stage_duration_seconds_sum[5m]))"},
+    ),
+    Panel(
+        "Share of its budget that a scheduling cycle uses",
+        "percentunit",
+        {
+            "median": "histogram_quantile(0.5, sum by (le) (rate(gangsched_pass_budget_used_bucket[5m])))",
+            "99 %": "histogram_quantile(0.99, sum by (le) (rate(gangsched_pass_budget_used_bucket[5m])))",
+        },
+    ),
+    Panel(
+        "Watch of pods behind the answers to bindings",
+        "s",
+        {
+            "median": "histogram_quantile(0.5, sum by (le) (rate(gangsched_watch_lag_seconds_bucket[5m])))",
+            "95 %": "histogram_quantile(0.95, sum by (le) (rate(gangsched_watch_lag_seconds_bucket[5m])))",
+        },
+    ),
+    Panel(
         "Delay of the event loop",
         "s",
         {"99 %": "histogram_quantile(0.99, sum by (le) (rate(gangsched_loop_lag_seconds_bucket[5m])))"},
     ),
     Panel("Writes that wait", "short", {"{{kind}}": "max by (kind) (gangsched_effects_queued)"}),
+    Panel("Requests by outcome", "cps", {"{{outcome}}": "sum by (outcome) (rate(gangsched_api_requests_total[5m]))"}),
     Panel(
         "Failed requests",
         "cps",
@@ -249,6 +349,7 @@ PANELS = (
     ),
     Panel("Watch events", "cps", {"{{resource}}": "sum by (resource) (rate(gangsched_watch_events_total[5m]))"}),
     Panel("Leader", "short", {"{{pod}}": "gangsched_leader", "{{pod}} decides": "gangsched_synced"}),
+    Panel("Nodes that refuse pods", "cps", {"refusals": "sum(rate(gangsched_node_refusals_total[5m]))"}),
     Panel("Timed out", "cps", {"attempts": "sum(rate(gangsched_timeouts_total[5m]))"}),
     Panel("Evictions", "cps", {"{{result}}": "sum by (result) (rate(gangsched_evictions_total[5m]))"}),
     Panel(

@@ -647,7 +647,7 @@ class Harness:
         if refused is not None:
             self.inbox.append(refused)
         elif effect.key not in self.groups:
-            made = made_group(effect.key, effect.spec, effect.owner)
+            made = made_group(effect.key, effect.spec, effect.owner, scheduler=effect.scheduler)
             self._planned += 1
             group = group_from_object(made)
             self.add(replace(group, uid=f"uid-made-{self._planned}", created=self.now, generation=1))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +26,8 @@ def commands(workflow: str) -> str:
 def test_the_forges_ci_is_the_repositorys_and_nothing_is_released_without_it() -> None:
     assert ".ci/run" in commands("ci.yaml")
     assert ".ci/run" in commands("release.yaml")
-    assert read(".github/workflows/release.yaml")["jobs"]["publish"]["needs"] == "test"
+    jobs = read(".github/workflows/release.yaml")["jobs"]
+    assert (jobs["plugin"]["needs"], jobs["publish"]["needs"]) == ("test", ["test", "plugin"])
 
 
 def test_pre_commit_runs_what_make_lint_runs() -> None:
@@ -48,3 +53,28 @@ def test_the_chart_takes_the_image_that_a_release_publishes() -> None:
     steps = read(".github/workflows/release.yaml")["jobs"]["publish"]["steps"]
     [image] = [step["with"] for step in steps if step.get("id") == "image"]
     assert image["tags"] == "${{ env.IMAGE }}:${{ steps.version.outputs.version }}"
+
+
+def test_krew_gets_an_archive_for_each_platform_and_a_manifest_without_gaps() -> None:
+    """The step of the release that fills in the manifest is run here, on archives of one byte."""
+    jobs = read(".github/workflows/release.yaml")["jobs"]
+    built = [each["platform"] for each in jobs["plugin"]["strategy"]["matrix"]["include"]]
+    [step] = [each for each in jobs["publish"]["steps"] if each.get("name", "").startswith("The krew manifest")]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "dist").mkdir()
+        (folder / "cosign").write_text("#!/bin/sh\n")
+        (folder / "cosign").chmod(0o755)
+        (folder / ".krew.yaml").write_bytes((ROOT / ".krew.yaml").read_bytes())
+        for platform in built:
+            (folder / "dist" / f"kubectl-gang-{platform}.tar.gz").write_text(platform[0])
+        env = {"PATH": f"{folder}:{os.environ['PATH']}", "REPOSITORY": "https://forge/o/r", "GITHUB_REF_NAME": "v1.2.3"}
+        subprocess.run(["bash", "-ec", step["run"]], cwd=folder, env=env, check=True)
+        filled = (folder / "dist" / "gang.yaml").read_text()
+    assert "@" not in filled.replace('"$@"', "")
+    spec = yaml.safe_load(filled)["spec"]
+    assert (spec["version"], spec["homepage"]) == ("v1.2.3", "https://forge/o/r")
+    assert [each["uri"].rpartition("kubectl-gang-")[2] for each in spec["platforms"]] == [f"{p}.tar.gz" for p in built]
+    assert spec["platforms"][0]["sha256"] == hashlib.sha256(b"l").hexdigest()
+    assert all(each["uri"].startswith("https://forge/o/r/releases/download/v1.2.3/") for each in spec["platforms"])
+    assert len(spec["shortDescription"]) <= 50

@@ -23,10 +23,13 @@ from gangsched.core.objects import declaration
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.duration import format_duration, parse_duration
 from gangsched.core.objects.podgroup import Group, GroupSpec
+from gangsched.core.objects.policy import DEFAULT_NAME
 from gangsched.core.objects.workload import Reference
 
 MADE_LABEL, MADE_BY = "gangsched.io/created-by", "gangsched"
 """Marks a PodGroup that the operator has created."""
+SCHEDULER = "gangsched.io/scheduler"
+"""The annotation that names the schedulerName of a PodGroup whose pods do not, such as one without pods."""
 _TOLD_ERRORS = 3
 
 
@@ -46,11 +49,15 @@ def group_from_object(obj: Mapping[str, object]) -> Group:
         status=status_from_object(_mapping(obj.get("status"))),
         error=error,
         made=_mapping(metadata.get("labels")).get(MADE_LABEL) == MADE_BY,
+        scheduler=_text(_mapping(metadata.get("annotations")).get(SCHEDULER)),
     )
 
 
-def made_group(key: GroupKey, spec: GroupSpec, owner: Reference) -> dict[str, Any]:
-    """The PodGroup to create for a group that this object declares, which owns the PodGroup."""
+def made_group(key: GroupKey, spec: GroupSpec, owner: Reference, *, scheduler: str = "") -> dict[str, Any]:
+    """The PodGroup to create for a group that this object declares, which owns the PodGroup.
+
+    The schedulerName of its pods is written down unless it is the default one.
+    """
     body: dict[str, Any] = {"minMember": spec.min_member}
     if spec.max_member is not None:
         body["maxMember"] = spec.max_member
@@ -67,6 +74,7 @@ def made_group(key: GroupKey, spec: GroupSpec, owner: Reference) -> dict[str, An
             "namespace": key.namespace,
             "labels": {MADE_LABEL: MADE_BY},
             "ownerReferences": [reference],
+            **({"annotations": {SCHEDULER: scheduler}} if scheduler not in ("", DEFAULT_NAME) else {}),
         },
         "spec": body,
     }

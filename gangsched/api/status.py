@@ -214,6 +214,10 @@ class PodGroupStatus(StatusPart):
     source: Annotated[str, Field(max_length=253)] | None = Field(
         default=None, description="How the group was declared."
     )
+    scheduler: Annotated[str, Field(max_length=253)] | None = Field(
+        default=None,
+        description="The schedulerName of the installation that wrote this status; absent if that serves `gangsched`.",
+    )
     record: RecordStatus | None = Field(
         default=None, description="State that a restarted operator continues with; for the operator's own use."
     )

@@ -48,6 +48,7 @@ def status_to_object(status: GroupStatus) -> dict[str, Any]:
         "scheduledTime": _time_to_object(status.scheduled_time),
         "attempts": min(status.attempts, MAX_COUNT),
         "source": status.source or None,
+        "scheduler": status.scheduler or None,
         "record": None if status.record is None else _record_to_object(status.record) or None,
         "demand": [_demand_to_object(each) for each in status.demand] or None,
     }
@@ -71,6 +72,7 @@ def status_from_object(status: Mapping[str, object]) -> GroupStatus:
             reservation=None if read.reservation is None else _reservation_from_object(read.reservation),
             attempts=read.attempts,
             source=read.source or "",
+            scheduler=read.scheduler or "",
             demand=tuple(map(_demand_from_object, read.demand or ())),
         )
     except ValueError:

@@ -17,8 +17,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse has no public name for it
 
-COMMANDS = ("run", "simulate", "replay", "explain", "snapshot", "crd", "version")
+COMMANDS = (
+    *("run", "list", "explain", "top", "events", "simulate", "replay"),
+    *("snapshot", "crd", "completion", "version"),
+)
 """Modules of this package, in the order of `--help`."""
+PLUGIN = "kubectl gang"
+"""How the program is called as a plug-in of kubectl, which installs no operator."""
 
 
 class _Version(argparse.Action):
@@ -28,22 +33,32 @@ class _Version(argparse.Action):
         parser.exit(import_module(f"{__name__}.version").execute(argparse.Namespace()))
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+def make_parser(*, plugin: bool = False) -> argparse.ArgumentParser:
+    """The parser of the whole command line, or of what there is of it as a plug-in of kubectl."""
     parser = argparse.ArgumentParser(
-        prog="gangsched", description="A Kubernetes gang scheduler: all pods of a group are bound together, or none is."
+        prog=PLUGIN if plugin else "gangsched",
+        description="A Kubernetes gang scheduler: all pods of a group are bound together, or none is.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-    for name in COMMANDS:
+    for name in COMMANDS[1:] if plugin else COMMANDS:
         add_parser: Callable[[Commands], None] = import_module(f"{__name__}.{name}").add_parser
         add_parser(commands)
+        commands.choices[name].set_defaults(prog=commands.choices[name].prog)
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def plugin() -> int:
+    """The entry point of `kubectl gang`."""
+    return main(parser=make_parser(plugin=True))
+
+
+def main(argv: Sequence[str] | None = None, *, parser: argparse.ArgumentParser | None = None) -> int:
     """Run the command line and return the exit status. Wrong usage prints a message and has status 2."""
-    arguments = make_parser().parse_args(argv)
+    parser = parser or make_parser()
+    if "_ARGCOMPLETE" in os.environ:
+        import_module(f"{__name__}.completion").complete(parser)
+    arguments = parser.parse_args(argv)
     execute: Callable[[argparse.Namespace], int] = arguments.execute
     try:
         return execute(arguments)

@@ -10,11 +10,14 @@ from difflib import get_close_matches
 import numpy as np
 from msgspec.structs import replace
 
+from gangsched.api.conversion import SCHEDULER
 from gangsched.cli.nodegroups import NodeGroup, node_groups
+from gangsched.cli.trial import decided
 from gangsched.config.dialects import DIALECTS
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.constraints import registry
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.installations import Elsewhere
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
@@ -97,16 +100,52 @@ def from_status(group: Group) -> Diagnosis:
     )
 
 
+def from_elsewhere(found: Elsewhere, policy: Policy) -> Diagnosis:
+    """Whose the group is, which is another installation's, and why; the rest is what its status says."""
+    group, ours = found.group, policy.scheduler_names[0]
+    carrying = sum(pod.scheduler == found.owner for pod in found.pods)
+    if carrying:
+        pods = "1 pod that names it has" if carrying == 1 else f"{carrying} pods that name it have"
+        why = f"{pods} this schedulerName"
+        remedy = f"pods with schedulerName: {ours}"
+    elif group is not None and group.scheduler:
+        why, remedy = f"its annotation {SCHEDULER} says so", f"the annotation {SCHEDULER}: {ours}"
+    elif group is not None and group.status.scheduler:
+        why, remedy = "its last members had this schedulerName", f"the annotation {SCHEDULER}: {ours}"
+    else:
+        why = f"no pod names it, and it has no annotation {SCHEDULER}"
+        remedy = f"the annotation {SCHEDULER}: {ours}, or pods with this schedulerName"
+    status = from_status(group) if group is not None else None
+    said = status.message if status is not None and status.reason else ""
+    return Diagnosis(
+        key=found.key,
+        phase=status.phase if status is not None else "",
+        reason=status.reason if status is not None else "",
+        message=(
+            f"The group belongs to the installation of gangsched that serves the schedulerName {found.owner}, because "
+            f"{why}. {said}"
+        ).rstrip(),
+        minimum=status.minimum if status is not None else 0,
+        members=status.members if status is not None else 0,
+        bound=status.bound if status is not None else 0,
+        source=status.source if status is not None else "",
+        helps=(
+            f"asking with --scheduler-name {found.owner}, if such an installation runs",
+            f"{remedy}, if it should be scheduled by {ours}",
+        ),
+    )
+
+
 def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now: float) -> Diagnosis | None:
     """Decide about the whole cluster; None if it has no group, no member and no waiting pod with this name.
 
     Back-offs are ignored: the copy tries at once what the operator tries at their end.
     """
-    machine = Machine(policy)
-    machine.handle([without_back_offs(event) for event in events], now)
+    machine = decided(map(without_back_offs, events), policy=policy, now=now)
     known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None) or _group_of(machine, key)
     if known is None:
-        return None
+        found = machine.elsewhere(key.namespace, key.name)
+        return from_elsewhere(found, policy) if found is not None else None
     foreign = [event for event in events if isinstance(event, ForeignGroupsReplaced)]
     others = [(event.dialect, each.key) for event in foreign for each in event.groups]
     return _Examination(machine, known, others).diagnose()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -13,7 +14,6 @@ import msgspec
 from gangsched.api.conversion import group_from_object
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.devices import DeviceObject
 from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, PodsReplaced, Synced
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
@@ -46,11 +46,26 @@ _LISTS = 3
 _PAGE = msgspec.json.Decoder(wire.Page)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 _DEFAULT = Settings()
+_NO_CRD = (
+    "The API server does not know podgroups.gangsched.io: install the CustomResourceDefinition, for example with "
+    "`gangsched crd | kubectl apply --server-side -f -`."
+)
 
 
-_FIRST: Sequence[Resource[Any]] = (NAMESPACES, PRIORITY_CLASSES, NODES, *STORAGE.values())
-LISTED = [resource.name for resource in (*_FIRST, *DEVICES.values(), GROUPS, PODS)]
-"""The kinds that the caller must be allowed to list."""
+DECIDING: Sequence[Resource[Any]] = (
+    *(NAMESPACES, PRIORITY_CLASSES, NODES),
+    *STORAGE.values(),
+    *DEVICES.values(),
+    *(GROUPS, PODS),
+)
+"""The kinds that decide about any group, whose objects the caller must be allowed to list."""
+LISTED = [resource.name for resource in DECIDING]
+Told = Callable[[str], None]
+"""Is told what is read next."""
+
+
+def _untold(_: str) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +100,9 @@ class Reading:
         )
 
 
-async def read(session: ApiSession, key: GroupKey | None, settings: Settings = _DEFAULT) -> Reading:
+async def read(
+    session: ApiSession, key: GroupKey | None, settings: Settings = _DEFAULT, *, told: Told = _untold
+) -> Reading:
     """Read the PodGroup, if one is named, and, as far as the caller may, the rest of the cluster.
 
     Of Jobs and other workloads the kinds are read that the operator with these settings watches and that its pods need.
@@ -97,12 +114,13 @@ async def read(session: ApiSession, key: GroupKey | None, settings: Settings = _
     group = await _read_group(session, key) if key is not None else None
     kinds = chosen(settings)
     try:
-        events: list[Event] = [
-            *[await _list(session, resource) for resource in _FIRST],
-            *[await _list_devices(session, resource) for resource in DEVICES.values()],
-            await _list(session, GROUPS),
-            *[await _list_foreign(session, groups(dialect, kind)) for dialect, kind in DEFAULT.kinds.items()],
-        ]
+        events: list[Event] = []
+        for resource in DECIDING:
+            if resource is not PODS:
+                told(f"reading {resource.name}")
+                events.append(await _list_served(session, resource))
+        events += [await _list_foreign(session, groups(dialect, kind)) for dialect, kind in DEFAULT.kinds.items()]
+        told("reading pods")
         listed = await _list(session, pods(DEFAULT, kinds))
         events += await _list_workloads(session, kinds, _needed(listed, settings.scheduler_names))
         events += [listed, Synced()]
@@ -113,6 +131,51 @@ async def read(session: ApiSession, key: GroupKey | None, settings: Settings = _
     return Reading(group=group, events=events)
 
 
+async def read_gangs(session: ApiSession, namespace: str, settings: Settings, *, told: Told = _untold) -> Reading:
+    """Read what says which gangs the namespace has, or all namespaces if it is empty, as far as the caller may.
+
+    There are no nodes among the events. With `forbidden`, they lack the pods.
+
+    Raises:
+        ApiError: the caller may list neither PodGroups nor pods; and as `read`.
+    """
+    kinds = chosen(settings)
+    told("reading podgroups")
+    own: Event | None = None
+    try:
+        own = await _list(session, GROUPS, namespace)
+        told("reading pods")
+        listed = await _list(session, pods(DEFAULT, kinds), namespace)
+    except ApiError as error:
+        if error.status == HTTPStatus.NOT_FOUND and own is None:
+            raise CrdMissing(_NO_CRD) from error
+        if error.status != HTTPStatus.FORBIDDEN or own is None:
+            raise
+        return Reading(group=None, events=[own, Synced()], forbidden=error.message)
+    told("reading workloads")
+    events = [
+        await _list_namespaces(session, namespace),
+        own,
+        *[await _list_foreign(session, groups(dialect, kind), namespace) for dialect, kind in DEFAULT.kinds.items()],
+        *await _list_workloads(session, kinds, _needed(listed, settings.scheduler_names), namespace),
+        listed,
+        Synced(),
+    ]
+    return Reading(group=None, events=events)
+
+
+async def _list_namespaces(session: ApiSession, only: str) -> Event:
+    """Namespaces, with their labels. Without the right to see them, pods that name no group are in none."""
+    if not only:
+        with suppress(ApiError):
+            return await _list(session, NAMESPACES)
+        return NAMESPACES.replaced(())
+    answer = await session.request("GET", f"{NAMESPACES.path}/{quote(only, safe='')}")
+    if not answer.ok:
+        return NAMESPACES.replaced(())
+    return NAMESPACES.replaced((_decoded(lambda: NAMESPACES.read(msgspec.Raw(answer.body))[1], "A namespace"),))
+
+
 async def _read_group(session: ApiSession, key: GroupKey) -> Group | None:
     path = f"/apis/{API_VERSION}/namespaces/{quote(key.namespace, safe='')}/podgroups/{quote(key.name, safe='')}"
     answer = await session.request("GET", path)
@@ -120,29 +183,31 @@ async def _read_group(session: ApiSession, key: GroupKey) -> Group | None:
         # For a missing object the server sends a Status, for an unknown path a plain line.
         if answer.error().reason == "NotFound":
             return None
-        raise CrdMissing(
-            "The API server does not know podgroups.gangsched.io: install the CustomResourceDefinition, for example "
-            "with `gangsched crd | kubectl apply --server-side -f -`."
-        )
+        raise CrdMissing(_NO_CRD)
     return _decoded(lambda: group_from_object(_OBJECT.decode(answer.checked().body)), f"PodGroup {key}")
 
 
-async def _list(session: ApiSession, resource: Resource[Value]) -> Event:
-    """All objects of the kind from one consistent list: after an expired page (410) the list starts again."""
+async def _list(session: ApiSession, resource: Resource[Value], namespace: str = "") -> Event:
+    """All objects of the kind from one consistent list: after an expired page (410) the list starts again.
+
+    With a `namespace`, only its own.
+    """
+    folder, _, plural = resource.path.rpartition("/")
+    path = f"{folder}/namespaces/{quote(namespace, safe='')}/{plural}" if namespace else resource.path
     for _ in range(_LISTS - 1):
         try:
-            return await _list_once(session, resource)
+            return await _list_once(session, resource, path)
         except ApiError as error:
             if error.status != HTTPStatus.GONE:
                 raise
-    return await _list_once(session, resource)
+    return await _list_once(session, resource, path)
 
 
-async def _list_once(session: ApiSession, resource: Resource[Value]) -> Event:
+async def _list_once(session: ApiSession, resource: Resource[Value], path: str) -> Event:
     values: list[Value] = []
     params = {"limit": str(PAGE)}
     while True:
-        answer = (await session.request("GET", resource.path, params=params, timeout_s=LIST_TIMEOUT_S)).checked()
+        answer = (await session.request("GET", path, params=params, timeout_s=LIST_TIMEOUT_S)).checked()
         page = _decoded(lambda: _PAGE.decode(answer.body), f"A list of {resource.name}")  # noqa: B023 - called at once
         values += [_decoded(lambda: resource.read(item)[1], f"One of the {resource.name}") for item in page.items or ()]  # noqa: B023
         if not page.metadata.continue_:
@@ -150,12 +215,12 @@ async def _list_once(session: ApiSession, resource: Resource[Value]) -> Event:
         params["continue"] = page.metadata.continue_
 
 
-async def _list_devices(session: ApiSession, resource: Resource[DeviceObject]) -> Event:
-    """All objects of the kind, which an API server need not serve."""
+async def _list_served(session: ApiSession, resource: Resource[Any]) -> Event:
+    """All objects of the kind. Devices an API server need not serve."""
     try:
         return await _list(session, resource)
     except ApiError as error:
-        if error.status == HTTPStatus.NOT_FOUND:
+        if error.status == HTTPStatus.NOT_FOUND and resource in DEVICES.values():
             return resource.replaced(())
         raise
 
@@ -166,13 +231,15 @@ def _needed(listed: Event, schedulers: Collection[str]) -> set[str]:
     return {pod.workload.kind for pod in found if pod.workload is not None and pod.scheduler in schedulers}
 
 
-async def _list_workloads(session: ApiSession, kinds: Workloads, needed: Collection[str]) -> list[Event]:
+async def _list_workloads(
+    session: ApiSession, kinds: Workloads, needed: Collection[str], namespace: str = ""
+) -> list[Event]:
     """All objects of these kinds, and of those above them."""
     events: list[Event] = []
     above: set[str] = set()
     for names in needed, above:
         for kind in [each for each in kinds.kinds.values() if each.row.name in names]:
-            event = await _list_foreign(session, objects(kind))
+            event = await _list_foreign(session, objects(kind), namespace)
             found = event.groups if isinstance(event, ForeignGroupsReplaced) else ()
             facts = [group.workload for group in found if group.workload is not None]
             above.update(each.top.kind for each in facts if each.top is not None)
@@ -180,14 +247,14 @@ async def _list_workloads(session: ApiSession, kinds: Workloads, needed: Collect
     return events
 
 
-async def _list_foreign(session: ApiSession, subject: Subject) -> Event:
+async def _list_foreign(session: ApiSession, subject: Subject, namespace: str = "") -> Event:
     """The objects of another system, or the reason why the caller cannot see them."""
     name = subject.kind.name
     try:
         version = await served_version(session, subject.kind)
         if not version:
             return subject.absent
-        return await _list(session, subject.resource(version))
+        return await _list(session, subject.resource(version), namespace)
     except (AccessDenied, ApiError) as error:
         if isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND:
             return subject.absent

@@ -9,21 +9,11 @@ from typing import Any
 
 import msgspec
 
-from gangsched.kube.devices import DEVICES
+from gangsched.cli.live import DECIDING
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.discovery import listed_versions
 from gangsched.kube.errors import ApiError, Garbled
-from gangsched.kube.resources import (
-    GROUPS,
-    LIST_TIMEOUT_S,
-    NAMESPACES,
-    NODES,
-    PAGE,
-    PODS,
-    PRIORITY_CLASSES,
-    STORAGE,
-    Resource,
-)
+from gangsched.kube.resources import LIST_TIMEOUT_S, PAGE
 from gangsched.kube.session import ApiSession
 from gangsched.kube.workloads.table import Workloads
 from gangsched.whatif.world.made import RECORDED
@@ -56,19 +46,10 @@ async def kinds(session: ApiSession, workloads: Workloads) -> Sequence[Listed]:
         ApiError, ApiUnreachable, Garbled: there was no complete answer.
     """
     served = await listed_versions(session)
-    always: Sequence[Resource[Any]] = (
-        NAMESPACES,
-        PRIORITY_CLASSES,
-        NODES,
-        *STORAGE.values(),
-        *DEVICES.values(),
-        GROUPS,
-        PODS,
-    )
     others = [(kind.resource, False) for kind in DEFAULT.kinds.values()]
     others += [(kind.row.resource, True) for kind in workloads.kinds.values()]
     return [
-        *(Listed(resource.name, resource.path) for resource in always),
+        *(Listed(resource.name, resource.path) for resource in DECIDING),
         *(
             Listed(resource.name, resource.path(version), workload)
             for resource, workload in others

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import shutil
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
+
+from gangsched.cli.access import WRONG_USAGE, add_cluster, add_rules, fail, note, run
+from gangsched.cli.output import JSON, NARROWEST, WIDEST, YAML, add_output, shown, structured
+from gangsched.cli.progress import Progress
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
+    from gangsched.config.settings import Settings
     from gangsched.whatif.findings import Finding
     from gangsched.whatif.simulation import Decision, Outcome
     from gangsched.whatif.world.building import World
 
-INCOMPLETE, WRONG_USAGE = 1, 2
-_WIDEST = 120
-_NARROWEST = 60
+INCOMPLETE = 1
 _INDENT = " " * 8
 _NAMED = 5
 _HEADS = ("TIME", "GROUP", "VERDICT", "REASON", "NODES")
@@ -38,7 +41,8 @@ def add_parser(commands: Commands) -> None:
         "label gangsched.io/gang: auto, or the workload that annotation. Run the scheduler on a simulated clock until "
         "the longest maxScheduleTime has passed, and print its decisions in order. All objects exist from the start. "
         "Objects are ordered by age as in the files, unless creationTimestamps say otherwise. An object with only a "
-        "generateName is named by it and a number.",
+        "generateName is named by it and a number. With --context or --kubeconfig, the settings are those of the "
+        "operator that leads in that cluster; nothing else is read there.",
         epilog="Exit status: 0 for success, 1 with --fail-on-waiting if a group is not completely bound, 2 for wrong "
         "usage or for files that are unreadable or that the API server would refuse.",
     )
@@ -46,14 +50,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "-n", "--namespace", metavar="NS", default="default", help="namespace of objects without one (default: default)"
     )
-    parser.add_argument("--config", metavar="FILE", type=Path, help="the operator's settings, as YAML")
-    parser.add_argument(
-        "--scheduler-name",
-        metavar="NAME",
-        action="append",
-        help="as given to gangsched run; may be repeated (default: gangsched)",
-    )
-    parser.add_argument("--json", action="store_true", help="print groups and decisions as one JSON object")
+    add_cluster(parser)
+    add_rules(parser)
+    add_output(parser, JSON, YAML)
     parser.add_argument(
         "--fail-on-waiting", action="store_true", help="end with status 1 if a group is not completely bound"
     )
@@ -61,33 +60,42 @@ def add_parser(commands: Commands) -> None:
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    from gangsched.config.settings import InvalidConfig, load  # noqa: PLC0415
+    return run(arguments, partial(_decide, arguments))
+
+
+def _decide(arguments: argparse.Namespace) -> int:
+    from gangsched.cli.rules import rules_of_named_cluster  # noqa: PLC0415 - see the package
+
+    decided = asyncio.run(rules_of_named_cluster(arguments))
+    for sentence in decided.notes:
+        note(arguments, sentence)
+    # Outside of the event loop, so that Ctrl-C ends it at once.
+    return _simulate(arguments, decided.settings)
+
+
+def _simulate(arguments: argparse.Namespace, settings: Settings) -> int:
     from gangsched.kube.workloads.table import chosen  # noqa: PLC0415
     from gangsched.whatif.simulation import simulate  # noqa: PLC0415
     from gangsched.whatif.world.building import build  # noqa: PLC0415
     from gangsched.whatif.world.manifests import ManifestError, read  # noqa: PLC0415 - see the package
 
+    policy = settings.policy()
     try:
-        flags = {"schedulerNames": arguments.scheduler_name} if arguments.scheduler_name else {}
-        settings = load(arguments.config, flags=flags)
-        policy = settings.policy()
         world = build(read(arguments.files, namespace=arguments.namespace), chosen(settings))
-    except InvalidConfig as error:
-        print(f"gangsched simulate: error: {error}", file=sys.stderr)
-        return WRONG_USAGE
     except ManifestError as error:
         for problem in error.problems:
-            print(f"gangsched simulate: error: {problem}", file=sys.stderr)
+            fail(arguments, problem)
         return WRONG_USAGE
     for remark in _remarks(world):
-        print(f"gangsched simulate: {remark}", file=sys.stderr)
-    outcome = simulate(world, policy)
-    if arguments.json:
-        _print_json(outcome)
+        note(arguments, remark)
+    with Progress("simulating"):
+        outcome = simulate(world, policy)
+    if arguments.output is not None:
+        print(structured(arguments.output, _as_object(outcome)))
     else:
-        width = min(max(shutil.get_terminal_size((100, 24)).columns, _NARROWEST), _WIDEST)
+        width = min(max(shutil.get_terminal_size((100, 24)).columns, NARROWEST), WIDEST)
         for line in _text(outcome, width):
-            print(line)
+            print(shown(line))
     return INCOMPLETE if arguments.fail_on_waiting and _split(outcome)[1] else 0
 
 
@@ -151,16 +159,8 @@ def _waiting(group: Finding) -> str:
     return f"{group.key} ({len(group.placements)} of {members} a node)"
 
 
-def _print_json(outcome: Outcome) -> None:
-    import json  # noqa: PLC0415
-
-    print(
-        json.dumps(
-            {"groups": _groups_json(outcome.groups), "events": _events_json(outcome.decisions)},
-            ensure_ascii=False,
-            indent=2,
-        )
-    )
+def _as_object(outcome: Outcome) -> dict[str, object]:
+    return {"groups": _groups_json(outcome.groups), "events": _events_json(outcome.decisions)}
 
 
 def _groups_json(groups: Iterable[Finding]) -> list[dict[str, object]]:

@@ -249,6 +249,8 @@ class Containment:
         if gang.group is not None:
             gang.declare(replace(gang.group, status=faulted.last_status(gang)))
         self._members.adopt(gang, now)
+        # The fault may have kept it from passing to another installation.
+        self._members.installations.doubt(key)
         return gang
 
     def _tell(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:

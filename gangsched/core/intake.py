@@ -11,6 +11,7 @@ from itertools import chain
 
 from msgspec.structs import replace
 
+from gangsched.core.gang import handover
 from gangsched.core.gang.results import Results
 from gangsched.core.objects import events as seen
 from gangsched.core.objects import results as said
@@ -45,6 +46,7 @@ class Intake:
                 self._apply(event, now)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 self._contain(event, error, now)
+        self._hand_over(now)
         if now < self.alone_from:
             self._members.take_rivals()
 
@@ -68,6 +70,7 @@ class Intake:
             case seen.GroupsReplaced(groups):
                 listed = {group.key for group in groups}
                 declared = [key for key, gang in self._members.gangs.items() if gang.group is not None]
+                declared += [group.key for group in self._members.installations.groups()]
                 gone = [key for key in declared if key not in listed]
                 self.take(chain(map(seen.GroupGone, gone), map(seen.GroupSeen, groups)), now)
             case seen.ForeignGroupsReplaced(dialect, groups):
@@ -96,6 +99,7 @@ class Intake:
 
     def _begin(self, now: float) -> None:
         """Everything has been listed once: decide from now on, with what the status of each PodGroup records."""
+        self._hand_over(now)
         self.synced = True
         self.alone_from = now + FORMER_LEADER_S
         for gang in list(self._members.gangs.values()):
@@ -105,6 +109,17 @@ class Intake:
                     self._members.adopt(gang, now)
                 except Exception as error:  # noqa: BLE001 - a defect may raise anything
                     self._state.containment.park(gang.key, Step.RECOVERY, error, now)
+
+    def _hand_over(self, now: float) -> None:
+        """Give groups that belong to another installation now to it, and take those that belong to us."""
+        members = self._members
+        for key in members.installations.take_doubted():
+            try:
+                handover.settle(members, self._cluster, key, now=now, synced=self.synced)
+            except Exception as error:
+                if key not in members.gangs:
+                    raise
+                self._state.containment.park(key, Step.EVENT, error, now)
 
     # Faults
 
@@ -135,6 +150,7 @@ class Intake:
             case PodGone(uid):
                 last = self._cluster.remove_pod(uid)
                 was_in = None if last is None else self._members.key(last)
+                self._members.installations.pod_gone(uid)
                 return self._members.file(uid) or [key for key in gangs if key == was_in]
             case said.PodBound(uid, node):
                 known = self._cluster.pods.get(uid)

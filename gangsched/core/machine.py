@@ -8,12 +8,14 @@ same times give the same effects.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.containment import Containment
 from gangsched.core.cycle import Cycle
+from gangsched.core.gang import use
+from gangsched.core.gang.installations import Elsewhere
 from gangsched.core.gang.rechecking import recheck_worsened
 from gangsched.core.intake import Intake
 from gangsched.core.objects.declaration import GroupKey
@@ -22,7 +24,7 @@ from gangsched.core.objects.events import Event, PodSeen, Synced
 from gangsched.core.objects.faults import Fault, Rebuilt, Step
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.stats import Stats
+from gangsched.core.objects.stats import Measured, Stage, Stats
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.snapshot import Snapshot
@@ -33,8 +35,17 @@ from gangsched.core.upkeep import LOOK_S_PER_POD, Upkeep
 class Machine:
     """Events in, effects out. The only owner of the state; see the module's docstring."""
 
-    def __init__(self, policy: Policy, *, look_s_per_pod: float = LOOK_S_PER_POD) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        look_s_per_pod: float = LOOK_S_PER_POD,
+        passed: Callable[[Stage | None], None] = lambda _: None,
+    ) -> None:
+        """`passed` is called as each stage of a call ends, and with None as a call begins: it may look at a clock."""
         self._policy = policy
+        self._passed = passed
+        self._spent = 0
         self._look_s_per_pod = look_s_per_pod
         self._avoidance = Avoidance()
         self._called = 0.0
@@ -58,9 +69,11 @@ class Machine:
         """
         if self._is_nothing_new(events, now):
             return []
+        self._passed(None)
         self._avoidance.note_time(now)
         waiting = len(self._state.members.dirty)
         self._intake.take(events, now)
+        self._passed(Stage.EVENTS)
         effects: list[Effect] = [*self._avoidance.take_events()]
         if self._intake.synced:
             self._called = now
@@ -85,10 +98,13 @@ class Machine:
         state.queue.wake(state.cluster)
         state.queue.wake_first_in_lane(state.gangs, state.assessments, now)
         upkeep.try_again(state.caps.take_eased(state.gangs))
+        self._passed(Stage.UPKEEP)
         for key in self._try_some(effects, now, budget):
             upkeep.if_due(key, touched, effects, now)
+        self._passed(Stage.PLAN)
         if not state.queue.waits and (found := state.deepening.go_on(state.cluster, budget)) is not None:
             upkeep.try_again([found])
+        self._passed(Stage.SEARCH)
         entered = upkeep.let_in()
         for key in dict.fromkeys((*touched, *unwritten)):
             upkeep.write_status(key, effects, now)
@@ -97,6 +113,7 @@ class Machine:
             # Others have left in this cycle: these are tried in the next one, at once.
             state.deadlines.hasten(key, now)
         effects += state.leftovers.take_back(state.cluster, now)
+        effects += state.unserved.decide(now)
         contain = partial(state.contain, effects, now, Step.DEMAND)
         effects += state.scaling.decide(touched, state.gangs, state.assessments, contain=contain, now=now)
         effects += state.phases.decide(touched, state.gangs, state.assessments, now)
@@ -106,6 +123,8 @@ class Machine:
         state.containment.sent(effects)
         unfinished = state.members.dirty or state.queue.waits or state.cluster.relief or state.deepening.waits
         self._resting = not unfinished
+        self._spent = budget.spent
+        self._passed(Stage.STATUS)
 
     def next_deadline(self) -> float | None:
         """When, in epoch seconds, something is due though nothing happens; None if nothing is.
@@ -120,6 +139,7 @@ class Machine:
             state.status_deadlines.next(),
             self._avoidance.next_end(),
             state.leftovers.next_due(),
+            state.unserved.next_due(),
             state.restarts.next_end(),
             state.phases.next_due(),
         )
@@ -151,6 +171,9 @@ class Machine:
             timeouts=self._upkeep.timeouts,
             avoided_nodes=len(self._avoidance.by_all()),
             node_refusals=self._avoidance.counted,
+            held=use.held(self.gangs.values(), self._state.restarts.placeholders(), self.cluster.pods),
+            idle=use.idle(self.gangs.values()),
+            partial=sum(bool(gang.partial_since) for gang in self.gangs.values()),
         )
 
     def facts(self) -> list[Event]:
@@ -162,9 +185,13 @@ class Machine:
         state = self._state
         return [*state.surroundings.facts(), *state.scaling.facts(), *state.members.facts()]
 
-    def take_waits(self) -> list[float]:
-        """Seconds from complete to bound of the gangs scheduled since the last call."""
-        return self._upkeep.take_waits()
+    def elsewhere(self, namespace: str, name: str) -> Elsewhere | None:
+        """The group of this name, or of the pod with it, if it belongs to another installation; None otherwise."""
+        return self._state.members.installations.find(namespace, name)
+
+    def take_measured(self) -> Measured:
+        """What was measured since the last call."""
+        return self._upkeep.take_measured(self._spent / units.TURN)
 
     def take_rivals(self) -> list[tuple[str, str]]:
         """("NAMESPACE/POD", node) of pods of ours that another process has bound since the last call."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.installations import Installations
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.surroundings import uses
 from gangsched.core.objects.declaration import GroupKey
@@ -46,8 +47,9 @@ class _Sent:
 class Phases:
     """Keeps the phases of the PodGroups that gangsched may write consistent with their gangs."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, installations: Installations) -> None:
         self._policy = policy
+        self._installations = installations
         self._groups: dict[GroupKey, ForeignGroup] = {}
         self._touched: dict[GroupKey, None] = {}
         self._sent: dict[GroupKey, _Sent] = {}
@@ -79,9 +81,12 @@ class Phases:
             return []
         keys = dict.fromkeys((*self._touched, *(key for key in changed if key in self._groups)))
         keys = {key: None for key in keys if key in assessments or key not in gangs}
+        # What another installation's pods need is known to it alone.
+        keys = {key: None for key in keys if not self._installations.whose(key)}
         self._touched.clear()
         while (key := self._due.take_due(now)) is not None:
-            keys[key] = None
+            if not self._installations.whose(key):
+                keys[key] = None
         return [
             effect
             for key in keys

@@ -29,6 +29,7 @@ from gangsched.core.queueing.admission import Admission
 from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.queueing.queue import Queue
 from gangsched.core.status.explanation import Holders
+from gangsched.core.status.unserved import Unserved
 from gangsched.core.status.writer import StatusWriter
 
 
@@ -54,8 +55,9 @@ class State:
         self.admission = Admission(policy.namespace_limits.waiting_groups)
         self.deadlines = Deadlines()
         self.status_deadlines = Deadlines()
+        self.unserved = Unserved(self.members.installations, policy)
         self.scaling = Scaling(self.cluster, policy, self.deadlines)
-        self.phases = Phases(policy)
+        self.phases = Phases(policy, self.members.installations)
         self.leftovers = Leftovers(policy.scheduler_names)
         self.surroundings = Surroundings(self.cluster, self.members, self.assessments, policy)
         self.holders = Holders(self.cluster)

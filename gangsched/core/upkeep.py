@@ -14,6 +14,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.faults import Step
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.stats import Measured
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.state import State
@@ -32,7 +33,8 @@ class Upkeep:
 
     def __init__(self, state: State, look_s_per_pod: float) -> None:
         self.timeouts = 0
-        self._waits: list[float] = []
+        self._waits: list[tuple[int, float]] = []
+        self._partial_s: list[float] = []
         self._state = state
         self._assessments = state.assessments
         self._look_s_per_pod = look_s_per_pod
@@ -40,12 +42,14 @@ class Upkeep:
     def go_on_from(self, former: Upkeep) -> None:
         """Count on from there."""
         self.timeouts = former.timeouts
-        self._waits = former.take_waits()
+        former_measured = former.take_measured()
+        self._waits, self._partial_s = [*former_measured.waits], [*former_measured.partial_s]
 
-    def take_waits(self) -> list[float]:
-        """Seconds from complete to bound of the gangs scheduled since the last call."""
-        waits, self._waits = self._waits, []
-        return waits
+    def take_measured(self, budget: float = 0.0) -> Measured:
+        """What was measured since the last call, with the share of its budget that the last pass has spent."""
+        measured = Measured(waits=self._waits, partial_s=self._partial_s, budget=budget)
+        self._waits, self._partial_s = [], []
+        return measured
 
     def some(
         self, waiting: int, effects: list[Effect], now: float, budget: Budget
@@ -100,6 +104,7 @@ class Upkeep:
         state = self._state
         if len(gang.pods) > LARGE:
             gang.look_at_once(not_before=now + len(gang.pods) * self._look_s_per_pod)
+        partial_since = gang.partial_since
         assessment, decided = reconcile(
             gang,
             state.cluster,
@@ -114,7 +119,9 @@ class Upkeep:
         effects += decided
         self.timeouts += assessment.timed_out
         if assessment.newly_scheduled and gang.complete_since:
-            self._waits.append(now - gang.complete_since)
+            self._waits.append((assessment.terms.priority, now - gang.complete_since))
+        if partial_since and not gang.partial_since:
+            self._partial_s.append(now - partial_since)
         if state.admission.admits(gang, assessment, now):
             state.queue.file(gang, assessment)
         else:

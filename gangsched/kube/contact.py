@@ -118,16 +118,24 @@ _Subject = tuple[Problem, Right | None]
 
 
 class Contact:
-    """Records all answers of one API server, to all callers."""
+    """Records all answers of one API server, to all callers. `counter` is told of each with verb, resource, status."""
 
     def __init__(self, server: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.observer: Observer | None = None
+        self.counter: Callable[[str, str, int], None] | None = None
         self._server = server
         self._monotonic = monotonic
         self._troubles: dict[_Subject, _Trouble] = {}
 
+    def count(self, method: str, path: str, status: int, *, watch: bool = False) -> None:
+        """Count a request for its verb and resource, answered with this HTTP status; 0 for no answer."""
+        if self.counter is not None:
+            right = right_of(method, path, watch=watch)
+            self.counter(right.verb, right.resource, status)
+
     def unanswered(self, method: str, path: str, said: str) -> None:
         """Record a request without an answer."""
+        self.count(method, path, 0)
         self._met(Problem.UNREACHABLE, None, right_of(method, path), said)
 
     def without_credentials(self, method: str, path: str, said: str) -> None:

@@ -8,8 +8,8 @@ import ssl
 import tempfile
 import urllib.parse
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,33 @@ from kubernetes_asyncio.config.incluster_config import SERVICE_HOST_ENV_NAME, SE
 
 from gangsched.kube.errors import NoCredentials
 
+_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _PLUGIN_S = 30.0
 """Time limit of an exec plug-in. After a failure the next request calls it again."""
 _UNRENEWABLE = (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError, RuntimeError)
 """The library's exceptions for an exec plug-in that fails or gives an invalid answer, and for a missing file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Impersonation:
+    """Whose rights requests have instead of the caller's own, who must be allowed to impersonate.
+
+    `extra` are further attributes of the user, each with its values.
+    """
+
+    user: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def headers(self) -> Iterator[tuple[str, str]]:
+        """The headers of each request; a name may occur more than once."""
+        yield "Impersonate-User", self.user
+        if self.uid:
+            yield "Impersonate-Uid", self.uid
+        yield from (("Impersonate-Group", group) for group in self.groups)
+        for key, values in self.extra:
+            yield from ((f"Impersonate-Extra-{urllib.parse.quote(key, safe='')}", value) for value in values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +55,7 @@ class Connection:
 
     `server` is its URL without a trailing slash and may contain a path. `tls` is None for plain HTTP. `tls_name` is the
     name in its certificate if that is not the host in the URL. `authorization` returns the current value of the
-    Authorization header, renewed if it expires; None if there is none.
+    Authorization header, renewed if it expires; None if there is none. `namespace` is the one to use if none is named.
     """
 
     server: str
@@ -40,20 +63,31 @@ class Connection:
     tls: ssl.SSLContext | None = None
     tls_name: str | None = None
     proxy: str | None = None
+    acting_as: Impersonation | None = None
+    namespace: str = "default"
 
 
-async def find_connection(*, kubeconfig: str | None, context: str | None) -> Connection:
+async def find_connection(
+    *, kubeconfig: str | None, context: str | None, acting_as: Impersonation | None = None
+) -> Connection:
     """Find credentials: `kubeconfig`, else $KUBECONFIG, else the pod's service account, else ~/.kube/config.
 
-    Only a kubeconfig has contexts, so with a `context` the service account is not considered.
+    Only a kubeconfig has contexts, so with a `context` the service account is not considered. `acting_as` replaces whom
+    the kubeconfig impersonates.
 
     Raises:
         NoCredentials: there are no credentials, or they cannot be used; the message says what to do.
     """
     named = kubeconfig or os.environ.get("KUBECONFIG")
     if not named and context is None and _in_pod():
-        return _in_cluster()
-    return await _from_kubeconfig(_existing(named or "~/.kube/config"), context)
+        found = _in_cluster()
+    else:
+        found = await _from_kubeconfig(_existing(named or "~/.kube/config"), context)
+    if acting_as is not None:
+        found = replace(found, acting_as=acting_as)
+    if found.acting_as is not None and not all(value.isprintable() for _, value in found.acting_as.headers()):
+        raise NoCredentials("The name of a user or group to impersonate has a control character: correct it.")
+    return found
 
 
 def _in_pod() -> bool:
@@ -66,7 +100,15 @@ def _in_cluster() -> Connection:
         load_incluster_config(client_configuration=found)  # type: ignore[no-untyped-call]
     except (ConfigException, OSError) as error:
         raise NoCredentials(f"The pod's service account cannot be used: {error}") from error
-    return _connection(found)
+    return replace(_connection(found), namespace=own_namespace())
+
+
+def own_namespace(file: Path = _OWN_NAMESPACE) -> str:
+    """The namespace of the pod that this process runs in; `default` outside of a pod."""
+    try:
+        return file.read_text(encoding="utf-8").strip() or "default"
+    except OSError:
+        return "default"
 
 
 def _existing(paths: str) -> list[str]:
@@ -89,7 +131,7 @@ async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
         try:
             loader = await kube_config.load_kube_config(
                 config_file=os.pathsep.join(files),
-                context=context,
+                context=context or _current_of_first(files),
                 client_configuration=found,
                 persist_config=False,
                 temp_file_path=folder,
@@ -106,14 +148,47 @@ async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
         finally:
             # The library keeps references to those files, but ours are deleted with the folder.
             kube_config._temp_files.clear()  # noqa: SLF001
-        user = loader._user  # noqa: SLF001 - the library reads the user but not this key
-        if user is not None and "as" in user.value:
-            raise NoCredentials(
-                f"{where} impersonates another user (`as:`), which gangsched does not support and would therefore act"
-                " with more rights than intended: use a kubeconfig with that user's own credentials."
-            )
         _renew_exec_token(found, loader)
-        return _connection(found)
+        # The library reads user and context, but not these keys.
+        user: Any = loader._user  # noqa: SLF001
+        chosen: Any = loader._current_context  # noqa: SLF001
+        return replace(
+            _connection(found),
+            acting_as=_impersonated(user.value if user is not None else {}, where),
+            namespace=str(chosen.value["context"].get("namespace") or "default"),
+        )
+
+
+def _impersonated(user: Mapping[str, Any], where: str) -> Impersonation | None:
+    """Whom the kubeconfig's user impersonates."""
+    name, groups, extra = user.get("as"), user.get("as-groups") or [], user.get("as-user-extra") or {}
+    listed = [groups, *(extra.values() if isinstance(extra, dict) else [None])]
+    if not all(isinstance(each, list) for each in listed) or ((groups or extra) and not name):
+        # With a part of it left out, requests would have other rights than intended.
+        raise NoCredentials(f"{where} has a wrong `as-groups` or `as-user-extra`, or no `as` beside it: correct it.")
+    if not name:
+        return None
+    return Impersonation(
+        user=str(name),
+        groups=tuple(map(str, groups)),
+        uid=str(user.get("as-uid") or ""),
+        extra=tuple((str(key), tuple(map(str, values))) for key, values in extra.items()),
+    )
+
+
+def _current_of_first(files: list[str]) -> str | None:
+    """The current context of the first file that names one, as kubectl has it; of several the library takes the last.
+
+    None for a single file, which the library reads as kubectl does.
+
+    Raises:
+        OSError, ValueError, yaml.YAMLError: a file cannot be read.
+    """
+    for name in files if len(files) > 1 else ():
+        content = yaml.safe_load(Path(name).read_text(encoding="utf-8"))
+        if isinstance(content, dict) and content.get("current-context"):
+            return str(content["current-context"])
+    return None
 
 
 def _unknown_context(files: list[str], context: str | None) -> str:
@@ -125,6 +200,16 @@ def _unknown_context(files: list[str], context: str | None) -> str:
         return ""
     has = f"it has {', '.join(known)}" if known else "it has none"
     return f"The kubeconfig {' + '.join(files)} has no context {context}: {has}."
+
+
+def contexts(kubeconfig: str | None) -> list[str]:
+    """The names of the contexts of this kubeconfig, by default of those of $KUBECONFIG or of ~/.kube/config.
+
+    Raises:
+        NoCredentials, OSError, ValueError, yaml.YAMLError: there is none, or one cannot be read.
+    """
+    files = _existing(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
+    return [name for name, _ in _entries(files, "contexts")]
 
 
 def _missing_plugin(files: list[str], error: FileNotFoundError) -> str:

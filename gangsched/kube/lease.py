@@ -7,9 +7,8 @@ Lease, only one succeeds and the other receives a 409. Labels that others have p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from pathlib import Path
 from urllib.parse import quote
 
 import msgspec
@@ -21,8 +20,8 @@ from gangsched.kube.session import JSON, MERGE_PATCH, ApiSession, Response
 API_VERSION = "coordination.k8s.io/v1"
 LABEL, VALUE = "app.kubernetes.io/name", "gangsched"
 """The label of every Lease that gangsched creates, by which those of other names are found."""
-
-_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+SETTINGS = "gangsched.io/settings"
+"""The annotation by which a leader says by which settings it decides, in the form of `config.published`."""
 
 
 class LeaseSpec(Struct, frozen=True, rename="camel"):
@@ -60,7 +59,7 @@ _OBJECT = msgspec.json.Decoder(_Object)
 @dataclass(frozen=True, kw_only=True)
 class LeaseClient:
     """The Lease of this name. No call lasts longer than its `timeout_s`. One that is not `essential` is only read, and
-    gangsched can work though it may not.
+    gangsched can work though it may not. Each write sets the `annotations`.
 
     All calls raise:
         ApiError: the API server refused; 409 means that another writer was first.
@@ -72,6 +71,7 @@ class LeaseClient:
     namespace: str
     name: str
     essential: bool = True
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Namespace and name, for messages."""
@@ -87,15 +87,24 @@ class LeaseClient:
         body = {
             "apiVersion": API_VERSION,
             "kind": "Lease",
-            "metadata": {"name": self.name, "namespace": self.namespace, "labels": {LABEL: VALUE}},
+            "metadata": {
+                "name": self.name,
+                "namespace": self.namespace,
+                "labels": {LABEL: VALUE},
+                **self._annotated,
+            },
             "spec": spec,
         }
         return await self._write("POST", self._folder, body, content_type=JSON, timeout_s=timeout_s)
 
     async def update(self, spec: LeaseSpec, *, version: str, timeout_s: float) -> Lease:
         """Change the Lease; 409 if it has changed since `version`, 404 if it is gone."""
-        body = {"metadata": {"resourceVersion": version}, "spec": spec}
+        body = {"metadata": {"resourceVersion": version, **self._annotated}, "spec": spec}
         return await self._write("PATCH", self._path, body, content_type=MERGE_PATCH, timeout_s=timeout_s)
+
+    @property
+    def _annotated(self) -> Mapping[str, object]:
+        return {"annotations": self.annotations} if self.annotations else {}
 
     @property
     def _folder(self) -> str:
@@ -120,11 +129,3 @@ def _lease(answer: Response) -> Lease:
     except UNREADABLE as error:
         raise Garbled(f"A Lease cannot be read: {error}") from error
     return Lease(found.metadata.resource_version, found.spec or LeaseSpec())
-
-
-def own_namespace(file: Path = _OWN_NAMESPACE) -> str:
-    """The namespace of the pod that this process runs in; `default` outside of a pod."""
-    try:
-        return file.read_text(encoding="utf-8").strip() or "default"
-    except OSError:
-        return "default"

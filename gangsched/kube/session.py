@@ -16,10 +16,11 @@ from http import HTTPStatus
 import aiohttp
 import msgspec
 from msgspec import Struct
+from multidict import CIMultiDict
 from yarl import URL
 
 from gangsched.kube.contact import Contact
-from gangsched.kube.credentials import Connection, find_connection
+from gangsched.kube.credentials import Connection, Impersonation, find_connection
 from gangsched.kube.errors import UNREADABLE, ApiError, ApiUnreachable, NoCredentials
 from gangsched.kube.wire import Status
 
@@ -100,6 +101,8 @@ class ApiSession:
 
     def __init__(self, connection: Connection, contact: Contact | None = None) -> None:
         self.server = connection.server
+        self.namespace = connection.namespace
+        """The namespace to use if none is named: that of the context, or of our own pod."""
         self.contact = contact or Contact(connection.server)
         self._connection = connection
         self._apart: list[ApiSession] = []
@@ -131,11 +134,14 @@ class ApiSession:
 
         It is for a library that needs a session of its own. Closing it leaves the connections open.
         """
+        # For the API server compressing a list is more expensive than sending it.
+        headers = CIMultiDict({"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": "gangsched"})
+        if self._connection.acting_as is not None:
+            headers.extend(self._connection.acting_as.headers())
         return aiohttp.ClientSession(
             connector=self._connector,
             connector_owner=False,
-            # For the API server compressing a list is more expensive than sending it.
-            headers={"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": "gangsched"},
+            headers=headers,
             middlewares=(self._authorize,),
             proxy=self._connection.proxy,
             read_bufsize=_READ_BUFFER_BYTES,
@@ -176,6 +182,7 @@ class ApiSession:
                 found = Response(answer.status, answer.headers, await answer.read())
         except _UNANSWERED as error:
             raise self._unanswered(method, path, error) from error
+        self.contact.count(method, path, found.status)
         if essential:
             self.contact.answered(method, path, None if found.ok else found.error())
         else:
@@ -206,6 +213,7 @@ class ApiSession:
         except _UNANSWERED as error:
             raise self._unanswered("GET", path, error) from error
         try:
+            self.contact.count("GET", path, answer.status, watch=True)
             refusal = None
             if answer.status != HTTPStatus.OK:
                 refusal = _api_error(answer.status, answer.headers, await self._rest(answer, silent_s))
@@ -298,15 +306,17 @@ class ApiSession:
         return ApiUnreachable(f"The API server {self.server} cannot be reached ({kind}): {_said(error)}")
 
 
-async def connect(*, kubeconfig: str | None = None, context: str | None = None) -> ApiSession:
+async def connect(
+    *, kubeconfig: str | None = None, context: str | None = None, acting_as: Impersonation | None = None
+) -> ApiSession:
     """A session with the credentials of the kubeconfig (this one or $KUBECONFIG), the pod, or ~/.kube/config.
 
-    It sends nothing yet.
+    It sends nothing yet. `acting_as`: all requests have the rights of this user instead.
 
     Raises:
         NoCredentials: there are no usable credentials; the message says what to do.
     """
-    return ApiSession(await find_connection(kubeconfig=kubeconfig, context=context))
+    return ApiSession(await find_connection(kubeconfig=kubeconfig, context=context, acting_as=acting_as))
 
 
 async def _awaited(value: Awaitable[str | None]) -> str | None:

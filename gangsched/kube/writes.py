@@ -38,7 +38,7 @@ async def make_group(session: ApiSession, effect: MakeGroup) -> Answer:
     In both cases only the watch reports the PodGroup: an answer that arrives after its deletion would revive it.
     """
     key = effect.key
-    body = made_group(key, effect.spec, effect.owner)
+    body = made_group(key, effect.spec, effect.owner, scheduler=effect.scheduler)
     path = f"/apis/{API_VERSION}/namespaces/{quoted(key.namespace)}/{PLURAL}"
     sent = await send(session, "POST", path, body)
     if isinstance(sent, Response):

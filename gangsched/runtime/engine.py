@@ -16,11 +16,12 @@ from gangsched.core.objects.events import Event, PodSeen, Synced, TimePassed
 from gangsched.core.objects.faults import Fault, Rebuilt
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.results import Answer, PodBound
-from gangsched.core.objects.stats import Stats
+from gangsched.core.objects.stats import Measured, Stats
 from gangsched.core.status import pod_events
 from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.metrics import Metrics
 from gangsched.runtime.rivals import Rivals
+from gangsched.runtime.watch_lag import WatchLag
 
 _log = logging.getLogger(__name__)
 
@@ -50,8 +51,8 @@ class Machine(Protocol):
         """Apply the events and decide."""
         ...
 
-    def take_waits(self) -> list[float]:
-        """For each group scheduled since the last call, the seconds from complete to bound."""
+    def take_measured(self) -> Measured:
+        """What was measured since the last call."""
         ...
 
     def take_rivals(self) -> list[tuple[str, str]]:
@@ -110,6 +111,7 @@ class Engine:
         self._turned = monotonic()
         self._passed = float("-inf")
         self._passed_now = float("-inf")
+        self._lag = WatchLag(metrics.watch_lagged)
         self._rivals = Rivals(metrics, monotonic=monotonic)
         self._synced = False
         metrics.read_stats_from(self._stats)
@@ -199,8 +201,8 @@ class Engine:
         self._passed = self._monotonic()
         self._passed_now = now
         self._metrics.passed(self._passed - began, inputs)
-        for waited_s in self._machine.take_waits():
-            self._metrics.gang_waited(waited_s)
+        self._metrics.measured(self._machine.take_measured())
+        self._lag.heed(events, self._passed)
         rivals = self._machine.take_rivals()
         if self._submit is not None:
             self._rivals.seen(rivals)

@@ -6,7 +6,8 @@ No metric has a label for a group, pod, node or namespace: the number of time se
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter as Numbers
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -18,13 +19,12 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics import MetricWrapperBase
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
 from gangsched.core.objects.effects import BindPod, EvictPod
-from gangsched.core.objects.stats import Stats
+from gangsched.core.objects.stats import Measured, Stats
+from gangsched.runtime.distributions import Distribution
+from gangsched.runtime.machine_numbers import MachineNumbers
 
 
 class Described(NamedTuple):
@@ -40,66 +40,17 @@ _PASS_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 _CALL_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14400)
 _LAG_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
+_STAGE_BUCKETS = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
+_BUDGET_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5)
+_PARTIAL_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+_BANDS = ((0, "negative"), (1, "0"), (1_000, "1-999"), (1_000_000, "1000-999999"))
+_HIGHEST_BAND = "1000000+"
+_OUTCOMES = {0: "Unanswered", 401: "Denied", 403: "Denied", 404: "NotFound", 409: "Conflict", 429: "Throttled"}
+_CLASSES = ((400, "Ok"), (500, "Refused"))
 
 
 # Otherwise the text format has an extra metric for the creation time of every counter and histogram.
 disable_created_metrics()  # type: ignore[no-untyped-call]
-
-
-class _Known(Collector):
-    """The machine's numbers, read at each scrape."""
-
-    def __init__(self) -> None:
-        self.stats: Callable[[], Stats] | None = None
-
-    def describe(self) -> Iterator[Metric]:
-        return self._families(None)
-
-    def collect(self) -> Iterator[Metric]:
-        return self._families(self.stats() if self.stats is not None else None)
-
-    @staticmethod
-    def _families(stats: Stats | None) -> Iterator[Metric]:
-        for name, text, number in (
-            (
-                "gangsched_pods",
-                "Pods in the scheduler's cache: all pods that have not ended, of any scheduler.",
-                stats and stats.pods,
-            ),
-            ("gangsched_nodes", "Nodes in the scheduler's cache.", stats and stats.nodes),
-            ("gangsched_waiting", "Complete groups and plain pods that wait for room.", stats and stats.waiting),
-            (
-                "gangsched_parked",
-                "Waiting groups and plain pods that are retried only after an event that can help them.",
-                stats and stats.parked,
-            ),
-            (
-                "gangsched_avoided_nodes",
-                "Nodes that all groups avoid for a while if others fit, because pods were refused there.",
-                stats and stats.avoided_nodes,
-            ),
-        ):
-            yield GaugeMetricFamily(name, text, value=number or 0)
-        groups = GaugeMetricFamily("gangsched_groups", "Groups known to the scheduler, by phase.", labels=["phase"])
-        refusals = CounterMetricFamily(
-            "gangsched_refusals", "Decisions that a group or plain pod must wait, by reason.", labels=["reason"]
-        )
-        for phase, number in (stats.phases if stats is not None else {}).items():
-            groups.add_metric([phase], number)
-        for reason, number in (stats.refusals if stats is not None else {}).items():
-            refusals.add_metric([reason], number)
-        yield groups
-        yield refusals
-        yield CounterMetricFamily(
-            "gangsched_node_refusals",
-            "Refusals by the API server or a kubelet that count against a node and not against the pod.",
-            value=stats.node_refusals if stats is not None else 0,
-        )
-        yield CounterMetricFamily(
-            "gangsched_timeouts",
-            "Attempts of groups that ended because maxScheduleTime had passed.",
-            value=stats.timeouts if stats is not None else 0,
-        )
 
 
 class Metrics:
@@ -108,7 +59,7 @@ class Metrics:
     def __init__(self) -> None:
         registry = CollectorRegistry()
         self._registry = registry
-        self._known = _Known()
+        self._known = MachineNumbers()
         registry.register(self._known)
         self._bindings = Counter(
             "gangsched_bindings",
@@ -174,8 +125,45 @@ class Metrics:
         )
         self._gang_wait = Histogram(
             "gangsched_gang_wait_seconds",
-            "Time from the moment a group is complete until its minimum is bound.",
+            "Time from the moment a group is complete until its minimum is bound, by the band of its priority.",
+            ["priority"],
             buckets=_WAIT_BUCKETS,
+            registry=registry,
+        )
+        self._partial = Histogram(
+            "gangsched_partly_bound_seconds",
+            "Time from the first binding of a quorum until it was whole or wholly unbound, for quorums that were seen"
+            " partly bound.",
+            buckets=_PARTIAL_BUCKETS,
+            registry=registry,
+        )
+        self._stages = Distribution(
+            "gangsched_stage_duration_seconds",
+            "Duration of the stages of a scheduling cycle: Events (applying what has happened), Upkeep (bringing groups"
+            " up to date), Plan (placing groups), Search (going on with long searches) and Status (deciding what people"
+            " and autoscalers are told).",
+            _STAGE_BUCKETS,
+            label="stage",
+        )
+        self._budget = Distribution(
+            "gangsched_pass_budget_used",
+            "Share of its budget of work that a scheduling cycle has used. At 1 it leaves work to the next one.",
+            _BUDGET_BUCKETS,
+        )
+        self._watch_lag = Distribution(
+            "gangsched_watch_lag_seconds",
+            "Time from the answer to a binding until the watch of pods shows it; 0 if the watch was first.",
+            _LAG_BUCKETS,
+        )
+        for distribution in (self._stages, self._budget, self._watch_lag):
+            registry.register(distribution)
+        self._requests: Numbers[tuple[str, str, str]] = Numbers()
+        self._api_requests = Counter(
+            "gangsched_api_requests",
+            "Requests to the API server, by verb, resource and outcome: Ok, Conflict (409), NotFound (404), Throttled"
+            " (429), Denied (401 or 403), Refused (another 4xx), Failed (5xx) or Unanswered. A watch counts once, when"
+            " it begins.",
+            ["verb", "resource", "outcome"],
             registry=registry,
         )
         self._loop_lag = Histogram(
@@ -295,9 +283,28 @@ class Metrics:
         """Count another complete list of this resource."""
         self._relists.labels(resource, cause).inc()
 
-    def gang_waited(self, duration_s: float) -> None:
-        """Record the time from a group's completion until its minimum was bound."""
-        self._gang_wait.observe(duration_s)
+    def measured(self, found: Measured) -> None:
+        """Record what the machine has measured in a pass."""
+        for priority, waited_s in found.waits:
+            self._gang_wait.labels(_band(priority)).observe(waited_s)
+        for lasted_s in found.partial_s:
+            self._partial.observe(lasted_s)
+        self._budget.add(found.budget)
+
+    def stage_took(self, stage: str, duration_s: float) -> None:
+        """Record how long a stage of a pass took."""
+        self._stages.add(duration_s, stage)
+
+    def watch_lagged(self, duration_s: float) -> None:
+        """Record how far the watch of pods was behind the answer to a binding."""
+        self._watch_lag.add(duration_s)
+
+    def api_answered(self, verb: str, resource: str, status: int) -> None:
+        """Count a request that was answered with this HTTP status; 0 for no answer."""
+        outcome = _OUTCOMES.get(status) or next((name for end, name in _CLASSES if status < end), "Failed")
+        # Paths that are no resources are those of discovery and of probes.
+        named = "other" if resource.startswith("/") else resource
+        self._requests[verb, named, outcome] += 1
 
     def loop_lagged(self, duration_s: float) -> None:
         """Record the delay of the event loop."""
@@ -354,7 +361,15 @@ class Metrics:
 
     def render(self) -> bytes:
         """All metrics in the Prometheus text format."""
+        requests, self._requests = self._requests, Numbers()
+        for labels, number in requests.items():
+            self._api_requests.labels(*labels).inc(number)
         return generate_latest(self._registry)
+
+
+def _band(priority: int) -> str:
+    """The band of the priority: few, so that the number of time series stays small."""
+    return next((name for end, name in _BANDS if priority < end), _HIGHEST_BAND)
 
 
 def describe() -> tuple[Described, ...]:
@@ -362,7 +377,7 @@ def describe() -> tuple[Described, ...]:
     metrics = Metrics()
     found = []
     for collector in list(metrics._registry._collector_to_names):  # noqa: SLF001 - prometheus-client has no other list
-        if not isinstance(collector, MetricWrapperBase | _Known):
+        if not isinstance(collector, MetricWrapperBase | MachineNumbers | Distribution):
             raise TypeError(f"{type(collector).__name__} cannot describe itself")
         for family in collector.describe():
             name = f"{family.name}_total" if family.type == "counter" else family.name

@@ -102,10 +102,10 @@ def declared() -> Iterator[tuple[str, Mistake]]:
             objects=[job("misspelt", 2, template("misspelt", scheduler="gangshed"))],
             group="misspelt",
             told={
-                Where.EXPLAIN: "2 pods name this PodGroup with a schedulerName that gangsched does not serve "
-                "(gangshed): correct their schedulerName.",
-                Where.EVENT: "The pod names the group misspelt, but its schedulerName is gangshed: it is no member. "
-                "Set schedulerName to gangsched or remove the label.",
+                Where.EXPLAIN: "The group belongs to the installation of gangsched that serves the schedulerName "
+                "gangshed, because 2 pods that name it have this schedulerName.",
+                Where.EVENT: "The pod names the group misspelt, but no scheduler named gangshed has said anything "
+                "of it for 20s: set schedulerName to gangsched, or run the scheduler of that name.",
             },
         ),
     )

@@ -137,6 +137,7 @@ def test_every_field_can_be_written():
         conditions=(condition,),
         reservation=Reservation(expires=1.0, placements=()),
         source="PodGroup",
+        scheduler="other",
         demand=(Demand(count=1, requests=()),),
     )
     written = status_to_object(status)["status"]

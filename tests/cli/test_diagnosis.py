@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from gangsched.cli.diagnosis import from_cluster, from_status
 from gangsched.cli.overview import waiting
@@ -234,3 +235,36 @@ def test_the_resource_that_is_short_is_no_feature_though_most_nodes_lack_one():
     assert found.shortfall.gaps[0].obstacles[0].resource == "F"
     assert found.shortfall.resource == "cpu"
     assert "Held by default/other (cpu 1)" in found.message
+
+
+BELONGS = "The group belongs to the installation of gangsched that serves the schedulerName green, because"
+
+
+@pytest.mark.parametrize(
+    ("things", "why", "remedy"),
+    [
+        ([group(), *members(2, scheduler="green")], "2 pods that name it have this schedulerName.", "pods with"),
+        ([pod("a-0", scheduler="green")], "1 pod that names it has this schedulerName.", "pods with"),
+        ([replace(group(), scheduler="green")], "its annotation gangsched.io/scheduler says so.", "the annotation"),
+        (
+            [group(status=GroupStatus(Record(), scheduler="green"))],
+            "its last members had this schedulerName.",
+            "the annotation",
+        ),
+    ],
+    ids=["its pods", "a pod without a PodGroup", "its annotation", "its status"],
+)
+def test_a_group_of_another_installation_says_whose_it_is_and_why(things, why, remedy):
+    found = diagnose(*things)
+    assert found.message == f"{BELONGS} {why}"
+    asking, changing = found.helps
+    assert asking == "asking with --scheduler-name green, if such an installation runs"
+    assert changing.startswith(remedy)
+
+
+def test_what_the_other_installation_has_written_is_told_too():
+    told = Condition("Scheduled", False, Reason.UNSCHEDULABLE, "No room.", NOW)
+    status = GroupStatus(Record(phase=Phase.QUEUED), (told,), members=2, scheduler="green")
+    found = diagnose(group(min_member=2, status=status), *members(2, scheduler="green"))
+    assert (found.phase, found.reason, found.members, found.minimum) == ("Queued", "Unschedulable", 2, 2)
+    assert found.message == f"{BELONGS} 2 pods that name it have this schedulerName. No room."

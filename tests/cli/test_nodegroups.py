@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gangsched.cli import prose
 from gangsched.cli.diagnosis import from_cluster
-from gangsched.cli.explain import _text
 from gangsched.cli.live import Reading
 from gangsched.cli.nodegroups import MOST, OFFERED, NodeGroup
 from gangsched.core.objects.declaration import GroupKey, Topology
@@ -169,7 +169,7 @@ def test_a_person_reads_a_table_within_80_columns():
         ),
         *(group(min_member=7), pod("a-d", node_selector={"disk": "ssd"}), *members(6, cpu=2)),
     )
-    lines = list(_text(found, Reading(group=None)))
+    lines = list(prose.lines(found, Reading(group=None)))
     assert lines[-7:] == [
         "  where members fit, and what refuses 1 of the 2 others:",
         "    NODES  MEMBERS  NODE GROUP",
@@ -193,7 +193,7 @@ def test_the_page_about_waiting_groups_shows_what_is_printed():
         *(pod(f"o-{at}", group="other", gpu=1, node="g0", scheduler="other") for at in range(2)),
         *(group(min_member=16), *members(16, cpu=2, gpu=1, tolerations=["nvidia.com/gpu"])),
     )
-    printed = "\n".join(_text(found, Reading(group=None))).replace("default/a:", "default/training:")
+    printed = "\n".join(prose.lines(found, Reading(group=None))).replace("default/a:", "default/training:")
     page = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
     assert f"$ gangsched explain default/training\n{printed}\n```" in page.read_text()
 
@@ -208,4 +208,4 @@ def test_a_cluster_of_five_thousand_nodes_is_ten_groups_at_most():
 def test_a_group_without_a_refusal_has_no_table():
     found = diagnose(group(min_member=2), *members(1))
     assert found.shortfall is None
-    assert not any("NODE GROUP" in line for line in _text(found, Reading(group=None)))
+    assert not any("NODE GROUP" in line for line in prose.lines(found, Reading(group=None)))

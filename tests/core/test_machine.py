@@ -32,6 +32,7 @@ from gangsched.core.objects.events import (
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused, StatusRefused, StatusWritten
 from gangsched.core.objects.shape import PodTerm, Requirement
+from gangsched.core.objects.stats import Stage
 from tests.builders import foreign_group, group, key, label_pairs, node, pod, pods
 
 
@@ -145,8 +146,8 @@ def test_waits_are_the_seconds_from_complete_to_bound_and_are_taken_once():
     machine = synced(GroupSeen(group("a", min_member=1)), *map(PodSeen, pods("a", 1)))
     machine.handle([NodeSeen(node())], 1007.5)
     machine.handle([PodBound(pod("a-0").uid, "n1")], 1008.0)
-    assert machine.take_waits() == [8.0]
-    assert machine.take_waits() == []
+    assert machine.take_measured().waits == [(0, 8.0)]
+    assert machine.take_measured().waits == []
 
 
 def test_validate_names_a_binding_that_is_not_counted():
@@ -248,7 +249,7 @@ def test_a_successor_knows_a_binding_that_was_answered_and_not_yet_shown_by_the_
         ([pod("a-0", group="a", terminating=True)], "n1"),
         ([pod("a-0", group="a", phase="Failed")], "n1"),
         ([pod("a-0", group="a", gated=True)], "n1"),
-        ([pod("a-0", group="a", scheduler="other")], "n1"),
+        ([pod("a-0", group="a", scheduler="other")], ""),
         ([pod("a-0", group="", scheduler="other")], ""),
         ([pod("a-0", group="a", node="n2")], "n2"),
     ],
@@ -277,3 +278,26 @@ def test_it_says_how_many_members_a_gang_lacks_to_which_a_new_pod_comes():
     assert machine.lacking(pod("plain", group="")) is None
     machine.handle([PodSeen(pod("a-1")), PodSeen(pod("a-2"))], 1000.0)
     assert machine.lacking(pod("a-3")) is None, "a gang that lacks none"
+
+
+def test_the_stages_of_a_call_are_told_in_order_and_what_it_has_spent_of_its_budget():
+    told: list[Stage | None] = []
+    machine = Machine(Policy(), passed=told.append)
+    machine.handle([Synced(), NodeSeen(node())], 1000.0)
+    told.clear()
+    machine.handle([GroupSeen(group("a", min_member=1)), *map(PodSeen, pods("a", 1))], 1001.0)
+    assert told == [None, Stage.EVENTS, Stage.UPKEEP, Stage.PLAN, Stage.SEARCH, Stage.STATUS]
+    assert 0 < machine.take_measured().budget < 1
+
+
+def test_what_is_reserved_and_what_a_part_of_a_group_takes_are_told_by_resource():
+    machine = synced(NodeSeen(node()), GroupSeen(group("a", min_member=2)), *map(PodSeen, pods("a", 2, cpu=2)))
+    assert dict(machine.stats().held)["cpu"] == 4000
+    assert machine.stats().idle == {}
+    machine.handle([PodBound(pod("a-0").uid, "n1"), PodSeen(pod("a-0", cpu=2, node="n1"))], 1002.0)
+    stats = machine.stats()
+    assert (stats.held["cpu"], stats.idle["cpu"], stats.partial) == (2000, 2000, 1)
+    machine.handle([PodBound(pod("a-1").uid, "n1"), PodSeen(pod("a-1", cpu=2, node="n1"))], 1005.0)
+    stats = machine.stats()
+    assert (stats.held, stats.idle, stats.partial) == ({}, {}, 0)
+    assert machine.take_measured().partial_s == [3.0]

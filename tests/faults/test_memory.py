@@ -99,7 +99,7 @@ class Rig:
                 self.now = max(self.now, deadline)
                 events = [TimePassed()]
             self.executor.submit(self.leader.handle(events, self.now))
-            self.leader.take_waits()
+            self.leader.take_measured()
             self.leader.take_rivals()
             self.standby.handle([event for event in events if not isinstance(event, RESULTS)], self.now)
 

@@ -146,7 +146,7 @@ class TestWithoutOperator:
 
     def test_without_a_name_all_that_wait_are_listed_and_who_leads(self, contended, explain):
         contended.add_pod("lone", scheduler="nobody-runs-it")
-        status, out, _ = explain()
+        status, out, _ = explain("-A")
         assert status == 0
         assert out.startswith("No operator leads: there is no Lease of gangsched in any namespace; install gangsched")
         assert (
@@ -155,7 +155,7 @@ class TestWithoutOperator:
         )
         assert f"{contended.namespace}/holder" not in out.replace(f"Held by {contended.namespace}/holder", "")
         assert "lone" not in out
-        told = json.loads(explain("--json")[1])
+        told = json.loads(explain("-A", "--json")[1])
         assert told["operatorLeads"] is False
         [waiter] = [each for each in told["waiting"] if each["namespace"] == contended.namespace]
         assert (waiter["name"], waiter["pod"], waiter["minimum"]) == ("waiter", False, 3)
@@ -168,8 +168,8 @@ class TestWithoutOperator:
             f"/apis/coordination.k8s.io/v1/namespaces/{cluster.namespace}/leases",
             {"metadata": {"name": "gangsched"}, "spec": spec},
         )
-        _, out, _ = explain()
-        _, told, _ = explain("--json")
+        _, out, _ = explain("-A")
+        _, told, _ = explain("-A", "--json")
         cluster.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{cluster.namespace}/leases/gangsched")
         assert json.loads(told)["operatorLeads"] is leads
         said = "An operator leads: gangsched-7d9f_x holds" if leads else "No operator leads: nobody has held"

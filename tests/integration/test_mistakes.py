@@ -27,7 +27,7 @@ from tests.integration.foreign import served
 from tests.integration.waiting import until
 
 Json = dict[str, Any]
-_WITHIN_S = 12
+_WITHIN_S = 30
 EXPIRED = Path(__file__).resolve().parent / "expired.pem"
 """A client certificate that was valid on one day in 2020, and its key."""
 FILES = {
@@ -85,7 +85,10 @@ def stage(with_crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> I
     cluster.api.post(f"/api/v1/namespaces/{names[0]}/serviceaccounts", {"metadata": {"name": "nobody"}})
     with served(with_crd, "scheduler-plugins"), contextlib.ExitStack() as running:
         operators = {}
-        for scheduler, arguments in (("gangsched", ()), ("other", ("--namespace", "nosuch"))):
+        for scheduler, arguments in (
+            ("gangsched", ()),
+            ("other", ("--scheduler-name", "gangsched", "--namespace", "nosuch")),
+        ):
             lease = {"resourceName": f"{scheduler}-of-mistakes", "resourceNamespace": names[0]}
             config = folder / f"{scheduler}.yaml"
             config.write_text(yaml.safe_dump({"leaderElection": lease}))

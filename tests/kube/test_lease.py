@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from gangsched.kube.errors import ApiError, ApiUnreachable, Garbled
-from gangsched.kube.lease import Lease, LeaseClient, LeaseSpec, own_namespace
+from gangsched.kube.lease import Lease, LeaseClient, LeaseSpec
 from tests.kube.fake_api import FakeApi, body, dropped, serving, status
 
 FOLDER = "/apis/coordination.k8s.io/v1/namespaces/sys/leases"
@@ -74,6 +74,18 @@ async def test_a_change_names_the_version_it_was_made_from_and_leaves_the_rest_o
     assert asked.body == {"metadata": {"resourceVersion": "6"}, "spec": WRITTEN}
 
 
+async def test_each_write_sets_the_annotations(api):
+    api.answer("POST", FOLDER, body(OBJECT, 201))
+    api.answer("PATCH", PATH, body(OBJECT))
+    async with serving(api) as session:
+        leases = LeaseClient(session=session, namespace="sys", name="gangsched", annotations={"a": "b"})
+        await leases.create(SPEC, timeout_s=5)
+        await leases.update(SPEC, version="6", timeout_s=5)
+    created, updated = [asked.body["metadata"] for asked in api.asked]
+    assert created["annotations"] == {"a": "b"}
+    assert updated == {"resourceVersion": "6", "annotations": {"a": "b"}}
+
+
 @pytest.mark.parametrize("code", [403, 409, 422, 429, 500, 503])
 async def test_a_refusal_is_raised_with_its_status(api, leases, code):
     api.answer("PATCH", PATH, status(code, "no"))
@@ -108,10 +120,3 @@ async def test_names_are_quoted(api):
     async with serving(api) as session:
         api.answer("GET", "/apis/coordination.k8s.io/v1/namespaces/a%2Fb/leases/c%3Fd", status(404))
         assert await LeaseClient(session=session, namespace="a/b", name="c?d").get(timeout_s=5) is None
-
-
-def test_the_namespace_is_the_pods_own_or_default_outside_of_one(tmp_path):
-    file = tmp_path / "namespace"
-    assert own_namespace(file) == "default"
-    file.write_text("gangsched-system\n")
-    assert own_namespace(file) == "gangsched-system"

@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from kubernetes_asyncio.config import incluster_config
 
 from gangsched.kube import credentials
 from gangsched.kube.contact import Contact, Problem
+from gangsched.kube.credentials import Impersonation
 from gangsched.kube.errors import ApiError, ApiUnreachable, Garbled, NoCredentials, printable
 from gangsched.kube.lease import LeaseClient, LeaseSpec
 from gangsched.kube.objects import write
@@ -63,7 +65,14 @@ def kubeconfig(
     return str(path)
 
 
-async def connection(**options: str | None) -> credentials.Connection:
+def in_team(path: Path) -> None:
+    """Give the context two a namespace."""
+    content = yaml.safe_load(path.read_text())
+    content["contexts"][1]["context"]["namespace"] = "team"
+    path.write_text(yaml.safe_dump(content))
+
+
+async def connection(**options: Any) -> credentials.Connection:
     return await credentials.find_connection(**({"kubeconfig": None, "context": None} | options))
 
 
@@ -114,10 +123,80 @@ async def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, text: str) 
         await connection(kubeconfig=str(path))
 
 
-async def test_a_user_that_impersonates_is_refused_rather_than_used_with_more_rights(tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path / "config", user={"token": "t", "as": "jane"})
-    with pytest.raises(NoCredentials, match="impersonates another user"):
-        await connection(kubeconfig=path)
+async def test_the_namespace_is_that_of_the_context_or_default(tmp_path: Path) -> None:
+    path = Path(kubeconfig(tmp_path / "config"))
+    assert (await connection(kubeconfig=str(path))).namespace == "default"
+    in_team(path)
+    assert (await connection(kubeconfig=str(path), context="two")).namespace == "team"
+
+
+async def test_several_kubeconfigs_are_read_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As kubectl does: the first file that has an entry decides about it, and a missing file is skipped."""
+    whole = Path(kubeconfig(tmp_path / "whole", server="http://whole"))
+    content = {"current-context": "two", "contexts": [{"name": "mine", "context": {"cluster": "one", "user": "me"}}]}
+    (tmp_path / "first").write_text(yaml.safe_dump(content))
+    files = (tmp_path / "first", tmp_path / "missing", whole)
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, files)))
+    assert (await connection()).server == "http://two"
+    assert (await connection(context="mine")).server == "http://whole"
+
+
+@pytest.mark.parametrize(
+    ("user", "flags", "sent"),
+    [
+        ({}, None, []),
+        ({"as": "jane"}, None, [("Impersonate-User", "jane")]),
+        (
+            {"as": "jane", "as-uid": "7", "as-groups": ["a", "b"], "as-user-extra": {"Scopes/x": ["y", "z"]}},
+            None,
+            [
+                ("Impersonate-User", "jane"),
+                ("Impersonate-Uid", "7"),
+                ("Impersonate-Group", "a"),
+                ("Impersonate-Group", "b"),
+                ("Impersonate-Extra-Scopes%2Fx", "y"),
+                ("Impersonate-Extra-Scopes%2Fx", "z"),
+            ],
+        ),
+        (
+            {"as": "jane", "as-groups": ["a"]},
+            Impersonation(user="joe", groups=("c",)),
+            [("Impersonate-User", "joe"), ("Impersonate-Group", "c")],
+        ),
+    ],
+)
+async def test_requests_say_whose_rights_they_have(tmp_path: Path, user, flags, sent) -> None:
+    path = kubeconfig(tmp_path / "config", user={"token": "t", **user})
+    api = FakeApi()
+    api.answer("GET", "/x", body({}))
+    found = await connection(kubeconfig=path, acting_as=flags)
+    async with serving(api) as session:
+        asking = ApiSession(replace(found, server=session.server))
+        await asking.request("GET", "/x")
+        await asking.close()
+    [asked] = api.asked
+    headers = [(name, value) for name, value in asked.headers.items() if name.startswith("Impersonate")]
+    assert headers == sent
+
+
+@pytest.mark.parametrize(
+    "user", [{"as-groups": ["a"]}, {"as": "jane", "as-groups": "a"}, {"as": "j", "as-user-extra": 3}]
+)
+async def test_an_impersonation_that_is_not_understood_is_refused_rather_than_used_in_part(tmp_path, user) -> None:
+    with pytest.raises(NoCredentials, match="has a wrong `as-groups`"):
+        await connection(kubeconfig=kubeconfig(tmp_path / "config", user=user))
+
+
+async def test_a_name_with_a_control_character_never_reaches_a_header(tmp_path: Path) -> None:
+    with pytest.raises(NoCredentials, match="control character"):
+        await connection(kubeconfig=kubeconfig(tmp_path / "config"), acting_as=Impersonation(user="a\r\nX: y"))
+
+
+def test_the_namespace_is_the_pods_own_or_default_outside_of_one(tmp_path):
+    file = tmp_path / "namespace"
+    assert credentials.own_namespace(file) == "default"
+    file.write_text("gangsched-system\n")
+    assert credentials.own_namespace(file) == "gangsched-system"
 
 
 async def test_a_directory_is_no_kubeconfig(tmp_path: Path) -> None:

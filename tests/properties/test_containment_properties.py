@@ -35,7 +35,7 @@ STEPS = (
     (cycle.Cycle, "_try"),
     (Results, "_bound"),
     (Members, "_note_bound"),
-    (Members, "_leave"),
+    (Members, "leave"),
     (StatusWriter, "schedule"),
     (StatusWriter, "write"),
 )

@@ -15,7 +15,7 @@ from gangsched.core.objects.faults import Fault, Rebuilt, Step
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused, StatusRefused
-from gangsched.core.objects.stats import Stats
+from gangsched.core.objects.stats import Measured, Stats
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.logs import TextFormatter
@@ -45,8 +45,8 @@ class FakeMachine:
         self.passes.append((list(events), now))
         return self.effects
 
-    def take_waits(self) -> list[float]:
-        return [0.25]
+    def take_measured(self) -> Measured:
+        return Measured(waits=[(0, 0.25)], budget=0.5)
 
     def take_rivals(self) -> list[tuple[str, str]]:
         taken, self.rivals = self.rivals, []
@@ -352,7 +352,8 @@ async def test_passes_are_measured_and_their_events_counted_by_type():
     page = rig.metrics.render().decode()
     assert 'gangsched_inputs_total{type="PodGone"} 2.0' in page
     assert "gangsched_pass_duration_seconds_count 1.0" in page
-    assert "gangsched_gang_wait_seconds_sum 0.25" in page
+    assert 'gangsched_gang_wait_seconds_sum{priority="0"} 0.25' in page
+    assert 'gangsched_pass_budget_used_bucket{le="0.5"} 1.0' in page
 
 
 async def test_running_handles_what_is_posted_later():

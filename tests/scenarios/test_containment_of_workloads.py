@@ -79,7 +79,7 @@ def test_what_its_namespace_and_job_say_later_counts_for_a_pod_that_was_kept_in_
 def test_a_pod_that_goes_in_a_fault_is_in_the_index_no_more(harness, injector):
     harness.add(job(), *pods_of_job(2))
     harness.settle()
-    once(injector, Members, "_leave", after=True)
+    once(injector, Members, "leave", after=True)
     harness.delete("default/train-0")
     harness.settle()
     index = harness.machine._state.members.undeclared  # noqa: SLF001 - nothing else shows what it still holds
@@ -118,7 +118,7 @@ def test_a_fault_over_the_object_above_leaves_the_pods_as_both_objects_say(harne
     harness.add(node(cpu="2"), above(annotations=GANG), jobset(), *pods_of_jobset())
     harness.wait(2)
     before = bound(harness)
-    once(injector, Members, "_leave")
+    once(injector, Members, "leave")
     harness.add(above(annotations={"gangsched.io/gang": "false"}))
     harness.wait(120)
     # The pods are parked too, for as long: the fault was over what they were in and are now.

@@ -10,6 +10,7 @@ from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
+from gangsched.core.objects.status import GroupStatus
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
@@ -231,10 +232,26 @@ def test_only_pods_of_the_configured_namespace_are_scheduled_but_all_count():
 def test_a_group_named_only_by_pods_of_another_scheduler_says_so():
     harness = Harness()
     harness.add(group("a", min_member=1), pod("a-0", scheduler="gang-sched"), node())
+    harness.wait(19)
+    assert harness.emitted == []
     harness.wait(2)
-    message = harness.condition("default/a").message
-    assert message == (
-        "1 pod names this PodGroup with a schedulerName that gangsched does not serve (gang-sched): "
+    [event] = harness.emitted
+    assert (event.name, event.reason) == ("a-0", "ForeignMember")
+    assert event.note == (
+        "The pod names the group a, but no scheduler named gang-sched has said anything of it for 20s: set "
+        "schedulerName to gangsched, or run the scheduler of that name."
+    )
+    assert harness.group("default/a").status == GroupStatus()
+    harness.wait(60)
+    assert harness.emitted == [event]
+
+
+def test_a_group_named_only_by_pods_without_a_scheduler_name_says_so():
+    harness = Harness()
+    harness.add(group("a", min_member=1), pod("a-0", scheduler="default-scheduler"), node())
+    harness.wait(2)
+    assert harness.condition("default/a").message == (
+        "1 pod names this PodGroup with a schedulerName that gangsched does not serve (default-scheduler): "
         "correct their schedulerName."
     )
 

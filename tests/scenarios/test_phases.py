@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gangsched.config.settings import Settings
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.installations import Installations
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import PutPhase
 from gangsched.core.objects.events import ForeignGroupSeen, ForeignGroupsHidden, ForeignGroupsReplaced
@@ -174,7 +175,7 @@ def test_an_object_in_the_place_of_another_whose_deletion_was_not_seen_does_not_
 
 @pytest.mark.without("all", why="nothing but the phases is there")
 def test_nothing_is_decided_of_a_gang_that_has_not_been_brought_up_to_date_since_a_restart():
-    phases = Phases(Policy())
+    phases = Phases(Policy(), Installations(Policy()))
     phases.note(ForeignGroupSeen(empty()))
     assert phases.decide((), {KEY: cast("Gang", None)}, {}, 0.0) == []
     phases.note(ForeignGroupSeen(empty()))

@@ -49,7 +49,8 @@ def ask(gang: Gang, terms: Terms, now: float) -> list[Effect]:
     if gang.made_at and now < due(gang):
         return []
     gang.made_at = now
-    return [MakeGroup(gang.key, terms.spec, terms.workload or _declarer(gang))]
+    first = min(gang.live(), key=member_order)
+    return [MakeGroup(gang.key, terms.spec, terms.workload or _declarer(gang), first.scheduler)]
 
 
 def _declarer(gang: Gang) -> Reference:

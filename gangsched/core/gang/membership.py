@@ -15,6 +15,7 @@ from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang import bindings, clock, placeholders, recovery, rollback, runs, unrecorded
 from gangsched.core.gang.dirty import Dirty
 from gangsched.core.gang.gang import Gang, forget_what_was_told
+from gangsched.core.gang.installations import Installations, group_of
 from gangsched.core.gang.steps import Step, forget_run, take
 from gangsched.core.gang.undeclared import Undeclared
 from gangsched.core.gang.validation import contradictions
@@ -30,14 +31,15 @@ from gangsched.core.objects.results import PodBound
 class Members:
     """`gangs` by key, and the key of every pod that matters; `dirty` names the gangs to be brought up to date.
 
-    `foreign` is what other systems' objects and workloads declare, `undeclared` which pods follow a workload. `sent`
-    are the nodes that a waiting pod's bindings named.
+    `foreign` is what other systems' objects and workloads declare, `undeclared` which pods follow a workload,
+    `installations` which groups are not ours. `sent` are the nodes that a waiting pod's bindings named.
     """
 
     def __init__(self, cluster: Cluster, gangs: dict[GroupKey, Gang], avoidance: Avoidance, policy: Policy) -> None:
         self.dirty = Dirty()
         self.foreign = Foreign()
         self.undeclared = Undeclared(cluster, self.foreign, policy)
+        self.installations = Installations(policy)
         self._cluster = cluster
         self.gangs = gangs
         self._policy = policy
@@ -60,7 +62,7 @@ class Members:
             pod = self._cluster.pods.get(uid)
             if pod is None or pod.name or pod.declaration is None:
                 return None
-            key = _named(pod)
+            key = group_of(pod)
         return self.gangs.get(key)
 
     # Pods
@@ -68,7 +70,7 @@ class Members:
     def unlisted(self, pods: Sequence[Pod]) -> list[str]:
         """The known pods, by UID, that are not among these, which are all that exist."""
         known = {uid for uid, pod in self._cluster.pods.items() if pod.name}
-        return sorted((known | self._key_of.keys()) - {pod.uid for pod in pods})
+        return sorted((known | self._key_of.keys() | self.installations.pods().keys()) - {pod.uid for pod in pods})
 
     def is_known(self, pod: Pod) -> bool:
         """Whether the pod is known in just this form."""
@@ -87,13 +89,16 @@ class Members:
             return
         old = self._cluster.set_pod(pod)
         ours = self.ours(pod)
+        self.installations.pod_seen(pod, ours=ours)
         if not ours:
             self._cluster.nominate(pod)
         elif old is not None and old.phase is not pod.phase:
             self._note_kubelet(pod)
-        sent = self._leave(pod.uid, before) if before is not None and before != key else None
+        sent = self.leave(pod.uid, before) if before is not None and before != key else None
         self.undeclared.note(pod)
         if key is None:
+            if pod.node:
+                self.sent.pop(pod.uid, None)
             if pod.terminal:
                 self._forget(pod.uid)
             return
@@ -114,7 +119,7 @@ class Members:
         """Note whether the kubelet has just refused one of our pods, or started one."""
         if pod.rejected:
             said = f"pod {pod.namespace}/{pod.name} failed when it was to be started"
-            self._avoidance.refused(_named(pod), pod.uid, pod.node, said, by_kubelet=True)
+            self._avoidance.refused(group_of(pod), pod.uid, pod.node, said, by_kubelet=True)
         elif pod.phase is PodPhase.RUNNING:
             self._avoidance.ran(pod.node)
 
@@ -135,7 +140,8 @@ class Members:
             gang = self.gangs[key]
             if uid in gang.pods:
                 runs.note_ended(gang, gang.pods[uid])
-            self._leave(uid, key)
+            self.leave(uid, key)
+        self.installations.pod_gone(uid)
         self._forget(uid)
 
     def _forget(self, uid: str) -> None:
@@ -146,10 +152,10 @@ class Members:
     def set_aside(self, uid: str) -> None:
         """The API server says that the pod is gone or bound; it is no member until the watch shows its state."""
         pod = self._cluster.pods.get(uid)
-        if uid in self._key_of and pod is not None and not pod.node:
-            self._leave(uid, self._key_of[uid])
+        if uid in self._key_of and pod is not None and not (pod.node or pod.terminating):
+            self.leave(uid, self._key_of[uid])
 
-    def _leave(self, uid: str, key: GroupKey) -> Binding | None:
+    def leave(self, uid: str, key: GroupKey) -> Binding | None:
         """Take the pod out of its gang. Returns its binding if that can no longer be called back."""
         del self._key_of[uid]
         gang = self.gangs[key]
@@ -158,6 +164,8 @@ class Members:
         gang.told.forget_pod(uid)
         rollback.forget_pod(gang, uid)
         self.dirty.note(key)
+        if not gang.pods:
+            self.installations.doubt(key)
         return bindings.take_out(gang, self._cluster, uid)
 
     def ours(self, pod: Pod) -> bool:
@@ -166,9 +174,9 @@ class Members:
 
     def key(self, pod: Pod) -> GroupKey | None:
         """The gang that the pod belongs to, as a member or a stranger; None if it is in none."""
-        if self._policy.namespace and pod.namespace != self._policy.namespace:
+        key = group_of(pod)
+        if self._policy.namespace not in ("", pod.namespace) or self.installations.whose(key):
             return None
-        key = _named(pod)
         if pod.declaration is not None:
             # In a dialect that others speak too, what another scheduler's pod says is not meant for gangsched.
             counts = self.ours(pod) or (pod.declaration.source == OWN_DIALECT and not pod.terminal)
@@ -180,7 +188,8 @@ class Members:
 
     def group_seen(self, group: Group, *, now: float, synced: bool) -> None:
         """A PodGroup exists in this form. Its status is gangsched's own, and is read only when it is first seen."""
-        if self._policy.namespace and group.key.namespace != self._policy.namespace:
+        outside = self._policy.namespace not in ("", group.key.namespace)
+        if outside or self.installations.group_seen(group, self.gangs.get(group.key)):
             return
         gang = self._gang(group.key)
         if gang.group is not None and gang.group.uid != group.uid:
@@ -188,7 +197,8 @@ class Members:
         old = gang.group
         gang.declare(group)
         gang.look_at_once()
-        if old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old:
+        same = old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old
+        if same and not gang.told.overwritten_in(group.status):
             # Most changes are gangsched's own status writes, which change nothing.
             return
         self.dirty.note(group.key)
@@ -201,12 +211,14 @@ class Members:
 
     def group_gone(self, key: GroupKey) -> None:
         """A PodGroup no longer exists. Its run ends unless its pods declare it; bound members stay (rule 10)."""
+        self.installations.group_gone(key)
         gang = self.gangs.get(key)
         if gang is None or gang.group is None:
             return
         gang.look_at_once()
         # A PodGroup that gangsched made only repeats what the pods declare.
-        goes_on = gang.group.made and bool(gang.record.scheduled_at) and any(map(_declares, gang.live()))
+        says = (pod.declaration for pod in gang.live() if pod.declaration is not None)
+        goes_on = gang.group.made and bool(gang.record.scheduled_at) and any(said.complete for said in says)
         gang.declare(None)
         if gang.vacant():
             # A quorum with placeholders cannot become whole without them: its bound members stay (rule 10).
@@ -253,10 +265,12 @@ class Members:
         """What was seen, as events for a successor, and which pods the server has called bound before the watch has."""
         gangs = self.gangs.values()
         bound = [each for gang in gangs for each in gang.bindings.values() if each.state is BindState.BOUND]
+        groups = [gang.group for gang in gangs if gang.group is not None]
+        pods = {**self.installations.pods(), **self._cluster.pods}
         return [
-            GroupsReplaced(tuple(gang.group for gang in gangs if gang.group is not None)),
+            GroupsReplaced((*groups, *self.installations.groups())),
             *self.foreign.facts(),
-            PodsReplaced(tuple(pod for pod in self._cluster.pods.values() if pod.name)),
+            PodsReplaced(tuple(pod for pod in pods.values() if pod.name)),
             *(PodBound(binding.pod.uid, binding.node) for binding in bound),
         ]
 
@@ -284,16 +298,3 @@ class Members:
         gang = self.gangs.pop(key, None)
         for uid in (*gang.pods, *gang.strangers) if gang is not None else ():
             self._key_of.pop(uid, None)
-
-
-def _named(pod: Pod) -> GroupKey:
-    """The gang that the pod names, or that it is by itself."""
-    if pod.declaration is not None:
-        return GroupKey(pod.namespace, pod.declaration.group)
-    return GroupKey(pod.namespace, pod.name, pod.uid)
-
-
-def _declares(pod: Pod) -> bool:
-    """Whether the pod says its gang's terms, or which object does."""
-    said = pod.declaration
-    return said is not None and bool(said.roles or said.min_member or said.objects)

@@ -88,6 +88,17 @@ class Told:
         self.status = status
         self.event = event
 
+    def overwritten_in(self, status: GroupStatus) -> bool:
+        """Whether another installation, which had the group before, has written this status in place of ours.
+
+        What it has written is then known, so that ours is written again.
+        """
+        last = self.status
+        if last is None or last.scheduler == status.scheduler or status.record is None:
+            return False
+        self.status = status
+        return True
+
     def wrote(self, status: GroupStatus, version: str, awaited: frozenset[str] | None) -> None:
         """This status is being written to the PodGroup of that version; `awaited` are the pods of its reservation."""
         self.status = status

@@ -21,6 +21,7 @@ def contradictions(members: Members, beside: Collection[str]) -> Iterator[str]:
     yield from _membership(members)
     yield from _places(members, beside)
     yield from members.undeclared.validate()
+    yield from members.installations.validate()
     for key, gang in members.gangs.items():
         if key not in members.dirty and not gang.look_at:
             yield from _left_over(members, gang)

@@ -126,3 +126,8 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     open_roles: bool = False
     object_name: str = ""
     passed_over: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether it says the group's terms, or which object does."""
+        return bool(self.roles or self.min_member or self.objects)

@@ -84,11 +84,15 @@ class PatchStatus(Effect, frozen=True):
 
 
 class MakeGroup(Effect, frozen=True):
-    """Create a PodGroup with this spec for a group that nobody has made one for, owned by what declares the group."""
+    """Create a PodGroup with this spec for a group that nobody has made one for, owned by what declares the group.
+
+    `scheduler` is the schedulerName of the group's pods, which makes the PodGroup ours.
+    """
 
     key: GroupKey
     spec: GroupSpec
     owner: Reference
+    scheduler: str = ""
 
 
 class PatchPodCondition(Effect, frozen=True):

@@ -57,7 +57,8 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
 class Group(Struct, frozen=True, gc=False):
     """A PodGroup object. `error` is a sentence for a person where its spec could not be read; `spec` is None then.
 
-    `made`: the operator created it for a group that its pods declare; it says no more than they do.
+    `made`: the operator created it for a group that its pods declare; it says no more than they do. `scheduler` is the
+    schedulerName of its annotation, which decides whose it is if its pods do not (`core.declarations.installation`).
     """
 
     key: GroupKey
@@ -69,6 +70,7 @@ class Group(Struct, frozen=True, gc=False):
     status: GroupStatus = GroupStatus()
     error: str = ""
     made: bool = False
+    scheduler: str = ""
 
 
 class ForeignPhase(StrEnum):

@@ -9,6 +9,9 @@ from msgspec import Struct, field
 
 from gangsched.core.objects.strategy import Strategy
 
+DEFAULT_NAME = "gangsched"
+"""The schedulerName of an installation that is given no other."""
+
 
 class TurnRules(Struct, frozen=True):
     """Strict FIFO. `label` names the instance group that a pod asks for.
@@ -64,7 +67,7 @@ class Policy(Struct, frozen=True):
     `pre_bind_timeout_s`.
     """
 
-    scheduler_names: tuple[str, ...] = ("gangsched",)
+    scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
     namespace: str = ""
     default_max_schedule_time_s: float = 60.0
     max_priority: int = 1_000_000_000
@@ -84,3 +87,8 @@ class Policy(Struct, frozen=True):
     gpu_strategy: str = "BestFit"
     turns: TurnRules = TurnRules()
     owner_guard: OwnerGuard = OwnerGuard.FLAG
+
+    @property
+    def kept_as(self) -> str:
+        """What `GroupStatus.scheduler` says of a status that this installation writes."""
+        return "" if DEFAULT_NAME in self.scheduler_names else self.scheduler_names[0]

@@ -55,6 +55,7 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     """`status` of a PodGroup, as written by the engine and read back after a restart. Times are 0.0 where unset.
 
     `record` is what a restart recovers from, None before the status was first written; the rest is for people.
+    `scheduler` is the schedulerName whose installation has written it; empty for the default name.
     """
 
     record: Record | None = None
@@ -66,6 +67,7 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     attempts: int = 0
     source: str = ""
     demand: tuple[Demand, ...] = ()
+    scheduler: str = ""
 
     @property
     def phase(self) -> str:

@@ -35,6 +35,8 @@ _ENDS = {
 }
 NO_ROOM = frozenset({Reason.UNSCHEDULABLE, Reason.SEARCH_EXHAUSTED, Reason.NEVER_FITS, Reason.TIMED_OUT})
 """Reasons of a group that waits for room."""
+NAMES_SHOWN = 3
+"""A message names at most so many schedulers whose pods do not count."""
 NODES_SHOWN = 30
 """The number of nodes that the Scheduled Event names; an Event's note holds 1,024 characters."""
 
@@ -92,6 +94,11 @@ def _incomplete(gang: Gang, assessment: Assessment) -> str:
     if gang.ownership.disowned:
         do = counted(len(gang.ownership.disowned), "pod", "does", "do")
         message += f" {do} not count, because another owner has the group."
+    if gang.strangers:
+        do = counted(len(gang.strangers), "pod", "does", "do")
+        names = " or ".join(sorted({pod.scheduler for pod in gang.strangers.values()})[:NAMES_SHOWN])
+        its = "its" if len(gang.strangers) == 1 else "their"
+        message += f" {do} not count, because {its} schedulerName is {names}."
     return message
 
 

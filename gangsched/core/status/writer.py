@@ -146,6 +146,7 @@ class StatusWriter:
             attempts=record.timeouts + (1 if trying or scheduled else 0),
             source=assessment.terms.source,
             demand=demand_of(gang, reason),
+            scheduler=self._policy.kept_as,
         )
 
 

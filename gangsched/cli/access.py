@@ -1,0 +1,190 @@
+"""The flags by which a command reaches a cluster, as kubectl has them, and what it says if it cannot."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from gangsched.cli.completion import complete_contexts, complete_namespaces
+
+if TYPE_CHECKING:
+    from gangsched.core.objects.declaration import GroupKey
+    from gangsched.kube.errors import ApiError
+    from gangsched.kube.session import ApiSession
+
+FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+ANY_RIGHT = "the right that it names"
+
+
+class UsageError(Exception):
+    """The arguments contradict each other or name nothing; the message says what to write."""
+
+
+class Unanswered(Exception):  # noqa: N818 - a state of affairs
+    """The command has no answer, and the message says why: it ends with status 1."""
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that choose a cluster and whose rights requests have."""
+    parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig to use (default: those of $KUBECONFIG)")
+    context = parser.add_argument(
+        "--context", metavar="NAME", help="context of the kubeconfig (default: its current one)"
+    )
+    context.completer = complete_contexts  # type: ignore[attr-defined] # argcomplete looks for it there
+    parser.add_argument("--as", metavar="USER", dest="user", help="ask with the rights of this user or service account")
+    parser.add_argument(
+        "--as-group",
+        metavar="GROUP",
+        dest="user_groups",
+        action="append",
+        default=[],
+        help="with --as: a group of that user; may be repeated",
+    )
+    parser.add_argument("--as-uid", metavar="UID", dest="user_uid", default="", help="with --as: that user's UID")
+
+
+def add_namespace(parser: argparse.ArgumentParser, *, everywhere: bool = True) -> None:
+    """Add the flags that choose a namespace, or all."""
+    chosen = parser.add_mutually_exclusive_group()
+    namespace = chosen.add_argument("-n", "--namespace", metavar="NS", help="namespace (default: that of the context)")
+    namespace.completer = complete_namespaces  # type: ignore[attr-defined] # see add_cluster
+    if everywhere:
+        chosen.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
+
+
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say by which settings is decided."""
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        type=_path,
+        help="settings to decide by, as YAML (default: those of the operator, as its Lease tells them)",
+    )
+    parser.add_argument(
+        "--scheduler-name",
+        metavar="NAME",
+        action="append",
+        help="as given to gangsched run; may be repeated (default: what the operator serves, else gangsched)",
+    )
+
+
+def _path(text: str) -> object:
+    from pathlib import Path  # noqa: PLC0415 - see the package
+
+    return Path(text)
+
+
+@asynccontextmanager
+async def connected(arguments: argparse.Namespace) -> AsyncIterator[ApiSession]:
+    """A session with the cluster and the rights that the flags of `add_cluster` choose.
+
+    Raises:
+        UsageError: a group or UID is impersonated without a user.
+        NoCredentials: there are no usable credentials.
+    """
+    from gangsched.kube.credentials import Impersonation  # noqa: PLC0415 - see the package
+    from gangsched.kube.session import connect  # noqa: PLC0415
+
+    acting_as = None
+    if arguments.user:
+        acting_as = Impersonation(
+            user=arguments.user, groups=tuple(arguments.user_groups), uid=arguments.user_uid or ""
+        )
+    elif arguments.user_groups or arguments.user_uid:
+        raise UsageError("--as-group and --as-uid say more of the user that --as names: add --as USER")
+    session = await connect(kubeconfig=arguments.kubeconfig, context=arguments.context, acting_as=acting_as)
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+def namespace_of(arguments: argparse.Namespace, session: ApiSession) -> str:
+    """The namespace that the flags of `add_namespace` choose, by default that of the context; empty for all."""
+    if getattr(arguments, "all_namespaces", False):
+        return ""
+    return arguments.namespace or session.namespace
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """Namespace and name of NS/NAME; the namespace is empty for NAME alone.
+
+    Raises:
+        UsageError: it is no name of a group.
+    """
+    namespace, slash, name = text.rpartition("/")
+    if not name or "/" in namespace or (slash and not namespace):
+        raise UsageError(f"{text!r} is not the name of a group: write NAMESPACE/NAME or NAME")
+    return namespace, name
+
+
+def named(arguments: argparse.Namespace, text: str, session: ApiSession) -> GroupKey:
+    """The group that this NAME or NS/NAME means.
+
+    Raises:
+        UsageError: it is no name of a group.
+    """
+    from gangsched.core.objects.declaration import GroupKey  # noqa: PLC0415 - see the package
+
+    namespace, name = split_name(text)
+    return GroupKey(namespace or namespace_of(arguments, session) or session.namespace, name)
+
+
+def run(
+    arguments: argparse.Namespace, work: Coroutine[Any, Any, int] | Callable[[], int], *, right: str = ANY_RIGHT
+) -> int:
+    """Run a command to its exit status, and tell its failures; `right` is what a denied caller has to ask for."""
+    from gangsched.config.settings import InvalidConfig  # noqa: PLC0415 - see the package
+    from gangsched.kube.errors import ApiError, KubeError, NoCredentials  # noqa: PLC0415
+
+    try:
+        return asyncio.run(work) if isinstance(work, Coroutine) else work()
+    except (UsageError, InvalidConfig, NoCredentials) as error:
+        return fail(arguments, str(error), WRONG_USAGE)
+    except Unanswered as error:
+        return fail(arguments, str(error), FAILED)
+    except ApiError as error:
+        return fail(arguments, _refused(error, right), FAILED)
+    except KubeError as error:
+        return fail(arguments, str(error), FAILED)
+    except KeyboardInterrupt:
+        # Whoever watches ends it so.
+        return 0 if getattr(arguments, "watch", False) else INTERRUPTED
+
+
+def fail(arguments: argparse.Namespace, message: str, status: int = FAILED) -> int:
+    """Print the message as an error of the command, and return the status."""
+    from gangsched.cli.output import shown  # noqa: PLC0415 - see the package
+
+    print(f"{arguments.prog}: error: {shown(message)}", file=sys.stderr)
+    return status
+
+
+def note(arguments: argparse.Namespace, message: str) -> None:
+    """Print a remark on standard error, beside the command's output."""
+    from gangsched.cli.output import shown  # noqa: PLC0415 - see the package
+
+    print(f"{arguments.prog}: {shown(message)}", file=sys.stderr)
+
+
+def denied(told: str, right: str) -> str:
+    """The API server's refusal, with what to ask for."""
+    return f"{told}: ask for {right}"
+
+
+def _refused(error: ApiError, right: str) -> str:
+    """The API server's answer, with what to do about credentials that it refuses and rights that are missing."""
+    others = "log in again, or choose other credentials with --kubeconfig or --context"
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        return f"the API server does not accept the token or certificate, which is wrong or has expired: {others}"
+    if error.anonymous:
+        return (
+            "the API server has seen no credentials (it answers system:anonymous): the client certificate has expired, "
+            f"or the kubeconfig's user has neither certificate nor token; {others}"
+        )
+    return denied(error.message, right) if error.denied else str(error)

@@ -1,0 +1,133 @@
+"""`gangsched completion`, and what it completes: commands, flags, and names from the cluster.
+
+The shell runs the program itself for each completion (argcomplete), kubectl runs `kubectl_complete-gang` for its
+plug-in. Both are quiet about any failure and wait for the cluster no longer than two seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gangsched.cli import Commands
+
+SHELLS = ("bash", "zsh", "fish")
+_WITHIN_S = 2.0
+_MOST = "500"
+_NO_FILES, _FILES = 4, 0
+"""What kubectl is to do beside the completions: ShellCompDirectiveNoFileComp and ShellCompDirectiveDefault of cobra."""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "completion",
+        help="print a script by which a shell completes commands, flags and names",
+        description="Print a script by which the shell completes commands, flags, and the names of groups, namespaces "
+        "and contexts. In bash: source <(gangsched completion bash); in zsh the same with zsh; in fish: gangsched "
+        "completion fish | source. kubectl completes kubectl gang by kubectl_complete-gang, which is installed beside "
+        "it.",
+    )
+    parser.add_argument("shell", choices=SHELLS, help="the shell")
+    parser.set_defaults(execute=_execute)
+
+
+def _execute(arguments: argparse.Namespace) -> int:
+    from argcomplete.shell_integration import shellcode  # noqa: PLC0415 - see the package
+
+    print(shellcode(["gangsched"], shell=arguments.shell))
+    return 0
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Where the shell asks for completions, as its environment says, print them and end the process."""
+    import argcomplete  # noqa: PLC0415 - the other calls of the program need not wait for it
+
+    argcomplete.autocomplete(parser, always_complete_options=False)
+
+
+def plugin() -> int:
+    """`kubectl_complete-gang`: print how the last of the words goes on, in the form that kubectl reads."""
+    found = completions(sys.argv[1:])
+    for each in found:
+        print(each)
+    print(f":{_NO_FILES if found else _FILES}")
+    return 0
+
+
+def completions(words: Sequence[str]) -> list[str]:
+    """How the last of the words after `kubectl gang` goes on; each may be followed by a tab and its meaning."""
+    from argcomplete.completers import SuppressCompleter  # noqa: PLC0415
+    from argcomplete.finders import CompletionFinder  # noqa: PLC0415 - see `complete`
+
+    from gangsched.cli import make_parser  # noqa: PLC0415
+
+    *before, last = words or [""]
+    line = " ".join(["gang", *map(shlex.quote, before), last])
+    os.environ |= {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "_ARGCOMPLETE_DFS": "\t"}
+    os.environ |= {"COMP_LINE": line, "COMP_POINT": str(len(line.encode()))}
+    output = io.StringIO()
+    CompletionFinder()(
+        make_parser(plugin=True),
+        always_complete_options=False,
+        exit_method=lambda _=0: None,
+        output_stream=output,
+        append_space=False,
+        default_completer=SuppressCompleter(),
+    )
+    return [each.rstrip("\t") for each in output.getvalue().split("\n") if each]
+
+
+def complete_groups(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    """The PodGroups of the namespace, as NAME, or as NS/NAME where the prefix names one."""
+    namespace, slash, _name = prefix.rpartition("/")
+    if slash:
+        parsed_args.namespace = namespace
+    return [f"{namespace}{slash}{name}" for name in _names(parsed_args, namespaced=True)]
+
+
+def complete_namespaces(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    """The cluster's namespaces."""
+    return [name for name in _names(parsed_args, namespaced=False) if name.startswith(prefix)]
+
+
+def complete_contexts(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
+    """The contexts of the kubeconfig."""
+    from gangsched.kube.credentials import contexts  # noqa: PLC0415 - see the package
+
+    try:
+        return [name for name in contexts(getattr(parsed_args, "kubeconfig", None)) if name.startswith(prefix)]
+    except Exception:  # noqa: BLE001 - whatever is wrong, a completion is silent about it
+        return []
+
+
+def _names(arguments: argparse.Namespace, *, namespaced: bool) -> list[str]:
+    import asyncio  # noqa: PLC0415 - see the package
+
+    try:
+        return asyncio.run(_listed(arguments, namespaced=namespaced))
+    except Exception:  # noqa: BLE001 - whatever is wrong, a completion is silent about it
+        return []
+
+
+async def _listed(arguments: argparse.Namespace, *, namespaced: bool) -> list[str]:
+    import asyncio  # noqa: PLC0415 - see the package
+    import json  # noqa: PLC0415
+    from urllib.parse import quote  # noqa: PLC0415
+
+    from gangsched.cli.access import connected, namespace_of  # noqa: PLC0415
+    from gangsched.kube.resources import API_VERSION  # noqa: PLC0415
+
+    async with asyncio.timeout(_WITHIN_S), connected(arguments) as session:
+        path = "/api/v1/namespaces"
+        if namespaced and (namespace := namespace_of(arguments, session)):
+            path = f"/apis/{API_VERSION}/namespaces/{quote(namespace, safe='')}/podgroups"
+        answer = await session.request("GET", path, params={"limit": _MOST}, timeout_s=_WITHIN_S)
+        items = json.loads(answer.checked().body)["items"]
+    return [item["metadata"]["name"] for item in items]

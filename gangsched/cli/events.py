@@ -1,0 +1,180 @@
+"""`gangsched events`: what has happened to a group and its members, in the order of time."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from gangsched.cli.access import add_cluster, add_namespace, add_rules, connected, named, note, run, split_name
+from gangsched.cli.completion import complete_groups
+from gangsched.cli.output import (
+    JSON,
+    NAME,
+    UNWRAPPED,
+    WIDE,
+    YAML,
+    add_output,
+    add_watch,
+    ago,
+    columns,
+    structured,
+    table,
+)
+from gangsched.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from gangsched.cli import Commands
+    from gangsched.cli.following import Seen
+    from gangsched.core.objects.declaration import GroupKey
+    from gangsched.kube.session import ApiSession
+
+Event = dict[str, Any]
+
+_HEADS = ("LAST", "TYPE", "REASON", "OBJECT", "MESSAGE")
+_API = "/apis/events.k8s.io/v1"
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "events",
+        help="show the Events of a group and its members, in the order of time",
+        description="Show the Events of a group and of its members, of all who write them, in the order of time. It "
+        "needs the right to list Events in the namespace, and for those of the members the right to list pods.",
+        epilog="Exit status: 0 for success, also if there are no Events; 1 if the cluster does not answer, 2 for wrong "
+        "usage or missing credentials.",
+    )
+    group = parser.add_argument("group", metavar="[NS/]NAME", help="the group")
+    group.completer = complete_groups  # type: ignore[attr-defined] # argcomplete looks for it there
+    add_namespace(parser, everywhere=False)
+    add_cluster(parser)
+    add_rules(parser)
+    add_output(parser, JSON, YAML, WIDE, NAME)
+    add_watch(parser)
+    parser.set_defaults(execute=_execute)
+
+
+def _execute(arguments: argparse.Namespace) -> int:
+    return run(arguments, _tell(arguments), right="the right to list events.events.k8s.io in the namespace")
+
+
+async def _tell(arguments: argparse.Namespace) -> int:
+    from gangsched.cli.following import follow  # noqa: PLC0415 - see the package
+
+    split_name(arguments.group)
+    async with connected(arguments) as session:
+        key = named(arguments, arguments.group, session)
+        with Progress("reading Events"):
+            members = await _members(arguments, session, key)
+        if arguments.watch:
+
+            async def look() -> Sequence[Seen]:
+                found = await _events(session, key, await _members(arguments, session, key) or ())
+                texts = _texts(arguments, found, headed=False)
+                return [(_name(each), _last(each), text) for each, text in zip(found, texts, strict=True)]
+
+            await follow(look, partial(print, flush=True))
+        if members is None:
+            note(arguments, "only Events of the PodGroup, because its members cannot be seen: request to list pods")
+        found = await _events(session, key, members or ())
+        if arguments.output in (JSON, YAML):
+            print(structured(arguments.output, {"apiVersion": "v1", "kind": "List", "items": found}))
+        elif not found and arguments.output != NAME:
+            note(arguments, f"No Events of {key} and its members; the API server keeps them for an hour by default.")
+        else:
+            for text in _texts(arguments, found, headed=True):
+                print(text)
+    return 0
+
+
+async def _members(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> Collection[str] | None:
+    """The names of the pods that belong to the group now; None if the caller may not see them."""
+    from gangsched.cli.leaders import read_leaders  # noqa: PLC0415 - see the package
+    from gangsched.cli.listing import rows  # noqa: PLC0415
+    from gangsched.cli.live import read_gangs  # noqa: PLC0415
+    from gangsched.cli.rules import rules  # noqa: PLC0415
+    from gangsched.kube.errors import ApiError  # noqa: PLC0415
+
+    decided = rules(arguments, await read_leaders(session))
+    try:
+        reading = await read_gangs(session, key.namespace, decided.settings)
+    except ApiError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        return None
+    if reading.forbidden:
+        return None
+    found = rows(reading, policy=decided.settings.policy(), now=time.time())
+    return next((row.pods for row in found if row.key[:2] == key[:2]), ())
+
+
+async def _events(session: ApiSession, key: GroupKey, members: Collection[str]) -> list[Event]:
+    import msgspec  # noqa: PLC0415 - see the package
+
+    from gangsched.kube.errors import UNREADABLE, Garbled  # noqa: PLC0415
+    from gangsched.kube.resources import LIST_TIMEOUT_S, PAGE  # noqa: PLC0415
+
+    path = f"{_API}/namespaces/{quote(key.namespace, safe='')}/events"
+    found: list[Event] = []
+    params = {"limit": str(PAGE)}
+    while True:
+        answer = (await session.request("GET", path, params=params, timeout_s=LIST_TIMEOUT_S)).checked()
+        try:
+            page = msgspec.json.decode(answer.body, type=dict[str, Any])
+        except UNREADABLE as error:
+            raise Garbled(f"A list of events cannot be read: {error}") from error
+        found += [each for each in page.get("items") or () if _concerns(each, key.name, members)]
+        if not (following := (page.get("metadata") or {}).get("continue")):
+            head = {"apiVersion": "events.k8s.io/v1", "kind": "Event"}
+            return sorted(({**head, **each} for each in found), key=lambda each: (_last(each), _name(each)))
+        params["continue"] = following
+
+
+def _concerns(event: Event, group: str, members: Collection[str]) -> bool:
+    about = event.get("regarding") or {}
+    kind, name = about.get("kind"), about.get("name")
+    return (kind == "PodGroup" and name == group) or (kind == "Pod" and (name in members or name == group))
+
+
+def _last(event: Event) -> str:
+    """When it was last seen, in RFC 3339; such times in UTC sort as text."""
+    series: Mapping[str, Any] = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("deprecatedLastTimestamp"), event.get("eventTime"))
+    made = (event.get("metadata") or {}).get("creationTimestamp")
+    return str(next(filter(None, (*times, made)), ""))
+
+
+def _name(event: Event) -> str:
+    return str((event.get("metadata") or {}).get("name", ""))
+
+
+def _texts(arguments: argparse.Namespace, found: Sequence[Event], *, headed: bool) -> list[str]:
+    if arguments.output in (JSON, YAML):
+        return [structured(arguments.output, each) for each in found]
+    if arguments.output == NAME:
+        return [f"event.events.k8s.io/{_name(each)}" for each in found]
+    width = UNWRAPPED if arguments.output == WIDE else columns()
+    return list(table(_HEADS, map(_cells, found), width=width, headed=headed))
+
+
+def _cells(event: Event) -> Sequence[str]:
+    from gangsched.api.times import parse_time  # noqa: PLC0415 - see the package
+
+    about, count = event.get("regarding") or {}, (event.get("series") or {}).get("count")
+    number = count or event.get("deprecatedCount") or 1
+    try:
+        last = ago(time.time() - parse_time(_last(event)))
+    except ValueError:
+        last = "-"
+    return (
+        f"{last} (×{number})" if number > 1 else last,
+        str(event.get("type", "")),
+        str(event.get("reason", "")),
+        f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}",
+        str(event.get("note", "")),
+    )

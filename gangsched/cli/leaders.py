@@ -1,0 +1,140 @@
+"""The operators of a cluster, as the Leases that gangsched has created show them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import msgspec
+from msgspec import Struct
+
+from gangsched.api.times import parse_time
+from gangsched.config.published import Published, read
+from gangsched.config.settings import LeaderElection
+from gangsched.kube.errors import UNREADABLE, ApiError
+from gangsched.kube.lease import API_VERSION, LABEL, SETTINGS, VALUE, LeaseSpec
+from gangsched.kube.session import ApiSession
+
+_NAME = LeaderElection().resource_name
+_SEVERAL = (
+    "More than one operator leads: uninstall all but one, or give each schedulerNames of its own, because two that "
+    "serve one schedulerName bind the same pods."
+)
+
+
+class _Meta(Struct, frozen=True):
+    namespace: str = ""
+    name: str = ""
+    annotations: dict[str, str] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class _Item(Struct):
+    metadata: _Meta
+    spec: LeaseSpec | None = None
+
+
+class _Leases(Struct):
+    items: list[_Item] | None = None
+
+
+_LEASES = msgspec.json.Decoder(_Leases)
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """An operator that leads: its Lease as NAMESPACE/NAME, and the settings that it publishes; None if it does not."""
+
+    lease: str
+    published: Published | None = None
+
+    def serves(self, schedulers: Collection[str], namespace: str = "") -> bool:
+        """Whether it says that it serves one of these schedulerNames, in this namespace or, if it is empty, in any."""
+        if self.published is None:
+            return False
+        settings = self.published.settings
+        there = not (namespace and settings.namespace) or namespace == settings.namespace
+        return there and not set(schedulers).isdisjoint(settings.scheduler_names)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaders:
+    """The sentences about operators, one for each Lease. `leads`: one of them is held; None if that is not known.
+
+    `all` are those that lead, by the names of their Leases.
+    """
+
+    sentences: Sequence[str]
+    leads: bool | None
+    all: Sequence[Leader] = ()
+
+
+async def read_leaders(session: ApiSession) -> Leaders:
+    """Who holds the Leases that gangsched has created, in all namespaces.
+
+    Raises:
+        ApiUnreachable: there was no answer.
+    """
+    found: dict[str, _Item] = {}
+    # Before they had the label they could be found by the default name alone.
+    for params in ({"labelSelector": f"{LABEL}={VALUE}"}, {"fieldSelector": f"metadata.name={_NAME}"}):
+        answer = await session.request("GET", f"/apis/{API_VERSION}/leases", params=params)
+        try:
+            found |= {str(each.metadata): each for each in _LEASES.decode(answer.checked().body).items or ()}
+        except (ApiError, *UNREADABLE) as error:
+            told = error.message if isinstance(error, ApiError) else str(error)
+            return Leaders((f"Whether an operator leads cannot be seen, because the API server says: {told}",), None)
+    if not found:
+        told = (
+            "No operator leads: there is no Lease of gangsched in any namespace; install gangsched, or see whether it "
+            "runs with --no-leader-elect."
+        )
+        return Leaders((told,), leads=False)
+    held = [(found[lease], _is_held(found[lease].spec or LeaseSpec())) for lease in sorted(found)]
+    leaders = [_leader(each) for each, yes in held if yes]
+    number = len(leaders)
+    # A Lease that nobody holds any more is news only if no other is held.
+    told_of = [_sentence(each, held=yes) for each, yes in held if yes or not number]
+    return Leaders((*told_of, *([_SEVERAL] if _may_collide(leaders) else [])), number > 0, leaders)
+
+
+def _leader(item: _Item) -> Leader:
+    text = (item.metadata.annotations or {}).get(SETTINGS)
+    return Leader(str(item.metadata), read(text) if text is not None else None)
+
+
+def _may_collide(leaders: Sequence[Leader]) -> bool:
+    """Whether two of them serve the same pods, or may do so, because one does not say what it serves."""
+    return any(_collide(one, other) for one, other in combinations(leaders, 2))
+
+
+def _collide(one: Leader, other: Leader) -> bool:
+    told = one.published
+    if told is None or told.too_large or other.published is None or other.published.too_large:
+        return True
+    return other.serves(told.settings.scheduler_names, told.settings.namespace)
+
+
+def _is_held(spec: LeaseSpec) -> bool:
+    if not spec.holder_identity or not spec.renew_time:
+        return False
+    try:
+        renewed = parse_time(spec.renew_time)
+    except ValueError:
+        return False
+    return time.time() < renewed + (spec.lease_duration_seconds or 0)
+
+
+def _sentence(item: _Item, *, held: bool) -> str:
+    spec, lease = item.spec or LeaseSpec(), str(item.metadata)
+    if held:
+        return f"An operator leads: {spec.holder_identity} holds the Lease {lease}."
+    since = f" since {spec.renew_time}" if spec.renew_time else ""
+    return (
+        f"No operator leads: nobody has held the Lease {lease}{since}; look at the operator's pods and their logs, or "
+        "install gangsched again if it was uninstalled."
+    )

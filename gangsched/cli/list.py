@@ -1,0 +1,141 @@
+"""`gangsched list`: the gangs of a namespace, what waits longest first."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gangsched.cli.access import (
+    add_cluster,
+    add_namespace,
+    add_rules,
+    connected,
+    namespace_of,
+    note,
+    run,
+)
+from gangsched.cli.output import (
+    JSON,
+    NAME,
+    UNWRAPPED,
+    WIDE,
+    YAML,
+    add_output,
+    add_watch,
+    ago,
+    columns,
+    structured,
+    table,
+)
+from gangsched.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from gangsched.cli import Commands
+    from gangsched.cli.following import Seen
+    from gangsched.cli.listing import Row
+    from gangsched.kube.session import ApiSession
+
+_HEADS = ("NAME", "PHASE", "MEMBERS", "BOUND", "WAITS", "REASON")
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "list",
+        help="list groups, what waits longest first",
+        description="List the groups of the namespace, what waits longest first: PodGroups, and groups that only their "
+        "pods or workloads declare. MEMBERS says how many of how many needed members exist, BOUND how many have a "
+        "node, WAITS for how long the group has waited. gangsched explain NAME says why. It needs the right to list "
+        "PodGroups, and for groups without one and current numbers the right to list pods.",
+        epilog="Exit status: 0 for success, 1 if the cluster does not answer, 2 for wrong usage or missing "
+        "credentials.",
+    )
+    add_namespace(parser)
+    add_cluster(parser)
+    add_rules(parser)
+    add_output(parser, JSON, YAML, WIDE, NAME)
+    add_watch(parser)
+    parser.set_defaults(execute=_execute)
+
+
+def _execute(arguments: argparse.Namespace) -> int:
+    right = "the right to list podgroups.gangsched.io and pods in the namespace; -n NS chooses another one"
+    return run(arguments, _list(arguments), right=right)
+
+
+async def _list(arguments: argparse.Namespace) -> int:
+    from gangsched.cli.following import follow  # noqa: PLC0415 - see the package
+    from gangsched.cli.listing import as_object  # noqa: PLC0415
+
+    async with connected(arguments) as session:
+        if arguments.watch:
+            heads = True
+
+            async def look() -> Sequence[Seen]:
+                nonlocal heads
+                found = await _rows(arguments, session, quiet=not heads)
+                shown = _seen(arguments, found, headed=heads)
+                heads = heads and not found
+                return shown
+
+            await follow(look, partial(print, flush=True))
+        found = await _rows(arguments, session, quiet=False)
+        if arguments.output in (JSON, YAML):
+            print(structured(arguments.output, {"groups": list(map(as_object, found))}))
+        elif not found and arguments.output != NAME:
+            only = namespace_of(arguments, session)
+            note(arguments, f"No groups in namespace {only}; -A lists all." if only else "No groups.")
+        else:
+            for _, _, text in _seen(arguments, found, headed=True):
+                print(text)
+    return 0
+
+
+async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bool) -> list[Row]:
+    from gangsched.cli.leaders import read_leaders  # noqa: PLC0415 - see the package
+    from gangsched.cli.listing import rows  # noqa: PLC0415
+    from gangsched.cli.live import read_gangs  # noqa: PLC0415
+    from gangsched.cli.rules import rules  # noqa: PLC0415
+
+    with Progress("reading groups") as progress:
+        decided = rules(arguments, await read_leaders(session))
+        only = namespace_of(arguments, session)
+        reading = await read_gangs(session, only, decided.settings, told=progress.say)
+        found = rows(reading, policy=decided.settings.policy(), now=time.time())
+    if reading.forbidden and not quiet:
+        note(arguments, f"only what PodGroups say of themselves, because the API server says: {reading.forbidden}")
+    return found
+
+
+def _seen(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool) -> list[Seen]:
+    """A line for each row. How long it waits is no change."""
+    from gangsched.cli.listing import as_object  # noqa: PLC0415 - see the package
+
+    states = [(row.phase, row.reason, row.members, row.minimum, row.bound) for row in found]
+    if arguments.output in (JSON, YAML):
+        texts = [structured(arguments.output, as_object(row)) for row in found]
+    elif arguments.output == NAME:
+        texts = [f"podgroup.gangsched.io/{row.key.name}" if row.declared else f"gang/{row.key.name}" for row in found]
+    else:
+        texts = _lines(arguments, found, headed=headed)
+    return [(row.key, state, text) for row, state, text in zip(found, states, texts, strict=True)]
+
+
+def _lines(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool) -> list[str]:
+    """The lines of the table, the first one with the heads before it."""
+    everywhere, wide, now = arguments.all_namespaces, arguments.output == WIDE, time.time()
+    heads = [*(["NAMESPACE"] if everywhere else []), *_HEADS, *(["AGE", "DECLARED", "MESSAGE"] if wide else [])]
+    cells = [
+        [
+            *([row.key.namespace] if everywhere else []),
+            *(row.key.name, row.phase or "-", f"{row.members}/{row.minimum}", str(row.bound)),
+            *(ago(now - row.since) if row.since else "-", row.reason or "-"),
+            *([ago(now - row.created) if row.created else "-", row.source or "-", row.message] if wide else []),
+        ]
+        for row in found
+    ]
+    head, *lines = table(heads, cells, width=UNWRAPPED if wide else columns(), phase=heads.index("PHASE"))
+    return [f"{head}\n{line}" if headed and not number else line for number, line in enumerate(lines)]

@@ -1,0 +1,124 @@
+"""What commands print: tables that fit the terminal, JSON, YAML, names and colours, with hostile text made harmless."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TextIO
+
+from gangsched.kube.errors import printable
+
+JSON, YAML, WIDE, NAME = "json", "yaml", "wide", "name"
+NARROWEST, USUAL, WIDEST = 60, 80, 120
+UNWRAPPED = 1 << 20
+"""The width of what no terminal shows: programs that search the lines find each sentence in one."""
+
+_HIDDEN = re.compile(r"[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""What JSON may hold as it is, though a terminal obeys it or shows the text in another order."""
+_LEAST_OF_LAST = 12
+_GREEN, _YELLOW, _RED, _PLAIN = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
+_COLOURS = {
+    **dict.fromkeys(("Scheduled", "Running", "Succeeded"), _GREEN),
+    **dict.fromkeys(("Pending", "Queued", "Reserved", "Binding", "TimedOut"), _YELLOW),
+    **dict.fromkeys(("Degraded", "Failed"), _RED),
+}
+
+
+def add_output(parser: argparse.ArgumentParser, *forms: str, of_json: bool = True) -> None:
+    """Add -o with these forms and, with `of_json`, its synonym --json."""
+    parser.add_argument("-o", "--output", metavar="FORM", choices=forms, help=f"form of the output: {', '.join(forms)}")
+    if of_json:
+        parser.add_argument("--json", dest="output", action="store_const", const=JSON, help="the same as -o json")
+
+
+def add_watch(parser: argparse.ArgumentParser) -> None:
+    """Add -w."""
+    parser.add_argument("-w", "--watch", action="store_true", help="go on, and print what changes, until Ctrl-C")
+
+
+def shown(text: str) -> str:
+    """The text for a person: control characters and what changes the direction of writing are escaped."""
+    return printable(text, limit=UNWRAPPED)
+
+
+def structured(form: str, value: object) -> str:
+    """The value as JSON or YAML, without a line feed at its end."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    if form == YAML:
+        import yaml  # noqa: PLC0415 - only this form needs it
+
+        return yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=not _HIDDEN.search(text)).rstrip("\n")
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def columns(stream: TextIO | None = None) -> int:
+    """How wide lines may be on this stream, by default standard output."""
+    if not (stream or sys.stdout).isatty():
+        return UNWRAPPED
+    return min(max(shutil.get_terminal_size((USUAL, 24)).columns, NARROWEST), WIDEST)
+
+
+def controllable(stream: TextIO | None = None) -> bool:
+    """Whether this stream, by default standard output, is a terminal that understands control sequences."""
+    return (stream or sys.stdout).isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
+
+
+def colourful(stream: TextIO | None = None) -> bool:
+    """Whether colours are welcome on this stream, by default standard output."""
+    return controllable(stream) and not os.environ.get("NO_COLOR")
+
+
+def painted(text: str, phase: str) -> str:
+    """The text in the colour of the phase, where colours are welcome."""
+    colour = _COLOURS.get(phase)
+    return f"{colour}{text}{_PLAIN}" if colour is not None and colourful() else text
+
+
+def table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    width: int = UNWRAPPED,
+    phase: int | None = None,
+    headed: bool = True,
+) -> Iterator[str]:
+    """The lines of a table. Only the last column is cut to the width; the column `phase` is coloured."""
+    cells = [heads, *([shown(cell) for cell in row] for row in rows)]
+    last = len(heads) - 1
+    sizes = [max(len(row[column]) for row in cells) for column in range(last)]
+    room = max(width - sum(sizes) - 3 * last, _LEAST_OF_LAST)
+    for number, row in enumerate(cells if headed else cells[1:]):
+        padded = [cell.ljust(size) for cell, size in zip(row, sizes, strict=False)]
+        if phase is not None and (number or not headed):
+            padded[phase] = painted(row[phase], row[phase]) + padded[phase][len(row[phase]) :]
+        end = row[last] if len(row[last]) <= room else row[last][: room - 1] + "…"
+        yield "   ".join([*padded, end]).rstrip()
+
+
+def wrapped(said: str, width: int, *, head: str) -> list[str]:
+    """Lines of this width, as far as names permit, the first one after the head."""
+    return textwrap.wrap(
+        said,
+        width,
+        initial_indent=head,
+        subsequent_indent=" " * (len(head) + 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def ago(seconds: float) -> str:
+    """A time span in at most two units, as kubectl shows an age."""
+    left = max(0, round(seconds))
+    for unit, size, finer, fine in (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
+        if left >= 2 * size or (unit == "d" and left >= size):
+            more = left % size // fine
+            exact = left < 10 * size and more
+            return f"{left // size}{unit}{more}{finer}" if exact else f"{left // size}{unit}"
+    return f"{left}s"

@@ -1,0 +1,79 @@
+"""What `gangsched explain` tells a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gangsched.cli.diagnosis import Diagnosis, Shortfall
+from gangsched.cli.live import Reading
+from gangsched.cli.output import UNWRAPPED, USUAL, wrapped
+from gangsched.core.planning.refusal import Obstacle
+from gangsched.core.status.explanation import amounts, demanded
+
+_NAMED = 8
+_REASONS = 3
+
+
+def lines(diagnosis: Diagnosis, reading: Reading, width: int = USUAL, remarks: Sequence[str] = ()) -> Iterator[str]:
+    """The lines about a group; `remarks` are sentences about the operator."""
+    told = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)
+    yield f"{diagnosis.key}: {told}"
+    there, least = diagnosis.members, diagnosis.minimum
+    exist = f"{there} exist, {least} needed" if there > least else f"{there} of {least} exist"
+    rows = [("members", f"{exist}, {diagnosis.bound} bound")]
+    if diagnosis.source:
+        rows.append(("declared", f"by {diagnosis.source}"))
+    if diagnosis.shortfall is None:
+        rows.append(("why", diagnosis.message))
+    else:
+        rows += _shortfall_rows(diagnosis.shortfall)
+    rows += [("besides", said) for said in diagnosis.besides]
+    if diagnosis.demand:
+        rows.append(("new nodes", f"would need room for {demanded(diagnosis.demand)}"))
+    rows += [("would help" if not number else "", said) for number, said in enumerate(diagnosis.helps)]
+    if reading.forbidden:
+        rows.append(("note", f"only from the PodGroup's status, because the API server says: {reading.forbidden}"))
+    rows += [("note", said) for said in (*remarks, *reading.hidden) if said != diagnosis.message]
+    for head, said in rows:
+        yield from wrapped(said, width, head=f"  {head:<10}  ")
+    if diagnosis.shortfall is not None and diagnosis.shortfall.groups:
+        yield from _table(diagnosis.shortfall, width if width < UNWRAPPED else USUAL)
+
+
+def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
+    yield "fits", f"{shortfall.fits} of {shortfall.wanted} that must fit together"
+    if shortfall.lacks:
+        yield "lacks", f"{amounts(shortfall.lacks)} more than is free on the nodes that accept its members"
+    else:
+        yield "lacks", "nothing in total: the free resources are on too many nodes in too small pieces, or not usable"
+    first, *others = shortfall.gaps
+    yield "nodes", ": ".join(filter(None, (str(shortfall.nodes), _refusals(first.obstacles))))
+    yield from (("", f"for {gap.members} more: {_refusals(gap.obstacles)}") for gap in others)
+    if shortfall.held:
+        holders = [f"{holder} ({amounts([(shortfall.resource, amount)])})" for holder, amount in shortfall.held]
+        yield "held by", _some(holders)
+    yield "ahead", _some([str(key) for key in shortfall.ahead]) or "no waiting group"
+
+
+def _table(shortfall: Shortfall, width: int) -> Iterator[str]:
+    """Where members fit, by groups of nodes, each with what refuses one more."""
+    without = shortfall.wanted - shortfall.fits
+    number = shortfall.gaps[0].members
+    others = "the others" if number == without else f"{number} of the {without} others"
+    yield f"  where members fit, and what refuses {others}:"
+    yield "    NODES  MEMBERS  NODE GROUP"
+    for group in shortfall.groups:
+        yield f"    {group.nodes:>5}  {group.members:>7}  {group.name}"
+        yield from wrapped(_refusals(group.obstacles), width, head=" " * 20)
+
+
+def _refusals(obstacles: Sequence[Obstacle]) -> str:
+    """The most frequent reasons, each after its number of nodes."""
+    told = [f"{each.nodes} {each.reason} {each.resource}".rstrip() for each in obstacles[:_REASONS]]
+    more = [f"{len(obstacles) - _REASONS} more"] if len(obstacles) > _REASONS else []
+    return "; ".join([*told, *more])
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

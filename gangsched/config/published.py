@@ -1,0 +1,87 @@
+"""Settings as a leader publishes them on its Lease, so that the command line decides by the operator's own rules.
+
+Published are the settings that decide anything about groups and differ from their defaults, as one JSON object. If that
+is too large for an annotation which is written with every renewal, its digest stands there instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from gangsched.config.settings import Settings
+
+_MOST_BYTES = 8192
+_DIGEST = "sha256:"
+_NO_RULES = frozenset({"leader_election", "listen", "log_format", "log_level", "bind_concurrency"})
+"""Settings of the process, which decide nothing about a group."""
+_ATTEMPTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The settings of a leader as far as they are known.
+
+    `changed` are the keys that differ from their defaults. `unknown` are keys, or their values, that this version does
+    not have: the leader is probably newer. `too_large`: the settings are not there, only their digest.
+    """
+
+    settings: Settings
+    changed: Sequence[str] = ()
+    unknown: Sequence[str] = ()
+    too_large: bool = False
+
+
+def published(settings: Settings) -> str:
+    """The text that publishes these settings."""
+    found = settings.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=set(_NO_RULES))
+    text = json.dumps(found, separators=(",", ":"), sort_keys=True)
+    if len(text.encode()) <= _MOST_BYTES:
+        return text
+    return _DIGEST + hashlib.sha256(text.encode()).hexdigest()
+
+
+def read(text: str) -> Published | None:
+    """What a leader has published with this text; None if it is no such text."""
+    if text.startswith(_DIGEST):
+        return Published(Settings(), too_large=True)
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(values, dict):
+        return None
+    unknown: list[str] = []
+    for _ in range(_ATTEMPTS):
+        try:
+            settings = Settings.model_validate_json(json.dumps(values))
+        except ValidationError as error:
+            for fault in error.errors(include_url=False):
+                unknown += _drop(values, fault["loc"], extra=fault["type"] == "extra_forbidden")
+        else:
+            return Published(settings, sorted(values), sorted({*unknown}))
+    return None
+
+
+def _drop(values: dict[str, Any], place: Sequence[str | int], *, extra: bool) -> Sequence[str]:
+    """Remove what is wrong at this place and return its keys: an unknown key alone, otherwise its top-level key.
+
+    A fault without a place is one of several keys together: nothing is left then.
+    """
+    if not place:
+        dropped = list(values)
+        values.clear()
+        return dropped
+    part: Any = values
+    for key in place[:-1] if extra else ():
+        part = part.get(key) if isinstance(part, dict) else None
+    if extra and isinstance(part, dict):
+        part.pop(place[-1], None)
+        return [".".join(map(str, place))]
+    values.pop(str(place[0]), None)
+    return [str(place[0])]

@@ -1,0 +1,73 @@
+"""A group passes to another installation of gangsched, or from one to us (`core.gang.installations`).
+
+What we have decided of a group that passes to another is forgotten: reservations are released, nothing more is sent,
+and nothing is written. Members that are bound stay. Bindings that the API server has yet to answer are waited for,
+because they may still take their places. A group that becomes ours begins as after a restart, with the record in the
+status that the other installation has written.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang import placeholders
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.membership import Members
+from gangsched.core.gang.writes import BindState
+from gangsched.core.objects.declaration import GroupKey
+
+
+def settle(members: Members, cluster: Cluster, key: GroupKey, *, now: float, synced: bool) -> None:
+    """Find out whose this doubted group is, and hand it over if that has changed."""
+    known = members.installations
+    gang = members.gangs.get(key)
+    declared = known.group(key) is not None or (gang is not None and gang.group is not None)
+    if not (declared or known.beside(key) or (gang is not None and gang.pods)):
+        known.forget(key)
+        return
+    owner = known.owner(key, gang)
+    elsewhere = bool(known.whose(key))
+    if not known.serves(owner):
+        if gang is not None:
+            _yield(members, cluster, gang, owner, now)
+        else:
+            known.belongs(key, owner)
+    elif elsewhere:
+        _take(members, cluster, key, now=now, synced=synced)
+
+
+def _yield(members: Members, cluster: Cluster, gang: Gang, owner: str, now: float) -> None:
+    known = members.installations
+    sent = {uid for uid, binding in gang.bindings.items() if binding.state is BindState.SENT}
+    # From here on it is elsewhere, whatever fails.
+    known.give_up(gang.key, owner, gang.group, [pod for uid, pod in gang.pods.items() if uid not in sent])
+    gang.declare(None)
+    gang.durability.drop()
+    placeholders.vacate(gang, cluster)
+    for uid, pod in [*gang.pods.items()]:
+        binding = gang.bindings.get(uid)
+        if uid in sent:
+            # Its answer doubts the group again.
+            known.doubt(gang.key)
+        elif binding is not None and binding.state is BindState.BOUND and not pod.node:
+            # The server has bound it, and the watch is behind.
+            members.pod_seen(replace(pod, node=binding.node, bound_at=now))
+        else:
+            members.leave(uid, gang.key)
+    for uid in [*gang.strangers]:
+        members.leave(uid, gang.key)
+    gang.look_at_once()
+    members.dirty.note(gang.key)
+
+
+def _take(members: Members, cluster: Cluster, key: GroupKey, *, now: float, synced: bool) -> None:
+    known = members.installations
+    pods = [*known.beside(key).values()]
+    group = known.take(key)
+    if group is not None:
+        members.group_seen(group, now=now, synced=False)
+    for pod in pods:
+        members.pod_seen(cluster.pods.get(pod.uid, pod))
+    if synced and key in members.gangs:
+        members.adopt(members.gangs[key], now)

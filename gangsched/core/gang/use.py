@@ -1,0 +1,39 @@
+"""What of the nodes' capacity serves no gang that runs: held for members that are not bound, or bound in part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.writes import BindState
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.record import Phase
+
+
+def held(gangs: Iterable[Gang], placeholders: Collection[str], pods: Mapping[str, Pod]) -> Counter[str]:
+    """Amounts by resource reserved for members that have no node yet, and in these places of lost members."""
+    found: Counter[str] = Counter()
+    for gang in gangs:
+        for binding in gang.bindings.values():
+            if binding.state is not BindState.BOUND:
+                _add(found, binding.pod)
+    for uid in placeholders:
+        _add(found, pods[uid])
+    return found
+
+
+def idle(gangs: Iterable[Gang]) -> Counter[str]:
+    """Amounts by resource of members that have a node, of groups of which fewer than the minimum have one."""
+    found: Counter[str] = Counter()
+    for gang in gangs:
+        if gang.partial_since or gang.record.phase is Phase.DEGRADED:
+            for pod in gang.live():
+                if pod.node:
+                    _add(found, pod)
+    return found
+
+
+def _add(found: Counter[str], pod: Pod) -> None:
+    for resource, amount in pod.shape.requests:
+        found[resource] += amount

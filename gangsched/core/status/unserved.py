@@ -1,0 +1,90 @@
+"""Tells of pods that name a group and that no scheduler has noticed: most often their schedulerName is misspelt.
+
+Such a group belongs to an installation that does not exist, so that nobody else tells. It is told by the installation
+whose the group would be without its pods, and only after a while: a scheduler that exists has by then bound the pod,
+or any other pod of its own that is known here, or has said why not in its condition.
+"""
+
+from __future__ import annotations
+
+from gangsched.core.declarations.installation import KUBE_SCHEDULER, owner_of
+from gangsched.core.gang.installations import Installations, group_of
+from gangsched.core.objects.declaration import OWN_DIALECT, GroupKey
+from gangsched.core.objects.duration import format_duration
+from gangsched.core.objects.effects import Effect, EmitEvent
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.queueing.deadlines import Deadlines
+
+SILENT_S = 20.0
+"""A pod is told of when no scheduler has said anything of it for so long."""
+
+
+class Unserved:
+    """The pods that nobody has noticed yet, with the time when that is told. Each is told of once."""
+
+    def __init__(self, installations: Installations, policy: Policy) -> None:
+        self._installations = installations
+        self._policy = policy
+        self._due = Deadlines()
+        self._told: set[str] = set()
+
+    def decide(self, now: float) -> list[Effect]:
+        """The Events that are due."""
+        for uid, pod in self._installations.take_strangers().items():
+            if pod is None:
+                self._due.drop(_key(uid))
+                self._told.discard(uid)
+            elif uid not in self._told and self._is_silent(pod):
+                self._due.hasten(_key(uid), now + SILENT_S)
+        effects: list[Effect] = []
+        while (key := self._due.take_due(now)) is not None:
+            pods = self._installations.pods()
+            silent = pods[key.pod_uid]
+            alike = (each for each in pods.values() if each.scheduler == silent.scheduler)
+            if self._is_silent(silent) and all(map(_is_unheard, alike)):
+                self._told.add(key.pod_uid)
+                effects.append(self._event(silent))
+        return effects
+
+    def next_due(self) -> float:
+        """When the next Event is due, in epoch seconds; infinity if none is."""
+        return self._due.next()
+
+    def _is_silent(self, pod: Pod) -> bool:
+        """Whether the pod waits for a scheduler of which nothing is heard, and it is ours to tell."""
+        said = pod.declaration
+        if said is None or said.source != OWN_DIALECT or pod.terminating or pod.terminal or pod.gated:
+            return False
+        key = group_of(pod)
+        owner = self._installations.whose(key)
+        if pod.scheduler != owner or pod.scheduler == KUBE_SCHEDULER or not _is_unheard(pod):
+            return False
+        group = self._installations.group(key)
+        teller = owner_of(
+            (),
+            annotated=group.scheduler if group is not None else "",
+            kept_by=group.status.scheduler if group is not None else "",
+            ours=(),
+        )
+        return self._installations.serves(teller)
+
+    def _event(self, pod: Pod) -> Effect:
+        name = self._policy.scheduler_names[0]
+        note = (
+            f"The pod names the group {group_of(pod).name}, but no scheduler named {pod.scheduler} has said anything "
+            f"of it for {format_duration(SILENT_S)}: set schedulerName to {name}, or run the scheduler of that name."
+        )
+        about = ("Pod", pod.namespace, pod.name, pod.uid)
+        return EmitEvent(*about, "Warning", Reason.FOREIGN_MEMBER, "Scheduling", note)
+
+
+def _key(uid: str) -> GroupKey:
+    """What `Deadlines` know the pod by."""
+    return GroupKey("", "", uid)
+
+
+def _is_unheard(pod: Pod) -> bool:
+    """Whether no scheduler has bound the pod, or said why not."""
+    return not (pod.node or pod.told_reason)

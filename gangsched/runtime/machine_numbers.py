@@ -1,0 +1,101 @@
+"""The metrics that are the machine's own numbers, read at each scrape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from gangsched.core.objects.stats import Stats
+from gangsched.core.planning.strategies import GPU_SUFFIX
+
+_MILLI = 1000
+
+
+class MachineNumbers(Collector):
+    """The machine's numbers, read at each scrape."""
+
+    def __init__(self) -> None:
+        self.stats: Callable[[], Stats] | None = None
+
+    def describe(self) -> Iterator[Metric]:
+        return self._families(None)
+
+    def collect(self) -> Iterator[Metric]:
+        return self._families(self.stats() if self.stats is not None else None)
+
+    @staticmethod
+    def _families(stats: Stats | None) -> Iterator[Metric]:
+        for name, text, number in (
+            (
+                "gangsched_pods",
+                "Pods in the scheduler's cache: all pods that have not ended, of any scheduler.",
+                stats and stats.pods,
+            ),
+            ("gangsched_nodes", "Nodes in the scheduler's cache.", stats and stats.nodes),
+            ("gangsched_waiting", "Complete groups and plain pods that wait for room.", stats and stats.waiting),
+            (
+                "gangsched_parked",
+                "Waiting groups and plain pods that are retried only after an event that can help them.",
+                stats and stats.parked,
+            ),
+            (
+                "gangsched_avoided_nodes",
+                "Nodes that all groups avoid for a while if others fit, because pods were refused there.",
+                stats and stats.avoided_nodes,
+            ),
+            (
+                "gangsched_partly_bound_groups",
+                "Groups of which a part was bound and the rest of the minimum is not; repairDeadline ends that.",
+                stats and stats.partial,
+            ),
+        ):
+            yield GaugeMetricFamily(name, text, value=number or 0)
+        yield from _capacity(stats)
+        groups = GaugeMetricFamily("gangsched_groups", "Groups known to the scheduler, by phase.", labels=["phase"])
+        refusals = CounterMetricFamily(
+            "gangsched_refusals", "Decisions that a group or plain pod must wait, by reason.", labels=["reason"]
+        )
+        for phase, number in (stats.phases if stats is not None else {}).items():
+            groups.add_metric([phase], number)
+        for reason, number in (stats.refusals if stats is not None else {}).items():
+            refusals.add_metric([reason], number)
+        yield groups
+        yield refusals
+        yield CounterMetricFamily(
+            "gangsched_node_refusals",
+            "Refusals by the API server or a kubelet that count against a node and not against the pod.",
+            value=stats.node_refusals if stats is not None else 0,
+        )
+        yield CounterMetricFamily(
+            "gangsched_timeouts",
+            "Attempts of groups that ended because maxScheduleTime had passed.",
+            value=stats.timeouts if stats is not None else 0,
+        )
+
+
+def _capacity(stats: Stats | None) -> Iterator[Metric]:
+    """What serves no group that runs. Of extended resources only GPUs are shown: a cluster may have any number."""
+    for name, text, amounts in (
+        (
+            "gangsched_held_capacity",
+            "Capacity reserved for members that are not bound, by resource: cores, bytes, and GPUs of all kinds.",
+            stats.held if stats is not None else {},
+        ),
+        (
+            "gangsched_idle_capacity",
+            "Capacity that members have of groups of which fewer than the minimum are bound, by resource.",
+            stats.idle if stats is not None else {},
+        ),
+    ):
+        family = GaugeMetricFamily(name, text, labels=["resource"])
+        for resource, number in _shown(amounts).items():
+            family.add_metric([resource], number)
+        yield family
+
+
+def _shown(amounts: Mapping[str, int]) -> dict[str, float]:
+    gpus = sum(number for resource, number in amounts.items() if resource.endswith(GPU_SUFFIX))
+    return {"cpu": amounts.get("cpu", 0) / _MILLI, "memory": amounts.get("memory", 0), "gpu": gpus}

@@ -1,0 +1,151 @@
+"""What `list` and `top` show of a cluster, without one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gangsched.cli.diagnosis import from_cluster
+from gangsched.cli.listing import rows, rows_of
+from gangsched.cli.live import Reading
+from gangsched.cli.overview import waiting
+from gangsched.cli.top import Sight, as_object, page
+from gangsched.cli.trial import decided
+from gangsched.cli.usage import usages
+from gangsched.core.objects.declaration import Declaration, GroupKey
+from gangsched.core.objects.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Phase, Record
+from gangsched.core.objects.status import Condition, GroupStatus
+from tests.builders import group, node, pod
+
+NOW = 1_000_000.0
+
+
+def events(*, nodes=(), groups=(), pods=()) -> list[Event]:
+    return [NodesReplaced(tuple(nodes)), GroupsReplaced(tuple(groups)), PodsReplaced(tuple(pods)), Synced()]
+
+
+def status(phase: Phase, reason: str, since: float, *, degraded: float = 0.0, **fields) -> GroupStatus:
+    scheduled = Condition("Scheduled", bool(degraded), reason, "why", since)
+    more = (Condition("Degraded", True, "MembersMissing", "gone", degraded),) if degraded else ()
+    return GroupStatus(Record(phase=phase), (scheduled, *more), **fields)
+
+
+def listed(**objects):
+    return rows(Reading(group=None, events=events(**objects)), policy=Policy(), now=NOW)
+
+
+def test_what_waits_longest_comes_first_whatever_it_waits_for():
+    found = listed(
+        groups=[
+            group("runs", min_member=1, status=status(Phase.RUNNING, "Scheduled", NOW - 900)),
+            group("queued", min_member=1, status=status(Phase.QUEUED, "Unschedulable", NOW - 20)),
+            group("lost", min_member=1, status=status(Phase.DEGRADED, "Scheduled", NOW - 900, degraded=NOW - 30)),
+            group("new", min_member=1, created=NOW - 10),
+            group("failed", min_member=1, status=status(Phase.FAILED, "Failed", NOW - 800)),
+            group("stopped", min_member=1, status=status(Phase.SUSPENDED, "Suspended", NOW - 800)),
+            group("backing-off", min_member=1, status=status(Phase.TIMED_OUT, "TimedOut", NOW - 300)),
+        ]
+    )
+    assert [row.key.name for row in found] == ["backing-off", "lost", "queued", "new", "failed", "runs", "stopped"]
+    assert [round(NOW - row.since) if row.since else None for row in found] == [300, 30, 20, 10, None, None, None]
+    assert [row.reason for row in found][1:4] == ["MembersMissing", "Unschedulable", ""]
+
+
+def test_members_are_counted_by_what_there_is_and_not_by_a_status_of_before():
+    stale = status(Phase.QUEUED, "Unschedulable", NOW - 20, members=9, bound=7)
+    [found] = listed(groups=[group("a", min_member=3, status=stale)], pods=[pod("a-0", node="n1"), pod("a-1")])
+    assert (found.members, found.minimum, found.bound, list(found.pods)) == (2, 3, 1, ["a-0", "a-1"])
+
+
+def test_without_the_right_to_see_pods_the_status_counts():
+    told = status(Phase.QUEUED, "Unschedulable", NOW - 20, members=9, bound=7)
+    listed = GroupsReplaced((group("a", min_member=3, status=told),))
+    [found] = rows(Reading(group=None, events=[listed, Synced()], forbidden="no"), policy=Policy(), now=NOW)
+    assert (found.members, found.minimum, found.bound) == (9, 3, 7)
+
+
+@pytest.mark.parametrize(
+    ("pods", "phase", "reason"),
+    [
+        ([{}], Phase.PENDING, ""),
+        ([{"told_reason": "GangIncomplete"}], Phase.PENDING, "GangIncomplete"),
+        ([{}, {"told_reason": "Unschedulable"}], Phase.QUEUED, "Unschedulable"),
+        ([{"node": "n1"}, {"told_reason": "Unschedulable"}], Phase.DEGRADED, "Unschedulable"),
+        ([{"node": "n1"}, {"node": "n1"}], Phase.SCHEDULED, ""),
+    ],
+)
+def test_a_gang_that_only_its_pods_declare_is_told_by_them(pods, phase, reason):
+    declaration = Declaration(group="bare", min_member=2)
+    made = [
+        pod(f"bare-{number}", declaration=declaration, created=NOW - 5 + number, **fields)
+        for number, fields in enumerate(pods)
+    ]
+    [found] = listed(nodes=[node()], pods=[*made, pod("plain", group="")])
+    assert (found.key.name, found.declared, found.phase, found.reason) == ("bare", False, phase, reason)
+    assert (found.members, found.minimum) == (len(pods), 2)
+    assert bool(found.since) is (phase is not Phase.SCHEDULED)
+
+
+def test_all_of_many_groups_are_seen_and_explained():
+    """One call of the machine is bounded: with 51 groups `explain` failed with a KeyError."""
+    many = 400
+    groups = [group(f"g{number:03}", min_member=2) for number in range(many)]
+    pods = [pod(f"g{number:03}-{each}", group=f"g{number:03}", cpu="9") for number in range(many) for each in range(2)]
+    told = events(nodes=[node()], groups=groups, pods=pods)
+    assert len(rows(Reading(group=None, events=told), policy=Policy(), now=NOW)) == many
+    assert len(list(waiting(told, policy=Policy(), now=NOW))) == many
+    found = from_cluster(told, GroupKey("default", "g399"), policy=Policy(), now=NOW)
+    assert found is not None
+    assert found.shortfall is not None
+
+
+class TestTop:
+    def sight(self):
+        told = events(
+            nodes=[
+                node("full", cpu="4", gpu=8),
+                node("half", cpu="4", gpu=8),
+                node("shut", cpu="4", unschedulable=True),
+                node("odd", cpu="4", taints=["example.com/gone=x:NoExecute"]),
+            ],
+            groups=[group("a", min_member=2, status=status(Phase.RUNNING, "Scheduled", NOW - 5))],
+            pods=[
+                *(pod(f"a-{number}", node="full", gpu=4, cpu="1") for number in range(2)),
+                pod("other", group="", node="half", cpu="2", gpu=4, scheduler="default-scheduler"),
+                pod("done", group="", node="half", cpu="2", phase="Succeeded"),
+                pod("waits", group="b", cpu="1", created=NOW - 3),
+            ],
+        )
+        machine = decided(told, policy=Policy(), now=NOW)
+        return Sight(rows_of(machine), usages(told, machine))
+
+    def test_nodes_show_what_is_requested_and_by_which_groups(self):
+        lines = list(page(self.sight()))
+        assert lines[0] == "2 groups, 1 waiting · 4 nodes, 2 closed · cpu 25% · memory 0% · gpu 75%"
+        at = next(number for number, line in enumerate(lines) if line.startswith("NODE "))
+        assert [line.split() for line in lines[at:]] == [
+            ["NODE", "CPU", "MEMORY", "NVIDIA.COM/GPU", "PODS", "GROUPS"],
+            ["full", "50%", "0%", "8/8", "2", "default/a", "(2)"],
+            ["half", "50%", "0%", "4/8", "1", "-"],
+            ["odd", "0%", "0%", "-", "0", "gone"],
+            ["shut", "0%", "0%", "-", "0", "cordoned"],
+        ]
+
+    def test_a_page_has_no_more_lines_than_the_terminal(self):
+        groups = [group(f"g{number}", min_member=1) for number in range(50)]
+        told = events(nodes=[node(f"n{number}") for number in range(50)], groups=groups)
+        machine = decided(told, policy=Policy(), now=NOW)
+        sight = Sight(rows_of(machine), usages(told, machine))
+        lines = list(page(sight, height=24))
+        assert len(lines) < 24
+        assert [line for line in lines if line.startswith("and ")] == ["and 42 more", "and 42 more"]
+
+    def test_a_program_gets_all_of_it(self):
+        found: Any = as_object(self.sight())
+        [full, *_] = found["nodes"]
+        assert (full["name"], full["requested"]["nvidia.com/gpu"], full["allocatable"]["cpu"]) == ("full", "8", "4")
+        assert full["groups"] == [{"namespace": "default", "name": "a", "members": 2}]
+        assert {each["name"] for each in found["groups"]} == {"a", "b"}

@@ -1,0 +1,52 @@
+"""kubectl with the plug-in `kubectl gang` of this checkout on its PATH."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from testbed.control_plane import ControlPlane
+
+ENTRY_POINTS = {"kubectl-gang": "gangsched.cli:plugin", "kubectl_complete-gang": "gangsched.cli.completion:plugin"}
+
+
+class Kubectl:
+    """The real kubectl with a kubeconfig of its own, whose context's namespace is the given one."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str, folder: Path) -> None:
+        self._control_plane = control_plane
+        self._folder = folder
+        self.binary = control_plane.binaries / "kubectl"
+        self.kubeconfig = folder / "kubeconfig"
+        self.kubeconfig.write_bytes(control_plane.kubeconfig.read_bytes())
+        for name, entry in ENTRY_POINTS.items():
+            module, _, function = entry.partition(":")
+            script = folder / name
+            script.write_text(
+                f"#!{sys.executable}\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n"
+            )
+            script.chmod(0o755)
+        self.run("config", "set-context", "--current", "--namespace", namespace)
+
+    def env(self, **more: str) -> Mapping[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "TERM")}
+        here = str(Path(__file__).parents[2])
+        path = os.pathsep.join([str(self._folder), str(self.binary.parent), kept.get("PATH", "")])
+        ours = {"PATH": path, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self._folder), "PYTHONPATH": here}
+        return {**kept, **ours, **more}
+
+    def tried(self, *arguments: str) -> tuple[int, str, str]:
+        """The exit status, standard output and standard error."""
+        done = subprocess.run(
+            [self.binary, *arguments], env=self.env(), capture_output=True, text=True, timeout=120, check=False
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def run(self, *arguments: str) -> str:
+        """The standard output of what must succeed."""
+        status, out, err = self.tried(*arguments)
+        assert status == 0, (arguments, out, err)
+        return out

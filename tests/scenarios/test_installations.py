@@ -1,0 +1,335 @@
+"""Installations with different schedulerNames share a cluster: each group has one owner, and may pass to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core.gang.membership import Members
+from gangsched.core.objects.declaration import Declaration, Role
+from gangsched.core.objects.effects import MakeGroup, PatchStatus
+from gangsched.core.objects.faults import Fault
+from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.results import BindRefused, Refused
+from gangsched.core.objects.status import GroupStatus
+from tests.builders import group, node, pod, pods, shape
+from tests.harness import Harness
+from tests.installations import Installation
+from tests.scenarios.test_containment import Injector
+
+pytestmark = pytest.mark.without("leaderless", "standbys", why="each installation has a clock and a leader of its own")
+
+
+def both() -> tuple[Installation, Installation]:
+    """The installation of the default name, and another."""
+    first = Installation("gangsched")
+    first.add(node("n1", cpu=64))
+    return first, Installation("green", beside=first)
+
+
+def give_away(first: Installation) -> None:
+    """A pod of the other comes, and the annotation names it."""
+    first.add(pod("a-1", scheduler="green", cpu=100), replace(first.group("default/a"), scheduler="green"))
+
+
+def fails_once() -> Callable[..., bool]:
+    """Whether this is the first call."""
+    calls = iter([True])
+    return lambda *_args, **_kwargs: next(calls, False)
+
+
+def written(harness: Harness) -> list[PatchStatus]:
+    return [effect for effect in harness.effects if isinstance(effect, PatchStatus)]
+
+
+class TestWhoseAGroupIs:
+    def test_members_decide_and_the_other_installation_does_nothing(self):
+        first, green = both()
+        first.add(group("a", min_member=2), *pods("a", 2, scheduler="green"))
+        first.wait_all(60)
+        assert first.bound("default/a") == ["default/a-0", "default/a-1"]
+        assert green.status("default/a").phase == "Scheduled"
+        assert green.status("default/a").scheduler == "green"
+        assert first.effects == []
+        assert first.machine.gangs == {}
+        assert first.machine.stats().phases == {}
+
+    def test_without_pods_it_is_the_default_names(self):
+        first, green = both()
+        first.add(group("a", min_member=2))
+        first.wait_all(5)
+        assert first.condition("default/a").reason == "NoMembers"
+        assert written(green) == []
+
+    def test_without_pods_the_annotation_decides(self):
+        first, green = both()
+        first.add(replace(group("a", min_member=2), scheduler="green"))
+        first.wait_all(5)
+        assert green.condition("default/a").reason == "NoMembers"
+        assert written(first) == []
+
+    def test_members_count_more_than_the_annotation(self):
+        first, green = both()
+        first.add(replace(group("a", min_member=2), scheduler="green"), *pods("a", 2))
+        first.wait_all(5)
+        assert first.status("default/a").phase == "Scheduled"
+        assert written(green) == []
+
+    def test_a_name_that_nobody_serves_has_no_owner(self):
+        first, green = both()
+        first.add(replace(group("a", min_member=2), scheduler="blue"))
+        first.wait_all(60)
+        assert first.status("default/a") == GroupStatus()
+        assert not first.has("default/a")
+        assert not green.has("default/a")
+
+    def test_one_of_several_names_is_enough(self):
+        first = Installation("gangsched")
+        several = Installation("red", "green", beside=first)
+        first.add(node("n1"), group("a", min_member=2))
+        first.add(pod("a-0", scheduler="red"), pod("a-1", scheduler="green", created=1.0))
+        first.wait_all(5)
+        assert several.status("default/a").phase == "Scheduled"
+        assert written(first) == []
+
+    def test_pods_of_a_scheduler_that_is_no_gangsched_give_the_group_to_nobody_beside_ours(self):
+        first, _ = both()
+        first.add(group("a", min_member=1), pod("a-0", scheduler="volcano"), pod("a-1", created=1.0))
+        first.wait_all(5)
+        assert first.bound() == ["default/a-1"]
+
+    def test_a_forgotten_scheduler_name_is_told_by_the_default_installation_alone(self):
+        first, green = both()
+        first.add(pod("a-0", scheduler="default-scheduler"))
+        first.wait_all(5)
+        assert [event.reason for event in first.emitted] == ["ForeignMember"]
+        assert green.emitted == []
+
+
+class TestPodsOfBoth:
+    def test_the_first_pods_installation_has_the_group_and_tells_the_others(self):
+        first, green = both()
+        first.add(group("a", min_member=2), pod("a-0", created=1.0), pod("a-1", scheduler="green", created=2.0))
+        first.wait_all(60)
+        assert first.condition("default/a").reason == "GangIncomplete"
+        assert first.condition("default/a").message == (
+            "1 of 2 members exist; 1 more member is needed, or a lower minimum. 1 pod does not count, because its "
+            "schedulerName is green."
+        )
+        event = first.events("ForeignMember")[0]
+        assert event.name == "a-1"
+        assert "Set schedulerName to gangsched or remove the label." in event.note
+        assert green.effects == []
+
+    @pytest.mark.without("disorder", why="the pod that one sees first it may bind")
+    def test_the_annotation_decides_between_them(self):
+        first, green = both()
+        first.add(replace(group("a", min_member=1), scheduler="green"))
+        first.add(pod("a-0", created=1.0), pod("a-1", scheduler="green", created=2.0))
+        first.wait_all(5)
+        assert first.bound() == ["default/a-1"]
+        assert {event.name for event in green.events("ForeignMember")} == {"a-0"}
+        assert first.effects == []
+
+    def test_who_has_bound_members_keeps_the_group_when_an_older_pod_comes(self):
+        first, green = both()
+        first.add(group("a", min_member=1), pod("a-1", created=2.0))
+        first.wait_all(5)
+        first.add(pod("a-0", scheduler="green", created=1.0))
+        first.wait_all(5)
+        assert first.has("default/a")
+        assert first.bound() == ["default/a-1"]
+        assert green.effects == []
+
+    @pytest.mark.without("disorder", why="the pod that one sees first it may bind")
+    def test_without_a_podgroup_one_installation_makes_a_gang_of_its_pods(self):
+        first, green = both()
+        said = Declaration("a", min_member=1)
+        first.add(pod("a-0", declaration=said, created=1.0))
+        first.add(pod("a-1", declaration=said, scheduler="green", created=2.0))
+        first.wait_all(5)
+        assert first.bound() == ["default/a-0"]
+        assert green.effects == []
+
+
+class TestTheOwnerChanges:
+    def test_the_first_member_brings_the_group_to_its_installation(self):
+        first, green = both()
+        first.add(group("a", min_member=2))
+        first.wait_all(5)
+        assert first.condition("default/a").reason == "NoMembers"
+        first.add(*pods("a", 2, scheduler="green"))
+        first.wait_all(5)
+        assert green.status("default/a").phase == "Scheduled"
+        assert not first.has("default/a")
+
+    def test_a_group_whose_members_are_gone_stays_with_the_installation_that_had_them(self):
+        """What its run has come to is known there; the other would begin with nothing."""
+        first, green = both()
+        first.add(group("a", min_member=1), pod("a-0", scheduler="green"))
+        first.wait_all(5)
+        green.run_pods(PodPhase.SUCCEEDED)
+        first.wait_all(5)
+        first.delete("default/a-0")
+        first.wait_all(60)
+        assert green.status("default/a").phase == "Succeeded"
+        assert first.effects == []
+
+    def test_members_of_the_other_begin_a_run_with_nothing_of_the_last_one_in_the_status(self):
+        first, green = both()
+        first.add(group("a", min_member=1), pod("a-0", scheduler="green", uid="old"))
+        first.wait_all(5)
+        assert green.status("default/a").scheduled_time
+        first.delete("default/a-0")
+        first.add(pod("a-0", uid="new", cpu=100, created=first.now))
+        first.wait_all(5)
+        status = first.status("default/a")
+        assert (status.phase, status.scheduler, status.bound, status.scheduled_time) == ("Queued", "", 0, 0.0)
+        assert not green.has("default/a")
+
+    def test_held_places_are_released_when_the_annotation_gives_the_group_away(self):
+        first, green = both()
+        first.delete_node("n1")
+        first.add(node("small", cpu=4))
+        roles = (Role("driver", 1), Role("worker", 3, template=shape(1)))
+        first.add(group("a", min_member=4, roles=roles, max_schedule_time_s=600.0))
+        first.add(pod("a-0", role="driver"))
+        first.wait_all(2)
+        assert first.status("default/a").reservation is not None
+        first.add(group("b", min_member=3), *pods("b", 3))
+        first.wait_all(2)
+        assert first.bound("default/b") == []
+        first.add(pod("a-1", role="worker", scheduler="green", cpu=100, created=first.now))
+        first.add(replace(first.group("default/a"), scheduler="green"))
+        first.wait_all(2)
+        assert not first.has("default/a")
+        assert len(first.bound("default/b")) == 3
+        status = green.status("default/a")
+        assert (status.scheduler, status.reservation, status.members) == ("green", None, 1)
+
+    def test_a_binding_that_waits_to_be_sent_is_withdrawn_when_the_group_is_given_away(self):
+        first, _ = both()
+        first.withhold = lambda effect: effect.name == "a-0"
+        first.add(group("a", min_member=1), pod("a-0"))
+        first.settle_all()
+        give_away(first)
+        first.wait_all(5)
+        first.send_withheld()
+        first.wait_all(5)
+        assert first.bound() == []
+
+    @pytest.mark.without("restarts", why="another leader asks for the answer of a binding in a way of its own")
+    def test_a_binding_in_flight_is_answered_before_its_place_is_given_to_another(self):
+        """Steps: a binding is on its way when the group is given away; another group wants the place meanwhile."""
+        first, _ = both()
+        first.delete_node("n1")
+        first.add(node("small", cpu=1))
+        first.withhold = lambda effect: effect.name == "a-0"
+        first.add(group("a", min_member=1), pod("a-0"))
+        first.settle_all()
+        on_its_way = first.take_withheld()
+        give_away(first)
+        first.add(group("b", min_member=1), pod("b-0", group="b"))
+        first.settle_all()
+        assert first.bound() == []
+        first.withhold = lambda _: False
+        for effect in on_its_way:
+            first.answer(effect)
+        first.wait_all(5)
+        assert first.bound() == ["default/a-0"]
+        assert not first.has("default/a")
+
+    @pytest.mark.without("restarts", why="another leader asks for the answer of a binding in a way of its own")
+    def test_a_binding_that_fails_after_the_group_was_given_away_is_not_sent_again(self):
+        first, _ = both()
+        first.withhold = lambda effect: effect.name == "a-0"
+        first.add(group("a", min_member=1), pod("a-0"))
+        first.settle_all()
+        on_its_way = first.take_withheld()
+        give_away(first)
+        first.settle_all()
+        first.withhold = lambda _: False
+        first.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no answer")
+        for effect in on_its_way:
+            first.answer(effect)
+        sent = len(first.effects)
+        first.wait_all(30)
+        assert first.effects[sent:] == []
+        assert first.bound() == []
+
+    def test_a_status_that_the_former_owner_writes_late_is_written_over(self):
+        first, green = both()
+        first.add(group("a", min_member=2), *pods("a", 1, scheduler="green"))
+        first.wait_all(5)
+        late = green.status("default/a")
+        first.delete("default/a-0")
+        first.add(*pods("a", 2, first=1))
+        first.wait_all(5)
+        assert first.status("default/a").phase == "Scheduled"
+        first.add(replace(first.group("default/a"), status=late))
+        first.wait_all(5)
+        status = first.status("default/a")
+        assert (status.phase, status.scheduler, status.bound) == ("Scheduled", "", 2)
+
+    def test_after_a_restart_each_has_what_it_had(self):
+        first, green = both()
+        first.add(group("a", min_member=2), *pods("a", 2, scheduler="green"))
+        first.add(group("b", min_member=2), *pods("b", 2))
+        first.wait_all(5)
+        for each in (first, green):
+            each.restart()
+        first.wait_all(60)
+        assert (first.has("default/a"), green.has("default/a")) == (False, True)
+        assert (first.has("default/b"), green.has("default/b")) == (True, False)
+        assert first.status("default/a").scheduler == "green"
+
+
+@pytest.mark.faults
+@pytest.mark.without("all", why="a new leader tries a parked group at once")
+@pytest.mark.parametrize("after", [False, True])
+def test_a_fault_while_a_group_passes_on_leaves_it_to_the_other_installation(monkeypatch, after):
+    """Steps: it has a bound member and a waiting one when the annotation gives it away, and that fails once."""
+    first, green = both()
+    first.add(group("a", min_member=1), pod("a-0"), pod("a-2", cpu=100))
+    first.wait_all(5)
+    Injector(monkeypatch).into(Members, "leave", after=after, when=fails_once())
+    give_away(first)
+    first.settle_all()
+    assert [fault.gang for fault in first.machine.take_faults() if isinstance(fault, Fault)] == ["default/a"]
+    first.wait_all(120)
+    assert not first.has("default/a")
+    assert green.status("default/a").scheduler == "green"
+    assert first.bound() == ["default/a-0"]
+
+
+class TestWhatIsTold:
+    def test_pods_of_an_installation_that_works_get_no_event_of_another(self):
+        first, green = both()
+        first.add(*pods("a", 2, scheduler="green", declaration=Declaration("a", min_member=3)))
+        first.add(*pods("b", 2, scheduler="green", declaration=Declaration("b", min_member=2)))
+        first.wait_all(60)
+        assert green.bound() == ["default/b-0", "default/b-1"]
+        assert first.effects == []
+
+    def test_a_podgroup_that_is_made_says_whose_it_is(self):
+        harness = Harness(Installation("green").policy)
+        roles = (Role("driver", 1), Role("worker", 2, template=shape(1)))
+        harness.add(node(), pod("a-0", scheduler="green", declaration=Declaration("a", role="driver", roles=roles)))
+        harness.wait(5)
+        [made] = [effect for effect in harness.effects if isinstance(effect, MakeGroup)]
+        assert made.scheduler == "green"
+        assert harness.group("default/a").scheduler == "green"
+
+
+def test_whose_another_installations_group_is_can_be_asked_by_the_group_and_by_a_pod_of_ours():
+    first, _ = both()
+    first.add(group("a", min_member=2), pod("a-0", scheduler="green"), pod("a-1", created=1.0))
+    first.wait_all(5)
+    by_group = first.machine.elsewhere("default", "a")
+    assert by_group is not None
+    assert (by_group.owner, len(by_group.pods)) == ("green", 2)
+    assert first.machine.elsewhere("default", "a-1") == by_group
+    assert first.machine.elsewhere("default", "a-0") is None
+    assert first.machine.elsewhere("default", "b") is None
