@@ -23,10 +23,10 @@ from gangsched.kube.recorder import event_object
 from gangsched.kube.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE, Resource
 from testbed.nodes import node
 from testbed.workloads import member, pod_group
-from tests.effort import seeded, tries
+from tests.effort import examples, seeded
 from tests.faults.hostile import Hostility, Odd
 
-OBJECTS = min(5_000, tries(5_000))
+OBJECTS = min(5_000, examples(5_000))
 BATCH = 100
 HEALTHY = "healthy.example/slot"
 SIZE = 5
@@ -198,6 +198,7 @@ def stored(_: Hostility) -> Odd:
     return Odd("", (), {"metadata": meta, "spec": spec} | rest)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("make", "resource"),
     [
@@ -214,7 +215,7 @@ def test_what_no_api_server_would_send_becomes_an_event_or_the_error_that_reflec
     hostility, random, machine = Hostility(3, served=False), Random(3), Machine(Policy())
     machine.handle([Synced()], 0.0)
     read = 0
-    spoilt = tries(1000)
+    spoilt = examples(1000)
     for number in range(spoilt):
         manifest = make(hostility).manifest
         manifest["metadata"] |= {"uid": f"u{number}", "resourceVersion": "1"}
@@ -232,7 +233,7 @@ def test_what_no_api_server_would_send_becomes_an_event_or_the_error_that_reflec
 def test_a_podgroup_of_any_content_becomes_a_group() -> None:
     hostility, random, machine = Hostility(5, served=False), Random(5), Machine(Policy())
     machine.handle([Synced()], 0.0)
-    for number in range(tries(2000)):
+    for number in range(examples(2000)):
         manifest = hostility.group().manifest
         for _ in range(random.randint(1, 3)):
             _spoil(random, manifest)

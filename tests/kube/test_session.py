@@ -600,7 +600,7 @@ def test_a_connection_that_is_reset_while_it_is_made_closes_no_other_one() -> No
 
     async def ask(server: str) -> None:
         session = ApiSession(credentials.Connection(server=server, tls=None, authorization=_nobody))
-        for _ in range(50):
+        for _ in range(10):
             asked = (session.request("GET", "/x", timeout_s=5) for _ in range(4))
             answers = await asyncio.gather(*asked, return_exceptions=True)
             assert {type(answer) for answer in answers} == {ApiUnreachable}

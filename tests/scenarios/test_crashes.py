@@ -327,6 +327,7 @@ DEATHS = {
 
 
 @pytest.mark.no_cover
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("heir", "hopeless"),
     [

@@ -31,17 +31,18 @@ def test_a_group_of_two_thousand_members_is_decided_in_one_step():
     assert sum(isinstance(effect, EmitEvent) for effect in harness.effects) == 1
 
 
+@pytest.mark.no_cover
 @pytest.mark.without("all", why="only its size is new; small groups take the courses")
-def test_of_a_thousand_groups_as_many_are_bound_as_fit_and_all_others_are_told_once():
+def test_of_hundreds_of_groups_as_many_are_bound_as_fit_and_all_others_are_told_once():
     harness = Harness()
-    harness.add(*(node(f"n{number}", cpu=8) for number in range(100)))
-    for number in range(1000):
+    harness.add(*(node(f"n{number}", cpu=8) for number in range(30)))
+    for number in range(300):
         harness.add(group(f"g{number}", min_member=2, max_schedule_time_s=9999.0), *pods(f"g{number}", 2))
     harness.wait(100)
-    assert len(harness.bound()) == 800
-    assert harness.machine.stats().phases == {"Scheduled": 400, "Queued": 600}
-    assert sum(isinstance(effect, PatchStatus) for effect in harness.effects) == 1000
-    assert len(harness.emitted) == 1000
+    assert len(harness.bound()) == 240
+    assert harness.machine.stats().phases == {"Scheduled": 120, "Queued": 180}
+    assert sum(isinstance(effect, PatchStatus) for effect in harness.effects) == 300
+    assert len(harness.emitted) == 300
 
 
 @pytest.mark.without("all", why="it has no harness")
