@@ -8,7 +8,7 @@ no number of its own; 100 is the usual. It is loaded before any test is imported
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any, TypeVar
 
@@ -37,6 +37,24 @@ def seeded(usual: int) -> Callable[[Callable[..., Any]], pytest.MarkDecorator]:
     """Calls the test with as many values of `seed`; `make nightly` takes other values each time."""
     seeds = range(first_seed, first_seed + examples(usual))
     return lambda test: pytest.mark.explores(pytest.mark.parametrize("seed", seeds)(test))
+
+
+def in_turn(
+    names: str, cases: Iterable[Any], *, ids: Callable[[Any], object] | None = None
+) -> Callable[[Callable[..., Any]], pytest.MarkDecorator]:
+    """Calls the test, each call of which takes seconds, with a third of the cases, which follows from its name.
+
+    `make nightly` tries all. Otherwise as `pytest.mark.parametrize`.
+    """
+
+    def decorated(test: Callable[..., Any]) -> pytest.MarkDecorator:
+        all_ = list(cases)
+        number = len(all_) if tries(_USUAL) > _USUAL else -(-len(all_) // 3)
+        chosen = [all_[index] for index in sorted(Random(test.__name__).sample(range(len(all_)), number))]
+        explored: pytest.MarkDecorator = pytest.mark.explores(pytest.mark.parametrize(names, chosen, ids=ids)(test))
+        return explored
+
+    return decorated
 
 
 def some(cases: Sequence[Of], *, draw: str) -> list[Of]:

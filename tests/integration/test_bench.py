@@ -8,6 +8,7 @@ from bench import beside, devices, podgroups, runs, trees
 from bench.beside import Beside, Crowd
 from bench.lab import lab
 from bench.scenarios import Kind, Scenario
+from tests.effort import in_turn
 
 SMALL = (
     Scenario(kind=Kind.BACKLOG, nodes=10, gangs=4, size=3, mixed=True, fair=True),
@@ -27,7 +28,7 @@ EXPECTED = {
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("scenario", SMALL, ids=lambda scenario: scenario.title)
+@in_turn("scenario", SMALL, ids=lambda scenario: scenario.title)
 async def test_a_run_measures_what_it_says_and_leaves_nothing_behind(monkeypatch, scenario):
     monkeypatch.setattr(runs, "IDLE_S", 0.2)
     monkeypatch.setattr(runs, "TOLD_WITHIN_S", 0.0)
@@ -73,7 +74,7 @@ async def test_a_device_that_two_pods_have_ends_the_benchmark():
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("crowd", Crowd)
+@in_turn("crowd", Crowd)
 async def test_beside_every_crowd_it_is_measured_how_long_anybody_waits(crowd):
     figures = await beside.run(Beside(crowd=crowd, number=40, nodes=5))
     assert figures.keys() >= {"healthy_s", "with_server_s", "server_s", "livez_s"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.effort import in_turn
 from tests.faults.plan import OF_WRITES, Fault
 from tests.faults.proxy import ProxyProcess
 from tests.integration.admission import BindingPolicy
@@ -23,7 +24,7 @@ NUMBER = 3
 
 @pytest.mark.usefixtures("behind")
 @pytest.mark.parametrize("at", ["resourceclaims", "/status"], ids=["first write", "status"])
-@pytest.mark.parametrize("fault", sorted(OF_WRITES), ids=str)
+@in_turn("fault", sorted(OF_WRITES), ids=str)
 def test_a_claim_whose_writes_fail_is_whole_or_as_it_was(
     cluster: Cluster, proxy: ProxyProcess, refuse_bindings: BindingPolicy, fault: Fault, at: str
 ) -> None:

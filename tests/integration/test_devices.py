@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gangsched.kube.storage import MARK
+from tests.effort import in_turn
 from tests.integration.admission import BindingPolicy
 from tests.integration.cluster import Cluster
 from tests.integration.devices import (
@@ -58,7 +59,7 @@ def test_workers_get_two_devices_each_of_one_numa_node_or_wait_whole(cluster: Cl
     assert {tuple(sorted(name[-1] for _, name in devices)) for devices in found.values()} == {("0", "1"), ("2", "3")}
 
 
-@pytest.mark.parametrize("number", range(20))
+@in_turn("number", range(20))
 def test_two_gangs_race_for_the_last_devices(cluster: Cluster, number: int) -> None:  # noqa: ARG001 - each try alike
     for at in range(2):
         cluster.add_node(f"n{at}", cpu="64")

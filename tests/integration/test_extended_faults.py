@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from testbed.operator import Operator
+from tests.effort import in_turn
 from tests.faults.plan import OF_WRITES, Fault
 from tests.faults.proxy import ProxyProcess
 from tests.integration.cluster import Cluster
@@ -28,7 +29,7 @@ def equipped(cluster: Cluster) -> Iterator[Cluster]:
 
 
 @pytest.mark.usefixtures("behind")
-@pytest.mark.parametrize("fault", sorted(OF_WRITES), ids=str)
+@in_turn("fault", sorted(OF_WRITES), ids=str)
 def test_writes_that_fail_on_their_way_make_each_claim_once_and_leave_none(
     equipped: Cluster, proxy: ProxyProcess, fault: Fault, refuse_bindings: Callable[[str], None]
 ) -> None:

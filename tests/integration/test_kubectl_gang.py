@@ -42,7 +42,7 @@ def waiting(with_crd: ControlPlane) -> Iterator[Cluster]:
     cluster.add_pods("holder", 2)
     cluster.until_bound("holder", 2)
     cluster.until(lambda: cluster.phase("holder") == "Running")
-    cluster.add_group("waiter", min_member=3)
+    cluster.add_group("waiter", min_member=3, maxScheduleTime="1h")
     cluster.add_pods("waiter", 3)
     cluster.until_reason("waiter", "Unschedulable")
     cluster.add_group("few", min_member=4)

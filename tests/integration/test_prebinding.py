@@ -9,6 +9,7 @@ import pytest
 from gangsched.kube.storage import MARK, SELECTED_NODE
 from testbed.provisioner import DRIVER, Provisioner
 from testbed.workloads import pod_template
+from tests.effort import in_turn
 from tests.integration.cluster import Cluster
 from tests.integration.test_volumes import (
     PATH,
@@ -221,7 +222,7 @@ def test_what_was_written_is_taken_back_when_a_member_or_the_group_goes(zoned: C
 
 
 @pytest.mark.usefixtures("operator")
-@pytest.mark.parametrize("number", range(20))
+@in_turn("number", range(20))
 def test_two_gangs_race_for_the_last_volumes(zoned: Cluster, number: int) -> None:  # noqa: ARG001 - each try alike
     add_class(zoned)
     for at in range(5):

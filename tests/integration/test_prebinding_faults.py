@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.provisioner import DRIVER, Provisioner
+from tests.effort import in_turn
 from tests.faults.plan import OF_WRITES, Fault
 from tests.faults.proxy import ProxyProcess
 from tests.integration.cluster import Cluster
@@ -25,7 +26,7 @@ def zoned(cluster: Cluster) -> Cluster:
 
 
 @pytest.mark.usefixtures("behind")
-@pytest.mark.parametrize("fault", sorted(OF_WRITES), ids=str)
+@in_turn("fault", sorted(OF_WRITES), ids=str)
 def test_a_write_that_fails_on_its_way_leaves_the_group_whole_or_nothing_written(
     zoned: Cluster, proxy: ProxyProcess, fault: Fault
 ) -> None:
