@@ -90,6 +90,12 @@ def _simulate(arguments: argparse.Namespace, settings: Settings) -> int:
         note(arguments, remark)
     with Progress("simulating"):
         outcome = simulate(world, policy)
+    for key, scheduler in outcome.elsewhere.items():
+        note(
+            arguments,
+            f"group {key} is left out, because it belongs to the schedulerName {scheduler}: correct "
+            f"spec.schedulerName of its pods, or ask with --scheduler-name {scheduler}",
+        )
     if arguments.output is not None:
         print(structured(arguments.output, _as_object(outcome)))
     else:

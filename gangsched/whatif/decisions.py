@@ -46,11 +46,13 @@ class Decisions:
     """The last decision about each group and each pod without one, in the order of their turn.
 
     `steps` are all decisions in the order of time; the placements of a step are those of the members that were bound
-    then. `ignored` counts the objects that do not matter to the scheduler, by kind.
+    then. `elsewhere` are the groups that are left out because they belong to another schedulerName, by namespace and
+    name, with that schedulerName. `ignored` counts the objects that do not matter to the scheduler, by kind.
     """
 
     last: Sequence[Decision]
     steps: Sequence[Decision]
+    elsewhere: Mapping[tuple[str, str], str]
     ignored: Mapping[str, int]
 
     @property
@@ -115,6 +117,7 @@ def simulate(
             for key, finding in in_order.items()
         ),
         steps=steps,
+        elsewhere=MappingProxyType({(key.namespace, key.name): name for key, name in outcome.elsewhere.items()}),
         ignored=MappingProxyType(dict(world.ignored)),
     )
 

@@ -63,10 +63,14 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The decisions in order, and the final state of every group."""
+    """The decisions in order, and the final state of every group.
+
+    `elsewhere` are the groups that belong to a schedulerName that is not served, with that name.
+    """
 
     decisions: Sequence[Decision]
     groups: Sequence[Finding]
+    elsewhere: Mapping[GroupKey, str]
 
 
 def simulate(world: World, policy: Policy) -> Outcome:
@@ -79,6 +83,7 @@ class _Simulation:
         self._machine = Machine(policy, look_s_per_pod=0.0)
         self._policy = policy
         self._start = self._now = world.start
+        self._groups = world.groups
         self._pods = {pod.uid: pod for pod in world.pods}
         self._storage = {kind: dict(found) for kind, found in world.storage.items()}
         self._devices = {kind: dict(found) for kind, found in world.devices.items()}
@@ -106,7 +111,11 @@ class _Simulation:
             self._now = max(self._now, deadline)
             self._settle()
         groups = [finding for finding in Findings(self._machine).all() if not finding.plain]
-        return Outcome(decisions=self._decisions, groups=groups)
+        keys = {group.key for group in self._groups}
+        keys |= {GroupKey(pod.namespace, pod.declaration.group) for pod in self._pods.values() if pod.declaration}
+        found = ((key, self._machine.elsewhere(key.namespace, key.name)) for key in sorted(keys))
+        elsewhere = {key: each.owner for key, each in found if each is not None}
+        return Outcome(decisions=self._decisions, groups=groups, elsewhere=elsewhere)
 
     def _longest_wait_s(self) -> float:
         times = (each.terms.max_schedule_time_s + each.terms.jitter_s for each in self._machine.assessments.values())

@@ -794,3 +794,12 @@ class TestOtherSystems:
         body = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"}}
         assert run(node(), body, group(), pod("p")).errors == []
         assert "already exists" in run(node(), body, body).errors[0]
+
+
+def test_a_group_of_a_misspelt_scheduler_is_named_with_the_remedy(tmp_path, capsys):
+    file = tmp_path / "all.yaml"
+    file.write_text(yaml.safe_dump_all([node(), group("g"), pod("g-0", schedulerName="gangshced")]))
+    assert main(["simulate", str(file)]) == 0
+    assert "group default/g is left out, because it belongs to the schedulerName gangshced" in capsys.readouterr().err
+    assert main(["simulate", "--scheduler-name", "gangshced", str(file)]) == 0
+    assert "1 of 1" in capsys.readouterr().out

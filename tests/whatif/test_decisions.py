@@ -114,6 +114,13 @@ def test_objects_without_a_namespace_are_in_the_named_one():
     assert found.of("g", "team").is_whole
 
 
+def test_groups_of_another_scheduler_are_named_with_it():
+    others = [group("g", 1), pod("g-0", "g", scheduler="gangshced"), pod("h-0", "h", scheduler="volcano")]
+    found = gangsched.simulate(node("n1", "2"), others)
+    assert found.elsewhere == {("default", "g"): "gangshced", ("default", "h"): "volcano"}
+    assert found.last == ()
+
+
 def test_what_is_ignored_is_counted():
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
     assert gangsched.simulate(node("n1", "3"), [*MEMBERS, service]).ignored == {"Service": 1}
