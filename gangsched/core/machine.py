@@ -267,5 +267,6 @@ class Machine:
             if gang is None or members.finished(gang):
                 self._upkeep.forget(key)
         members.dirty.forget_all()
+        members.installations.forget_gone()
         self._state.restarts.forget_lost()
         self.cluster.take_worsened()

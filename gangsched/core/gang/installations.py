@@ -42,7 +42,7 @@ class Installations:
     """Pods `beside` the gangs by the group they name, PodGroups that are not ours, and whose each such group is.
 
     A group is doubted when something has changed that decides whose it is; `strangers` are pods of other schedulers
-    that came or changed since the last call of `take_strangers`.
+    that came or changed since the last call of `take_strangers`, `gone` those known here that are there no longer.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -53,7 +53,8 @@ class Installations:
         self._named: dict[str, GroupKey] = {}
         self._groups: dict[GroupKey, Group] = {}
         self._doubted: dict[GroupKey, None] = {}
-        self._strangers: dict[str, Pod | None] = {}
+        self._strangers: dict[str, Pod] = {}
+        self._gone: dict[str, None] = {}
 
     def whose(self, key: GroupKey) -> str:
         """The schedulerName whose installation has the group; empty if it is ours."""
@@ -112,7 +113,8 @@ class Installations:
         del self._beside[key][uid]
         if not self._beside[key]:
             del self._beside[key]
-        self._strangers[uid] = None
+        self._strangers.pop(uid, None)
+        self._gone[uid] = None
         self.doubt(key)
 
     def group_seen(self, group: Group, gang: Gang | None) -> bool:
@@ -145,8 +147,13 @@ class Installations:
 
     def take_strangers(self) -> dict[str, Pod | None]:
         """Pods of other schedulers, by UID, that came or changed since the last call; None for those that are gone."""
-        strangers, self._strangers = self._strangers, {}
-        return strangers
+        found: dict[str, Pod | None] = {**dict.fromkeys(self._gone), **self._strangers}
+        self._strangers, self._gone = {}, {}
+        return found
+
+    def forget_gone(self) -> None:
+        """Forget which strangers are gone, where nobody has asked for any yet, as on a standby."""
+        self._gone.clear()
 
     # Whose a group is
 
