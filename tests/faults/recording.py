@@ -91,14 +91,14 @@ class RecordedMachine:
         self._file.write(_LENGTH.pack(len(encoded)) + encoded)
 
 
-def recorder(path: Path) -> Callable[[Policy], RecordedMachine]:
+def recorder(path: Path) -> Callable[..., RecordedMachine]:
     """What stands in for `Machine`: the first machine made is recorded at `path`, further ones beside it."""
     numbers = itertools.count(1)
 
-    def make(policy: Policy) -> RecordedMachine:
+    def make(policy: Policy, **ways: Any) -> RecordedMachine:
         number = next(numbers)
         name = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
-        return RecordedMachine(Machine(policy), policy, name)
+        return RecordedMachine(Machine(policy, **ways), policy, name)
 
     return make
 
