@@ -1,13 +1,16 @@
-"""examples/what-if.ipynb prints what it shows."""
+"""examples/what-if.ipynb and docs/python.md print what they show."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import json
+import re
 from pathlib import Path
 
-NOTEBOOK = Path(__file__).resolve().parents[1] / "examples" / "what-if.ipynb"
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOK = ROOT / "examples" / "what-if.ipynb"
+PAGE = ROOT / "docs" / "python.md"
 
 
 def test_each_cell_prints_what_the_notebook_shows():
@@ -19,3 +22,11 @@ def test_each_cell_prints_what_the_notebook_shows():
             exec("".join(cell["source"]), names)
         assert printed.getvalue() == "".join(line for out in cell["outputs"] for line in out["text"])
     assert len(cells) == 4
+
+
+def test_the_page_about_the_python_interface_prints_what_it_shows():
+    [(program, shown)] = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(program, {})
+    assert printed.getvalue() == shown
