@@ -103,6 +103,7 @@ bench-compare: setup ## whether this checkout is as fast as the commit BASE=ref;
 docs: setup ## write the generated parts of docs/, crds/, charts/ and manifests/ anew
 	@"$(PYTHON)" -m testbed.binaries >&2
 	@.venv/bin/python -m tests.integration.pairs
+	@.venv/bin/python -m tests.integration.why_pending
 	@exec .venv/bin/python -m testbed.docs
 
 clean: ## remove what the other targets have made in this folder
