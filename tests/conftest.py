@@ -45,7 +45,9 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take long come first, so that all workers end at the same time."""
-    items.sort(key=lambda item: [item.get_closest_marker(mark) is None for mark in ("workloads", "integration")])
+    items.sort(
+        key=lambda item: [item.get_closest_marker(mark) is None for mark in ("workloads", "integration", "slow")]
+    )
     measured = Counter[object]()
     for item in items:
         function = getattr(item, "function", item)

@@ -102,12 +102,23 @@ def stage(with_crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> I
                 for each in mistake.objects
                 if ("elsewhere" in each) is away
             ]
-            listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies})
-            with_crd.kubectl("apply", "--namespace", namespace, "--filename", "-", stdin=listed)
+            # A quota does not count before its controller and the API server have seen it.
+            quotas = [each for each in bodies if each["kind"] == "ResourceQuota"]
+            apply(with_crd, namespace, quotas)
+            for quota in quotas:
+                path = f"/api/v1/namespaces/{namespace}/resourcequotas/{quota['metadata']['name']}"
+                until(lambda path=path: with_crd.api.get(path).get("status", {}).get("used"))
+            apply(with_crd, namespace, [each for each in bodies if each not in quotas])
         yield Stage(cluster, elsewhere, operators, folder)
     with_crd.delete_nodes()
     for name in names:
         with_crd.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def apply(control_plane: ControlPlane, namespace: str, objects: Sequence[Json]) -> None:
+    if objects:
+        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        control_plane.kubectl("apply", "--namespace", namespace, "--filename", "-", stdin=listed)
 
 
 @pytest.fixture
