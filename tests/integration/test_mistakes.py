@@ -10,6 +10,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,9 +106,7 @@ def stage(with_crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> I
             # A quota does not count before its controller and the API server have seen it.
             quotas = [each for each in bodies if each["kind"] == "ResourceQuota"]
             apply(with_crd, namespace, quotas)
-            for quota in quotas:
-                path = f"/api/v1/namespaces/{namespace}/resourcequotas/{quota['metadata']['name']}"
-                until(lambda path=path: with_crd.api.get(path).get("status", {}).get("used"))
+            until(partial(_count, with_crd, namespace, len(quotas)))
             apply(with_crd, namespace, [each for each in bodies if each not in quotas])
         yield Stage(cluster, elsewhere, operators, folder)
     with_crd.delete_nodes()
@@ -119,6 +118,12 @@ def apply(control_plane: ControlPlane, namespace: str, objects: Sequence[Json]) 
     if objects:
         listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         control_plane.kubectl("apply", "--namespace", namespace, "--filename", "-", stdin=listed)
+
+
+def _count(control_plane: ControlPlane, namespace: str, number: int) -> bool:
+    """Whether all of so many quotas count."""
+    found = control_plane.api.get(f"/api/v1/namespaces/{namespace}/resourcequotas")["items"]
+    return sum("used" in each.get("status", {}) for each in found) == number
 
 
 @pytest.fixture
