@@ -5,10 +5,12 @@ The control plane of the demo, nodes with GPUs, gangsched, and the commands to t
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from testbed.demo import Stage, build, end_in_order
 from testbed.operator import Operator
 
 ENDED, FAILED = 0, 1
+_PAGE_WITHIN_S = 30
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "examples" / "playground"
 
@@ -94,10 +97,26 @@ def play(stage: Stage) -> None:
             size = {name: given.pop(name) for name in ("cpu", "memory", "pods")}
             control_plane.add_node(node["metadata"]["name"], **size, extra=given)
         stage.say("three nodes with 4 GPUs each are there; starting the operator")
-        with Operator(control_plane):
-            print("\n".join(("", *_told(control_plane), "")), flush=True)
+        with Operator(control_plane), _page(control_plane) as address:
+            print("\n".join(("", address, "", *_told(control_plane), "")), flush=True)
             stage.say("everything runs until Ctrl-C")
             signal.pause()
+
+
+@contextlib.contextmanager
+def _page(control_plane: ControlPlane) -> Iterator[str]:
+    """What `gangsched dashboard` says when its page can be opened."""
+    command = [sys.executable, "-m", "gangsched", "dashboard", "--kubeconfig", str(control_plane.kubeconfig)]
+    child = control_plane.spawn("dashboard", command)
+    deadline = time.monotonic() + _PAGE_WITHIN_S
+    while "token=" not in (said := child.log.read_text(errors="replace")):
+        if child.poll() is not None or time.monotonic() > deadline:
+            raise ControlPlaneError(f"gangsched dashboard did not start: {child.log_tail()}")
+        time.sleep(0.05)
+    try:
+        yield next(line for line in said.splitlines() if "token=" in line)
+    finally:
+        child.stop(timeout_s=10)
 
 
 def _told(control_plane: ControlPlane) -> Sequence[str]:

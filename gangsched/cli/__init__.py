@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse has no public name for it
 
 COMMANDS = (
-    *("run", "list", "explain", "top", "events", "simulate", "replay"),
+    *("run", "list", "explain", "top", "dashboard", "events", "simulate", "replay"),
     *("snapshot", "crd", "completion", "version"),
 )
 """Modules of this package, in the order of `--help`."""

@@ -7,7 +7,7 @@ import asyncio
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from gangsched.cli.usage import Usage
     from gangsched.kube.session import ApiSession
 
-_EVERY_S = 3.0
-_SHARE = 10
+EVERY_S = 3.0
+"""The cluster is read again after so many seconds."""
+SHARE = 10
 """A reading that takes long is repeated after this many times its duration, so that it is a small load."""
 _LINES_AROUND = 8
 _MAIN = ("cpu", "memory")
@@ -78,14 +79,14 @@ async def _show(arguments: argparse.Namespace) -> int:
         while True:
             began = time.monotonic()
             with Progress("reading the cluster") as progress:
-                sight = await _look(arguments, session, progress)
+                sight = await look(arguments, session, progress.say)
             if not refreshed:
                 return _print_once(arguments, sight)
             size = shutil.get_terminal_size()
             lines = list(page(sight, width=_width(arguments), height=size.lines))
             head = f"{time.strftime('%H:%M:%S')}  Ctrl-C ends"
             print(_HOME + "".join(f"{line}{_REST}" for line in (head, *lines)) + _END, end="", flush=True)
-            await asyncio.sleep(max(_EVERY_S, _SHARE * (time.monotonic() - began)))
+            await asyncio.sleep(max(EVERY_S, SHARE * (time.monotonic() - began)))
 
 
 def _print_once(arguments: argparse.Namespace, sight: Sight) -> int:
@@ -103,7 +104,12 @@ def _width(arguments: argparse.Namespace) -> int:
     return UNWRAPPED if arguments.output == WIDE else columns()
 
 
-async def _look(arguments: argparse.Namespace, session: ApiSession, progress: Progress) -> Sight:
+async def look(arguments: argparse.Namespace, session: ApiSession, told: Callable[[str], None]) -> Sight:
+    """What is to be seen now with the caller's rights; `told` hears what is being read.
+
+    Raises:
+        KubeError: the cluster does not answer, or shows nothing to the caller.
+    """
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415 - see the package
     from gangsched.cli.listing import rows, rows_of  # noqa: PLC0415
     from gangsched.cli.live import read, read_gangs  # noqa: PLC0415
@@ -112,11 +118,11 @@ async def _look(arguments: argparse.Namespace, session: ApiSession, progress: Pr
     from gangsched.cli.usage import usages  # noqa: PLC0415
 
     settings = rules(arguments, await read_leaders(session)).settings
-    reading = await read(session, None, settings, told=progress.say)
+    reading = await read(session, None, settings, told=told)
     now = time.time()
     if reading.forbidden:
         only = namespace_of(arguments, session)
-        own = await read_gangs(session, only, settings, told=progress.say)
+        own = await read_gangs(session, only, settings, told=told)
         hidden = f"only groups, without nodes, because the API server says: {reading.forbidden}"
         return Sight(rows(own, policy=settings.policy(), now=now), (), hidden)
     machine = decided(reading.events, policy=settings.policy(), now=now)
@@ -130,7 +136,7 @@ def page(sight: Sight, *, width: int = UNWRAPPED, height: int | None = None) -> 
     room = max(4, height - _LINES_AROUND) if height is not None else UNWRAPPED
     for_groups = room if not sight.nodes else max(room // 2, room - len(sight.nodes))
     groups, nodes = sight.groups[:for_groups], sorted(sight.nodes, key=_fullness)
-    yield _summary(sight)
+    yield summary(sight)
     yield ""
     yield from table(
         ("GROUP", "PHASE", "MEMBERS", "BOUND", "WAITS", "REASON"),
@@ -193,7 +199,8 @@ def _node(usage: Usage, others: Sequence[str]) -> Sequence[str]:
     )
 
 
-def _summary(sight: Sight) -> str:
+def summary(sight: Sight) -> str:
+    """How many groups and nodes there are, and what of the nodes is requested, in one line."""
     from gangsched.cli.usage import share, total  # noqa: PLC0415 - see the package
     from gangsched.core.objects.wording import number_of  # noqa: PLC0415
 
@@ -224,6 +231,7 @@ def as_object(sight: Sight) -> dict[str, object]:
                 "closed": usage.closed or None,
                 "allocatable": {name: format_amount(name, number) for name, number in usage.allocatable.items()},
                 "requested": {name: format_amount(name, number) for name, number in usage.requested.items()},
+                "shares": {name: round(usage.share(name), 4) for name in usage.allocatable},
                 "pods": usage.pods,
                 "groups": [
                     {"namespace": key.namespace, "name": key.name, "members": number}

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +62,10 @@ def test_the_printed_commands_show_what_they_promise_and_ctrl_c_leaves_nothing(m
                 break
         try:
             [entrance] = [line for line in printed if "export KUBECONFIG=" in line]
+            [page] = [line for line in printed if line.startswith("Open http://127.0.0.1:")]
+            browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            with browser.open(page.split()[1], timeout=10) as answer:
+                assert answer.status == 200
             gone = False
             for command in (command for step in STEPS for command in step.commands):
                 assert command in printed

@@ -1,0 +1,188 @@
+"""A headless Chromium that tests drive over the DevTools protocol, and how it comes onto a Debian machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from testbed.cache import SetupError
+
+MISSING = "there is no Chromium: install it, on Debian with apt-get install chromium"
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_STARTS_WITHIN_S = 60
+_ANSWERS_WITHIN_S = 30
+_PHONE = 600
+"""Windows that are narrower, in CSS pixels, are those of phones."""
+
+
+def find() -> str:
+    """The path of a Chromium; empty if there is none."""
+    return next(filter(None, map(shutil.which, _NAMES)), "")
+
+
+def install() -> str:
+    """The path of a Chromium, which is installed by apt-get if there is none and this user may.
+
+    Raises:
+        SetupError: there is none, and it cannot be installed.
+    """
+    if not find() and os.geteuid() == 0 and shutil.which("apt-get"):
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for command in (["update"], ["install", "--yes", "--no-install-recommends", "chromium"]):
+            subprocess.run(["apt-get", "-qq", *command], env=environment, check=False, stdout=subprocess.DEVNULL)
+    found = find()
+    if not found:
+        raise SetupError(MISSING)
+    return found
+
+
+class Tab:
+    """One tab. `problems` are exceptions, errors and violations of the page's policy that the browser has reported.
+
+    `requested` are the addresses of all requests.
+    """
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.problems: list[str] = []
+        self.requested: list[str] = []
+        self._socket = socket
+        self._number = 0
+        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+
+    async def listen(self) -> None:
+        """Take what the browser says until it ends."""
+        async for message in self._socket:
+            said = json.loads(message.data)
+            if "id" in said:
+                self._answers.pop(said["id"]).set_result(said)
+            elif said["method"] == "Runtime.exceptionThrown":
+                self.problems.append(said["params"]["exceptionDetails"]["text"])
+            elif said["method"] == "Log.entryAdded" and said["params"]["entry"]["level"] == "error":
+                self.problems.append(said["params"]["entry"]["text"])
+            elif said["method"] == "Network.requestWillBeSent":
+                self.requested.append(said["params"]["request"]["url"])
+
+    async def call(self, method: str, **parameters: Any) -> dict[str, Any]:  # noqa: ANN401 - the protocol's own
+        """What the protocol's method returns.
+
+        Raises:
+            RuntimeError: the browser refuses it.
+        """
+        self._number += 1
+        answer = self._answers[self._number] = asyncio.get_running_loop().create_future()
+        await self._socket.send_json({"id": self._number, "method": method, "params": parameters})
+        said = await asyncio.wait_for(answer, _ANSWERS_WITHIN_S)
+        if "error" in said:
+            raise RuntimeError(f"{method}: {said['error']['message']}")
+        result: dict[str, Any] = said["result"]
+        return result
+
+    async def value(self, expression: str) -> Any:  # noqa: ANN401 - any JSON
+        """The value of a JavaScript expression in the page."""
+        found = await self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in found:
+            raise RuntimeError(f"{expression}: {found['exceptionDetails']['text']}")
+        return found["result"].get("value")
+
+    async def until(self, expression: str, *, within_s: float = 20) -> Any:  # noqa: ANN401 - any JSON
+        """The value of the expression as soon as it is true.
+
+        Raises:
+            TimeoutError: it is not true within that time.
+        """
+        async with asyncio.timeout(within_s):
+            while not (found := await self.value(expression)):  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.02)
+        return found
+
+    async def press(self, key: str) -> None:
+        """Press and release a key."""
+        for kind in ("keyDown", "keyUp"):
+            await self.call("Input.dispatchKeyEvent", type=kind, key=key)
+
+    async def size(self, width: int, height: int) -> None:
+        """Have the window this size in CSS pixels."""
+        await self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < _PHONE
+        )
+
+
+@asynccontextmanager
+async def tab() -> AsyncIterator[Tab]:
+    """An empty tab of a new browser, which ends with it.
+
+    Raises:
+        SetupError: there is no Chromium, or it does not start.
+    """
+    program = find()
+    if not program:
+        raise SetupError(MISSING)
+    with tempfile.TemporaryDirectory(prefix="gangsched-chromium-", ignore_cleanup_errors=True) as folder:
+        command = (program, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0")
+        quiet = ("--no-first-run", "--disable-background-networking", "--disable-dev-shm-usage")
+        started = await asyncio.create_subprocess_exec(
+            *command,
+            *quiet,
+            f"--user-data-dir={folder}",
+            "about:blank",
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            async with (
+                aiohttp.ClientSession() as session,
+                session.ws_connect(await _address(session, Path(folder)), max_msg_size=0) as socket,
+            ):
+                made = Tab(socket)
+                listening = asyncio.create_task(made.listen())
+                try:
+                    for domain in ("Page", "Runtime", "Log", "Network"):
+                        await made.call(f"{domain}.enable")
+                    yield made
+                finally:
+                    listening.cancel()
+        finally:
+            started.terminate()
+            await started.wait()
+
+
+async def _address(session: aiohttp.ClientSession, folder: Path) -> str:
+    """Where the browser's first tab is driven."""
+    try:
+        async with asyncio.timeout(_STARTS_WITHIN_S):
+            told = folder / "DevToolsActivePort"
+            while not told.exists() or not told.read_text().strip():  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.05)
+            port = told.read_text().splitlines()[0]
+            while True:
+                async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
+                    for each in await answer.json():
+                        if each["type"] == "page":
+                            return str(each["webSocketDebuggerUrl"])
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise SetupError(f"Chromium has not started within {_STARTS_WITHIN_S} s") from None
+
+
+def main() -> int:
+    """Install it, for CI."""
+    try:
+        print(f"Chromium: {install()}")
+    except SetupError as error:
+        print(f"error: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
