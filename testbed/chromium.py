@@ -21,7 +21,10 @@ MISSING = "there is no Chromium: install it, on Debian with apt-get install chro
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _STARTS_WITHIN_S = 60
 _ANSWERS_WITHIN_S = 30
-_PRESSED = {"Enter": {"text": "\r", "windowsVirtualKeyCode": 13}, "Escape": {"windowsVirtualKeyCode": 27}}
+_PRESSED: dict[str, dict[str, Any]] = {
+    "Enter": {"text": "\r", "windowsVirtualKeyCode": 13},
+    "Escape": {"windowsVirtualKeyCode": 27},
+}
 """What the browser needs besides the name, for keys that do something by themselves."""
 _PHONE = 600
 """Windows that are narrower, in CSS pixels, are those of phones."""

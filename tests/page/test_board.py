@@ -69,7 +69,8 @@ views = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from([b"1", b"2", 
 def test_whoever_applies_the_changes_sees_what_is_shown(shown, remembered):
     async def play() -> None:
         board = Board()
-        heard, seen = board.follow(silent_s=0.001), {}
+        heard = board.follow(silent_s=0.001)
+        seen: dict[str, int] = {}
         for view, is_heard in shown:
             board.show(view)
             if is_heard and (said := await anext(heard)):
