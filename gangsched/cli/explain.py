@@ -39,13 +39,13 @@ from gangsched.cli.progress import Progress
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
-    from gangsched.cli.diagnosis import Diagnosis
     from gangsched.cli.following import Seen
     from gangsched.cli.leaders import Leaders
     from gangsched.cli.live import Reading
     from gangsched.cli.rules import Rules
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.kube.session import ApiSession
+    from gangsched.views.diagnosis import Diagnosis
 
 
 def add_parser(commands: Commands) -> None:
@@ -144,7 +144,8 @@ async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> li
 
 
 async def _look_at(arguments: argparse.Namespace, session: ApiSession) -> list[Seen]:
-    from gangsched.cli import diagnosis_json, prose  # noqa: PLC0415 - see the package
+    from gangsched.cli import prose  # noqa: PLC0415 - see the package
+    from gangsched.views import diagnosis_json  # noqa: PLC0415
 
     key = named(arguments, arguments.group, session)
     with Progress("reading the cluster") as progress:
@@ -175,11 +176,11 @@ class _Told:
 
 
 async def _diagnose(arguments: argparse.Namespace, session: ApiSession, key: GroupKey, progress: Progress) -> _Told:
-    from gangsched.cli.diagnosis import from_cluster, from_status  # noqa: PLC0415
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415
     from gangsched.cli.live import read  # noqa: PLC0415
     from gangsched.cli.owners import read_owners, remedies  # noqa: PLC0415
     from gangsched.cli.rules import rules  # noqa: PLC0415
+    from gangsched.views.diagnosis import from_cluster, from_status  # noqa: PLC0415
 
     leaders = await read_leaders(session)
     decided = rules(arguments, leaders, namespace=key.namespace)

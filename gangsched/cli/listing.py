@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from gangsched.api.times import format_time
 from gangsched.cli.live import Reading
-from gangsched.cli.trial import decided
 from gangsched.core.gang.gang import Gang
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
@@ -15,6 +14,7 @@ from gangsched.core.objects.events import GroupsReplaced
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase
+from gangsched.views.trial import decided
 
 _WAITING = frozenset({"", "Pending", "Queued", "Reserved", "Binding", "TimedOut", "Degraded"})
 """Phases in which a group lacks something; empty is that of a PodGroup that no operator has seen."""

@@ -114,8 +114,8 @@ async def look(arguments: argparse.Namespace, session: ApiSession, told: Callabl
     from gangsched.cli.listing import rows, rows_of  # noqa: PLC0415
     from gangsched.cli.live import read, read_gangs  # noqa: PLC0415
     from gangsched.cli.rules import rules  # noqa: PLC0415
-    from gangsched.cli.trial import decided  # noqa: PLC0415
     from gangsched.cli.usage import usages  # noqa: PLC0415
+    from gangsched.views.trial import decided  # noqa: PLC0415
 
     settings = rules(arguments, await read_leaders(session)).settings
     reading = await read(session, None, settings, told=told)
