@@ -13,9 +13,8 @@ import pickle
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
-from gangsched.answers.worker import FAILED, LENGTH_BYTES, UNKNOWN, Message, Question, Start, framed, pieces
+from gangsched.answers.messages import FAILED, LENGTH_BYTES, UNKNOWN, Message, Question, Start, framed, pieces
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event
 from gangsched.kube.errors import printable
@@ -63,10 +62,16 @@ class Examiner:
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._process: asyncio.subprocess.Process | None = None
+        self._ending: set[asyncio.Task[int]] = set()
         self._end: asyncio.TimerHandle | None = None
         self._fresh_until = 0.0
         self.longest_piece_s = 0.0
         """The longest time for which the loop did nothing but make one piece."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process."""
+        return self._process is not None
 
     async def explain(self, key: GroupKey, reach: Reach) -> bytes | None:
         """The diagnosis, as JSON; None if there is no such group and no such pod.
@@ -87,10 +92,8 @@ class Examiner:
 
     async def close(self) -> None:
         """End the process."""
-        process = self._process
         self._drop()
-        if process is not None:
-            await process.wait()
+        await asyncio.gather(*self._ending)
 
     async def _answer(self, question: Question) -> bytes | None:
         asked = time.monotonic()
@@ -160,8 +163,11 @@ class Examiner:
             self._end.cancel()
         process, self._process = self._process, None
         if process is not None:
-            with suppress(ProcessLookupError):
-                process.kill()
+            # This kills it and closes its pipes; asyncio has no public name for that.
+            process._transport.close()  # type: ignore[attr-defined] # noqa: SLF001
+            ending = asyncio.get_running_loop().create_task(process.wait())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
 
 
 def _last_lines(answer: bytes) -> str:
