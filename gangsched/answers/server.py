@@ -22,6 +22,7 @@ from gangsched.answers.examiner import Examiner, NoAnswer
 from gangsched.answers.gate import Gate, Refused
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.kube.reviews import User
+from gangsched.runtime.health import ListenError
 
 _log = logging.getLogger(__name__)
 
@@ -47,10 +48,6 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 def _untold(_status: int, _took_s: float) -> None:
     pass
-
-
-class ListenError(Exception):
-    """The server cannot listen on its port; the message says why."""
 
 
 class Server:

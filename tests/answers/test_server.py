@@ -16,8 +16,9 @@ from gangsched.answers import server as servers
 from gangsched.answers.certificate import Certificate, make_certificate
 from gangsched.answers.examiner import NoAnswer
 from gangsched.answers.gate import Gate
-from gangsched.answers.server import ListenError, Server
+from gangsched.answers.server import Server
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.runtime.health import ListenError
 from gangsched.views.diagnosis import Reach
 from tests.answers.fake_reviews import FakeReviews, token
 
