@@ -38,7 +38,9 @@ async def forwarded(session: ApiSession, namespace: str, pod: str, port: int) ->
                 channel = await client.ws_connect(url, protocols=(_PROTOCOL,), max_msg_size=2**20)
         except aiohttp.WSServerHandshakeError as error:
             raise ApiError(
-                error.status, "PortForward", f"the API server forwards no port of the pod {pod} of namespace {namespace}"
+                error.status,
+                "PortForward",
+                f"the API server forwards no port of the pod {pod} of namespace {namespace}",
             ) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiUnreachable(f"No port of the pod {namespace}/{pod} can be forwarded: {error}") from error
@@ -46,11 +48,16 @@ async def forwarded(session: ApiSession, namespace: str, pod: str, port: int) ->
         async with channel:
             server = await asyncio.start_server(relay.take, "127.0.0.1", 0)
             async with server:
-                yield int(server.sockets[0].getsockname()[1])
-                relay.end()
-        if relay.trouble:
-            # What the caller saw is only that the connection has ended.
-            raise ApiError(502, "PortForward", f"the port of the pod {namespace}/{pod} was not reached: {relay.trouble}")
+                try:
+                    yield int(server.sockets[0].getsockname()[1])
+                except Exception as error:
+                    if not relay.trouble:
+                        raise
+                    # What the caller has seen is only that the connection ended.
+                    said = f"Port {port} of the pod {namespace}/{pod} cannot be reached: {relay.trouble}"
+                    raise ApiUnreachable(said) from error
+                finally:
+                    relay.end()
 
 
 class _Relay:
