@@ -12,6 +12,7 @@ import secrets
 import socket
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gangsched.config.published import published
 from gangsched.config.settings import InvalidConfig, Settings
@@ -51,6 +52,9 @@ from gangsched.runtime.readiness import Readiness
 from gangsched.runtime.stage_times import StageTimes
 from gangsched.runtime.terms import Terms
 from gangsched.runtime.watches import Watches
+
+if TYPE_CHECKING:
+    from gangsched.answers.service import Answers
 
 _log = logging.getLogger(__name__)
 
@@ -162,15 +166,18 @@ class _Shell:
             self._metrics, alive=readiness.why_not_alive, ready=readiness.why_not_ready, role=readiness.role
         )
         self._kopf = Frame(partial(session.elsewhere, asyncio.get_running_loop()), on_crd=self._metrics.crd_seen)
+        self._answers = self._make_answers() if settings.answers.enabled else None
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def start(self, tasks: asyncio.TaskGroup) -> None:
         """Answer probes, watch and campaign.
 
         Raises:
-            ListenError: the server for probes cannot listen on its address.
+            ListenError: the server for probes, or for answers, cannot listen on its address.
         """
         await self._health.start(*self._settings.listen_address)
+        if self._answers is not None:
+            await self._answers.start()
         self._kopf.start()
         working = {
             "engine": self._engine.run(),
@@ -178,6 +185,8 @@ class _Shell:
             **dict(self._watches.tasks()),
             "terms": self._serve(),
         }
+        if self._answers is not None:
+            working["answers"] = self._answers.run()
         self._tasks = {name: tasks.create_task(work, name=name) for name, work in working.items()}
 
     async def end(self) -> int:
@@ -197,6 +206,8 @@ class _Shell:
 
     async def close(self) -> None:
         """Close everything that is still open, also after a failure."""
+        if self._answers is not None:
+            await self._answers.close()
         await self._health.stop()
         await self._kopf.stop()
         await self._session.close()
@@ -243,6 +254,18 @@ class _Shell:
                 *(watch(objects(kind)) for kind in kinds.kinds.values()),
             ],
             unhurried=[watch(DEMANDS)] if DEMANDS.dialect in self._settings.dialects else [],
+        )
+
+    def _make_answers(self) -> Answers:
+        from gangsched.answers.service import Answers  # noqa: PLC0415 - what makes certificates takes 10 MB
+
+        return Answers(
+            self._session,
+            self._settings,
+            facts=self._engine.facts,
+            now=self._clock.now,
+            ready=lambda: self._watches.have_listed,
+            told=self._metrics.answered_tenant,
         )
 
     def _executor(self, lasting: Callable[[], bool]) -> Executor:

@@ -63,14 +63,14 @@ async def _serve(arguments: argparse.Namespace) -> int:
     from gangsched.cli.looking import look  # noqa: PLC0415
     from gangsched.page.board import Board  # noqa: PLC0415
     from gangsched.page.server import Page  # noqa: PLC0415
-    from gangsched.page.trial import Trial  # noqa: PLC0415
+    from gangsched.page.what_if import WhatIf  # noqa: PLC0415
 
     async with connected(arguments) as session:
         # What is refused or wrong is said before there is a page.
         first = await look(arguments, session, _nobody)
         cluster = _Cluster(Board(), first)
-        trial = Trial(lambda: cluster.seen.events, first.settings, now=time.time)
-        page = Page(cluster.board, again=_AGAIN, what_if=trial)
+        what_if = WhatIf(lambda: cluster.seen.events, first.settings, now=time.time)
+        page = Page(cluster.board, again=_AGAIN, what_if=what_if)
         runner = web.AppRunner(page.application(), access_log=None, shutdown_timeout=1)
         await runner.setup()
         try:

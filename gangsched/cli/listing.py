@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gangsched.cli.live import Reading
-from gangsched.cli.trial import decided
 from gangsched.core.objects.events import GroupsReplaced
 from gangsched.core.objects.policy import Policy
 from gangsched.views import groups
 from gangsched.views.groups import Row, of_declared
+from gangsched.views.trial import decided
 
 
 def rows(reading: Reading, *, policy: Policy, now: float) -> list[Row]:

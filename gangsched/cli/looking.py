@@ -12,12 +12,12 @@ from gangsched.cli.leaders import read_leaders
 from gangsched.cli.listing import rows
 from gangsched.cli.live import read, read_gangs
 from gangsched.cli.rules import rules
-from gangsched.cli.trial import decided
 from gangsched.config.settings import Settings
 from gangsched.core.objects.events import Event
 from gangsched.kube.session import ApiSession
 from gangsched.views import sight
 from gangsched.views.sight import Sight
+from gangsched.views.trial import decided
 
 _EVERY_S = 3.0
 _SHARE = 10

@@ -38,7 +38,7 @@ _HEADERS = {
 _OTHER = "This page answers no requests of other pages.\n"
 _MANIFEST = "application/yaml"
 
-WhatIf = Callable[[bytes], Awaitable[dict[str, object]]]
+Tries = Callable[[bytes], Awaitable[dict[str, object]]]
 """What would become of these manifests, as JSON has it. `error` says in a sentence why that is not known."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -55,7 +55,7 @@ class Page:
         board: Board,
         *,
         again: str,
-        what_if: WhatIf,
+        what_if: Tries,
         renewed: Callable[[str], None] | None = None,
     ) -> None:
         self.token = secrets.token_urlsafe(32)

@@ -51,6 +51,11 @@ class Watches:
         for watch in (*self._foreign, *self._unhurried):
             yield f"watch of {watch.name}", watch.run()
 
+    @property
+    def have_listed(self) -> bool:
+        """Whether every resource has been listed once."""
+        return all(reflector.synced.is_set() for reflector in self._needed)
+
     async def listed(self) -> None:
         """Wait until every resource has been listed once."""
         for reflector in self._needed:

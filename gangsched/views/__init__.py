@@ -1,7 +1,8 @@
-"""What a machine has observed, as people look at it: for `gangsched list`, `top` and the page.
+"""What a machine knows, as people look at it: values that outlive the machine's next step.
 
-Only what the API server shows counts: the statuses that were written, the nodes of pods. What a machine has decided and
-nobody has carried out is left out, so that a machine on a copy of the cluster and the operator's own show the same.
-`groups` are the gangs, `nodes` what fills each node, `timeline` says what became of one gang when, and `sight` is all
-of it at once.
+`groups` are the gangs and `nodes` what fills each node, `timeline` says what became of one gang when, and `sight` is
+all of it at once. In these four only what the API server shows counts, so that a machine on a copy of the cluster and
+the operator's own show the same. `findings` is the state of a group in the terms of its status. `diagnosis` says why a
+group waits and what would help, `diagnosis_json` is the same for programs, and back. `nodegroups` says where members
+fit, and `trial` decides on a copy. Nothing here changes the machine that it is asked about.
 """

@@ -17,7 +17,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from gangsched.core.objects.declaration import GroupKey
-    from gangsched.whatif.findings import Finding
+    from gangsched.views.findings import Finding
     from gangsched.whatif.simulation import Decision
 
 MOST_GROUPS = 200
@@ -25,7 +25,7 @@ MOST_GROUPS = 200
 
 
 class Given(NamedTuple):
-    """What `page.trial` writes: first this, pickled, and then as many lists of events as `lists` says.
+    """What `page.what_if` writes: first this, pickled, and then as many lists of events as `lists` says.
 
     `settings` are those of the operator, `now` is in epoch seconds.
     """

@@ -43,7 +43,7 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import PodBound, StatusWritten
 from gangsched.core.objects.volumes import StorageKind, Volume, VolumeClaim
-from gangsched.whatif.findings import Finding, Findings
+from gangsched.views.findings import Finding, Findings
 from gangsched.whatif.world.building import World
 
 

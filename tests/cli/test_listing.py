@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from gangsched.cli.diagnosis import from_cluster
 from gangsched.cli.listing import rows
 from gangsched.cli.live import Reading
 from gangsched.cli.overview import waiting
 from gangsched.cli.top import page
-from gangsched.cli.trial import decided
 from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.status import Condition, GroupStatus
+from gangsched.views.diagnosis import from_cluster
 from gangsched.views.sight import as_object, look
+from gangsched.views.trial import decided
 from tests.builders import group, node, pod
 
 NOW = 1_000_000.0

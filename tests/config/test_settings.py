@@ -46,6 +46,7 @@ def test_every_key_is_read(tmp_path):
         leaderElection:
           {leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 3s, resourceName: mine, resourceNamespace: sys}
         listen: 127.0.0.1:0
+        answers: {enabled: true, port: 9000}
         logFormat: json
         logLevel: warning
         dialects: [koordinator, pfnet, volcano]
@@ -168,10 +169,10 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
         (
             "schedulerName: a",
             (
-                "schedulerName is not a known key: correct or remove it; known keys are backoff, bindConcurrency, "
-                "defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, logFormat, logLevel, "
-                "maxHoldTime, maxPriority, namespace, namespaceLimits, ownerGuard, pfnet, preBindTimeout, "
-                "priorityFrom, repairDeadline, restartHold, schedulerNames, spark, volcano, workloads"
+                "schedulerName is not a known key: correct or remove it; known keys are answers, backoff, "
+                "bindConcurrency, defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, "
+                "logFormat, logLevel, maxHoldTime, maxPriority, namespace, namespaceLimits, ownerGuard, pfnet, "
+                "preBindTimeout, priorityFrom, repairDeadline, restartHold, schedulerNames, spark, volcano, workloads"
             ),
         ),
         (

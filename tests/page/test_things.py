@@ -6,7 +6,6 @@ import asyncio
 import json
 from typing import Any
 
-from gangsched.cli.trial import decided
 from gangsched.core.machine import Machine
 from gangsched.core.objects.events import GroupsReplaced, NodesReplaced, PodSeen, PodsReplaced, Synced
 from gangsched.core.objects.policy import Policy
@@ -14,6 +13,7 @@ from gangsched.page.board import Board
 from gangsched.page.things import keep, things
 from gangsched.views.groups import each_row
 from gangsched.views.nodes import usages
+from gangsched.views.trial import decided
 from tests.builders import group, node, pod
 
 NOW = 1_000_000.0

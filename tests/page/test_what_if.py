@@ -18,7 +18,7 @@ from gangsched.core.objects.events import (
     PriorityClassesReplaced,
     Synced,
 )
-from gangsched.page.trial import Trial, free_memory
+from gangsched.page.what_if import WhatIf, free_memory
 from tests.builders import group, node, pod
 
 NOW = 1_700_000_000.0
@@ -59,8 +59,8 @@ def facts() -> list[Event]:
 
 
 async def tried(manifests: str | bytes, **options: Any) -> dict[str, Any]:
-    trial = Trial(facts, Settings(), now=lambda: NOW, **options)
-    return await trial(manifests if isinstance(manifests, bytes) else manifests.encode())
+    what_if = WhatIf(facts, Settings(), now=lambda: NOW, **options)
+    return await what_if(manifests if isinstance(manifests, bytes) else manifests.encode())
 
 
 async def test_what_fits_would_be_bound_on_a_named_node():
@@ -132,8 +132,8 @@ async def test_what_takes_too_long_is_ended():
 
 
 async def test_one_is_tried_at_a_time():
-    trial = Trial(facts, Settings(), now=lambda: NOW)
-    one, other = await asyncio.gather(trial(JOB.replace("CPU", "1").encode()), trial(b"kind: X"))
+    what_if = WhatIf(facts, Settings(), now=lambda: NOW)
+    one, other = await asyncio.gather(what_if(JOB.replace("CPU", "1").encode()), what_if(b"kind: X"))
     assert "groups" in one
     assert other == {"error": "Another manifest is being tried: wait for its answer and drop this one again."}
 

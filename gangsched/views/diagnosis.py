@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as dataclass_replace
 from difflib import get_close_matches
 
 import numpy as np
 from msgspec.structs import replace
 
 from gangsched.api.conversion import SCHEDULER
-from gangsched.cli.nodegroups import NodeGroup, node_groups
-from gangsched.cli.trial import decided
 from gangsched.config.dialects import DIALECTS
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.constraints import registry
@@ -34,7 +33,9 @@ from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Gap, Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.status.explanation import accepting_rows, amounts, oversized
-from gangsched.whatif.findings import Findings
+from gangsched.views.findings import Findings
+from gangsched.views.nodegroups import NodeGroup, node_groups
+from gangsched.views.trial import decided
 
 FITS = "It fits now: the operator will bind it in its next scheduling cycle."
 _UNREAD = (Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN)
@@ -43,12 +44,28 @@ TRIED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """What may be named to the person who asks: groups of this `namespace` only, if it is not empty; node names."""
+
+    namespace: str = ""
+    node_names: bool = True
+
+    def has(self, key: GroupKey) -> bool:
+        """Whether the group may be named."""
+        return self.namespace in ("", key.namespace)
+
+
+EVERYTHING = Reach()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
     """Why members do not fit: `wanted` members must fit together, `fits` of them do, on `nodes` nodes.
 
     `lacks` is the total shortage by resource. `held` are the holders of `resource`, the scarcest one, on nodes that
-    accept the members, the largest first. `ahead` are the waiting groups that are tried before. `gaps` say what refuses
-    the other members, and `groups` of nodes where members fit, and what refuses those of the first gap.
+    accept the members, the largest first. `ahead` are the waiting groups that are tried before. So many more of both,
+    `held_by_others` and `others_ahead`, may not be named. `gaps` say what refuses the other members, and `groups` of
+    nodes where members fit, and what refuses those of the first gap.
     """
 
     wanted: int
@@ -60,6 +77,8 @@ class Shortfall:
     held: Sequence[tuple[GroupKey, int]]
     ahead: Sequence[GroupKey]
     groups: Sequence[NodeGroup]
+    held_by_others: int = 0
+    others_ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,14 +160,26 @@ def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now:
 
     Back-offs are ignored: the copy tries at once what the operator tries at their end.
     """
-    machine = decided(map(without_back_offs, events), policy=policy, now=now)
-    known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None) or _group_of(machine, key)
-    if known is None:
-        found = machine.elsewhere(key.namespace, key.name)
-        return from_elsewhere(found, policy) if found is not None else None
-    foreign = [event for event in events if isinstance(event, ForeignGroupsReplaced)]
-    others = [(event.dialect, each.key) for event in foreign for each in event.groups]
-    return _Examination(machine, known, others).diagnose()
+    return Copy(events, policy=policy, now=now).diagnose(key)
+
+
+class Copy:
+    """A copy of the cluster that these events describe, in which everything is decided, without regard to back-offs."""
+
+    def __init__(self, events: Sequence[Event], *, policy: Policy, now: float) -> None:
+        self._policy = policy
+        self._machine = decided(map(without_back_offs, events), policy=policy, now=now)
+        foreign = [event for event in events if isinstance(event, ForeignGroupsReplaced)]
+        self._foreign = [(event.dialect, each.key) for event in foreign for each in event.groups]
+
+    def diagnose(self, key: GroupKey, reach: Reach = EVERYTHING) -> Diagnosis | None:
+        """The diagnosis of what has this name; None if nothing has. It may be asked for again and again."""
+        machine = self._machine
+        known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None) or _group_of(machine, key)
+        if known is None:
+            found = machine.elsewhere(key.namespace, key.name)
+            return from_elsewhere(found, self._policy) if found is not None else None
+        return _Examination(machine, known, self._foreign, reach).diagnose()
 
 
 def _group_of(machine: Machine, key: GroupKey) -> GroupKey | None:
@@ -176,8 +207,9 @@ def _without_back_off(group: Group) -> Group:
 
 
 class _Examination:
-    def __init__(self, machine: Machine, key: GroupKey, foreign: Sequence[tuple[str, GroupKey]]) -> None:
+    def __init__(self, machine: Machine, key: GroupKey, foreign: Sequence[tuple[str, GroupKey]], reach: Reach) -> None:
         self._foreign = foreign
+        self._reach = reach
         self._cluster: Cluster = machine.cluster
         self._gangs = list(machine.gangs.values())
         self._gang: Gang = machine.gangs[key]
@@ -280,7 +312,7 @@ class _Examination:
         if near:
             yield f"the right name in the pods' label: there is a PodGroup {' and '.join(near)}"
         for key in there:
-            if key.name == name and key.namespace != namespace:
+            if key.name == name and key.namespace != namespace and self._reach.has(key):
                 yield f"a PodGroup in the pods' own namespace {namespace}: {key} counts only for pods of its own"
         for dialect, key in self._foreign:
             if (key.namespace, key.name) == (namespace, name) and dialect in DIALECTS and dialect != OWN_DIALECT:
@@ -294,6 +326,10 @@ class _Examination:
 
     def _shortfall(self, refusal: Refusal) -> Shortfall:
         resource = next((name for name, _ in refusal.short), next(iter(refusal.lacking), ""))
+        held = self._held(resource, refusal) if resource else []
+        named = [holder for holder in held if self._reach.has(holder[0])]
+        ahead = self._findings.ahead(self._gang.key)
+        known = [key for key in ahead if self._reach.has(key)]
         return Shortfall(
             wanted=refusal.wanted,
             fits=refusal.fits,
@@ -301,14 +337,19 @@ class _Examination:
             lacks=refusal.short,
             gaps=refusal.gaps,
             resource=resource,
-            held=self._held(resource, refusal) if resource else (),
-            ahead=self._findings.ahead(self._gang.key),
+            held=named,
+            held_by_others=len(held) - len(named),
+            ahead=known,
+            others_ahead=len(ahead) - len(known),
             groups=self._groups(refusal),
         )
 
     def _groups(self, refusal: Refusal) -> Sequence[NodeGroup]:
         ask = self._assessment.want.quorum
-        return () if ask is None else node_groups(self._cluster, refusal, ask, self._assessment.terms.priority)
+        if ask is None:
+            return ()
+        groups = node_groups(self._cluster, refusal, ask, self._assessment.terms.priority)
+        return groups if self._reach.node_names else [dataclass_replace(each, first=()) for each in groups]
 
     def _held(self, resource: str, refusal: Refusal) -> list[tuple[GroupKey, int]]:
         held: Counter[GroupKey] = Counter()

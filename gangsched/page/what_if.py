@@ -32,7 +32,7 @@ _KEPT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL")
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
-class Trial:
+class WhatIf:
     """Tries one manifest at a time. `facts` returns what is known of the cluster, and `now` the epoch seconds."""
 
     def __init__(
