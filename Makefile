@@ -9,10 +9,12 @@ DURATION ?= 600
 SEED ?=
 # Of make mutations: how many.
 NUMBER ?= 100
-# Of make bench-compare: the commit, how many pairs, and parts of the titles of the scenarios. Of make workloads: what
+# Of make bench-compare: the commit, how many pairs, whether a browser follows the page of this checkout (PAGE=1), and
+# parts of the titles of the scenarios. Of make workloads: what
 # pytest takes to choose tests.
 BASE ?=
 PAIRS ?= 9
+PAGE ?=
 PARTS ?=
 # Of make workloads and nightly: four control planes keep two cores busy, because the plays wait more than they compute.
 PLAYS = -n 4 --dist loadscope --no-loadscope-reorder
@@ -98,7 +100,7 @@ bench-quick: setup ## the most telling benchmarks in less than three minutes
 bench-compare: setup ## whether this checkout is as fast as the commit BASE=ref; PARTS='"stream 500"' chooses scenarios
 	@test -n "$(BASE)" || { echo "error: say with which commit to compare, as in make bench-compare BASE=main" >&2; exit 2; }
 	@"$(PYTHON)" -m testbed.binaries >&2
-	@exec .venv/bin/python -m bench.compare --pairs $(PAIRS) $(BASE) $(PARTS)
+	@exec .venv/bin/python -m bench.compare --pairs $(PAIRS) $(if $(PAGE),--page) $(BASE) $(PARTS)
 
 docs: setup ## write the generated parts of docs/, crds/, charts/ and manifests/ anew
 	@"$(PYTHON)" -m testbed.binaries >&2

@@ -55,6 +55,7 @@ from gangsched.runtime.watches import Watches
 
 if TYPE_CHECKING:
     from gangsched.answers.service import Answers
+    from gangsched.page.service import Service
 
 _log = logging.getLogger(__name__)
 
@@ -144,8 +145,9 @@ class _Shell:
             LeaseClient(session=session, namespace=lease.namespace, name=lease.name, essential=False), self._clock.now
         )
         self._mandate = self._leadership() if leader_elect else self._alone()
+        self._policy = policy
         self._engine = Engine(
-            partial(Machine, policy, passed=StageTimes(self._metrics.stage_took).passed),
+            self._make_machine,
             self._inbox,
             now=self._clock.now,
             metrics=self._metrics,
@@ -167,17 +169,20 @@ class _Shell:
         )
         self._kopf = Frame(partial(session.elsewhere, asyncio.get_running_loop()), on_crd=self._metrics.crd_seen)
         self._answers = self._make_answers() if settings.answers.enabled else None
+        self._page = self._make_page() if settings.page.enabled else None
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def start(self, tasks: asyncio.TaskGroup) -> None:
         """Answer probes, watch and campaign.
 
         Raises:
-            ListenError: the server for probes, or for answers, cannot listen on its address.
+            ListenError: the server for probes, for answers or for the page cannot listen on its address.
         """
         await self._health.start(*self._settings.listen_address)
         if self._answers is not None:
             await self._answers.start()
+        if self._page is not None:
+            await self._page.start()
         self._kopf.start()
         working = {
             "engine": self._engine.run(),
@@ -187,6 +192,8 @@ class _Shell:
         }
         if self._answers is not None:
             working["answers"] = self._answers.run()
+        if self._page is not None:
+            working["page"] = self._page.run()
         self._tasks = {name: tasks.create_task(work, name=name) for name, work in working.items()}
 
     async def end(self) -> int:
@@ -208,6 +215,8 @@ class _Shell:
         """Close everything that is still open, also after a failure."""
         if self._answers is not None:
             await self._answers.close()
+        if self._page is not None:
+            await self._page.close()
         await self._health.stop()
         await self._kopf.stop()
         await self._session.close()
@@ -254,6 +263,22 @@ class _Shell:
                 *(watch(objects(kind)) for kind in kinds.kinds.values()),
             ],
             unhurried=[watch(DEMANDS)] if DEMANDS.dialect in self._settings.dialects else [],
+        )
+
+    def _make_machine(self) -> Machine:
+        """The machine of the next term."""
+        self._machine = Machine(self._policy, passed=StageTimes(self._metrics.stage_took).passed)
+        return self._machine
+
+    def _make_page(self) -> Service:
+        from gangsched.page.service import Service  # noqa: PLC0415 - few operators serve it
+
+        return Service(
+            self._settings,
+            machine=lambda: self._machine,
+            facts=self._engine.facts,
+            now=self._clock.now,
+            ready=lambda: self._watches.have_listed,
         )
 
     def _make_answers(self) -> Answers:

@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from gangsched.config.answers import Answers
 from gangsched.config.dialects import NAMES, DialectName
 from gangsched.config.limits import NamespaceLimits
+from gangsched.config.page import Page
 from gangsched.config.part import Part, part_of, unique
 from gangsched.config.pfnet import Pfnet
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
@@ -264,6 +265,7 @@ class Settings(Part):
     answers: Answers = Field(
         default_factory=Answers, description="Answers to tenants, who may not list the whole cluster."
     )
+    page: Page = Field(default_factory=Page, description="The page that shows groups and nodes.")
     log_format: Literal["text", "json"] = Field(
         default="text", description="Format of the log lines: text for people, json for a log collector."
     )

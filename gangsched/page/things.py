@@ -25,8 +25,8 @@ _JSON = msgspec.json.Encoder()
 Things = Iterator[tuple[str, bytes]]
 
 
-def things(rows: Iterable[Row], usages: Iterable[Usage], *, hidden: str = "") -> Things:
-    """The groups and nodes, and at last what heads them; `hidden` says why there are no nodes."""
+def things(rows: Iterable[Row], usages: Iterable[Usage], *, hidden: str = "", trouble: str = "") -> Things:
+    """The groups and nodes, and at last what heads them, as `head` has it; `hidden` says why there are no nodes."""
     seen_rows: list[Row] = []
     seen_usages: list[Usage] = []
     for row in rows:
@@ -35,7 +35,7 @@ def things(rows: Iterable[Row], usages: Iterable[Usage], *, hidden: str = "") ->
     for usage in usages:
         seen_usages.append(usage)
         yield f"node/{usage.name}", _JSON.encode(nodes.as_object(usage))
-    yield HEAD, head(summary(Sight(seen_rows, seen_usages)), hidden=hidden)
+    yield HEAD, head(summary(Sight(seen_rows, seen_usages)), hidden=hidden, trouble=trouble)
 
 
 def head(summed_up: str, *, hidden: str = "", trouble: str = "") -> bytes:

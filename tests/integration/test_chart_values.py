@@ -21,7 +21,7 @@ from tests.toy_dialect import run_python, tree_with_a_toy
 
 CHART = ROOT / "charts" / "gangsched"
 IMAGE = {"image": {"repository": "registry.invalid/gangsched"}}
-THE_CHARTS = {"listen", "log_format", "dialects", "workloads"}
+THE_CHARTS = {"listen", "log_format", "dialects", "workloads", "answers", "page"}
 Values = Mapping[str, Any]
 Helm = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import textwrap
@@ -20,11 +21,13 @@ from gangsched.page.board import Board
 from gangsched.page.server import Page
 from testbed import chromium
 from testbed.chromium import Tab
-from testbed.control_plane import ControlPlane
+from testbed.control_plane import ControlPlane, ControlPlaneError
+from testbed.operator import Operator
 from tests.effort import tries
 from tests.integration.cluster import Cluster
 
 HOSTILE = '<img src="https://evil.example.com/x" onerror="document.title=1"><script>document.title=2</script>'
+SERVING = "page: {enabled: true, port: 0}\n"
 TURNS = max(200, tries(200))
 """In ten minutes the page is refreshed 200 times."""
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -295,6 +298,88 @@ async def drop(tab: Tab, manifest: str) -> None:
             window.dispatchEvent(new DragEvent("drop", {{dataTransfer: moved, cancelable: true}}));
         }}"""
     )
+
+
+def opened(operator: Operator) -> str:
+    """The address that the operator has logged last."""
+    found = re.findall(r"serving the page: .* open=\"?(http://127\.0\.0\.1:\d+/\?token=[\w-]+)", operator.log)
+    assert found, operator.log
+    return str(found[-1])
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Callable[[str], str]:
+    """Writes settings into a file; its path."""
+
+    def write(text: str) -> str:
+        path = tmp_path / f"config-{len(list(tmp_path.iterdir()))}.yaml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+async def test_the_operator_serves_the_page_of_what_it_knows(
+    tab: Tab, with_crd: ControlPlane, cluster: Cluster, settings: Callable[[str], str]
+) -> None:
+    with Operator(with_crd, "--config", settings(SERVING)) as operator:
+        first = opened(operator)
+        await open_(tab, first)
+        cluster.add_node("n1", cpu="2")
+        cluster.add_group("runs", min_member=2)
+        cluster.add_pods("runs", 2)
+        await tab.until(told(f"{cluster.namespace}/runs (2)")("#nodes"), within_s=5)
+        cluster.add_group("waits", min_member=2)
+        cluster.add_pods("waits", 2)
+        await tab.until(
+            told("None of 2 members fits; missing on the nodes that accept them: cpu 2")("#line"), within_s=5
+        )
+        await tab.until(told("Running")("#groups"))
+        await tab.value(
+            "[...document.querySelectorAll('#groups button')].find(b => b.textContent.endsWith('/runs')).click()"
+        )
+        texts = await tab.value(
+            "[...document.querySelectorAll('#moments li')].map(each => each.textContent.split(':')[0])"
+        )
+        assert set(texts) == {"created", "complete", "first bound", "last bound", "scheduled", "running"}
+        assert (texts[0], texts[-1]) == ("created", "running")
+        await drop(tab, "apiVersion: v1\nkind: Node\nmetadata: {name: n2}\nstatus: {allocatable: {cpu: 8, pods: 9}}")
+        await tab.until(told("job.yaml has no pods for gangsched")("#trying"))
+        assert tab.problems == []
+        # The next browser has an address of its own.
+        assert opened(operator) != first
+        async with chromium.tab() as other:
+            await open_(other, opened(operator))
+            assert await other.value(told("/waits")("#line"))
+        assert f"token={first.rpartition('=')[2]}" in operator.log
+
+
+async def test_a_standby_serves_the_page_too(
+    tab: Tab, with_crd: ControlPlane, cluster: Cluster, settings: Callable[[str], str]
+) -> None:
+    election = f"leaderElection: {{resourceNamespace: {cluster.namespace}}}\n"
+    with (
+        Operator(with_crd, "--config", settings(election), leader_elect=True),
+        Operator(with_crd, "--config", settings(SERVING + election), leader_elect=True) as standby,
+    ):
+        cluster.add_node("n1", cpu="2")
+        cluster.add_group("runs", min_member=2)
+        cluster.add_pods("runs", 2)
+        await open_(tab, opened(standby))
+        await tab.until(told(f"{cluster.namespace}/runs (2)")("#nodes"))
+        assert "standby" in standby.get("/readyz")[1]
+
+
+def test_a_port_that_is_taken_is_told_in_a_sentence(with_crd: ControlPlane, settings: Callable[[str], str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        config = settings(f"page: {{enabled: true, port: {port}}}\n")
+        with pytest.raises(
+            ControlPlaneError, match=rf"cannot serve the page on 127\.0\.0\.1:{port} .*choose another page"
+        ):
+            Operator(with_crd, "--config", config).start()
 
 
 @pytest.mark.usefixtures("operator")

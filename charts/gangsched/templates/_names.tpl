@@ -60,6 +60,9 @@ then run helm again with --set image.repository=REGISTRY/gangsched` $tag $tag) -
 {{- if .Values.answers.enabled -}}
 {{- $_ := set $own "answers" (dict "enabled" true "port" .Values.answers.port) -}}
 {{- end -}}
+{{- if .Values.page.enabled -}}
+{{- $_ := set $own "page" (dict "enabled" true "port" .Values.page.port) -}}
+{{- end -}}
 {{- mergeOverwrite (dict "leaderElection" $lease) (deepCopy .Values.config) $own | toYaml -}}
 {{- end -}}
 
