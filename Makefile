@@ -105,7 +105,11 @@ bench-compare: setup ## whether this checkout is as fast as the commit BASE=ref;
 docs: setup ## write the generated parts of docs/, crds/, charts/ and manifests/ anew
 	@"$(PYTHON)" -m testbed.binaries >&2
 	@.venv/bin/python -m tests.integration.pairs
+	@.venv/bin/python -m testbed.chromium
+	@.venv/bin/python -m testbed.chromium
 	@.venv/bin/python -m tests.integration.why_pending
+	@.venv/bin/python -m tests.integration.pictures
+	@.venv/bin/python -m tests.integration.pictures
 	@exec .venv/bin/python -m testbed.docs
 
 clean: ## remove what the other targets have made in this folder

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import re
 import sys
 import time
 from collections import Counter
@@ -21,7 +20,7 @@ from gangsched.kube.session import connect
 from testbed import crds
 from testbed.control_plane import ControlPlane
 from testbed.manifests import CHART
-from testbed.operator import HERE, Operator
+from testbed.operator import HERE, Operator, address_of_page
 from testbed.tether import Child
 from testbed.workloads import Json
 
@@ -30,7 +29,6 @@ _LOOK_EVERY_S = 0.05
 _SILENT_S = 0.5
 _CLIENTS = itertools.count(1)
 _PAGE = "page: {enabled: true, port: 0}\n"
-_ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 Figures = dict[str, float]
@@ -96,10 +94,8 @@ class Lab:
         operator.start()
         if not self.page:
             return None
-        address = _ADDRESS.findall(operator.log)[-1]
-        return self._control_plane.spawn(
-            f"follower-{next(_CLIENTS)}", [sys.executable, "-m", follower.__name__, address]
-        )
+        command = [sys.executable, "-m", follower.__name__, address_of_page(operator)]
+        return self._control_plane.spawn(f"follower-{next(_CLIENTS)}", command)
 
     @asynccontextmanager
     async def counting(self) -> AsyncIterator[None]:

@@ -101,7 +101,6 @@ class _Cluster:
         from gangsched.cli.looking import look, pause_s  # noqa: PLC0415 - see the package
         from gangsched.kube.errors import KubeError  # noqa: PLC0415
         from gangsched.page.things import HEAD, head  # noqa: PLC0415
-        from gangsched.views.sight import summary  # noqa: PLC0415
 
         took_s = 0.0
         while True:
@@ -112,14 +111,13 @@ class _Cluster:
                 self._show()
             except KubeError as error:
                 trouble = f"The cluster does not answer: {error}"
-                self.board.note(HEAD, head(summary(self.seen.sight), trouble=trouble))
+                self.board.note(HEAD, head(self.seen.sight.totals.summary, trouble=trouble))
             took_s = time.monotonic() - began
 
     def _show(self) -> None:
         from gangsched.page.things import things  # noqa: PLC0415 - see the package
 
-        sight = self.seen.sight
-        self.board.show(dict(things(sight.groups, sight.nodes, hidden=sight.hidden)))
+        self.board.show(dict(things(self.seen.sight)))
 
 
 def _nobody(_: str) -> None:

@@ -93,12 +93,11 @@ def _width(arguments: argparse.Namespace) -> int:
 
 def page(sight: Sight, *, width: int = UNWRAPPED, height: int | None = None) -> Iterator[str]:
     """The lines; with a `height`, as many groups and nodes as fit."""
-    from gangsched.views.sight import summary  # noqa: PLC0415 - see the package
-
     room = max(4, height - _LINES_AROUND) if height is not None else UNWRAPPED
     for_groups = room if not sight.nodes else max(room // 2, room - len(sight.nodes))
     groups, nodes = sight.groups[:for_groups], sorted(sight.nodes, key=_fullness)
-    yield summary(sight)
+    totals = sight.totals
+    yield totals.summary
     yield ""
     yield from table(
         ("GROUP", "PHASE", "MEMBERS", "BOUND", "WAITS", "REASON"),
@@ -116,7 +115,7 @@ def page(sight: Sight, *, width: int = UNWRAPPED, height: int | None = None) -> 
     if not nodes:
         return
     shown = nodes[: room - len(groups)]
-    others = sight.others
+    others = totals.others
     yield ""
     yield from table(
         ("NODE", "CPU", "MEMORY", *(name.upper() for name in others), "PODS", "GROUPS"),

@@ -12,12 +12,10 @@ from gangsched.config.settings import Settings
 from gangsched.core.machine import Machine
 from gangsched.core.objects.events import Event
 from gangsched.page.board import Board
+from gangsched.page.lookout import Lookout, keep
 from gangsched.page.server import Page
-from gangsched.page.things import Things, keep, things
 from gangsched.page.what_if import WhatIf
 from gangsched.runtime.health import ListenError
-from gangsched.views.groups import each_row
-from gangsched.views.nodes import usages
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +24,6 @@ _AGAIN = (
     "Open the address of the operator's newest log line about its page: an address is good for one browser, and the "
     "next one is logged when it has been used."
 )
-_UNREADY = "This replica has not listed the whole cluster yet."
 
 
 class Service:
@@ -41,9 +38,8 @@ class Service:
         now: Callable[[], float],
         ready: Callable[[], bool],
     ) -> None:
-        self._machine = machine
-        self._ready = ready
         self._board = Board()
+        self._lookout = Lookout(machine, ready)
         self._page = Page(
             self._board, again=_AGAIN, what_if=WhatIf(facts, settings, now=now), renewed=lambda _: self._tell()
         )
@@ -68,16 +64,11 @@ class Service:
 
     async def run(self) -> None:
         """Look at what is known while a browser follows, until cancelled."""
-        await keep(self._board, self._look)
+        await keep(self._board, self._lookout.look)
 
     async def close(self) -> None:
         """Close all connections and stop listening."""
         await self._runner.cleanup()
-
-    def _look(self) -> Things:
-        machine = self._machine()
-        trouble = "" if self._ready() else _UNREADY
-        return things(each_row(machine), usages(machine), trouble=trouble)
 
     def _tell(self) -> None:
         _log.info(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gangsched.api.times import format_time
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.podgroup import Group
@@ -51,22 +52,20 @@ class Row:
 
 def rows(machine: Machine) -> list[Row]:
     """The gangs of a machine that has seen everything, what waits longest first. Pods without a group are none."""
-    return sorted(each_row(machine), key=lambda row: row.order)
+    found = [row(gang, machine.assessments[key]) for key, gang in machine.gangs.items() if not gang.plain]
+    return sorted(found, key=lambda row: row.order)
 
 
-def each_row(machine: Machine) -> Iterator[Row]:
-    """The gangs that there are when it is asked first; each is looked at when it is its turn."""
-    for key in list(machine.gangs):
-        gang, assessment = machine.gangs.get(key), machine.assessments.get(key)
-        if gang is None or assessment is None or gang.plain:
-            continue
-        turn = order_key(gang, assessment)
-        row = (
-            of_declared(gang.group, gang, assessment.minimum)
-            if gang.group is not None
-            else _undeclared(gang, assessment.minimum, assessment.terms.source)
-        )
-        yield replace(row, turn=turn if row.since else (), moments=tuple(moments(gang, assessment.minimum)))
+def row(gang: Gang, assessment: Assessment) -> Row:
+    """The gang as it stands now."""
+    minimum = assessment.minimum
+    found = (
+        of_declared(gang.group, gang, minimum)
+        if gang.group is not None
+        else _undeclared(gang, minimum, assessment.terms.source)
+    )
+    turn = order_key(gang, assessment) if found.since else ()
+    return replace(found, turn=turn, moments=tuple(moments(gang, minimum)))
 
 
 def of_declared(group: Group, gang: Gang | None = None, minimum: int = 0) -> Row:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gangsched.core.cluster.ledger import BOUND, Claims
+from gangsched.core.cluster.ledger import BOUND, Claim
+from gangsched.core.gang.gang import Gang
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.node import Node
@@ -15,8 +16,10 @@ from gangsched.core.objects.shape import PODS, Amounts
 from gangsched.core.objects.status import Place
 
 _TAKES_NONE = ("NoSchedule", "NoExecute")
-_NOBODY: Claims = {}
 _CPU = "cpu"
+
+Held = tuple[GroupKey, Place]
+"""A group and the places on a node that it has reserved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,25 +80,48 @@ def share(requested: int, allocatable: int) -> float:
     return requested / allocatable if allocatable else 0.0
 
 
-def usages(machine: Machine) -> Iterator[Usage]:
-    """The nodes that there are when it is asked first, by name; each is looked at when it is its turn."""
-    gang_of = {uid: key for key, gang in machine.gangs.items() if not gang.plain for uid in gang.pods}
-    held = _held(machine)
-    for name in sorted(machine.cluster.nodes):
-        node = machine.cluster.nodes.get(name)
-        if node is not None:
-            claims = machine.cluster.on_node.get(name, _NOBODY)
-            yield _usage(node, claims, gang_of, held.get(name, ()))
+def usages(machine: Machine) -> list[Usage]:
+    """The nodes, by name."""
+    held = places(machine.gangs.values())
+    on_node = machine.cluster.on_node
+    return [
+        usage(node, on_node.get(name, {}).values(), held.get(name, ()), machine)
+        for name, node in sorted(machine.cluster.nodes.items())
+    ]
 
 
-def total(found: Iterable[Usage]) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """What all the nodes have, and what of it is requested."""
-    allocatable: Counter[str] = Counter()
+def places(gangs: Iterable[Gang]) -> Mapping[str, Sequence[Held]]:
+    """The places that are reserved on each node for members without one, as the status of PodGroups says."""
+    found: dict[str, list[Held]] = {}
+    for gang in gangs:
+        reservation = gang.group.status.reservation if gang.group is not None else None
+        for place in reservation.placements if reservation is not None else ():
+            found.setdefault(place.node, []).append((gang.key, place))
+    return found
+
+
+def usage(node: Node, claims: Iterable[Claim], held: Sequence[Held], machine: Machine) -> Usage:
+    """The node with these claims and reserved places."""
     requested: Counter[str] = Counter()
-    for usage in found:
-        allocatable.update(usage.allocatable)
-        requested.update({name: usage.requested.get(name, 0) for name in usage.allocatable})
-    return allocatable, requested
+    amounts: dict[GroupKey | None, Counter[str]] = {}
+    numbers: Counter[GroupKey | None] = Counter()
+    for claim in claims:
+        if claim.kind is BOUND:
+            gang = machine.gang_of(claim.pod.uid)
+            key = gang.key if gang is not None and not gang.plain else None
+            numbers[key] += 1
+            _add(requested, claim.pod.shape.requests, 1)
+            _add(amounts.setdefault(key, Counter()), claim.pod.shape.requests, 1)
+    parts = [Part(key, False, numbers[key], taken) for key, taken in amounts.items()]
+    parts += [_part(key, place) for key, place in held]
+    parts.sort(key=lambda part: (part.gang is None, part.gang or (), part.held))
+    return Usage(
+        name=node.name,
+        allocatable=dict(node.allocatable),
+        requested=requested,
+        parts=parts,
+        closed=_closed(node),
+    )
 
 
 def as_object(usage: Usage) -> dict[str, object]:
@@ -120,40 +146,6 @@ def as_object(usage: Usage) -> dict[str, object]:
             for part in usage.parts
         ],
     }
-
-
-def _held(machine: Machine) -> Mapping[str, Sequence[tuple[GroupKey, Place]]]:
-    """The places that are reserved on each node, as the status of PodGroups says."""
-    found: dict[str, list[tuple[GroupKey, Place]]] = {}
-    for key, gang in machine.gangs.items():
-        reservation = gang.group.status.reservation if gang.group is not None else None
-        for place in reservation.placements if reservation is not None else ():
-            found.setdefault(place.node, []).append((key, place))
-    return found
-
-
-def _usage(
-    node: Node, claims: Claims, gang_of: Mapping[str, GroupKey], held: Sequence[tuple[GroupKey, Place]]
-) -> Usage:
-    requested: Counter[str] = Counter()
-    amounts: dict[GroupKey | None, Counter[str]] = {}
-    numbers: Counter[GroupKey | None] = Counter()
-    for owner, claim in claims.items():
-        if claim.kind is BOUND:
-            gang = gang_of.get(owner)
-            numbers[gang] += 1
-            _add(requested, claim.pod.shape.requests, 1)
-            _add(amounts.setdefault(gang, Counter()), claim.pod.shape.requests, 1)
-    parts = [Part(gang, False, numbers[gang], taken) for gang, taken in amounts.items()]
-    parts += [_part(key, place) for key, place in held]
-    parts.sort(key=lambda part: (part.gang is None, part.gang or (), part.held))
-    return Usage(
-        name=node.name,
-        allocatable=dict(node.allocatable),
-        requested=requested,
-        parts=parts,
-        closed=_closed(node),
-    )
 
 
 def _part(key: GroupKey, place: Place) -> Part:

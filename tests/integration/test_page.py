@@ -22,12 +22,12 @@ from gangsched.page.server import Page
 from testbed import chromium
 from testbed.chromium import Tab
 from testbed.control_plane import ControlPlane, ControlPlaneError
-from testbed.operator import Operator
+from testbed.operator import Operator, address_of_page
 from tests.effort import tries
 from tests.integration.cluster import Cluster
+from tests.integration.pictures import SETTINGS
 
 HOSTILE = '<img src="https://evil.example.com/x" onerror="document.title=1"><script>document.title=2</script>'
-SERVING = "page: {enabled: true, port: 0}\n"
 TURNS = max(200, tries(200))
 """In ten minutes the page is refreshed 200 times."""
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -242,7 +242,7 @@ async def test_what_comes_and_goes_leaves_no_memory_behind(
     assert tab.problems == []
 
 
-async def test_a_gang_shows_its_way(tab: Tab, board: tuple[Board, str]) -> None:
+async def test_a_gang_shows_its_timeline(tab: Tab, board: tuple[Board, str]) -> None:
     shown, address = board
     stages = ["created", "complete", "first bound", "scheduled", "running"]
     way = [{"stage": stage, "time": f"2026-01-01T00:00:0{at}Z"} for at, stage in enumerate(stages)]
@@ -273,8 +273,8 @@ async def test_held_places_are_hatched(tab: Tab, board: tuple[Board, str]) -> No
     shown.show(head("1 group") | dict(thing("node", node) for node in nodes))
     await open_(tab, address)
     coloured = """(at) => {
-        const wide = 28 * devicePixelRatio, pen = document.getElementById("grid").getContext("2d");
-        const data = pen.getImageData(at * wide + 4, 4, wide - 8, wide - 8).data;
+        const wide = 96 * devicePixelRatio, pen = document.getElementById("grid").getContext("2d");
+        const data = pen.getImageData(at * wide + 4, 20, wide - 8, wide - 24).data;
         let found = 0;
         for (let each = 3; each < data.length; each += 4) found += data[each] > 0;
         return found / (data.length / 4);
@@ -300,13 +300,6 @@ async def drop(tab: Tab, manifest: str) -> None:
     )
 
 
-def opened(operator: Operator) -> str:
-    """The address that the operator has logged last."""
-    found = re.findall(r"serving the page: .* open=\"?(http://127\.0\.0\.1:\d+/\?token=[\w-]+)", operator.log)
-    assert found, operator.log
-    return str(found[-1])
-
-
 @pytest.fixture
 def settings(tmp_path: Path) -> Callable[[str], str]:
     """Writes settings into a file; its path."""
@@ -322,8 +315,8 @@ def settings(tmp_path: Path) -> Callable[[str], str]:
 async def test_the_operator_serves_the_page_of_what_it_knows(
     tab: Tab, with_crd: ControlPlane, cluster: Cluster, settings: Callable[[str], str]
 ) -> None:
-    with Operator(with_crd, "--config", settings(SERVING)) as operator:
-        first = opened(operator)
+    with Operator(with_crd, "--config", settings(SETTINGS)) as operator:
+        first = address_of_page(operator)
         await open_(tab, first)
         cluster.add_node("n1", cpu="2")
         cluster.add_group("runs", min_member=2)
@@ -347,9 +340,9 @@ async def test_the_operator_serves_the_page_of_what_it_knows(
         await tab.until(told("job.yaml has no pods for gangsched")("#trying"))
         assert tab.problems == []
         # The next browser has an address of its own.
-        assert opened(operator) != first
+        assert address_of_page(operator) != first
         async with chromium.tab() as other:
-            await open_(other, opened(operator))
+            await open_(other, address_of_page(operator))
             assert await other.value(told("/waits")("#line"))
         assert f"token={first.rpartition('=')[2]}" in operator.log
 
@@ -360,12 +353,12 @@ async def test_a_standby_serves_the_page_too(
     election = f"leaderElection: {{resourceNamespace: {cluster.namespace}}}\n"
     with (
         Operator(with_crd, "--config", settings(election), leader_elect=True),
-        Operator(with_crd, "--config", settings(SERVING + election), leader_elect=True) as standby,
+        Operator(with_crd, "--config", settings(SETTINGS + election), leader_elect=True) as standby,
     ):
         cluster.add_node("n1", cpu="2")
         cluster.add_group("runs", min_member=2)
         cluster.add_pods("runs", 2)
-        await open_(tab, opened(standby))
+        await open_(tab, address_of_page(standby))
         await tab.until(told(f"{cluster.namespace}/runs (2)")("#nodes"))
         assert "standby" in standby.get("/readyz")[1]
 

@@ -2,7 +2,8 @@
 // Shows what the server sends. Names are text, never markup: everything is made by createElement and textContent.
 
 const ROWS = 300;  // of a table, so that it stays usable; the grid shows every node
-const SIZES = [28, 20, 14, 10, 7];  // of a box in CSS pixels, by the number of nodes
+const SIZES = [96, 64, 40, 28, 20, 14, 10, 7];  // of a box in CSS pixels, by the number of nodes
+const NAMED = 64;  // a box of this size has room for a name
 const MOST_BYTES = 1 << 20;  // of a manifest; the server refuses more
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
@@ -67,6 +68,7 @@ function draw() {
   grid.style.height = `${rows * size}px`;
   const pen = grid.getContext("2d"), style = getComputedStyle(document.body);
   const edge = style.getPropertyValue("--line"), focus = style.getPropertyValue("--focus");
+  const text = style.getPropertyValue("--text"), back = style.getPropertyValue("--back");
   pen.scale(scale, scale);
   nodes.forEach((node, at) => {
     const left = (at % columns) * size, top = Math.floor(at / columns) * size, box = size - 2;
@@ -85,6 +87,14 @@ function draw() {
     pen.strokeStyle = at === chosen ? focus : edge;
     pen.lineWidth = at === chosen ? 3 : 1;
     pen.strokeRect(left + 0.5, top + 0.5, box, box);
+    if (size >= NAMED) {
+      pen.font = "11px system-ui, sans-serif";
+      pen.lineWidth = 3;
+      pen.strokeStyle = back;
+      pen.fillStyle = text;
+      pen.strokeText(node.name, left + 4, top + 14, box - 8);
+      pen.fillText(node.name, left + 4, top + 14, box - 8);
+    }
   });
 }
 
@@ -131,14 +141,14 @@ function tellOne() {
   }
   byId("group-state").textContent = `${group.phase || "not seen by an operator"} ${group.reason || ""}: ${group.members} of ${group.minimum} members exist, ${group.bound} are bound`;
   byId("group-message").textContent = group.message || "";
-  const way = group.timeline.map((moment) => ({ stage: moment.stage, at: Date.parse(moment.time) }));
-  const first = way.length ? way[0].at : 0, last = group.waitingSince ? Date.now() : (way.length ? way.at(-1).at : 0);
-  byId("moments").replaceChildren(...way.map((moment) =>
+  const moments = group.timeline.map((moment) => ({ stage: moment.stage, at: Date.parse(moment.time) }));
+  const first = moments.length ? moments[0].at : 0, last = group.waitingSince ? Date.now() : (moments.length ? moments.at(-1).at : 0);
+  byId("moments").replaceChildren(...moments.map((moment) =>
     make("li", `${moment.stage}: ${new Date(moment.at).toLocaleString()}${moment.at > first ? `, ${((moment.at - first) / 1000).toFixed(1)} s after it was created` : ""}`)));
-  drawWay(way, first, Math.max(last, first + 1000));
+  drawTimeline(moments, first, Math.max(last, first + 100));
 }
 
-function drawWay(way, first, last) {
+function drawTimeline(moments, first, last) {
   const draw = (tag, values, text) => {
     const made = document.createElementNS(SVG, tag);
     Object.entries(values).forEach(([name, value]) => made.setAttribute(name, value));
@@ -147,7 +157,7 @@ function drawWay(way, first, last) {
   };
   const x = (at) => 20 + 560 * (at - first) / (last - first);
   const parts = [draw("line", { x1: 20, y1: 35, x2: 580, y2: 35 })];
-  way.forEach((moment, at) => {
+  moments.forEach((moment, at) => {
     const left = x(moment.at), anchor = left > 450 ? "end" : "start";
     parts.push(draw("circle", { cx: left, cy: 35, r: 5 }));
     parts.push(draw("text", { x: left, y: [24, 52, 11, 65][at % 4], "text-anchor": anchor }, moment.stage));
