@@ -61,6 +61,7 @@ def pages() -> dict[Path, str]:
         Path("docs/rooms.md"): _NOTE + rooms.page(),
         Path("docs/fidelity.md"): _NOTE + fidelity.page(ROOT),
         Path("docs/mistakes.md"): _NOTE + mistakes.page(),
+        Path("docs/adr/README.md"): _NOTE + _decisions(),
         **{path: fill((ROOT / path).read_text(encoding="utf-8")) for path, fill in _FILLED.items()},
     }
 
@@ -103,6 +104,14 @@ def _states() -> str:
         sets, forgets, attempt = Step[name].value
         then = attempt.__name__.replace("_", " ") if attempt is not None else ""
         lines.append(f"| {name} | {when} | {_of_record(sets)} | {_of_record(forgets)} | {then} |")
+    return "\n".join([*lines, ""])
+
+
+def _decisions() -> str:
+    lines = ["# Decisions", "", "Each on half a page: the context, what was decided, what else was thought of.", ""]
+    for page in sorted((ROOT / "docs" / "adr").glob("[0-9]*.md")):
+        number, _, title = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").partition(". ")
+        lines.append(f"- {number}: [{title}]({page.name})")
     return "\n".join([*lines, ""])
 
 
