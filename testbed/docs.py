@@ -24,7 +24,7 @@ from gangsched.core.gang.steps import Step
 from gangsched.core.objects import reasons
 from gangsched.core.objects.record import Phase, Record
 from gangsched.runtime.metrics import describe
-from testbed import chart, dialects, fidelity, gangs, manifests, monitoring, rooms, walk
+from testbed import chart, dialects, fidelity, gangs, manifests, monitoring, rooms, security, walk
 from testbed.controllers import matrix
 from testbed.mistakes import table as mistakes
 
@@ -36,6 +36,7 @@ _FILLED: dict[Path, Callable[[str], str]] = {
     Path("docs/dialects.md"): dialects.with_tables,
     Path("docs/gangs.md"): gangs.with_table,
     Path("docs/migrate/palantir.md"): dialects.with_all_named,
+    Path("docs/security.md"): security.with_tables,
     matrix.PAGE: lambda text: matrix.page(ROOT, text),
 }
 """Files of which only a part is generated: people write the rest."""
