@@ -1,7 +1,7 @@
 """The tables of docs/security.md: every right of the chart, verb by verb, with the reason for it.
 
-The rules are read from the chart. A verb without a reason here is an error, and so is a reason without its verb: neither
-make docs nor the tests let a new right pass without one.
+The rules are read from the chart. A verb without a reason is an error, and so is a reason without its verb, so that
+neither make docs nor the tests let a new right pass without one.
 """
 
 from __future__ import annotations
