@@ -24,7 +24,7 @@ from gangsched.core.gang.steps import Step
 from gangsched.core.objects import reasons
 from gangsched.core.objects.record import Phase, Record
 from gangsched.runtime.metrics import describe
-from testbed import chart, dialects, fidelity, gangs, manifests, monitoring, rooms, security, walk
+from testbed import chart, dialects, fidelity, gangs, manifests, monitoring, pictures, rooms, security, walk
 from testbed.controllers import matrix
 from testbed.mistakes import table as mistakes
 
@@ -63,6 +63,7 @@ def pages() -> dict[Path, str]:
         Path("docs/fidelity.md"): _NOTE + fidelity.page(ROOT),
         Path("docs/mistakes.md"): _NOTE + mistakes.page(),
         Path("docs/adr/README.md"): _NOTE + _decisions(),
+        **pictures.pages(),
         **{path: fill((ROOT / path).read_text(encoding="utf-8")) for path, fill in _FILLED.items()},
     }
 
