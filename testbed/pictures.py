@@ -122,7 +122,7 @@ _AT: Mapping[Phase, tuple[int, int, str]] = {
     Phase.FAILED: (770, 200, "end"),
 }
 _WIDE, _HIGH = 110, 40
-_STEPS: Sequence[tuple[Phase, Phase]] = (
+STEPS: Sequence[tuple[Phase, Phase]] = (
     (Phase.PENDING, Phase.QUEUED),
     (Phase.QUEUED, Phase.BINDING),
     (Phase.BINDING, Phase.SCHEDULED),
@@ -145,7 +145,7 @@ def _phases() -> str:
     possible = {(start, row.then) for row in TABLE for start in row.starts}
     tip = 'viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"'
     parts = [f'<marker id="tip" {tip}><path class="tip" d="M0 0 8 4 0 8z"/></marker>']
-    for number, (start, then) in enumerate(_STEPS, 1):
+    for number, (start, then) in enumerate(STEPS, 1):
         if (start, then) not in possible:
             raise AssertionError(f"{start} does not lead to {then} in the table of phases: change testbed/pictures.py")
         (x1, y1), (x2, y2) = _ends(start, then)
@@ -164,7 +164,7 @@ def _ends(start: Phase, then: Phase) -> tuple[tuple[int, int], tuple[int, int]]:
     (x1, y1, _), (x2, y2, _) = _AT[start], _AT[then]
     if y1 == y2:
         return (x1 + _WIDE, y1 + _HIGH // 2), (x2 - 2, y2 + _HIGH // 2)
-    back = (then, start) in _STEPS
+    back = (then, start) in STEPS
     aside = (-12 if y1 < y2 else 12) if back else 0
     towards = max(-40, min(40, (x2 - x1) // 4))
     down = y1 < y2

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from testbed.docs import ROOT
 from testbed.security import CHART, SecurityError, filled
-from tests.test_docs import missing_tests
 
 TEMPLATE = (CHART / "templates" / "rbac.yaml").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
@@ -34,7 +31,3 @@ def test_a_right_without_a_reason_and_a_reason_without_a_right_are_errors(old, n
     assert old in TEMPLATE
     with pytest.raises(SecurityError, match=said):
         filled(PAGE, TEMPLATE.replace(old, new, 1))
-
-
-def test_every_test_that_the_page_names_exists():
-    assert missing_tests(re.findall(r"`(tests/\S+::\S+)`", PAGE)) == []
