@@ -62,7 +62,7 @@ def pages() -> dict[Path, str]:
         Path("docs/rooms.md"): _NOTE + rooms.page(),
         Path("docs/fidelity.md"): _NOTE + fidelity.page(ROOT),
         Path("docs/mistakes.md"): _NOTE + mistakes.page(),
-        Path("docs/adr/README.md"): _NOTE + _decisions(),
+        Path("docs/adr/README.md"): _decisions(),
         **pictures.pages(),
         **{path: fill((ROOT / path).read_text(encoding="utf-8")) for path, fill in _FILLED.items()},
     }
@@ -110,7 +110,15 @@ def _states() -> str:
 
 
 def _decisions() -> str:
-    lines = ["# Decisions", "", "Each on half a page: the context, what was decided, what else was thought of.", ""]
+    note = "<!-- Generated from the titles of these pages by make docs. -->"
+    lines = [
+        note,
+        "",
+        "# Decisions",
+        "",
+        "Each on half a page: the context, what was decided, what else was thought of.",
+        "",
+    ]
     for page in sorted((ROOT / "docs" / "adr").glob("[0-9]*.md")):
         number, _, title = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").partition(". ")
         lines.append(f"- {number}: [{title}]({page.name})")

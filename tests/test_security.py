@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
+import pytest
+import yaml
+
+from gangsched.config.settings import Settings
+from gangsched.runtime.metrics import describe
 from testbed.docs import ROOT
 from testbed.security import CHART, SecurityError, filled
 
@@ -31,3 +36,20 @@ def test_a_right_without_a_reason_and_a_reason_without_a_right_are_errors(old, n
     assert old in TEMPLATE
     with pytest.raises(SecurityError, match=said):
         filled(PAGE, TEMPLATE.replace(old, new, 1))
+
+
+def test_no_metric_names_a_namespace_a_group_or_a_pod():
+    labels = {label for metric in describe() for label in metric.labels}
+
+    assert labels <= {
+        *("outcome", "phase", "priority", "problem", "python", "reason", "resource", "result", "stage"),
+        *("cause", "kind", "step", "type", "verb", "version"),
+    }
+
+
+def test_the_settings_for_tenants_who_do_not_trust_each_other_are_settings():
+    [block] = re.findall(r"```yaml\n(config:.*?)```", PAGE, flags=re.DOTALL)
+
+    settings = Settings.model_validate(yaml.safe_load(block)["config"])
+
+    assert (settings.owner_guard, settings.namespace_limits.free_places) == ("Refuse", 0)
