@@ -20,7 +20,7 @@ PARTS ?=
 PLAYS = -n 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo playground check test workloads nightly soak outages mutations lint fmt bench bench-quick bench-compare docs control-plane clean python
+.PHONY: help setup demo playground check test workloads nightly soak outages mutations lint fmt bench bench-quick bench-compare docs site control-plane clean python
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name what; do \
@@ -102,17 +102,19 @@ bench-compare: setup ## whether this checkout is as fast as the commit BASE=ref;
 	@"$(PYTHON)" -m testbed.binaries >&2
 	@exec .venv/bin/python -m bench.compare --pairs $(PAIRS) $(if $(PAGE),--page) $(BASE) $(PARTS)
 
-docs: setup ## write the generated parts of docs/, crds/, charts/ and manifests/ anew
+docs: setup ## write the generated parts of docs/, crds/, charts/ and manifests/ anew, and the site
 	@"$(PYTHON)" -m testbed.binaries >&2
 	@.venv/bin/python -m tests.integration.pairs
 	@.venv/bin/python -m testbed.chromium
-	@.venv/bin/python -m testbed.chromium
 	@.venv/bin/python -m tests.integration.why_pending
 	@.venv/bin/python -m tests.integration.pictures
-	@.venv/bin/python -m tests.integration.pictures
-	@exec .venv/bin/python -m testbed.docs
+	@.venv/bin/python -m testbed.docs
+	@exec .venv/bin/python -m testbed.site
+
+site: setup ## build the documentation as a site in build/site; a link that leads nowhere fails
+	@exec .venv/bin/python -m testbed.site
 
 clean: ## remove what the other targets have made in this folder
-	@rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist
+	@rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	@find . -name __pycache__ -prune -exec rm -rf {} +
 	@echo "the programs built for all checkouts stay in $${XDG_CACHE_HOME:-$$HOME/.cache}/gangsched"
