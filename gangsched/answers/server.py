@@ -109,7 +109,7 @@ class Server:
         listener.setblocking(False)
         self._listener = listener
         actual = int(listener.getsockname()[1])
-        where = {"listen": f"{HOST}:{actual}", "fingerprint": f"sha256:{self._certificate.fingerprint}"}
+        where = {"address": f"{HOST}:{actual}", "fingerprint": f"sha256:{self._certificate.fingerprint}"}
         _log.info("answering tenants", extra=where)
         return actual
 

@@ -135,46 +135,22 @@ def _via(arguments: argparse.Namespace) -> _Place:
 
 async def _pods(session: ApiSession, namespace: str) -> Sequence[_Place]:
     """The operator's pods that announce answers, those that are ready first."""
-    import msgspec  # noqa: PLC0415 - see the package
+    from gangsched.answers.announcement import announced  # noqa: PLC0415 - see the package
+    from gangsched.kube.errors import ApiError  # noqa: PLC0415
 
-    from gangsched.answers.announcement import CONDITION, read  # noqa: PLC0415
-    from gangsched.kube import wire  # noqa: PLC0415
-    from gangsched.kube.errors import UNREADABLE, ApiError, Garbled  # noqa: PLC0415
-    from gangsched.kube.objects import quoted  # noqa: PLC0415
-
-    class Status(msgspec.Struct):
-        conditions: list[wire.Condition] | None = None
-
-    class Pod(msgspec.Struct):
-        metadata: wire.Meta
-        status: Status | None = None
-
-    class Pods(msgspec.Struct):
-        items: list[Pod] | None = None
-
-    answer = await session.request("GET", f"/api/v1/namespaces/{quoted(namespace)}/pods")
     try:
-        pods = msgspec.json.decode(answer.checked().body, type=Pods).items or []
+        found = await announced(session, namespace)
     except ApiError as error:
         if not error.denied:
             raise
         right = f"the Role that the chart creates for tenants in namespace {namespace} ({_SEE})"
         raise Unanswered(denied(error.message, right)) from error
-    except UNREADABLE as error:
-        raise Garbled(f"A list of pods cannot be read: {error}") from error
-    found: list[tuple[bool, _Place]] = []
-    for pod in pods:
-        said = {each.type: each for each in (pod.status.conditions if pod.status is not None else None) or ()}
-        announced = read(said[CONDITION].message or "") if CONDITION in said else None
-        if announced is not None and pod.metadata.name:
-            unready = "Ready" not in said or said["Ready"].status != "True"
-            found.append((unready, _Place(pod.metadata.name, announced.port, announced.fingerprint)))
     if not found:
         raise Unanswered(
             f"no pod of namespace {namespace} announces that it answers: name the operator's namespace with "
             f"--operator-namespace, or have the chart's value answers.enabled set ({_SEE})"
         )
-    return [place for _, place in sorted(found, key=lambda each: each[0])]
+    return [_Place(pod, said.port, said.fingerprint) for pod, said in found]
 
 
 async def _token(session: ApiSession, key: GroupKey, account: str) -> str:
@@ -265,10 +241,7 @@ def _sentence(body: bytes) -> str:
 
     from gangsched.kube.errors import UNREADABLE  # noqa: PLC0415
 
-    class Refusal(msgspec.Struct):
-        error: str
-
     try:
-        return msgspec.json.decode(body, type=Refusal).error
+        return msgspec.json.decode(body, type=dict[str, str]).get("error", "nothing")
     except UNREADABLE:
         return "nothing that can be read"
