@@ -19,7 +19,7 @@ from gangsched.cli.access import Unanswered, UsageError, denied
 if TYPE_CHECKING:
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.kube.session import ApiSession
-    from gangsched.views.diagnosis import Diagnosis
+    from gangsched.views.diagnosed import Diagnosis
 
 _ANSWER_S = 45.0
 _MOST_BYTES = 4 * 2**20
