@@ -118,6 +118,10 @@ def check(arguments: argparse.Namespace) -> None:
         return
     if arguments.group is None:
         raise UsageError("the operator is asked about one group: name it, as NAMESPACE/NAME or NAME")
+    namespace, slash, name = arguments.account.rpartition("/")
+    if not name or "/" in namespace or (slash and not namespace):
+        said = f"{arguments.account!r} is not the name of a service account: write NAMESPACE/NAME or NAME"
+        raise UsageError(f"--ask-operator-as {said}")
     if bool(arguments.via) != bool(arguments.fingerprint):
         raise UsageError("--via and --fingerprint belong together: whoever else listens there must not get the token")
     if arguments.via:

@@ -194,6 +194,21 @@ def test_a_tenant_is_told_by_each_replica_what_only_the_operator_can_know(tenant
     )
 
 
+def test_a_replica_that_has_gone_is_passed_over(tenants, explain):
+    """Its announcement is still there, but nothing listens; the other one answers, though it does not lead yet."""
+    leading = next(each for each in tenants.replicas if "leading" in each.get("/readyz")[1])
+    leading.kill()
+    status, out, _ = explain("waiter", "reader", "--json")
+    assert (status, json.loads(out)["shortfall"]["fits"]) == (0, 1)
+    assert PODS[1 - tenants.replicas.index(leading)] in json.loads(out)["settings"][0]
+    for each in tenants.replicas:
+        each.kill()
+    status, out, err = explain("waiter", "reader")
+    assert (status, out) == (1, "")
+    assert "no replica of the operator has answered" in err
+    assert "nothing listens there" in err
+
+
 def test_whoever_may_list_nodes_is_told_their_names(tenants, explain):
     api, namespace = tenants.cluster.api, tenants.cluster.namespace
     role = {
