@@ -8,6 +8,9 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import ssl
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -238,6 +241,7 @@ def test_whoever_is_not_answered_is_told_what_to_do(tenants, explain):
         assert (status, out) == (1, "")
         return str(err)
 
+    address, _ = reached(tenants.announced[PODS[0]])
     assert gate.NO_RIGHT in said("waiter", "nobody")
     # Whether there is such a group is not told to whom may not get it.
     assert said("waiter", "nobody") == said("none", "nobody")
@@ -250,8 +254,25 @@ def test_whoever_is_not_answered_is_told_what_to_do(tenants, explain):
     assert "--operator-namespace" in said("waiter", "reader", "--operator-namespace", tenants.cluster.namespace)
     assert "the Role that the chart creates" in said("waiter", "reader", "--operator-namespace", OTHERS)
 
+    # Any HTTPS client may ask, with a token for the right audience.
+    def asked(*arguments: str) -> tuple[int, str]:
+        made = ("create", "token", "reader", "-n", tenants.cluster.namespace, *arguments)
+        url = f"https://127.0.0.1:{address.rpartition(':')[2]}/v1/explain/{tenants.cluster.namespace}/waiter"
+        header = {"Authorization": f"Bearer {tenants.cluster.control_plane.kubectl(*made).strip()}"}
+        trusting = ssl._create_unverified_context()  # noqa: SLF001 - as curl --insecure does
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, headers=header), context=trusting) as answer:
+                return answer.status, json.load(answer)["phase"]
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return refusal.code, json.load(refusal)["error"]
+
+    assert asked("--audience=gangsched") == (200, "Queued")
+    assert asked() == (401, gate.FOR_OTHERS)
+    assert asked("--audience=gangsched", "--audience=https://kubernetes.default.svc") == (401, gate.FOR_OTHERS)
+    assert asked("--audience=other") == (401, gate.FOR_OTHERS)
+
     # Whatever listens at another address gets no token.
-    address, _ = reached(tenants.announced[PODS[0]])
     _, other = reached(tenants.announced[PODS[1]])
     assert "another certificate" in said("waiter", "reader", address, other)
 
