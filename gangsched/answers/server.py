@@ -1,7 +1,7 @@
 """The HTTPS server of the answers: GET /v1/explain/NAMESPACE/NAME, on 127.0.0.1.
 
-Whoever reaches it may be anybody. A connection is one request, without a body, and ends after some seconds. There are
-few at a time: what comes in addition waits in the kernel, where it costs none of the operator's open files.
+Whoever reaches it may be anybody. A request has no body, and a connection ends after some seconds. There are few at a
+time: what comes in addition waits in the kernel, where it costs none of the operator's open files.
 """
 
 from __future__ import annotations
@@ -194,7 +194,6 @@ class Server:
             answer = _refused(500, NO_ANSWER)
         answer.headers["Cache-Control"] = "no-store"
         answer.headers["X-Content-Type-Options"] = "nosniff"
-        answer.force_close()
         self._told(answer.status, time.monotonic() - began)
         return answer
 

@@ -7,6 +7,7 @@ to nobody else.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from gangsched.views.diagnosed import Diagnosis
 
 _ANSWER_S = 45.0
+_ENDING_S = 0.25
+"""aiohttp ends TLS in later turns of the loop, and its documentation says to wait so long for it."""
 _MOST_BYTES = 4 * 2**20
 _ADDRESS = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]):([0-9]{1,5})")
 _FINGERPRINT = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
@@ -92,14 +95,22 @@ async def ask(arguments: argparse.Namespace, session: ApiSession, key: GroupKey)
         Unanswered: it is not asked, or does not answer; the message says what to do.
         KubeError: the API server does not answer.
     """
-    from gangsched.kube.errors import ApiUnreachable  # noqa: PLC0415 - see the package
-
     places = [_via(arguments)] if arguments.via else await _pods(session, arguments.operator_namespace)
     token = await _token(session, key, arguments.account)
+    try:
+        return await _first(places, arguments.operator_namespace, session, key, token)
+    finally:
+        await asyncio.sleep(_ENDING_S)
+
+
+async def _first(places: Sequence[_Place], namespace: str, session: ApiSession, key: GroupKey, token: str) -> Answered:
+    """The answer of the first replica that has one."""
+    from gangsched.kube.errors import ApiUnreachable  # noqa: PLC0415 - see the package
+
     trouble = ""
     for place in places:
         try:
-            async with _reached(session, arguments.operator_namespace, place) as port:
+            async with _reached(session, namespace, place) as port:
                 return Answered(await _get(port, place, key, token), place.name)
         except (_Elsewhere, ApiUnreachable) as error:
             trouble = str(error)

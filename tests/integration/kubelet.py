@@ -40,12 +40,14 @@ class Kubelet:
             await channel.send_bytes(b"\x01" + f"nothing listens there: {error}".encode())
             return channel
         back = asyncio.create_task(self._back(reader, channel))
-        async for message in channel:
-            if message.type is WSMsgType.BINARY and message.data[0] == 0:
-                writer.write(message.data[1:])
-                await writer.drain()
-        back.cancel()
-        writer.close()
+        try:
+            async for message in channel:
+                if message.type is WSMsgType.BINARY and message.data[0] == 0:
+                    writer.write(message.data[1:])
+                    await writer.drain()
+        finally:
+            back.cancel()
+            writer.close()
         return channel
 
     async def _back(self, reader: asyncio.StreamReader, channel: web.WebSocketResponse) -> None:
@@ -63,6 +65,8 @@ class Kubelet:
         started.set()
         await stop.wait()
         await runner.cleanup()
+        # Sockets are closed in later turns of the loop.
+        await asyncio.sleep(0.1)
 
 
 @contextmanager

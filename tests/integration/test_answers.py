@@ -85,9 +85,7 @@ def tenants(with_crd: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterato
         stack.enter_context(chart_account(with_crd, system, "--set", own))
         played = stack.enter_context(kubelet())
         with_crd.add_node("where-it-runs", cpu="1", labels={"operator": "yes"}, taints=[TAINT])
-        endpoint = {"daemonEndpoints": {"kubeletEndpoint": {"Port": played.port}}}
-        addresses = [{"type": "InternalIP", "address": "127.0.0.1"}]
-        api.merge("/api/v1/nodes/where-it-runs/status", {"status": {"addresses": addresses, **endpoint}})
+        until(lambda: is_reached_at(with_crd, "where-it-runs", played.port))
         until(lambda: api.get(f"/api/v1/namespaces/{system}/serviceaccounts/default"))
         replicas = []
         kubeconfig = with_crd.kubeconfig_of_service_account(system, "gangsched")
@@ -116,6 +114,23 @@ def tenants(with_crd: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterato
         tenant = with_crd.kubeconfig_of_service_account(cluster.namespace, "tenant")
         until(lambda: len(announced(with_crd, system)) == len(PODS))
         yield Tenants(cluster, system, tenant, replicas, announced(with_crd, system), played)
+
+
+def is_reached_at(control_plane: ControlPlane, node: str, port: int) -> bool:
+    """Whether that is where the API server looks for the node's kubelet; otherwise it is told."""
+    path = f"/api/v1/nodes/{node}"
+    status = control_plane.api.get(path)["status"]
+    if not status.get("addresses"):
+        return False  # KWOK has yet to write them
+    if (
+        status["addresses"][0]["address"] == "127.0.0.1"
+        and status["daemonEndpoints"]["kubeletEndpoint"]["Port"] == port
+    ):
+        return True
+    endpoint = {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}
+    addresses = [{"type": "InternalIP", "address": "127.0.0.1"}]
+    control_plane.api.merge(f"{path}/status", {"status": {"addresses": addresses, **endpoint}})
+    return False
 
 
 def empty(cluster: Cluster) -> None:
