@@ -168,7 +168,7 @@ class _Shell:
             self._metrics, alive=readiness.why_not_alive, ready=readiness.why_not_ready, role=readiness.role
         )
         self._kopf = Frame(partial(session.elsewhere, asyncio.get_running_loop()), on_crd=self._metrics.crd_seen)
-        self._answers = self._make_answers() if settings.answers.enabled else None
+        self._answers = self._make_answers(announced=not dry_run) if settings.answers.enabled else None
         self._page = self._make_page() if settings.page.enabled else None
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -281,7 +281,7 @@ class _Shell:
             ready=lambda: self._watches.have_listed,
         )
 
-    def _make_answers(self) -> Answers:
+    def _make_answers(self, *, announced: bool) -> Answers:
         from gangsched.answers.service import Answers  # noqa: PLC0415 - what makes certificates takes 10 MB
 
         return Answers(
@@ -291,6 +291,7 @@ class _Shell:
             now=self._clock.now,
             ready=lambda: self._watches.have_listed,
             told=self._metrics.answered_tenant,
+            announced=announced,
         )
 
     def _executor(self, lasting: Callable[[], bool]) -> Executor:

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec import Struct
 
-from gangsched.kube.errors import KubeError
-from gangsched.kube.objects import pod_path
+from gangsched.kube import wire
+from gangsched.kube.errors import UNREADABLE, Garbled, KubeError
+from gangsched.kube.objects import pod_path, quoted
 from gangsched.kube.session import STRATEGIC_MERGE_PATCH, ApiSession
 
 _log = logging.getLogger(__name__)
@@ -41,10 +43,44 @@ class Announcement:
         return f"port {self.port}, certificate sha256:{self.fingerprint}"
 
 
+class _Status(Struct):
+    conditions: list[wire.Condition] | None = None
+
+
+class _Pod(Struct):
+    metadata: wire.Meta
+    status: _Status | None = None
+
+
+class _Pods(Struct):
+    items: list[_Pod] | None = None
+
+
 def read(message: str) -> Announcement | None:
     """What the condition's message announces; None if it is no such message."""
     found = _FORM.fullmatch(message)
     return Announcement(int(found[1]), found[2]) if found is not None else None
+
+
+async def announced(session: ApiSession, namespace: str) -> list[tuple[str, Announcement]]:
+    """The pods of the namespace that announce answers, by name, those that are ready first.
+
+    Raises:
+        ApiError, ApiUnreachable, Garbled: they cannot be listed.
+    """
+    answer = await session.request("GET", f"/api/v1/namespaces/{quoted(namespace)}/pods")
+    try:
+        pods = msgspec.json.decode(answer.checked().body, type=_Pods).items or []
+    except UNREADABLE as error:
+        raise Garbled(f"A list of pods cannot be read: {error}") from error
+    found: list[tuple[bool, str, Announcement]] = []
+    for pod in pods:
+        said = {each.type: each for each in (pod.status.conditions if pod.status is not None else None) or ()}
+        where = read(said[CONDITION].message or "") if CONDITION in said else None
+        if where is not None and pod.metadata.name:
+            ready = "Ready" in said and said["Ready"].status == "True"
+            found.append((not ready, pod.metadata.name, where))
+    return [(name, where) for _, name, where in sorted(found, key=lambda each: each[:2])]
 
 
 async def announce(session: ApiSession, announcement: Announcement, env: Mapping[str, str] = os.environ) -> None:

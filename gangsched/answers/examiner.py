@@ -18,7 +18,7 @@ from gangsched.answers.messages import FAILED, LENGTH_BYTES, UNKNOWN, Message, Q
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event
 from gangsched.kube.errors import printable
-from gangsched.views.diagnosis import Reach
+from gangsched.views.reach import Reach
 
 _log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from gangsched.kube import reviews
 from gangsched.kube.errors import ApiError, KubeError
 from gangsched.kube.reviews import User
 from gangsched.kube.session import ApiSession
-from gangsched.views.diagnosis import Reach
+from gangsched.views.reach import Reach
 
 AUDIENCE = "gangsched"
 KEPT_S = 10.0

@@ -9,7 +9,7 @@ import msgspec
 
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event
-from gangsched.views.diagnosis import Reach
+from gangsched.views.reach import Reach
 
 MOST = 500
 """So many values are in one message: making it takes 2 ms, for which the operator does nothing else."""

@@ -1,7 +1,7 @@
 """The HTTPS server of the answers: GET /v1/explain/NAMESPACE/NAME, on 127.0.0.1.
 
-Whoever reaches it may be anybody. A connection is one request, without a body, and ends after some seconds. There are
-few at a time: what comes in addition waits in the kernel, where it costs none of the operator's open files.
+Whoever reaches it may be anybody. A request has no body, and a connection ends after some seconds. There are few at a
+time: what comes in addition waits in the kernel, where it costs none of the operator's open files.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import socket
 import ssl
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -19,7 +20,7 @@ from aiohttp import web
 
 from gangsched.answers.certificate import Certificate
 from gangsched.answers.examiner import Examiner, NoAnswer
-from gangsched.answers.gate import Gate, Refused
+from gangsched.answers.gate import TOO_OFTEN, Gate, Refused
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.kube.reviews import User
 from gangsched.runtime.health import ListenError
@@ -28,6 +29,8 @@ _log = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 MOST_CONNECTIONS = 16
+MOST_OF_ONE = 2
+"""So many questions of one user are looked at at a time."""
 HANDSHAKE_S = 5.0
 CONNECTION_S = 45.0
 """Longer than an answer may take."""
@@ -73,6 +76,7 @@ class Server:
         self._ready = ready
         self._told = told
         self._request_s = request_s
+        self._asking: Counter[str] = Counter()
         self._slots = asyncio.Semaphore(most_connections)
         self._heard: set[asyncio.BaseTransport] = set()
         application = web.Application(middlewares=[self._guard], client_max_size=0)
@@ -109,7 +113,7 @@ class Server:
         listener.setblocking(False)
         self._listener = listener
         actual = int(listener.getsockname()[1])
-        where = {"listen": f"{HOST}:{actual}", "fingerprint": f"sha256:{self._certificate.fingerprint}"}
+        where = {"address": f"{HOST}:{actual}", "fingerprint": f"sha256:{self._certificate.fingerprint}"}
         _log.info("answering tenants", extra=where)
         return actual
 
@@ -190,7 +194,6 @@ class Server:
             answer = _refused(500, NO_ANSWER)
         answer.headers["Cache-Control"] = "no-store"
         answer.headers["X-Content-Type-Options"] = "nosniff"
-        answer.force_close()
         self._told(answer.status, time.monotonic() - began)
         return answer
 
@@ -199,7 +202,13 @@ class Server:
         user, reach = await self._gate.admit(request.headers.get("Authorization", ""), key)
         if not self._ready():
             raise Refused(503, NOT_READY)
-        found = await self._examiner.explain(key, reach)
+        if self._asking[user.username] >= MOST_OF_ONE:
+            raise Refused(429, TOO_OFTEN)
+        self._asking[user.username] += 1
+        try:
+            found = await self._examiner.explain(key, reach)
+        finally:
+            self._asking -= Counter([user.username])
         if found is None or not await self._may_see(found, user, key):
             raise Refused(404, NO_GROUP)
         return web.Response(body=found, content_type="application/json")

@@ -58,8 +58,11 @@ class Worker:
 def serve(questions: IO[bytes], answers: IO[bytes]) -> None:
     """Answer until there are no more questions."""
     worker = Worker()
-    while (head := questions.read(LENGTH_BYTES)) != b"":
-        message: Message = pickle.loads(questions.read(int.from_bytes(head)))  # noqa: S301 - our parent has sent it
+    while len(head := questions.read(LENGTH_BYTES)) == LENGTH_BYTES:
+        length = int.from_bytes(head)
+        if len(content := questions.read(length)) < length:
+            break
+        message: Message = pickle.loads(content)  # noqa: S301 - our parent has sent it
         try:
             answer = worker.take(message)
         except Exception:  # noqa: BLE001 - the parent logs it

@@ -7,6 +7,7 @@ to nobody else.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -19,9 +20,11 @@ from gangsched.cli.access import Unanswered, UsageError, denied
 if TYPE_CHECKING:
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.kube.session import ApiSession
-    from gangsched.views.diagnosis import Diagnosis
+    from gangsched.views.diagnosed import Diagnosis
 
 _ANSWER_S = 45.0
+_ENDING_S = 0.25
+"""aiohttp ends TLS in later turns of the loop, and its documentation says to wait so long for it."""
 _MOST_BYTES = 4 * 2**20
 _ADDRESS = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]):([0-9]{1,5})")
 _FINGERPRINT = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
@@ -92,14 +95,22 @@ async def ask(arguments: argparse.Namespace, session: ApiSession, key: GroupKey)
         Unanswered: it is not asked, or does not answer; the message says what to do.
         KubeError: the API server does not answer.
     """
-    from gangsched.kube.errors import ApiUnreachable  # noqa: PLC0415 - see the package
-
     places = [_via(arguments)] if arguments.via else await _pods(session, arguments.operator_namespace)
     token = await _token(session, key, arguments.account)
+    try:
+        return await _first(places, arguments.operator_namespace, session, key, token)
+    finally:
+        await asyncio.sleep(_ENDING_S)
+
+
+async def _first(places: Sequence[_Place], namespace: str, session: ApiSession, key: GroupKey, token: str) -> Answered:
+    """The answer of the first replica that has one."""
+    from gangsched.kube.errors import ApiUnreachable  # noqa: PLC0415 - see the package
+
     trouble = ""
     for place in places:
         try:
-            async with _reached(session, arguments.operator_namespace, place) as port:
+            async with _reached(session, namespace, place) as port:
                 return Answered(await _get(port, place, key, token), place.name)
         except (_Elsewhere, ApiUnreachable) as error:
             trouble = str(error)
@@ -118,6 +129,10 @@ def check(arguments: argparse.Namespace) -> None:
         return
     if arguments.group is None:
         raise UsageError("the operator is asked about one group: name it, as NAMESPACE/NAME or NAME")
+    namespace, slash, name = arguments.account.rpartition("/")
+    if not name or "/" in namespace or (slash and not namespace):
+        said = f"{arguments.account!r} is not the name of a service account: write NAMESPACE/NAME or NAME"
+        raise UsageError(f"--ask-operator-as {said}")
     if bool(arguments.via) != bool(arguments.fingerprint):
         raise UsageError("--via and --fingerprint belong together: whoever else listens there must not get the token")
     if arguments.via:
@@ -135,46 +150,22 @@ def _via(arguments: argparse.Namespace) -> _Place:
 
 async def _pods(session: ApiSession, namespace: str) -> Sequence[_Place]:
     """The operator's pods that announce answers, those that are ready first."""
-    import msgspec  # noqa: PLC0415 - see the package
+    from gangsched.answers.announcement import announced  # noqa: PLC0415 - see the package
+    from gangsched.kube.errors import ApiError  # noqa: PLC0415
 
-    from gangsched.answers.announcement import CONDITION, read  # noqa: PLC0415
-    from gangsched.kube import wire  # noqa: PLC0415
-    from gangsched.kube.errors import UNREADABLE, ApiError, Garbled  # noqa: PLC0415
-    from gangsched.kube.objects import quoted  # noqa: PLC0415
-
-    class Status(msgspec.Struct):
-        conditions: list[wire.Condition] | None = None
-
-    class Pod(msgspec.Struct):
-        metadata: wire.Meta
-        status: Status | None = None
-
-    class Pods(msgspec.Struct):
-        items: list[Pod] | None = None
-
-    answer = await session.request("GET", f"/api/v1/namespaces/{quoted(namespace)}/pods")
     try:
-        pods = msgspec.json.decode(answer.checked().body, type=Pods).items or []
+        found = await announced(session, namespace)
     except ApiError as error:
         if not error.denied:
             raise
         right = f"the Role that the chart creates for tenants in namespace {namespace} ({_SEE})"
         raise Unanswered(denied(error.message, right)) from error
-    except UNREADABLE as error:
-        raise Garbled(f"A list of pods cannot be read: {error}") from error
-    found: list[tuple[bool, _Place]] = []
-    for pod in pods:
-        said = {each.type: each for each in (pod.status.conditions if pod.status is not None else None) or ()}
-        announced = read(said[CONDITION].message or "") if CONDITION in said else None
-        if announced is not None and pod.metadata.name:
-            unready = "Ready" not in said or said["Ready"].status != "True"
-            found.append((unready, _Place(pod.metadata.name, announced.port, announced.fingerprint)))
     if not found:
         raise Unanswered(
             f"no pod of namespace {namespace} announces that it answers: name the operator's namespace with "
             f"--operator-namespace, or have the chart's value answers.enabled set ({_SEE})"
         )
-    return [place for _, place in sorted(found, key=lambda each: each[0])]
+    return [_Place(pod, said.port, said.fingerprint) for pod, said in found]
 
 
 async def _token(session: ApiSession, key: GroupKey, account: str) -> str:
@@ -265,10 +256,7 @@ def _sentence(body: bytes) -> str:
 
     from gangsched.kube.errors import UNREADABLE  # noqa: PLC0415
 
-    class Refusal(msgspec.Struct):
-        error: str
-
     try:
-        return msgspec.json.decode(body, type=Refusal).error
+        return msgspec.json.decode(body, type=dict[str, str]).get("error", "nothing")
     except UNREADABLE:
         return "nothing that can be read"

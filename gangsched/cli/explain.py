@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from gangsched.cli.rules import Rules
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.kube.session import ApiSession
-    from gangsched.views.diagnosis import Diagnosis
+    from gangsched.views.diagnosed import Diagnosis
 
 
 _ASK = (
@@ -190,7 +190,8 @@ async def _diagnose(arguments: argparse.Namespace, session: ApiSession, key: Gro
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415
     from gangsched.cli.live import read  # noqa: PLC0415
     from gangsched.cli.rules import rules  # noqa: PLC0415
-    from gangsched.views.diagnosis import from_cluster, from_status  # noqa: PLC0415
+    from gangsched.views.diagnosed import from_status  # noqa: PLC0415
+    from gangsched.views.diagnosis import from_cluster  # noqa: PLC0415
 
     leaders = await read_leaders(session)
     decided = rules(arguments, leaders, namespace=key.namespace)

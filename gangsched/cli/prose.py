@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gangsched.cli.output import UNWRAPPED, USUAL, wrapped
 from gangsched.core.planning.refusal import Obstacle
 from gangsched.core.status.explanation import amounts, demanded
-from gangsched.views.diagnosis import Diagnosis, Shortfall
+from gangsched.views.diagnosed import Diagnosis, Shortfall
 from gangsched.views.diagnosis_json import NOTHING, Seen
 
 _NAMED = 8

@@ -57,7 +57,7 @@ async def forwarded(session: ApiSession, namespace: str, pod: str, port: int) ->
                     said = f"Port {port} of the pod {namespace}/{pod} cannot be reached: {relay.trouble}"
                     raise ApiUnreachable(said) from error
                 finally:
-                    relay.end()
+                    await relay.end()
 
 
 class _Relay:
@@ -66,6 +66,7 @@ class _Relay:
     def __init__(self, channel: aiohttp.ClientWebSocketResponse) -> None:
         self._channel = channel
         self._tasks: list[asyncio.Task[None]] = []
+        self._writer: asyncio.StreamWriter | None = None
         self.trouble = ""
 
     async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -73,13 +74,19 @@ class _Relay:
         if self._tasks:
             writer.close()
             return
+        self._writer = writer
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._out(reader)), loop.create_task(self._back(writer))]
 
-    def end(self) -> None:
-        """Carry nothing more."""
+    async def end(self) -> None:
+        """Carry nothing more, and close the connection."""
         for task in self._tasks:
             task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._writer is not None:
+            self._writer.close()
+            with suppress(OSError):
+                await self._writer.wait_closed()
 
     async def _out(self, reader: asyncio.StreamReader) -> None:
         with suppress(OSError, aiohttp.ClientError):

@@ -43,6 +43,8 @@ class Watches:
         self._groups = groups
         self._foreign = foreign
         self._unhurried = unhurried
+        self.have_listed = False
+        """Whether `listed` has returned."""
 
     def tasks(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """The tasks that run until the process ends, each with a name."""
@@ -51,16 +53,12 @@ class Watches:
         for watch in (*self._foreign, *self._unhurried):
             yield f"watch of {watch.name}", watch.run()
 
-    @property
-    def have_listed(self) -> bool:
-        """Whether every resource has been listed once."""
-        return all(reflector.synced.is_set() for reflector in self._needed)
-
     async def listed(self) -> None:
         """Wait until every resource has been listed once."""
         for reflector in self._needed:
             await reflector.synced.wait()
         await settle(self._foreign, _FOREIGN_S)
+        self.have_listed = True
 
     async def caught_up(self, mandate: Leadership | Alone) -> None:
         """Wait until the statuses and watches show everything that the last leader did."""

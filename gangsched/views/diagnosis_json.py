@@ -13,7 +13,7 @@ from gangsched.core.objects.quantity import amount, format_amount
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Demand
 from gangsched.core.planning.refusal import Gap, Obstacle
-from gangsched.views.diagnosis import Diagnosis, Shortfall
+from gangsched.views.diagnosed import Diagnosis, Shortfall
 from gangsched.views.nodegroups import NodeGroup
 
 

@@ -18,7 +18,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import PodBound
-from gangsched.views.diagnosis import EVERYTHING, Reach
+from gangsched.views.reach import EVERYTHING, Reach
 from tests.builders import group, node, pod
 
 NOW = 1_000_000.0
@@ -82,7 +82,8 @@ def test_events_arrive_as_they_were_sent(number):
 
 def test_a_worker_answers_about_what_it_was_told():
     worker = Worker()
-    for each in (Start(Settings().model_dump_json(by_alias=True), NOW), *pieces(known())):
+    worker.take(Start(Settings().model_dump_json(by_alias=True), NOW))
+    for each in pieces(known()):
         worker.take(each)
     assert msgspec.json.decode(worker.take(Question(KEY, MINE)) or b"")["shortfall"]["fits"] == 2
     assert worker.take(Question(GroupKey("mine", "none"), MINE)) == b"?"

@@ -7,7 +7,7 @@ import pytest
 from gangsched.answers import gate as gates
 from gangsched.answers.gate import Gate, Refused
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.views.diagnosis import Reach
+from gangsched.views.reach import Reach
 from tests.answers.fake_reviews import FakeReviews, token
 
 KEY = GroupKey("mine", "training")

@@ -7,6 +7,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
 import pytest
@@ -19,7 +20,7 @@ from gangsched.answers.gate import Gate
 from gangsched.answers.server import Server
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.runtime.health import ListenError
-from gangsched.views.diagnosis import Reach
+from gangsched.views.reach import Reach
 from tests.answers.fake_reviews import FakeReviews, token
 
 PATH = "/v1/explain/mine/training"
@@ -30,9 +31,12 @@ class FakeExaminer:
         self.known = {"training": "training", "training-0": "training", "secret-0": "secret"}
         self.asked: list[tuple[GroupKey, Reach]] = []
         self.failure: Exception | None = None
+        self.slow: asyncio.Event | None = None
 
     async def explain(self, key: GroupKey, reach: Reach) -> bytes | None:
         self.asked.append((key, reach))
+        if self.slow is not None:
+            await self.slow.wait()
         if self.failure is not None:
             raise self.failure
         name = self.known.get(key.name)
@@ -63,8 +67,8 @@ class Served:
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     certificate = make_certificate()
-    api = FakeReviews("me", "other", rights={("me", "get", "podgroups", "mine", "")})
-    examiner = FakeExaminer()
+    api: Any = FakeReviews("me", "other", rights={("me", "get", "podgroups", "mine", "")})
+    examiner: Any = FakeExaminer()
     told: list[int] = []
     server = Server(
         Gate(api),
@@ -140,6 +144,20 @@ async def test_a_question_has_no_body(served):
 async def test_a_replica_that_has_not_listed_everything_says_so(served):
     served.is_ready = False
     assert await served.get() == (503, {"error": servers.NOT_READY})
+
+
+async def test_one_account_cannot_keep_all_others_from_asking(served):
+    served.api.rights.add(("other", "get", "podgroups", "mine", ""))
+    served.examiner.slow = asyncio.Event()
+    asked = [asyncio.create_task(served.get()) for _ in range(3)]
+    found, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+    assert [task.result() for task in found] == [(429, {"error": gates.TOO_OFTEN})]
+    theirs = asyncio.create_task(served.get(account="other"))
+    while len(served.examiner.asked) < 3:  # noqa: ASYNC110 - requests come over the network
+        await asyncio.sleep(0.01)
+    served.examiner.slow.set()
+    assert sorted([status for status, _ in await asyncio.gather(*asked, theirs)]) == [200, 200, 200, 429]
+    assert (await served.get())[0] == 200
 
 
 @pytest.mark.parametrize(("failure", "status"), [(NoAnswer("x"), 503), (RuntimeError("secret"), 500)])

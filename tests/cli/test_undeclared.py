@@ -12,7 +12,8 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.workloads.table import chosen
-from gangsched.views.diagnosis import Diagnosis, from_cluster
+from gangsched.views.diagnosed import Diagnosis
+from gangsched.views.diagnosis import from_cluster
 from gangsched.whatif.simulation import Outcome, simulate
 from gangsched.whatif.world.building import build
 from testbed.controllers.expected import AUTO

@@ -8,11 +8,13 @@ import msgspec
 import pytest
 
 from gangsched.cli.prose import lines
-from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.declaration import GroupKey, Topology
 from gangsched.core.objects.events import GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.objects.policy import Policy
-from gangsched.views.diagnosis import EVERYTHING, Copy, Diagnosis, Reach
+from gangsched.views.diagnosed import Diagnosis
+from gangsched.views.diagnosis import Copy
 from gangsched.views.diagnosis_json import as_object, from_json
+from gangsched.views.reach import A_NODE, EVERYTHING, Reach
 from tests.builders import group, node, pod
 
 NOW = 1_000_000.0
@@ -100,3 +102,18 @@ def test_a_person_reads_how_many_others_there_are(copy):
     text = "\n".join(lines(told(copy, "w", MINE), width=200))
     assert "mine/own (cpu 2) and 1 of other namespaces" in text
     assert "2 of other namespaces" in text.split("ahead")[1]
+
+
+def test_a_node_that_is_a_domain_is_not_named_either():
+    """The message names the domain that was looked at, which with this key is a node."""
+    one = group("mine/w", min_member=3, topology=Topology("kubernetes.io/hostname", required=True))
+    nodes = tuple(
+        node(name, cpu="2", labels={"kubernetes.io/hostname": f"host-{name}"}) for name in ("secret-a", "secret-b")
+    )
+    waiting = tuple(pod(f"mine/w-{number}", group="w") for number in range(3))
+    events = [NodesReplaced(nodes), GroupsReplaced((one,)), PodsReplaced(waiting), Synced()]
+    asked = Copy(events, policy=Policy(), now=NOW)
+    assert "host-secret" in told(asked, "w", EVERYTHING).message
+    found = told(asked, "w", MINE)
+    assert A_NODE in found.message
+    assert "secret" not in json.dumps(as_object(found)) + "\n".join(lines(found))
