@@ -80,6 +80,10 @@ CLUSTER: Reasons = {
         _READ: "Whether our own CustomResourceDefinition, `podgroups.gangsched.io` alone, is the one that this version "
         "knows."
     },
+    "authentication.k8s.io/tokenreviews": {
+        "create": "Who asks for an answer: only with the value `answers.enabled`, which is off."
+    },
+    "authorization.k8s.io/subjectaccessreviews": {"create": "Whether they may know: only with that value."},
     "coordination.k8s.io/leases": {
         "get": "Whether Volcano's scheduler leads: only with `config.volcano.writePhase`, and only for this one Lease."
     },
@@ -93,6 +97,10 @@ LEASE: Reasons = {
 VOLCANO: Reasons = {
     "scheduling.volcano.sh/podgroups": {"patch": "The phase, where the kind has no subresource `status`."},
     "scheduling.volcano.sh/podgroups/status": {"patch": "The phase, for which Volcano's controllers wait."},
+}
+ASK: Reasons = {
+    "pods": {"get list": "Finds the operator's pods, and by which fingerprint to know the answers."},
+    "pods/portforward": {"get create": "Reaches the port of the answers. It opens all ports of all pods there."},
 }
 VIEW: Reasons = {"gangsched.io/podgroups": {"get list watch": "Whoever may view a namespace sees its groups."}}
 EDIT: Reasons = {
@@ -142,11 +150,12 @@ def filled(page: str, template: str) -> str:
     Raises:
         SecurityError: a verb has no reason, or a reason no verb.
     """
-    cluster, lease, volcano, view, edit = _roles(template)
+    cluster, lease, volcano, ask, view, edit = _roles(template)
     tables = {
         "the cluster": [*_explained(cluster, CLUSTER), *_further()],
         "the Lease": _explained(lease, LEASE),
         "Volcano": _explained(volcano, VOLCANO),
+        "its namespace": _explained(ask, ASK),
         "users": [*_explained(view, VIEW, "view: "), *_explained(edit, EDIT, "edit: ")],
     }
     for name, rows in tables.items():
