@@ -269,3 +269,20 @@ def test_a_new_dialect_reaches_role_and_configuration_by_make_docs_though_the_sc
         assert {"apiGroups": ["toy.example"], "resources": ["bands"], "verbs": ["list", "watch"]} in rules
         assert "toy" in configured(text)["dialects"]
     assert "kai, tenstack, native, toy], workloads: [" in (tree / "manifests" / "static-pod.yaml").read_text()
+
+
+def test_the_page_is_a_setting_and_adds_no_rights_and_no_ports(helm: Helm):
+    without, served = helm().stdout, helm(values={"page": {"enabled": True, "port": 9000}}).stdout
+    assert "page" not in configured(without)
+    assert configured(served)["page"] == {"enabled": True, "port": 9000}
+    before, after = (
+        [each for each in yaml.safe_load_all(rendered) if each and each["kind"] != "ConfigMap"]
+        for rendered in (without, served)
+    )
+    [deployment] = [each for each in before if each["kind"] == "Deployment"]
+    [changed] = [each for each in after if each["kind"] == "Deployment"]
+    sums = [
+        each["spec"]["template"]["metadata"]["annotations"].pop("checksum/config") for each in (deployment, changed)
+    ]
+    assert sums[0] != sums[1]
+    assert before == after
