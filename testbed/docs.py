@@ -24,7 +24,7 @@ from gangsched.core.gang.steps import Step
 from gangsched.core.objects import reasons
 from gangsched.core.objects.record import Phase, Record
 from gangsched.runtime.metrics import describe
-from testbed import chart, dialects, fidelity, gangs, manifests, monitoring, rooms, walk
+from testbed import chart, dialects, fidelity, gangs, manifests, monitoring, rooms, sizing, walk
 from testbed.controllers import matrix
 from testbed.mistakes import table as mistakes
 
@@ -37,6 +37,7 @@ _FILLED: dict[Path, Callable[[str], str]] = {
     Path("docs/gangs.md"): gangs.with_table,
     Path("docs/migrate/palantir.md"): dialects.with_all_named,
     matrix.PAGE: lambda text: matrix.page(ROOT, text),
+    sizing.PAGE: lambda text: sizing.with_tables(ROOT, text),
 }
 """Files of which only a part is generated: people write the rest."""
 _NOTE = "<!-- Generated from the code by make docs: change the code, not this page. -->\n\n"

@@ -35,6 +35,7 @@ BEFORE = {
     "docs/gangs.md": ("kubectl create namespace training", "kubectl create job train --image none"),
     "docs/installations.md": ("kubectl apply --filename training.yaml",),
     "docs/migrate/palantir.md": (INSTALL,),
+    "docs/sizing.md": (INSTALL,),
     "docs/troubleshooting.md": ("kubectl apply --filename training.yaml",),
 }
 """What a page takes for granted, as commands that are run before its own; training.yaml is the README's first gang."""
