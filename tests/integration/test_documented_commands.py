@@ -50,6 +50,7 @@ SHOWN = {
     "gangsched top": ("training", "node-1", "NVIDIA.COM/GPU"),
     "gangsched events training": ("Scheduled",),
     "gangsched simulate nodes.yaml training.yaml": ("Completely bound: 1 of 1 group",),
+    "gangsched simulate cluster.json": ("training",),
 }
 """What a command that asks must show in the end. The others only have to succeed, at once."""
 ENDLESS = {"gangsched dashboard": "http://127.0.0.1:"}
@@ -155,7 +156,6 @@ def reader(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Itera
     (tmp_path / "kubeconfig").write_text(json.dumps(config))
     [gang] = [each.text for each in blocks("README.md") if each.language == "yaml"]
     (tmp_path / "training.yaml").write_text(gang)
-    (tmp_path / "nodes.yaml").write_text(control_plane.kubectl("get", "nodes", "-o", "yaml"))
     yield Reader(control_plane, namespace, tmp_path)
     for release in json.loads(control_plane.helm("list", "--all-namespaces", "--output", "json")):
         control_plane.helm("uninstall", release["name"], "--namespace", release["namespace"])
