@@ -30,29 +30,36 @@ INSTALL = (
     "helm install gangsched charts/gangsched --namespace gangsched-system --create-namespace "
     "--set image.repository=REGISTRY/gangsched"
 )
+TRAINING = "kubectl apply --filename training.yaml"
 BEFORE = {
-    "docs/dialects.md": (INSTALL, "kubectl create namespace team-a", "kubectl create namespace team-b"),
-    "docs/gangs.md": ("kubectl create namespace training", "kubectl create job train --image none"),
-    "docs/installations.md": ("kubectl apply --filename training.yaml",),
-    "docs/migrate/palantir.md": (INSTALL,),
-    "docs/sizing.md": (INSTALL,),
-    "docs/troubleshooting.md": ("kubectl apply --filename training.yaml",),
+    ("docs/dialects.md", "helm upgrade gangsched"): (
+        INSTALL,
+        "kubectl create namespace team-a",
+        "kubectl create namespace team-b",
+    ),
+    ("docs/gangs.md", "kubectl label namespace training"): ("kubectl create namespace training",),
+    ("docs/gangs.md", "kubectl annotate job train"): ("kubectl create job train --image none",),
+    ("docs/installations.md", "kubectl annotate podgroups.gangsched.io training"): (TRAINING,),
+    ("docs/migrate/palantir.md", "helm upgrade gangsched"): (INSTALL,),
+    ("docs/sizing.md", "helm upgrade gangsched"): (INSTALL,),
+    ("docs/troubleshooting.md", "kubectl get podgroups.gangsched.io -A"): (TRAINING,),
 }
-"""What a page takes for granted, as commands that are run before its own; training.yaml is the README's first gang."""
+"""What a page takes for granted, as commands that are run before the one that begins so; training.yaml is the README's
+first gang."""
 WORDS = {"REGISTRY": "registry.invalid", "NAMESPACE": "default", "NAME": "training", "NODE": "node-1"}
 """What stands for the words in capitals, which a reader replaces."""
 SHOWN = {
-    "kubectl get podgroups.gangsched.io": ("training", "Running", "Scheduled"),
-    "kubectl describe podgroups.gangsched.io NAME": ("Phase:", "Running"),
-    "gangsched list": ("training", "Running"),
-    "gangsched explain default/training": ("training: Running",),
-    "gangsched explain NAMESPACE/NAME": ("training: Running",),
-    "gangsched top": ("training", "node-1", "NVIDIA.COM/GPU"),
-    "gangsched events training": ("Scheduled",),
-    "gangsched simulate nodes.yaml training.yaml": ("Completely bound: 1 of 1 group",),
-    "gangsched simulate cluster.json": ("training",),
+    ("README.md", "kubectl get podgroups.gangsched.io"): ("training", "Running", "Scheduled"),
+    ("README.md", "gangsched list"): ("training", "Running"),
+    ("README.md", "gangsched explain default/training"): ("training: Running",),
+    ("README.md", "gangsched top"): ("training", "node-1", "NVIDIA.COM/GPU"),
+    ("README.md", "gangsched events training"): ("Scheduled",),
+    ("README.md", "gangsched simulate nodes.yaml training.yaml"): ("Completely bound: 1 of 1 group",),
+    ("README.md", "gangsched simulate cluster.json"): ("training",),
+    ("docs/troubleshooting.md", "kubectl describe podgroups.gangsched.io NAME"): ("Phase:", "Running"),
+    ("docs/troubleshooting.md", "gangsched explain NAMESPACE/NAME"): ("training: Running",),
 }
-"""What a command that asks must show in the end. The others only have to succeed, at once."""
+"""What a command of a page that asks must show in the end. All others only have to succeed, at once."""
 ENDLESS = {"gangsched dashboard": "http://127.0.0.1:"}
 """What commands that run until Ctrl-C print before it is pressed."""
 _WITHIN_S = 30
@@ -71,7 +78,7 @@ class Reader:
 
     @property
     def env(self) -> dict[str, str]:
-        path = f"{self.folder / 'bin'}:{self.control_plane.binaries}:{os.environ['PATH']}"
+        path = f"{self.folder / '.venv' / 'bin'}:{self.control_plane.binaries}:{os.environ['PATH']}"
         own = {"PATH": path, "KUBECONFIG": str(self.folder / "kubeconfig"), "HOME": str(self.folder / "home")}
         return os.environ | own | {"PYTHONPATH": str(ROOT)}
 
@@ -143,22 +150,34 @@ def _no_nodes_left() -> None:
 
 @pytest.fixture
 def reader(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Reader]:
+    yield reader_in(control_plane, namespace, tmp_path)
+    for release in json.loads(control_plane.helm("list", "--all-namespaces", "--output", "json")):
+        control_plane.helm("uninstall", release["name"], "--namespace", release["namespace"])
+    crds.install(control_plane)
+
+
+@pytest.fixture(scope="module")
+def asker(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Reader:
+    """One who changes nothing."""
+    return reader_in(control_plane, "default", tmp_path_factory.mktemp("asker"))
+
+
+def reader_in(control_plane: ControlPlane, namespace: str, folder: Path) -> Reader:
+    """Fills the folder with what a checkout has after make setup, and the README's first gang."""
     for path in ROOT.iterdir():
         if not path.name.startswith("."):
-            (tmp_path / path.name).symlink_to(path)
-    for name in ("home", "bin"):
-        (tmp_path / name).mkdir()
-    program = tmp_path / "bin" / "gangsched"
+            (folder / path.name).symlink_to(path)
+    (folder / "home").mkdir()
+    program = folder / ".venv" / "bin" / "gangsched"
+    program.parent.mkdir(parents=True)
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m gangsched "$@"\n')
     program.chmod(0o755)
     config = json.loads(control_plane.kubeconfig.read_text())
     config["contexts"][0]["context"]["namespace"] = namespace
-    (tmp_path / "kubeconfig").write_text(json.dumps(config))
+    (folder / "kubeconfig").write_text(json.dumps(config))
     [gang] = [each.text for each in blocks("README.md") if each.language == "yaml"]
-    (tmp_path / "training.yaml").write_text(gang)
-    yield Reader(control_plane, namespace, tmp_path)
-    for release in json.loads(control_plane.helm("list", "--all-namespaces", "--output", "json")):
-        control_plane.helm("uninstall", release["name"], "--namespace", release["namespace"])
+    (folder / "training.yaml").write_text(gang)
+    return Reader(control_plane, namespace, folder)
 
 
 TO_RUN = [command for command in ALL if not command.run_by and not command.why_not_here]
@@ -167,27 +186,41 @@ NOT_TO_RUN = [command for command in ALL if command.why_not_here]
 
 @pytest.mark.parametrize("page", dict.fromkeys(command.page for command in TO_RUN))
 def test_the_commands_of_a_page_do_what_it_says(reader: Reader, page: str) -> None:
-    for command in BEFORE.get(page, ()):
-        reader.must(command)
     state: list[str] = []
     for each in TO_RUN:
         if each.page != page:
             continue
+        for command in before(each):
+            reader.must(command)
         if _STATE.match(each.text):
             state.append(each.text)
         elif each.text in ENDLESS:
             reader.interrupts(each.text, ENDLESS[each.text])
         elif each.language == "python":
             reader.must(f"python3 -c {shlex.quote(each.text)}", state)
-        elif each.text in SHOWN:
-            reader.shows(each.text, SHOWN[each.text], state)
+        elif wanted := SHOWN.get((page, each.text)):
+            reader.shows(each.text, wanted, state)
         else:
             reader.must(each.text, state)
 
 
+def before(command: Command) -> Sequence[str]:
+    """What is run before this command."""
+    return [
+        each
+        for (page, head), rows in BEFORE.items()
+        if page == command.page and command.text.startswith(head)
+        for each in rows
+    ]
+
+
 def test_every_row_of_these_tables_is_about_a_command_that_is_still_there() -> None:
-    assert {*SHOWN, *ENDLESS} - {each.text for each in TO_RUN} == set()
-    assert set(BEFORE) - {each.page for each in TO_RUN} == set()
+    told = {(each.page, each.text) for each in TO_RUN}
+    assert set(SHOWN) - told == set()
+    assert set(ENDLESS) - {text for _, text in told} == set()
+    assert {
+        row for row in BEFORE if not any(page == row[0] and text.startswith(row[1]) for page, text in told)
+    } == set()
 
 
 def is_possible(reader: Reader, command: str) -> bool:
@@ -216,8 +249,8 @@ def is_possible(reader: Reader, command: str) -> bool:
 
 
 @pytest.mark.parametrize("command", NOT_TO_RUN, ids=lambda command: f"{command.page} {command.head}")
-def test_what_is_not_run_could_be(reader: Reader, command: Command) -> None:
-    assert is_possible(reader, command.text), f"{command.page}, line {command.line}: {command.text}"
+def test_what_is_not_run_could_be(asker: Reader, command: Command) -> None:
+    assert is_possible(asker, command.text), f"{command.page}, line {command.line}: {command.text}"
 
 
 @pytest.mark.parametrize(
@@ -234,16 +267,16 @@ def test_what_is_not_run_could_be(reader: Reader, command: Command) -> None:
         ("gangsched list --nosuch", False),
     ],
 )
-def test_what_could_not_be_run_is_noticed(reader: Reader, command: str, possible: bool) -> None:  # noqa: FBT001 - a row
-    assert is_possible(reader, command) == possible
+def test_what_could_not_be_run_is_noticed(asker: Reader, command: str, possible: bool) -> None:  # noqa: FBT001 - a row
+    assert is_possible(asker, command) == possible
 
 
-def test_the_image_that_the_readme_builds_and_pushes_is_the_one_that_it_installs(reader: Reader) -> None:
+def test_the_image_that_the_readme_builds_and_pushes_is_the_one_that_it_installs(asker: Reader) -> None:
     page = [each.text for each in ALL if each.page == "README.md"]
     [built] = [each.split("--tag ")[1].split() for each in page if each.startswith("docker build")]
     [pushed] = [each.removeprefix("docker push ") for each in page if each.startswith("docker push")]
     [install] = [each for each in page if each.startswith("helm install")]
     assert built == [pushed, "."]
     assert (ROOT / "Dockerfile").is_file()
-    rendered = reader.must(install.replace("helm install", "helm template"))
-    assert re.findall(r'image: "?(\S+?)"?$', rendered, re.MULTILINE)[0] == reader.filled(pushed)
+    rendered = asker.must(install.replace("helm install", "helm template"))
+    assert re.findall(r'image: "?(\S+?)"?$', rendered, re.MULTILINE)[0] == asker.filled(pushed)
