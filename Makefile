@@ -89,7 +89,7 @@ fmt: setup ## format the code and mend what can be mended
 	@.venv/bin/ruff check --fix-only --quiet
 	@.venv/bin/ruff format
 
-bench: setup ## every benchmark, one JSON line each; writes docs/performance.md and its plots
+bench: setup ## every benchmark, one JSON line each; writes docs/performance.md, its plots, and the tables that follow from it
 	@"$(PYTHON)" -m testbed.binaries >&2
 	@exec .venv/bin/python -m bench --write
 

@@ -2,7 +2,8 @@
 
 Each run first measures the bare API server: a client without planning binds the same pods, with as many requests in
 flight. `ratio` is gangsched's rate divided by that one, run by run. Every figure has the form [least, median, most].
-PART chooses the scenarios whose title contains it; `--write` writes docs/performance.md and its plots.
+PART chooses the scenarios whose title contains it; `--write` writes docs/performance.md, its plots, and the tables
+that follow from it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import uvloop
 from bench import beside, core, page, podgroups, report, runs
 from bench.lab import Figures, lab
 from bench.scenarios import ALL, NODES_SWEPT, QUICK, SIZES_SWEPT, Scenario
+from testbed import comparison, sizing
 
 RUNS = 3
 BRIEF_RUNS = 3
@@ -28,7 +30,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only the first backlog and stream, and a short core")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"so often each scenario is run ({RUNS})")
-    parser.add_argument("--write", action="store_true", help="write docs/performance.md and its plots")
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/performance.md, its plots, and the tables that follow from it"
+    )
     parser.add_argument("part", nargs="*", help="only scenarios whose title contains this")
     chosen = parser.parse_args()
     scenarios = QUICK if chosen.quick else (*ALL, *NODES_SWEPT, *SIZES_SWEPT)
@@ -36,6 +40,8 @@ def main() -> None:
         print(json.dumps(line, ensure_ascii=False), flush=True)
         if chosen.write:
             page.write(report.keep([line]))
+            for derived in (sizing, comparison):
+                derived.write(report.RESULTS.parent.parent)
 
 
 def _measure(scenarios: Iterable[Scenario], *, parts: list[str], number: int, quick: bool) -> Iterable[report.Line]:

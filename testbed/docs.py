@@ -24,7 +24,20 @@ from gangsched.core.gang.steps import Step
 from gangsched.core.objects import reasons
 from gangsched.core.objects.record import Phase, Record
 from gangsched.runtime.metrics import describe
-from testbed import chart, dialects, fidelity, gangs, manifests, monitoring, pictures, rooms, security, walk
+from testbed import (
+    chart,
+    comparison,
+    dialects,
+    fidelity,
+    gangs,
+    manifests,
+    monitoring,
+    pictures,
+    rooms,
+    security,
+    sizing,
+    walk,
+)
 from testbed.controllers import matrix
 from testbed.mistakes import table as mistakes
 
@@ -38,6 +51,9 @@ _FILLED: dict[Path, Callable[[str], str]] = {
     Path("docs/migrate/palantir.md"): dialects.with_all_named,
     Path("docs/security.md"): security.with_tables,
     matrix.PAGE: lambda text: matrix.page(ROOT, text),
+    sizing.PAGE: lambda text: sizing.with_tables(ROOT, text),
+    comparison.PAGE: lambda text: comparison.with_all(ROOT, text),
+    comparison.README: lambda text: comparison.with_some(ROOT, text),
 }
 """Files of which only a part is generated: people write the rest."""
 _NOTE = "<!-- Generated from the code by make docs: change the code, not this page. -->\n\n"

@@ -1,0 +1,131 @@
+"""The commands that pages tell people to run, and what runs each: tests/integration/test_documented_commands.py, unless
+a table here says otherwise.
+
+A new fenced command in any page is run by that test. If it cannot be, it gets a row in `ELSEWHERE` or `NOT_HERE`.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SHELL = ("sh", "bash", "console", "shell")
+NO_COMMANDS = ("yaml", "text", "json", "mermaid", "promql", "toml", "dockerfile")
+"""The languages of blocks that show something else."""
+
+WORKLOADS = "tests/workloads/test_workloads.py::test_its_page_makes_a_whole_gang_of_the_pods_that_simulate_makes"
+ELSEWHERE = {
+    ("docs/python.md", "import gangsched"): "tests/test_python_examples.py::"
+    "test_the_page_about_the_python_interface_prints_what_it_shows",
+    ("docs/replay.md", "gangsched replay examples/.*"): "tests/cli/test_replay.py::"
+    "test_the_example_of_the_page_runs_as_it_is_written",
+    ("docs/troubleshooting.md", "gangsched explain default/training"): "tests/cli/test_nodegroups.py::"
+    "test_the_page_about_waiting_groups_shows_what_is_printed",
+    ("docs/why-pending.md", "gangsched explain team/[a-z]+"): "tests/integration/test_why_pending.py::"
+    "test_the_page_shows_what_is_told_of_each_kind",
+    ("docs/workloads/[a-z]+.md", ".*"): WORKLOADS,
+}
+"""By patterns of page and first line: the test of its own that runs such a command."""
+
+NOT_HERE = {
+    r"docker (build|push) .*": "needs Docker, and push a registry; CI builds the image",
+    r"make (?!help$).*": "prepares .venv anew, and runs for minutes or until Ctrl-C; what it calls is tested",
+}
+"""By pattern: commands that no test runs, and why. That they could be run is checked as far as it can be."""
+
+_FENCED = re.compile(
+    r"^(?P<indent> *)(?P<marks>`{3,}|~{3,})(?P<language>[\w-]*).*\n(?P<text>(?:.*\n)*?)(?P=indent)(?P=marks)$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of a page as it stands there, without its comment."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    @property
+    def head(self) -> str:
+        """Its first line."""
+        return self.text.partition("\n")[0]
+
+    @property
+    def why_not_here(self) -> str:
+        """Why no test runs it; empty if one does."""
+        return next((why for pattern, why in NOT_HERE.items() if re.fullmatch(pattern, self.text, re.DOTALL)), "")
+
+    @property
+    def run_by(self) -> str:
+        """The test of its own that runs it; empty if it has none."""
+        return next((test for row, test in ELSEWHERE.items() if self.is_of(*row)), "")
+
+    def is_of(self, page: str, head: str) -> bool:
+        """Whether these patterns are those of its page and first line."""
+        return bool(re.fullmatch(page, self.page) and re.fullmatch(head, self.head))
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    def commands(self) -> Iterator[Command]:
+        """What a reader is to run: each command of a shell, all of a program, what stands after `$` elsewhere."""
+        if self.language == "python":
+            yield Command(self.page, self.line + 1, "python", self.text.strip())
+            return
+        prompts = re.search(r"^\$ ", self.text, re.MULTILINE) is not None
+        if not prompts and self.language not in SHELL:
+            return
+        lines = self.text.splitlines()
+        at = 0
+        while at < len(lines):
+            first, text = at, lines[at]
+            at += 1
+            if prompts and not text.startswith("$ "):
+                continue
+            ends = re.search(r"<<-?\s*['\"]?(\w+)", text)
+            while at < len(lines) and (ends is not None or text.endswith("\\")):
+                text, at = f"{text}\n{lines[at]}", at + 1
+                if ends is not None and lines[at - 1].strip() == ends[1]:
+                    break
+            text = re.sub(r"(^|\s+)# .*$", "", text.removeprefix("$ ")).strip()
+            if text:
+                yield Command(self.page, self.line + 1 + first, "sh", text)
+
+
+def pages() -> list[str]:
+    """Every page that may have commands, as a path in the repository; the README is first."""
+    found = ["README.md", "CONTRIBUTING.md", "SECURITY.md"]
+    for folder in ("docs", "examples", "charts", "manifests"):
+        found += sorted(str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*.md"))
+    return found
+
+
+def blocks(page: str, text: str | None = None) -> list[Block]:
+    """The fenced blocks of a page, or of this text instead of its own."""
+    text = (ROOT / page).read_text(encoding="utf-8") if text is None else text
+    return [
+        Block(page, text.count("\n", 0, each.start()) + 1, each["language"], textwrap.dedent(each["text"]))
+        for each in _FENCED.finditer(text)
+    ]
+
+
+def commands(page: str) -> list[Command]:
+    """All commands of a page, in its order."""
+    return [command for block in blocks(page) for command in block.commands()]
+
+
+ALL = [command for page in pages() for command in commands(page)]

@@ -1,0 +1,75 @@
+"""Every command of a page is run by a test, or stands in a table with the reason why none does."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from testbed.controllers.expected import EXPECTED
+from tests.documented_commands import ALL, ELSEWHERE, NO_COMMANDS, NOT_HERE, SHELL, WORKLOADS, Command, blocks, pages
+from tests.test_docs import missing_tests
+from tests.workloads.pages import blocks as played
+
+PROGRAMS = ("make", "kubectl", "helm", "gangsched", "docker", "python", "pip", "curl", "git", "export", "sudo")
+
+
+def told(text: str) -> list[str]:
+    return [command.text for block in blocks("page.md", text) for command in block.commands()]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("```sh\nkubectl get pods   # all\n\n# Then:\nmake x\n```\n", ["kubectl get pods", "make x"]),
+        ("- item:\n\n  ```bash\n  helm install a \\\n    --set b=c\n  ```\n", ["helm install a \\\n  --set b=c"]),
+        ("```console\n$ gangsched list\nNAME\n```\n", ["gangsched list"]),
+        ("```\n$ gangsched list\nNAME\n```\n", ["gangsched list"]),
+        ("```\nusage: gangsched\n```\n", []),
+        ("```yaml\na: 1\n```\n", []),
+        ("```sh\ncat <<EOF | sh\n# kept\nls\nEOF\nls\n```\n", ["cat <<EOF | sh\n# kept\nls\nEOF", "ls"]),
+        ("```sh\ngit log '#1'\n```\n", ["git log '#1'"]),
+        ("```python\nimport this\n\nprint(1)\n```\n", ["import this\n\nprint(1)"]),
+    ],
+)
+def test_the_commands_of_a_page_are_those_in_its_fenced_blocks(text: str, expected: list[str]) -> None:
+    assert told(text) == expected
+
+
+def test_a_command_knows_its_line() -> None:
+    [_, command] = [each for block in blocks("p.md", "# Title\n\n```sh\na\n\nb\n```\n") for each in block.commands()]
+    assert command == Command("p.md", 6, "sh", "b")
+
+
+def test_there_are_commands_in_the_readme_and_in_docs() -> None:
+    """Else the tables below would be right about nothing."""
+    assert Counter(command.page.partition("/")[0] for command in ALL)["docs"] > 50
+    assert sum(command.page == "README.md" for command in ALL) > 5
+
+
+def test_no_block_hides_a_command_behind_another_language() -> None:
+    odd = [
+        f"{block.page}:{block.line}: {block.language}"
+        for page in pages()
+        for block in blocks(page)
+        if block.language not in (*SHELL, *NO_COMMANDS, "python", "")
+        or (block.language == "" and block.text.startswith(tuple(f"{program} " for program in PROGRAMS)))
+    ]
+    assert odd == []
+
+
+def test_every_row_of_the_tables_is_about_a_command_that_is_still_there() -> None:
+    assert {row for row in ELSEWHERE if not any(each.is_of(*row) for each in ALL)} == set()
+    assert {row for row in NOT_HERE if not any(re.fullmatch(row, each.text, re.DOTALL) for each in ALL)} == set()
+
+
+def test_the_tests_exist_that_run_commands() -> None:
+    assert missing_tests(ELSEWHERE.values()) == []
+
+
+def test_every_command_of_the_pages_about_workloads_is_in_a_section_that_is_played() -> None:
+    of_pages = Counter(command.text for command in ALL if command.run_by == WORKLOADS)
+    sections = {(row.file, row.section(column)): (row, column) for row in EXPECTED.values() for column in row.columns()}
+    of_plays = Counter(text for section in sections.values() for text in played(*section)[1])
+    assert of_pages == of_plays

@@ -1,0 +1,58 @@
+"""What README.md says of versions and shows in its picture is so."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+
+import yaml
+
+from testbed.binaries import Pins
+from testbed.docs import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PICTURE = ROOT / "docs" / "images" / "race.svg"
+
+
+def test_the_versions_are_those_that_the_tests_pin() -> None:
+    [said] = re.findall(r"\*\*Tested with\*\* (.*?), on Linux", README, re.DOTALL)
+    versions = dict(re.findall(r"(\S+) v?([\d.]+\d)", said))
+    pins = Pins.read()
+    kubernetes = pins.kubernetes.removeprefix("v")
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yaml").read_text())
+    [python] = [
+        step["with"]["python-version"]
+        for step in workflow["jobs"]["test"]["steps"]
+        if "with" in step and "python-version" in step["with"]
+    ]
+    assert versions == {
+        "Kubernetes": kubernetes,
+        "kubectl": kubernetes,
+        "helm": pins.helm.removeprefix("v"),
+        "Python": python,
+    }
+    assert {*re.findall(r"^FROM python:([\d.]+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)} == {python}
+    assert f"other versions than v{kubernetes} are not tested" in " ".join(README.split())
+
+
+def test_the_oldest_kubernetes_is_the_charts() -> None:
+    chart = yaml.safe_load((ROOT / "charts" / "gangsched" / "Chart.yaml").read_text())
+    [oldest] = re.findall(r"The chart installs on Kubernetes\s+([\d.]+) and later", README)
+    assert chart["kubeVersion"] == f">={oldest}.0-0"
+
+
+def test_the_picture_shows_room_for_seven_on_each_side_and_has_colours_for_dark_pages() -> None:
+    picture = ET.parse(PICTURE).getroot()
+    drawn = [
+        (each.get("class"), float(each.get("cx", "")), float(each.get("cy", "")))
+        for each in picture.iter()
+        if each.tag.endswith("circle")
+    ]
+    places = [(kind, x < 450) for kind, x, y in drawn if y < 170]
+    waiting = [(kind, x < 450) for kind, x, y in drawn if y > 170]
+    for left in (True, False):
+        assert sum(side is left for _, side in places) == 7
+        for job in ("blue", "orange"):
+            assert [*places, *waiting].count((job, left)) == 5
+    assert places.count(("free", False)) == 2
+    assert "prefers-color-scheme: dark" in PICTURE.read_text()
