@@ -30,6 +30,11 @@ INSTALL = (
     "helm install gangsched charts/gangsched --namespace gangsched-system --create-namespace "
     "--set image.repository=REGISTRY/gangsched"
 )
+LEASE = {
+    "apiVersion": "coordination.k8s.io/v1",
+    "kind": "Lease",
+    "metadata": {"name": "gangsched", "namespace": "gangsched-system"},
+}
 TRAINING = "kubectl apply --filename training.yaml"
 BEFORE = {
     ("docs/dialects.md", "helm upgrade gangsched"): (
@@ -37,11 +42,26 @@ BEFORE = {
         "kubectl create namespace team-a",
         "kubectl create namespace team-b",
     ),
+    ("docs/answers.md", "helm upgrade gangsched"): (INSTALL,),
+    ("docs/answers.md", "kubectl create serviceaccount"): (
+        "kubectl get namespace team-a || kubectl create namespace team-a",
+    ),
+    ("docs/autoscalers.md", "kubectl get podgroups.gangsched.io training"): (TRAINING,),
     ("docs/gangs.md", "kubectl label namespace training"): ("kubectl create namespace training",),
     ("docs/gangs.md", "kubectl annotate job train"): ("kubectl create job train --image none",),
     ("docs/installations.md", "kubectl annotate podgroups.gangsched.io training"): (TRAINING,),
+    ("docs/high-availability.md", "kubectl -n gangsched-system get lease"): (
+        "kubectl get namespace gangsched-system || kubectl create namespace gangsched-system",
+        f"kubectl create --filename - <<< '{json.dumps(LEASE)}'",
+    ),
     ("docs/migrate/palantir.md", "helm upgrade gangsched"): (INSTALL,),
     ("docs/sizing.md", "helm upgrade gangsched"): (INSTALL,),
+    ("docs/uninstall.md", "helm uninstall gangsched"): (INSTALL,),
+    ("docs/uninstall.md", "kubectl delete -f manifests"): ("kubectl apply -f manifests/deployment.yaml",),
+    ("docs/upgrade.md", "helm upgrade gangsched"): (
+        INSTALL,
+        "helm get values gangsched -n gangsched-system -o yaml > my-values.yaml",
+    ),
     ("docs/troubleshooting.md", "kubectl get podgroups.gangsched.io -A"): (TRAINING,),
 }
 """What a page takes for granted, as commands that are run before the one that begins so; training.yaml is the README's
