@@ -128,4 +128,10 @@ def commands(page: str) -> list[Command]:
     return [command for block in blocks(page) for command in block.commands()]
 
 
+def inline(page: str) -> list[str]:
+    """What stands between single backquotes in the sentences of a page."""
+    sentences = _FENCED.sub("", (ROOT / page).read_text(encoding="utf-8"))
+    return [" ".join(each.split()) for each in re.findall(r"(?<!`)`([^`]+)`(?!`)", sentences)]
+
+
 ALL = [command for page in pages() for command in commands(page)]
