@@ -20,7 +20,7 @@ PARTS ?=
 PLAYS = -n 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo playground check test workloads nightly soak outages mutations lint fmt bench bench-quick bench-compare docs site control-plane clean python
+.PHONY: help setup demo playground check test workloads nightly soak outages mutations lint fmt bench bench-quick sizing bench-compare docs site control-plane clean python
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name what; do \
@@ -96,6 +96,10 @@ bench: setup ## every benchmark, one JSON line each; writes docs/performance.md,
 bench-quick: setup ## the most telling benchmarks in less than three minutes
 	@"$(PYTHON)" -m testbed.binaries >&2
 	@exec .venv/bin/python -m bench --quick
+
+sizing: setup ## what the operator takes in clusters of several sizes, in some ten minutes; writes docs/sizing.md
+	@"$(PYTHON)" -m testbed.binaries >&2
+	@exec .venv/bin/python -m bench --write --runs 1 "in use"
 
 bench-compare: setup ## whether this checkout is as fast as the commit BASE=ref; PARTS='"stream 500"' chooses scenarios
 	@test -n "$(BASE)" || { echo "error: say with which commit to compare, as in make bench-compare BASE=main" >&2; exit 2; }

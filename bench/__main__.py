@@ -16,7 +16,7 @@ import uvloop
 
 from bench import beside, core, page, podgroups, report, runs
 from bench.lab import Figures, lab
-from bench.scenarios import ALL, NODES_SWEPT, QUICK, SIZES_SWEPT, Scenario
+from bench.scenarios import ALL, NODES_SWEPT, QUICK, SIZED, SIZES_SWEPT, Scenario
 from testbed import comparison, sizing
 
 RUNS = 3
@@ -35,7 +35,7 @@ def main() -> None:
     )
     parser.add_argument("part", nargs="*", help="only scenarios whose title contains this")
     chosen = parser.parse_args()
-    scenarios = QUICK if chosen.quick else (*ALL, *NODES_SWEPT, *SIZES_SWEPT)
+    scenarios = QUICK if chosen.quick else (*ALL, *NODES_SWEPT, *SIZES_SWEPT, *SIZED)
     for line in _measure(scenarios, parts=chosen.part, number=chosen.runs, quick=chosen.quick):
         print(json.dumps(line, ensure_ascii=False), flush=True)
         if chosen.write:

@@ -151,6 +151,7 @@ class Lab:
         """
         bound = [pod for pod in await self.load.get_all(PODS) if pod["spec"].get("nodeName")]
         gangs = Counter(pod["metadata"]["name"].rpartition("-")[0] for pod in bound)
+        gangs.pop("", None)  # those that were bound when they were made
         partial = {gang: count for gang, count in gangs.items() if count != self.scenario.size}
         if partial:
             raise RuntimeError(f"gangs are bound in part: {partial}")

@@ -52,12 +52,13 @@ _PLOTS = """
 
 Titles are `kind nodes × gangs × size`. A *backlog* exists before gangsched starts. A *stream* comes while it runs,
 created as fast as the API server takes it (8 requests in flight; more only wait). Under *contention* the pods want
-twice the room that there is, and *parked* pods fit nowhere. A client that only watches pods, counts members and binds
-each complete gang runs before each stream: `counting_ms_p50` is its median gang, `counting_ratio` gangsched's to it.
-*beside* a crowd, which is created at 250 objects a second, healthy gangs of five come one after the other and /livez is
-requested ten times a second. `healthy_s` is a gang's longest wait from when a watch showed its last member to the
-request of its last binding. `with_server_s` lasts from the answer to that member's creation to the answer to the
-binding; the API server took at most `server_s` of it.
+twice the room that there is, and *parked* pods fit nowhere. Of a *footprint*, `nodes × pods`, all pods run already; in
+a cluster *in use* some of these change, 100 a second, and then a stream of 50 gangs of 20 comes. A client that only
+watches pods, counts members and binds each complete gang runs before each stream: `counting_ms_p50` is its median gang,
+`counting_ratio` gangsched's to it. *beside* a crowd, which is created at 250 objects a second, healthy gangs of five
+come one after the other and /livez is requested ten times a second. `healthy_s` is a gang's longest wait from when a
+watch showed its last member to the request of its last binding. `with_server_s` lasts from the answer to that member's
+creation to the answer to the binding; the API server took at most `server_s` of it.
 
 """
 _CORE = """

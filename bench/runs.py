@@ -8,6 +8,7 @@ from statistics import median, quantiles
 
 from bench.lab import Figures, Lab, cpu_s, cpu_share, rss_mb
 from bench.scenarios import Kind
+from testbed.operator import Operator
 
 IDLE_S = 30.0
 """How long the cost of waiting is measured while nothing changes."""
@@ -18,7 +19,7 @@ PERCENTILES = (1, 10, 25, 50, 75, 90, 99)
 
 async def run(lab: Lab) -> Figures:
     """Measure the bare API server and the counting client, then gangsched; delete all created objects afterwards."""
-    figures = {} if lab.scenario.kind is Kind.FOOTPRINT else await lab.bare()
+    figures = {} if lab.scenario.running else await lab.bare()
     if lab.scenario.kind is Kind.STREAM:
         figures |= await counting(lab)
     return figures | await alone(lab)
@@ -68,20 +69,25 @@ async def stream(lab: Lab) -> Figures:
     """It waits for pods; a gang's latency runs from its last member's creation to its last member's binding."""
     await lab.load.add_groups()
     async with lab.operator(ready=True) as operator:
-        lab.timeline.begin()
-        used, began = cpu_s(operator), time.time()
-        await lab.load.add_pods()
-        await lab.until_bound()
-        await lab.until_told()
-        latencies, spans = _of_gangs(lab)
-        figures = _of_bindings(lab, began) | {
-            "cpu_ms_per_pod": 1000 * (cpu_s(operator) - used) / lab.scenario.pods,
-            "rss_mb": rss_mb(operator.child.pid),
-            **_percentiles("gang_ms", latencies),
-            **_percentiles("span_ms", spans),
-        }
+        figures = await _streamed(lab, operator)
         await lab.check()
     return figures
+
+
+async def _streamed(lab: Lab, operator: Operator) -> Figures:
+    """The pods of the PodGroups come; until all are bound and told."""
+    lab.timeline.begin()
+    used, began = cpu_s(operator), time.time()
+    await lab.load.add_pods()
+    await lab.until_bound()
+    await lab.until_told()
+    latencies, spans = _of_gangs(lab)
+    return _of_bindings(lab, began) | {
+        "cpu_ms_per_pod": 1000 * (cpu_s(operator) - used) / lab.scenario.pods,
+        "rss_mb": rss_mb(operator.child.pid),
+        **_percentiles("gang_ms", latencies),
+        **_percentiles("span_ms", spans),
+    }
 
 
 async def parked(lab: Lab) -> Figures:
@@ -104,12 +110,28 @@ async def footprint(lab: Lab) -> Figures:
     """Pods that run already: what it takes to list them, and what it costs when some of them change."""
     await lab.load.add_bound_pods()
     async with lab.operator(ready=True) as operator:
-        await asyncio.sleep(5)
-        figures = {"rss_mb": rss_mb(operator.child.pid), "cpu_s": cpu_s(operator)}
-        changing = asyncio.create_task(lab.load.change_pods(UPDATES_PER_S, over_s=IDLE_S))
-        figures["updates_cpu"] = await cpu_share(operator, over_s=IDLE_S)
-        await changing
-        return figures
+        return await _settled(lab, operator)
+
+
+async def in_use(lab: Lab) -> Figures:
+    """As a footprint; then gangs come, as in a stream."""
+    await lab.load.add_bound_pods()
+    await lab.load.add_groups()
+    began = time.time()
+    async with lab.operator(ready=True) as operator:
+        figures = {"ready_s": time.time() - began} | await _settled(lab, operator) | await _streamed(lab, operator)
+        await lab.check()
+    return figures
+
+
+async def _settled(lab: Lab, operator: Operator) -> Figures:
+    """What knowing the pods that run takes, and what it costs when some of them change."""
+    await asyncio.sleep(5)
+    figures = {"rss_mb": rss_mb(operator.child.pid), "cpu_s": cpu_s(operator)}
+    changing = asyncio.create_task(lab.load.change_pods(UPDATES_PER_S, over_s=IDLE_S))
+    figures["updates_cpu"] = await cpu_share(operator, over_s=IDLE_S)
+    await changing
+    return figures
 
 
 _RUNS = {
@@ -118,6 +140,7 @@ _RUNS = {
     Kind.STREAM: stream,
     Kind.PARKED: parked,
     Kind.FOOTPRINT: footprint,
+    Kind.IN_USE: in_use,
 }
 
 

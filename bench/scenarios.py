@@ -19,6 +19,8 @@ class Kind(StrEnum):
     """Nothing fits: how soon all pods have their reason, and what waiting costs."""
     FOOTPRINT = "footprint"
     """Many pods that are bound already: what knowing them takes."""
+    IN_USE = "in use"
+    """Many pods that are bound already, some of which change; then gangs come as in a stream."""
     BESIDE = "beside"
     """Nodes only: `bench.beside` brings what it measures."""
 
@@ -101,3 +103,8 @@ NODES_SWEPT = tuple(Scenario(kind=Kind.BACKLOG, nodes=nodes, gangs=100, size=20)
 SIZES_SWEPT = tuple(
     Scenario(kind=Kind.BACKLOG, nodes=500, gangs=2000 // size, size=size) for size in (2, 5, 50, 200, 1000)
 )
+SIZED = tuple(
+    Scenario(kind=Kind.IN_USE, nodes=nodes, gangs=50, size=20, running=running)
+    for nodes, running in ((100, 1000), (500, 5000), (1000, 20_000), (5000, 50_000), (5000, 100_000))
+)
+"""Clusters of several sizes, for docs/sizing.md."""

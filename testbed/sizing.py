@@ -78,49 +78,56 @@ def write(root: Path) -> None:
 def with_tables(root: Path, page: str) -> str:
     """The page with its tables, each behind a comment that names it."""
     found = measured(root)
-    for name, head, rows in (
-        ("requests", "| nodes | pods | pods bound per second, for long | CPU | memory |", _requests(found)),
-        ("rest", "| nodes | pods | of these | memory | processor time | of one core, then |", _at_rest(found)),
-        ("load", "| nodes | gangs | pods per second | processor time per pod | gang, median | 99th |", _loaded(found)),
-    ):
+    for name, rows in (("requests", _requests(found)), ("rest", _at_rest(found)), ("load", _loaded(found))):
         note = f"<!-- Table of {name}, made by make docs from what make bench has measured -->"
-        table = [note, "", head, "|---:" * (head.count("|") - 1) + "|", *rows, ""]
+        head, *body = (f"| {' | '.join(row)} |" for row in rows)
+        table = [note, "", head, "|---:" * head.count(" | ") + "|---:|", *body, ""]
         page = put(rf"<!-- Table of {name}, .*\n\n(\|.*\n)*", "\n".join(table), page)
     return page
 
 
-def _requests(found: Sequence[Measured]) -> Iterator[str]:
+Row = Sequence[str]
+
+
+def _requests(found: Sequence[Measured]) -> Iterator[Row]:
+    yield "nodes", "pods", "pods bound per second, for long", "CPU", "memory"
     for size in SIZES:
-        cpu, memory = requests(size, found)
-        yield f"| {size.nodes:,} | {size.pods:,} | {size.pods_per_s} | {cpu} | {memory} |"
+        yield f"{size.nodes:,}", f"{size.pods:,}", f"{size.pods_per_s}", *requests(size, found)
 
 
-def _at_rest(found: Sequence[Measured]) -> Iterator[str]:
-    """Backlogs of gangs of twenty, what never fits, and what runs already."""
+def _at_rest(found: Sequence[Measured]) -> Iterator[Row]:
+    """Backlogs of gangs of twenty, what fits nowhere, and what runs already, with the gangs that come then."""
+    used = any(each.kind == "in use" for each in found)
+    heads = ("nodes", "pods", "", "memory", "processor time", "of one core, then")
+    yield *heads, *(("gang, median", "99th") if used else ())
     for each in found:
-        figures = each.figures
+        figures, idle, latencies = each.figures, "", ("", "")
+        if "updates_cpu" in figures:
+            idle = f"{figures['updates_cpu']:.1%} at 100 changes per second"
         match each.kind:
             case "backlog" if (each.gangs, each.size) == (100, 20):
-                what, idle = f"all bound {figures['whole_s']:.1f} s after the start", ""
+                what = f"wait; all bound {figures['whole_s']:.1f} s after the start"
             case "parked":
-                what, idle = "none fits", f"{figures['idle_cpu']:.2%}"
+                what, idle = "fit nowhere", f"{figures['idle_cpu']:.1%}"
             case "footprint":
-                what = "all running"
-                idle = (
-                    f"{figures['updates_cpu']:.2%} at 100 changes of pods per second"
-                    if "updates_cpu" in figures
-                    else ""
-                )
+                what = "run"
+            case "in use":
+                what = f"run; ready after {figures['ready_s']:.1f} s; then 50 gangs of 20 come"
+                latencies = (f"{figures['gang_ms_p50']:.0f} ms", f"{figures['gang_ms_p99']:.0f} ms")
             case _:
                 continue
-        used = f"{figures['cpu_s']:g} s" if "cpu_s" in figures else ""
-        yield f"| {each.nodes:,} | {each.pods:,} | {what} | {figures['rss_mb']:.0f} MB | {used} | {idle} |"
+        cpu = f"{figures['cpu_s']:g} s" if "cpu_s" in figures else ""
+        cells = (f"{each.nodes:,}", f"{each.pods:,}", what, f"{figures['rss_mb']:.0f} MB", cpu, idle)
+        yield *cells, *(latencies if used else ())
 
 
-def _loaded(found: Sequence[Measured]) -> Iterator[str]:
+def _loaded(found: Sequence[Measured]) -> Iterator[Row]:
+    yield "nodes", "gangs", "pods per second", "processor time per pod", "gang, median", "99th"
     for each in found:
         if each.kind == "stream" and each.gangs > 1:
             figures = each.figures
-            rate, cost = f"{figures['pods_per_s']:.0f}", f"{figures['cpu_ms_per_pod']:.2f} ms"
-            median, late = (f"{figures[name]:.0f} ms" for name in ("gang_ms_p50", "gang_ms_p99"))
-            yield f"| {each.nodes:,} | {each.gangs:,} of {each.size} | {rate} | {cost} | {median} | {late} |"
+            yield (
+                *(f"{each.nodes:,}", f"{each.gangs:,} of {each.size}", f"{figures['pods_per_s']:.0f}"),
+                *(f"{figures['cpu_ms_per_pod']:.2f} ms", f"{figures['gang_ms_p50']:.0f} ms"),
+                f"{figures['gang_ms_p99']:.0f} ms",
+            )

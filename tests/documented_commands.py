@@ -37,7 +37,7 @@ ELSEWHERE = {
 NOT_HERE = {
     r"docker (build|push) .*": "needs Docker, and push a registry; CI builds the image",
     r"kubectl .*\b(logs|port-forward|rollout status) .*": "needs a kubelet, which runs the operator's pod",
-    r"helm test .*": "needs a kubelet, which runs the pod of the test; tests/integration/test_helm.py runs what that pod runs",
+    r"helm test .*": "needs a kubelet, which runs its pod; tests/integration/test_helm.py runs what that pod runs",
     r"make (?!help$).*": "prepares .venv anew, and runs for minutes or until Ctrl-C; what it calls is tested",
 }
 """By pattern: commands that no test runs, and why. That they could be run is checked as far as it can be."""
@@ -131,6 +131,12 @@ def blocks(page: str, text: str | None = None) -> list[Block]:
 def commands(page: str) -> list[Command]:
     """All commands of a page, in its order."""
     return [command for block in blocks(page) for command in block.commands()]
+
+
+def inline(page: str) -> list[str]:
+    """What stands between single backquotes in the sentences of a page."""
+    sentences = _FENCED.sub("", (ROOT / page).read_text(encoding="utf-8"))
+    return [" ".join(each.split()) for each in re.findall(r"(?<!`)`([^`]+)`(?!`)", sentences)]
 
 
 ALL = [command for page in pages() for command in commands(page)]

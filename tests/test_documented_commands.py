@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import re
+from argparse import _SubParsersAction
 from collections import Counter
+from importlib.util import find_spec
 
 import pytest
 
+from gangsched.cli import make_parser
 from testbed.controllers.expected import EXPECTED
-from tests.documented_commands import ALL, ELSEWHERE, NO_COMMANDS, NOT_HERE, SHELL, WORKLOADS, Command, blocks, pages
+from tests.documented_commands import (
+    ALL,
+    ELSEWHERE,
+    NO_COMMANDS,
+    NOT_HERE,
+    ROOT,
+    SHELL,
+    WORKLOADS,
+    Command,
+    blocks,
+    inline,
+    pages,
+)
 from tests.test_docs import missing_tests
 from tests.workloads.pages import blocks as played
 
@@ -73,3 +88,28 @@ def test_every_command_of_the_pages_about_workloads_is_in_a_section_that_is_play
     sections = {(row.file, row.section(column)): (row, column) for row in EXPECTED.values() for column in row.columns()}
     of_plays = Counter(text for section in sections.values() for text in played(*section)[1])
     assert of_pages == of_plays
+
+
+def test_commands_in_sentences_name_targets_modules_files_sub_commands_and_flags_that_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    parsers = next(action.choices for action in make_parser()._actions if isinstance(action, _SubParsersAction))  # noqa: SLF001
+    found, wrong = 0, []
+    for page in pages():
+        for text in inline(page):
+            program, *words = text.split()
+            match program, words:
+                case "make", [target, *_]:
+                    known = target in targets
+                case ".venv/bin/python" | "python" | "python3", ["-m", module, *_]:
+                    known = find_spec(module) is not None
+                case "pytest", [file, *_]:
+                    known = (ROOT / file).is_file()
+                case "gangsched" | ".venv/bin/gangsched", [name, *rest] if "…" not in text:
+                    flags = {each for each in rest if each.startswith("-")}
+                    known = name in parsers and flags <= set(parsers[name]._option_string_actions)  # noqa: SLF001
+                case _:
+                    continue
+            found += 1
+            wrong += [] if known else [f"{page}: {text}"]
+    assert wrong == []
+    assert found > 50

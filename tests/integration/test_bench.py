@@ -17,6 +17,7 @@ SMALL = (
     Scenario(kind=Kind.CONTENTION, nodes=2, gangs=4, size=3, node_cpus=3, fitting=6),
     Scenario(kind=Kind.PARKED, nodes=2, gangs=2, size=3, pod_cpus=64, fitting=0),
     Scenario(kind=Kind.FOOTPRINT, nodes=3, gangs=0, size=0, running=30),
+    Scenario(kind=Kind.IN_USE, nodes=3, gangs=4, size=3, running=30),
 )
 EXPECTED = {
     Kind.BACKLOG: {"bare_pods_per_s", "pods_per_s", "whole_s", "told_after_s", "cpu_s", "rss_mb"},
@@ -24,6 +25,7 @@ EXPECTED = {
     Kind.CONTENTION: {"pods_per_s", "idle_cpu"},
     Kind.PARKED: {"all_told_after_s", "idle_cpu"},
     Kind.FOOTPRINT: {"rss_mb", "updates_cpu"},
+    Kind.IN_USE: {"ready_s", "rss_mb", "cpu_s", "updates_cpu", "gang_ms_p50", "cpu_ms_per_pod"},
 }
 
 
