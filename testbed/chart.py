@@ -85,7 +85,8 @@ def _values() -> JsonSchema:
                 _closed(kind={"enum": ["User", "Group", "ServiceAccount"]}, name=_TEXT, namespace=_TEXT)
                 | {"required": ["kind", "name"]}
             ),
-        ),
+        )
+        | {"required": ["enabled", "port"]},
         "extraArgs": _list_of(_TEXT),
         "extraEnv": _list_of(_OBJECT | {"required": ["name"]}),
         "extraVolumes": _list_of(_OBJECT | {"required": ["name"]}),

@@ -26,6 +26,9 @@ from gangsched.kube.reviews import User
 from gangsched.runtime.health import ListenError
 
 _log = logging.getLogger(__name__)
+_SILENT = logging.getLogger(f"{__name__}.http")
+"""Where aiohttp tells, with tracebacks and in their own words, what strangers send that is no HTTP."""
+_SILENT.disabled = True
 
 HOST = "127.0.0.1"
 MOST_CONNECTIONS = 16
@@ -38,6 +41,7 @@ REQUEST_S = 10.0
 """So soon after the handshake the request must be there."""
 _LOOK_S = 0.1
 _LAST_WORDS_S = 1.0
+_SHUTDOWN_S = 0.2
 _BACKLOG = 64
 _LONGEST_LINE = 32_768
 NOT_READY = "This replica has not listed the whole cluster yet: ask again in some seconds, or ask another replica."
@@ -84,7 +88,8 @@ class Server:
         self._runner = web.AppRunner(
             application,
             access_log=None,
-            shutdown_timeout=1.0,
+            logger=_SILENT,
+            shutdown_timeout=_SHUTDOWN_S,
             keepalive_timeout=1.0,
             lingering_time=1.0,
             max_line_size=_LONGEST_LINE,

@@ -158,8 +158,8 @@ async def _look_at(arguments: argparse.Namespace, session: ApiSession) -> list[S
     from gangsched.views import diagnosis_json  # noqa: PLC0415
 
     key = named(arguments, arguments.group, session)
-    with Progress("reading the cluster") as progress:
-        asked = arguments.account is not None
+    asked = arguments.account is not None
+    with Progress("asking the operator" if asked else "reading the cluster") as progress:
         told = await (_ask(arguments, session, key) if asked else _diagnose(arguments, session, key, progress))
     diagnosis, reading = told.diagnosis, told.reading
     # What is bound whole needs no operator for now, and a status was decided elsewhere.

@@ -182,6 +182,26 @@ async def test_connections_beyond_the_most_wait_and_silent_ones_end(served):
         writer.close()
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [b"\x00\x1b[2J\r\n\r\n", b"GET / HTTP/9.9\r\nX\x1b: y\r\n\r\n", b"GET /" + b"a" * 100_000, b"POST / HTTP/1.1\r\n"],
+    ids=["no HTTP", "a wrong header", "too long", "half of it"],
+)
+async def test_what_is_no_request_is_neither_answered_nor_logged(served, sent, caplog):
+    caplog.set_level("DEBUG")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port, ssl=tls)
+    writer.write(sent)
+    async with asyncio.timeout(10):
+        answer = await reader.read()
+    assert answer == b"" or answer.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400", b"HTTP/1.1 414"))
+    assert b"\x1b" not in answer
+    assert not [record for record in caplog.records if record.name != "asyncio"]
+    writer.close()
+    assert (await served.get())[0] == 200
+
+
 async def test_a_client_that_knows_another_certificate_sends_nothing(served):
     wrong = aiohttp.Fingerprint(bytes.fromhex(make_certificate().fingerprint))
     with pytest.raises(aiohttp.ServerFingerprintMismatch):

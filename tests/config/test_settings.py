@@ -363,3 +363,18 @@ def test_every_setting_is_described(field):
     _, info = field
     assert info.description is not None
     assert info.description.endswith(".")
+
+
+def test_settings_survive_as_json(tmp_path):
+    """The process that answers tenants gets them so."""
+    text = """
+        schedulerNames: [gangsched, batch]
+        dialects: [koordinator, pfnet, volcano]
+        spark:
+          driverPrioritizedNodeLabel: {labelName: tier, labelValuesDescendingPriority: [steady, spot]}
+        fifo: {enforceAfterPodAgeSecondsByInstanceGroup: {batch: 5}, podGroups: [batch]}
+        volcano: {writePhase: [team-a]}
+        answers: {enabled: true}
+    """
+    for settings in (Settings(), load(written(tmp_path, text))):
+        assert Settings.model_validate_json(settings.model_dump_json(by_alias=True)) == settings
