@@ -14,10 +14,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from gangsched.answers.messages import FAILED, LENGTH_BYTES, UNKNOWN, Message, Question, Start, framed, pieces
+from gangsched.answers.messages import FAILED, LENGTH_BYTES, UNKNOWN, Message, Question, Start, framed
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event
 from gangsched.kube.errors import printable
+from gangsched.views.copied import pieces
 from gangsched.views.reach import Reach
 
 _log = logging.getLogger(__name__)

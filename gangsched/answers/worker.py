@@ -16,9 +16,10 @@ from typing import IO
 
 import msgspec
 
-from gangsched.answers.messages import FAILED, LENGTH_BYTES, UNKNOWN, Message, Piece, Question, Start, framed
+from gangsched.answers.messages import FAILED, LENGTH_BYTES, UNKNOWN, Message, Question, Start, framed
 from gangsched.config.settings import Settings
-from gangsched.core.objects.events import Event, Synced
+from gangsched.core.objects.events import Synced
+from gangsched.views.copied import Collected, Piece
 from gangsched.views.diagnosis import Copy
 from gangsched.views.diagnosis_json import as_object
 
@@ -28,8 +29,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._start = Start("{}", 0.0)
-        self._events: list[Event] = []
-        self._values: list[object] = []
+        self._collected = Collected()
         self._copy: Copy | None = None
 
     def take(self, message: Message) -> bytes | None:
@@ -37,11 +37,7 @@ class Worker:
         if isinstance(message, Start):
             self._start = message
         elif isinstance(message, Piece):
-            self._values += message.values or ()
-            if message.last:
-                values = () if message.values is None else (tuple(self._values),)
-                self._events.append(message.kind(*message.others, *values))
-                self._values.clear()
+            self._collected.take(message)
         else:
             return self._answer(message)
         return None
@@ -49,8 +45,8 @@ class Worker:
     def _answer(self, question: Question) -> bytes:
         if self._copy is None:
             policy = Settings.model_validate_json(self._start.settings).policy()
-            self._copy = Copy([*self._events, Synced()], policy=policy, now=self._start.now)
-            self._events.clear()
+            self._copy = Copy([*self._collected.events, Synced()], policy=policy, now=self._start.now)
+            self._collected = Collected()
         found = self._copy.diagnose(question.key, question.reach)
         return UNKNOWN if found is None else msgspec.json.encode(as_object(found))
 

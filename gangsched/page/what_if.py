@@ -11,22 +11,21 @@ import os
 import pickle
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from gangsched.config.settings import Settings
-from gangsched.core.objects.events import Event, PodsReplaced
+from gangsched.core.objects.events import Event
+from gangsched.views.copied import pieces
 
 _MODULE = "gangsched.whatif.apart"
 _MOST_MEMORY = 1 << 30
 _LEAST_MEMORY = 256 << 20
 _CPU_S = 60
 _WITHIN_S = 90.0
-_PART = 200
-"""So many pods are pickled at once, which takes a few milliseconds."""
 _CGROUP = Path("/sys/fs/cgroup")
 _KEPT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL")
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -81,10 +80,9 @@ class WhatIf:
         try:
             if process.stdin is None or process.stdout is None:
                 raise RuntimeError("a process was started without pipes")
-            parts = list(_parts(self._facts()))
-            # It may end before it has read everything, and then says why.
+            # It may end before it has read everything.
             with suppress(ConnectionError):
-                for value in ((self._settings, self._now(), manifests, len(parts)), *parts):
+                for value in ((self._settings, self._now(), manifests), *pieces(self._facts())):
                     process.stdin.write(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
                     await process.stdin.drain()
                     await asyncio.sleep(0)
@@ -115,13 +113,3 @@ def free_memory(cgroup: Path) -> int:
         return limit - used + int(stat.get("inactive_file", 0))
     except (OSError, ValueError):
         return sys.maxsize
-
-
-def _parts(events: Sequence[Event]) -> Iterator[list[Event]]:
-    """The events, with lists of pods in several parts."""
-    for event in events:
-        if isinstance(event, PodsReplaced):
-            for at in range(0, len(event.pods), _PART):
-                yield [PodsReplaced(event.pods[at : at + _PART])]
-        else:
-            yield [event]

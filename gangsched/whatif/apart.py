@@ -6,12 +6,13 @@ JSON. The manifests come from a browser: limits of the system end the process if
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import resource
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -25,7 +26,7 @@ MOST_GROUPS = 200
 
 
 class Given(NamedTuple):
-    """What `page.what_if` writes: first this, pickled, and then as many lists of events as `lists` says.
+    """What `page.what_if` writes: first this, pickled, and then the pieces of what is known.
 
     `settings` are those of the operator, `now` is in epoch seconds.
     """
@@ -33,7 +34,6 @@ class Given(NamedTuple):
     settings: Any
     now: float
     manifests: bytes
-    lists: int
 
 
 def main() -> None:
@@ -44,12 +44,22 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # The parent alone writes to this pipe, and nothing that it has from the browser but the bytes of the manifests.
     given = Given(*pickle.load(sys.stdin.buffer))  # noqa: S301
-    events = [event for _ in range(given.lists) for event in pickle.load(sys.stdin.buffer)]  # noqa: S301
     try:
-        answer = tried(given.manifests, events, given.settings, given.now)
+        answer = tried(given.manifests, _read(sys.stdin.buffer), given.settings, given.now)
     except MemoryError:
         answer = {"error": f"More memory is needed than the {memory >> 20} MiB that are allowed: try a part of it."}
     sys.stdout.buffer.write(msgspec.json.encode(answer))
+
+
+def _read(pieces: IO[bytes]) -> Sequence[Any]:
+    """The events of all pieces."""
+    from gangsched.views.copied import Collected  # noqa: PLC0415 - after the limits
+
+    collected = Collected()
+    with contextlib.suppress(EOFError):
+        while True:
+            collected.take(pickle.load(pieces))  # noqa: S301 - as above
+    return collected.events
 
 
 def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) -> dict[str, object]:  # noqa: ANN401

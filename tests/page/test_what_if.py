@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from gangsched.core.objects.events import (
     PriorityClassesReplaced,
     Synced,
 )
+from gangsched.core.objects.results import PodBound
 from gangsched.page.what_if import WhatIf, free_memory
 from tests.builders import group, node, pod
 
@@ -58,8 +60,8 @@ def facts() -> list[Event]:
     ]
 
 
-async def tried(manifests: str | bytes, **options: Any) -> dict[str, Any]:
-    what_if = WhatIf(facts, Settings(), now=lambda: NOW, **options)
+async def tried(manifests: str | bytes, known: Callable[[], list[Event]] = facts, **options: Any) -> dict[str, Any]:
+    what_if = WhatIf(known, Settings(), now=lambda: NOW, **options)
     return await what_if(manifests if isinstance(manifests, bytes) else manifests.encode())
 
 
@@ -87,6 +89,12 @@ async def test_what_does_not_fit_would_wait_and_the_reason_is_told():
     [new] = found["groups"]
     assert (new["whole"], new["reason"], new["nodes"]) == (False, "Unschedulable", {})
     assert "Only 1 of 2 members fit" in new["message"]
+
+
+async def test_what_is_bound_though_no_watch_has_shown_it_is_not_bound_again():
+    bound = [PodBound(uid, "n1") for uid in ("uid-default/waits-0", "uid-default/waits-1")]
+    found = await tried(JOB.replace("CPU", "1"), lambda: [*facts(), *bound])
+    assert not found["groups"][0]["whole"]
 
 
 async def test_new_nodes_in_the_manifest_count():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from gangsched.core.objects.events import (
     DeviceObjectsReplaced,
     Event,
@@ -16,14 +18,16 @@ from gangsched.core.objects.events import (
     PriorityClassesReplaced,
     StorageReplaced,
 )
+from gangsched.core.objects.results import PodBound
 from gangsched.whatif.world.building import World
 
 Thing = TypeVar("Thing")
 
 
 def observed(events: Iterable[Event], now: float) -> World:
-    """The world of what was listed, as `Machine.facts` and `cli.live.read` tell it; pods may come in several parts."""
+    """The world of what was listed, as `Machine.facts` and `cli.live.read` tell it."""
     world = World(start=now)
+    nodes: dict[str, str] = {}
     for event in events:
         if isinstance(event, NamespacesReplaced):
             world.namespaces = dict(event.namespaces)
@@ -40,7 +44,11 @@ def observed(events: Iterable[Event], now: float) -> World:
         elif isinstance(event, ForeignGroupsReplaced):
             world.foreign += event.groups
         elif isinstance(event, PodsReplaced):
-            world.pods += event.pods
+            world.pods = list(event.pods)
+        elif isinstance(event, PodBound):
+            nodes[event.uid] = event.node
+    # The API server has called these bound, and the watch has not shown it yet.
+    world.pods = [replace(pod, node=nodes[pod.uid]) if pod.uid in nodes else pod for pod in world.pods]
     return world
 
 
