@@ -69,8 +69,10 @@ async def _serve(arguments: argparse.Namespace) -> int:
         # What is refused or wrong is said before there is a page.
         first = await look(arguments, session, _nobody)
         cluster = _Cluster(Board(), first)
-        what_if = WhatIf(lambda: cluster.seen.events, first.settings, now=time.time)
-        page = Page(cluster.board, again=_AGAIN, what_if=what_if)
+        what_if = WhatIf(
+            lambda: cluster.seen.events, first.settings, now=time.time, hidden=lambda: cluster.seen.sight.hidden
+        )
+        page = Page(cluster.board, again=_AGAIN, asked=what_if)
         runner = web.AppRunner(page.application(), access_log=None, shutdown_timeout=1)
         await runner.setup()
         try:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from importlib.resources import files
+from typing import Protocol
 
 import msgspec
 from aiohttp import web
@@ -38,8 +39,19 @@ _HEADERS = {
 _OTHER = "This page answers no requests of other pages.\n"
 _MANIFEST = "application/yaml"
 
-Tries = Callable[[bytes], Awaitable[dict[str, object]]]
-"""What would become of these manifests, as JSON has it. `error` says in a sentence why that is not known."""
+
+class Asked(Protocol):
+    """Decides on a copy of the cluster. Answers are as JSON has them; `error` says in a sentence why there is none."""
+
+    async def tried(self, manifests: bytes) -> dict[str, object]:
+        """What would become of these manifests."""
+        ...
+
+    async def helps(self, namespace: str, name: str) -> dict[str, object]:
+        """What would help the group."""
+        ...
+
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -55,13 +67,13 @@ class Page:
         board: Board,
         *,
         again: str,
-        what_if: Tries,
+        asked: Asked,
         renewed: Callable[[str], None] | None = None,
     ) -> None:
         self.token = secrets.token_urlsafe(32)
         self._again = again
         self._renewed = renewed
-        self._what_if = what_if
+        self._asked = asked
         self._sessions: deque[str] = deque(maxlen=MOST_BROWSERS)
         self._streams = 0
         self._board = board
@@ -71,6 +83,7 @@ class Page:
         application = web.Application(middlewares=[self._guard], client_max_size=MOST_BYTES)
         application.router.add_get("/", self._index)
         application.router.add_get("/events", self._events)
+        application.router.add_get("/helps/{namespace}/{name}", self._helps)
         application.router.add_get("/{name}", self._file)
         application.router.add_post("/what-if", self._try)
         return application
@@ -150,13 +163,20 @@ class Page:
             manifests = await request.read()
         except web.HTTPRequestEntityTooLarge:
             return _text(413, f"The manifest is larger than {MOST_BYTES >> 20} MiB: try a part of it.\n")
-        found = await self._what_if(manifests)
-        return web.Response(body=msgspec.json.encode(found), content_type="application/json")
+        return _json(await self._asked.tried(manifests))
+
+    async def _helps(self, request: web.Request) -> web.Response:
+        """What would help a group."""
+        return _json(await self._asked.helps(request.match_info["namespace"], request.match_info["name"]))
 
 
 def _cookie(request: web.Request) -> str:
     """Its name; browsers send cookies to all ports of a host, and each page has its own."""
     return f"gangsched_page_{request.url.port}"
+
+
+def _json(found: dict[str, object]) -> web.Response:
+    return web.Response(body=msgspec.json.encode(found), content_type="application/json")
 
 
 def _read(name: str) -> str:

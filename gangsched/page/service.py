@@ -41,7 +41,7 @@ class Service:
         self._board = Board()
         self._lookout = Lookout(machine, ready)
         self._page = Page(
-            self._board, again=_AGAIN, what_if=WhatIf(facts, settings, now=now), renewed=lambda _: self._tell()
+            self._board, again=_AGAIN, asked=WhatIf(facts, settings, now=now), renewed=lambda _: self._tell()
         )
         self._port = settings.page.port
         self._runner = web.AppRunner(self._page.application(), access_log=None, shutdown_timeout=1.0)

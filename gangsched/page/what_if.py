@@ -1,4 +1,5 @@
-"""Tries manifests on a copy of the cluster, in a process of its own that can take little from this one.
+"""Decides on a copy of the cluster in a process of its own, which can take little from this one: for what-if, and for
+what would help a group.
 
 That process is `gangsched.whatif.apart`. It gets what is known of the cluster through its standard input, has none of
 this process's environment but what Python needs, and is ended if it needs too long.
@@ -28,11 +29,17 @@ _CPU_S = 60
 _WITHIN_S = 90.0
 _CGROUP = Path("/sys/fs/cgroup")
 _KEPT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL")
+Question = bytes | tuple[str, str]
+"""Manifests to be tried, or namespace and name of a group that waits."""
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 class WhatIf:
-    """Tries one manifest at a time. `facts` returns what is known of the cluster, and `now` the epoch seconds."""
+    """Answers one question at a time.
+
+    `facts` returns what is known of the cluster, `now` the epoch seconds, and `hidden` why that is not enough; empty if
+    it is.
+    """
 
     def __init__(
         self,
@@ -40,36 +47,47 @@ class WhatIf:
         settings: Settings,
         *,
         now: Callable[[], float],
+        hidden: Callable[[], str] = lambda: "",
         cgroup: Path = _CGROUP,
         within_s: float = _WITHIN_S,
     ) -> None:
         self._facts = facts
         self._settings = settings
         self._now = now
+        self._hidden = hidden
         self._cgroup = cgroup
         self._within_s = within_s
         self._busy = False
 
-    async def __call__(self, manifests: bytes) -> dict[str, object]:
+    async def tried(self, manifests: bytes) -> dict[str, object]:
         """What would become of these manifests. `error` says in a sentence why that is not known."""
+        return await self._asked(manifests)
+
+    async def helps(self, namespace: str, name: str) -> dict[str, object]:
+        """What would `helps` the group, as `gangsched explain` says it; `error` as above."""
+        return await self._asked((namespace, name))
+
+    async def _asked(self, question: Question) -> dict[str, object]:
         if self._busy:
-            return {"error": "Another manifest is being tried: wait for its answer and drop this one again."}
+            return {"error": "Another question is being answered: wait for its answer and ask again."}
+        if hidden := self._hidden():
+            return {"error": f"Nothing can be decided without what you may not see: {hidden}"}
         memory = min(_MOST_MEMORY, free_memory(self._cgroup) // 2)
         if memory < _LEAST_MEMORY:
             return {
-                "error": "The memory limit of this container leaves too little room to try a manifest: raise it by "
-                f"{_LEAST_MEMORY * 2 >> 20} MiB, or run gangsched dashboard on your own machine."
+                "error": "The memory limit of this container leaves too little room for a copy of the cluster: raise "
+                f"it by {_LEAST_MEMORY * 2 >> 20} MiB, or run gangsched dashboard on your own machine."
             }
         self._busy = True
         try:
             async with asyncio.timeout(self._within_s):
-                return await self._try(manifests, memory)
+                return await self._answer(question, memory)
         except TimeoutError:
             return {"error": f"It took longer than {self._within_s:.0f} s: try a part of it."}
         finally:
             self._busy = False
 
-    async def _try(self, manifests: bytes, memory: int) -> dict[str, object]:
+    async def _answer(self, question: Question, memory: int) -> dict[str, object]:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", _MODULE, str(memory), str(_CPU_S)),
             stdin=PIPE,
@@ -82,7 +100,7 @@ class WhatIf:
                 raise RuntimeError("a process was started without pipes")
             # It may end before it has read everything.
             with suppress(ConnectionError):
-                for value in ((self._settings, self._now(), manifests), *pieces(self._facts())):
+                for value in ((self._settings, self._now(), question), *pieces(self._facts())):
                     process.stdin.write(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
                     await process.stdin.drain()
                     await asyncio.sleep(0)

@@ -1,7 +1,8 @@
-"""What would become of manifests in a cluster that was observed, in a process of its own: the page starts it.
+"""What would become of manifests in a cluster that was observed, or would help a group there, in a process of its own.
 
 ``python -m gangsched.whatif.apart MEMORY_BYTES CPU_SECONDS`` reads from standard input what `Given` says and prints
-JSON. The manifests come from a browser: limits of the system end the process if they ask for too much.
+JSON. The page starts it. The manifests come from a browser: limits of the system end the process if they ask for too
+much.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ MOST_GROUPS = 200
 class Given(NamedTuple):
     """What `page.what_if` writes: first this, pickled, and then the pieces of what is known.
 
-    `settings` are those of the operator, `now` is in epoch seconds.
+    `settings` are those of the operator, `now` is in epoch seconds. `question` are manifests that are to be tried, or
+    namespace and name of a group.
     """
 
     settings: Any
     now: float
-    manifests: bytes
+    question: bytes | tuple[str, str]
 
 
 def main() -> None:
@@ -45,10 +47,16 @@ def main() -> None:
     # The parent alone writes to this pipe, and nothing that it has from the browser but the bytes of the manifests.
     given = Given(*pickle.load(sys.stdin.buffer))  # noqa: S301
     try:
-        answer = tried(given.manifests, _read(sys.stdin.buffer), given.settings, given.now)
+        answer = _answer(given, _read(sys.stdin.buffer))
     except MemoryError:
         answer = {"error": f"More memory is needed than the {memory >> 20} MiB that are allowed: try a part of it."}
     sys.stdout.buffer.write(msgspec.json.encode(answer))
+
+
+def _answer(given: Given, events: Sequence[Any]) -> dict[str, object]:
+    if isinstance(given.question, bytes):
+        return tried(given.question, events, given.settings, given.now)
+    return helping(*given.question, events, given.settings, given.now)
 
 
 def _read(pieces: IO[bytes]) -> Sequence[Any]:
@@ -89,6 +97,18 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
         "ignored": dict(new.ignored),
         "nodes": len(new.nodes),
     }
+
+
+def helping(namespace: str, name: str, events: Sequence[Any], settings: Any, now: float) -> dict[str, object]:  # noqa: ANN401
+    """What would `helps` the group, a sentence for each, and why further members wait (`besides`)."""
+    from gangsched.core.objects.declaration import GroupKey  # noqa: PLC0415 - after the limits
+    from gangsched.core.objects.events import Synced  # noqa: PLC0415
+    from gangsched.views.diagnosis import from_cluster  # noqa: PLC0415
+
+    found = from_cluster([*events, Synced()], GroupKey(namespace, name), policy=settings.policy(), now=now)
+    if found is None:
+        return {"error": "There is no such group any more."}
+    return {"helps": list(found.helps), "besides": list(found.besides)}
 
 
 def _told(decisions: Iterable[Decision]) -> list[dict[str, object]]:

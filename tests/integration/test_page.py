@@ -82,6 +82,8 @@ async def test_what_happens_in_the_cluster_is_seen_without_a_reload(tab: Tab, ad
     await tab.until(told("None of 2 members fits; missing on the nodes that accept them: cpu 2")("#line"))
     assert await tab.value(told("Held by")("#line"))
     await tab.until(told("Running")("#groups"))
+    await tab.value("document.querySelector('#line button').click()")
+    await tab.until(told(f"the end of {cluster.namespace}/runs")("#helps"))
     assert {url.split("/")[2] for url in tab.requested} == {address.split("/")[2]}
     assert tab.problems == []
 
@@ -132,15 +134,19 @@ def view(nodes: int, groups: int = 0) -> dict[str, bytes]:
     return head(f"{nodes} groups") | dict(things)
 
 
-async def echo(manifests: bytes) -> dict[str, object]:
-    return {"error": f"{HOSTILE} {manifests.decode()}"}
+class Echo:
+    async def tried(self, manifests: bytes) -> dict[str, object]:
+        return {"error": f"{HOSTILE} {manifests.decode()}"}
+
+    async def helps(self, namespace: str, name: str) -> dict[str, object]:
+        return {"helps": [f"{HOSTILE} for {namespace}/{name}"]}
 
 
 @pytest.fixture
 async def board() -> AsyncIterator[tuple[Board, str]]:
     """A board without a cluster, and where its page is."""
     board = Board()
-    page = Page(board, again="Open the printed address.", what_if=echo)
+    page = Page(board, again="Open the printed address.", asked=Echo())
     runner = web.AppRunner(page.application(), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -158,9 +164,10 @@ async def test_what_is_written_in_the_cluster_is_text_and_nothing_else(tab: Tab,
     shown.show(head("1 group", hidden=HOSTILE, trouble=HOSTILE) | things)
     await open_(tab, address)
     await tab.value("document.querySelector('#line button').click()")
+    await tab.until(told(f"for {HOSTILE}/{HOSTILE}")("#helps"))
     await drop(tab, "kind: Pod")
     await tab.until(told("kind: Pod")("#trying"))
-    for place in ("#line", "#nodes", "#groups", "#state", "#group", "#timeline", "#moments", "#trying"):
+    for place in ("#line", "#nodes", "#groups", "#state", "#group", "#helps", "#timeline", "#moments", "#trying"):
         assert await tab.value(told(HOSTILE)(place)), place
     assert await tab.value("document.querySelectorAll('img, main script').length") == 0
     assert await tab.value("document.title") == "gangsched"

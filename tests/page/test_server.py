@@ -20,8 +20,12 @@ HEAD = {"head": b'{"summary":"0 groups"}'}
 AGAIN = "Open the printed address."
 
 
-async def echo(manifests: bytes) -> dict[str, object]:
-    return {"bytes": len(manifests)}
+class Echo:
+    async def tried(self, manifests: bytes) -> dict[str, object]:
+        return {"bytes": len(manifests)}
+
+    async def helps(self, namespace: str, name: str) -> dict[str, object]:
+        return {"of": [namespace, name]}
 
 
 @dataclass
@@ -50,7 +54,7 @@ class Served:
 async def served() -> AsyncIterator[Served]:
     board = Board()
     board.show(HEAD)
-    page = Page(board, again=AGAIN, what_if=echo)
+    page = Page(board, again=AGAIN, asked=Echo())
     runner = web.AppRunner(page.application(), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -154,6 +158,12 @@ async def test_a_manifest_is_tried_for_this_page_alone(served):
     assert (await served.get("/what-if", "POST", b"kind: Pod", **good))[0] == 403
 
 
+async def test_what_would_help_a_group_is_asked_by_its_name(served):
+    assert (await served.get("/helps/team/a"))[0] == 403
+    await served.enter()
+    assert await served.get("/helps/team/a%2Fb%22") == (200, '{"of":["team","a/b\\""]}')
+
+
 async def test_a_manifest_that_is_too_large_is_refused_with_a_sentence(served):
     await served.enter()
     large = b"#" * (MOST_BYTES + 1)
@@ -163,7 +173,7 @@ async def test_a_manifest_that_is_too_large_is_refused_with_a_sentence(served):
 
 async def test_a_page_whose_token_is_renewed_is_good_for_further_browsers(served):
     told: list[str] = []
-    served.page = page = Page(served.board, again=AGAIN, what_if=echo, renewed=told.append)
+    served.page = page = Page(served.board, again=AGAIN, asked=Echo(), renewed=told.append)
     runner = web.AppRunner(page.application(), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -62,7 +62,7 @@ def facts() -> list[Event]:
 
 async def tried(manifests: str | bytes, known: Callable[[], list[Event]] = facts, **options: Any) -> dict[str, Any]:
     what_if = WhatIf(known, Settings(), now=lambda: NOW, **options)
-    return await what_if(manifests if isinstance(manifests, bytes) else manifests.encode())
+    return await what_if.tried(manifests if isinstance(manifests, bytes) else manifests.encode())
 
 
 async def test_what_fits_would_be_bound_on_a_named_node():
@@ -139,11 +139,30 @@ async def test_what_takes_too_long_is_ended():
     assert found == {"error": "It took longer than 0 s: try a part of it."}
 
 
+async def test_what_would_help_a_group_is_what_explain_says():
+    what_if = WhatIf(facts, Settings(), now=lambda: NOW)
+    found = await what_if.helps("default", "waits")
+    assert found == {
+        "helps": [
+            "the end of default/runs: the group fits then",
+            "cpu 2 more on nodes that accept its members, cpu 2 per member",
+            "spec.minMember of at most 1: that many members fit now",
+        ],
+        "besides": [],
+    }
+    assert await what_if.helps("default", "none") == {"error": "There is no such group any more."}
+
+
+async def test_nothing_is_decided_without_what_may_not_be_seen():
+    found = await tried(JOB, hidden=lambda: "only groups, without nodes")
+    assert found == {"error": "Nothing can be decided without what you may not see: only groups, without nodes"}
+
+
 async def test_one_is_tried_at_a_time():
     what_if = WhatIf(facts, Settings(), now=lambda: NOW)
-    one, other = await asyncio.gather(what_if(JOB.replace("CPU", "1").encode()), what_if(b"kind: X"))
+    one, other = await asyncio.gather(what_if.tried(JOB.replace("CPU", "1").encode()), what_if.tried(b"kind: X"))
     assert "groups" in one
-    assert other == {"error": "Another manifest is being tried: wait for its answer and drop this one again."}
+    assert other == {"error": "Another question is being answered: wait for its answer and ask again."}
 
 
 def limited(folder: Path, limit: str, used: int, inactive: int = 0) -> Path:

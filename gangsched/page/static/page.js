@@ -125,8 +125,27 @@ function opener(group) {
     shown = `group/${full(group)}`;
     tellOne();
     byId("group").showModal();
+    askWhatHelps(group);
   });
   return button;
+}
+
+async function askWhatHelps(group) {
+  const name = shown, said = byId("helping");
+  byId("helps").replaceChildren();
+  said.textContent = group.waitingSince ? "Finding out what would help …" : "";
+  if (!group.waitingSince) return;
+  let found;
+  try {
+    const answer = await fetch(`/helps/${encodeURIComponent(group.namespace)}/${encodeURIComponent(group.name)}`);
+    found = answer.ok ? await answer.json() : { error: await answer.text() };
+  } catch (error) {
+    found = { error: error.message };
+  }
+  if (shown !== name) return;  // another group is shown by now
+  const helps = found.helps || [];
+  said.textContent = found.error || (helps.length ? "What would help:" : "Nothing is known that would help.");
+  byId("helps").replaceChildren(...helps.map((each) => make("li", each)));
 }
 
 function tellOne() {
