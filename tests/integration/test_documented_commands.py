@@ -1,8 +1,8 @@
 """Every command of README.md, docs/ and the heads of manifests is run as it stands there, beside a running gangsched.
 
 The control plane is a real one. Those of a page are run in its order, in a namespace of their own that stands for
-`default`, and in a folder that looks like the checkout. tests/documented_commands.py names the commands that other tests
-run, or none.
+`default`, and in a folder that looks like the checkout. tests/documented_commands.py names the commands that other
+tests run, or none.
 """
 
 from __future__ import annotations
