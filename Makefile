@@ -9,16 +9,18 @@ DURATION ?= 600
 SEED ?=
 # Of make mutations: how many.
 NUMBER ?= 100
-# Of make bench-compare: the commit, how many pairs, and parts of the titles of the scenarios. Of make workloads: what
+# Of make bench-compare: the commit, how many pairs, whether a browser follows the page of this checkout (PAGE=1), and
+# parts of the titles of the scenarios. Of make workloads: what
 # pytest takes to choose tests.
 BASE ?=
 PAIRS ?= 9
+PAGE ?=
 PARTS ?=
 # Of make workloads and nightly: four control planes keep two cores busy, because the plays wait more than they compute.
 PLAYS = -n 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo playground check test workloads nightly soak outages mutations lint fmt bench bench-quick sizing bench-compare docs control-plane clean python
+.PHONY: help setup demo playground check test workloads nightly soak outages mutations lint fmt bench bench-quick sizing bench-compare docs site control-plane clean python
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name what; do \
@@ -102,15 +104,21 @@ sizing: setup ## what the operator takes in clusters of several sizes, in some t
 bench-compare: setup ## whether this checkout is as fast as the commit BASE=ref; PARTS='"stream 500"' chooses scenarios
 	@test -n "$(BASE)" || { echo "error: say with which commit to compare, as in make bench-compare BASE=main" >&2; exit 2; }
 	@"$(PYTHON)" -m testbed.binaries >&2
-	@exec .venv/bin/python -m bench.compare --pairs $(PAIRS) $(BASE) $(PARTS)
+	@exec .venv/bin/python -m bench.compare --pairs $(PAIRS) $(if $(PAGE),--page) $(BASE) $(PARTS)
 
-docs: setup ## write the generated parts of docs/, crds/, charts/ and manifests/ anew
+docs: setup ## write the generated parts of docs/, crds/, charts/ and manifests/ anew, and the site
 	@"$(PYTHON)" -m testbed.binaries >&2
 	@.venv/bin/python -m tests.integration.pairs
+	@.venv/bin/python -m testbed.chromium
 	@.venv/bin/python -m tests.integration.why_pending
-	@exec .venv/bin/python -m testbed.docs
+	@.venv/bin/python -m tests.integration.pictures
+	@.venv/bin/python -m testbed.docs
+	@exec .venv/bin/python -m testbed.site
+
+site: setup ## build the documentation as a site in build/site; a link that leads nowhere fails
+	@exec .venv/bin/python -m testbed.site
 
 clean: ## remove what the other targets have made in this folder
-	@rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist
+	@rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	@find . -name __pycache__ -prune -exec rm -rf {} +
 	@echo "the programs built for all checkouts stay in $${XDG_CACHE_HOME:-$$HOME/.cache}/gangsched"

@@ -3,7 +3,8 @@
 Each scenario runs in pairs on one control plane and with one client, those of the checkout. Only the measured gangsched
 differs. One JSON line per scenario has the ratio of every figure, the checkout's to the base's, as [lower end, median,
 upper end] of its 95 % interval. The verdict depends on `speed` and `cpu_per_pod`. PART selects the scenarios whose
-title contains it, instead of those of bench-quick. Exit status 1: the checkout is slower; 2: there is no such commit or
+title contains it, instead of those of bench-quick. With --page the checkout serves its page, which a browser follows,
+and the base does not. Exit status 1: the checkout is slower; 2: there is no such commit or
 scenario.
 """
 
@@ -34,6 +35,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.compare", description=__doc__)
     least = pairs.LEAST_PAIRS
     parser.add_argument("--pairs", type=_pairs, default=least, metavar="N", help=f"so many, {least} or more ({least})")
+    parser.add_argument("--page", action="store_true", help="the checkout serves its page, and a browser follows it")
     parser.add_argument("base", metavar="BASE", help="the commit that the checkout is compared with")
     parser.add_argument("part", nargs="*", metavar="PART", help="only scenarios whose title contains this")
     chosen = parser.parse_args()
@@ -45,7 +47,9 @@ def main() -> int:
         with trees.base(chosen.base) as tree:
             here, base = trees.program(ROOT), trees.program(tree)
             for scenario in scenarios:
-                line, verdict = judged(scenario, *uvloop.run(_measure(scenario, here, base, number=chosen.pairs)))
+                line, verdict = judged(
+                    scenario, *uvloop.run(_measure(scenario, here, base, number=chosen.pairs, page=chosen.page))
+                )
                 print(json.dumps({**line, "base": chosen.base}, ensure_ascii=False), flush=True)
                 verdicts.append(verdict)
     except subprocess.CalledProcessError as error:
@@ -65,13 +69,14 @@ def judged(scenario: Scenario, here: list[Figures], base: list[Figures]) -> tupl
 
 
 async def _measure(
-    scenario: Scenario, here: Program, base: Program, *, number: int
+    scenario: Scenario, here: Program, base: Program, *, number: int, page: bool
 ) -> tuple[list[Figures], list[Figures]]:
     found: dict[Program, list[Figures]] = {here: [], base: []}
     async with lab(scenario) as made:
         for run in range(number):
             for program in pairs.order(run, here, base):
                 made.program = program
+                made.page = page and program == here
                 found[program].append(await runs.alone(made))
             print(f"{scenario.title}: pair {run + 1} of {number}", file=sys.stderr, flush=True)
     return found[here], found[base]

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bench import counting, devices
+from bench import counting, devices, follower
 from bench.load import GROUPS, PODS, Load, Made
 from bench.scenarios import Scenario
 from bench.timeline import AUDIT_POLICY, Timeline
@@ -20,13 +20,15 @@ from gangsched.kube.session import connect
 from testbed import crds
 from testbed.control_plane import ControlPlane
 from testbed.manifests import CHART
-from testbed.operator import HERE, Operator
+from testbed.operator import HERE, Operator, address_of_page
+from testbed.tether import Child
 from testbed.workloads import Json
 
 _WITHIN_S = 600.0
 _LOOK_EVERY_S = 0.05
 _SILENT_S = 0.5
 _CLIENTS = itertools.count(1)
+_PAGE = "page: {enabled: true, port: 0}\n"
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 Figures = dict[str, float]
@@ -42,6 +44,8 @@ class Lab:
         self.load = load
         self.scenario = scenario
         self.program: Sequence[str] = HERE
+        self.page = False
+        """Whether gangsched serves its page and a browser follows it."""
         self.timeline = Timeline(control_plane.audit_log)
         self._control_plane = control_plane
         self._kubeconfig = kubeconfig
@@ -68,17 +72,30 @@ class Lab:
         Raises:
             RuntimeError: it did not end in order.
         """
-        operator = Operator(self._control_plane, kubeconfig=self._kubeconfig, program=self.program)
-        starting = asyncio.create_task(asyncio.to_thread(operator.start))
+        settings = self._control_plane.folder / "page.yaml"
+        settings.write_text(_PAGE)
+        options = ("--config", str(settings)) if self.page else ()
+        operator = Operator(self._control_plane, *options, kubeconfig=self._kubeconfig, program=self.program)
+        starting = asyncio.create_task(asyncio.to_thread(self._start, operator))
         try:
             if ready:
                 await starting
             yield operator
         finally:
-            await starting
+            follower = await starting
             status = await asyncio.to_thread(operator.stop)
+            if follower is not None:
+                await asyncio.to_thread(follower.wait, timeout_s=10)
         if status:
             raise RuntimeError(f"gangsched ended with status {status}; its log is {operator.child.log}")
+
+    def _start(self, operator: Operator) -> Child | None:
+        """Start it; returns the browser that follows its page, None without one."""
+        operator.start()
+        if not self.page:
+            return None
+        command = [sys.executable, "-m", follower.__name__, address_of_page(operator)]
+        return self._control_plane.spawn(f"follower-{next(_CLIENTS)}", command)
 
     @asynccontextmanager
     async def counting(self) -> AsyncIterator[None]:

@@ -12,6 +12,7 @@ import secrets
 import socket
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gangsched.config.published import published
 from gangsched.config.settings import InvalidConfig, Settings
@@ -51,6 +52,10 @@ from gangsched.runtime.readiness import Readiness
 from gangsched.runtime.stage_times import StageTimes
 from gangsched.runtime.terms import Terms
 from gangsched.runtime.watches import Watches
+
+if TYPE_CHECKING:
+    from gangsched.answers.service import Answers
+    from gangsched.page.service import Service
 
 _log = logging.getLogger(__name__)
 
@@ -140,8 +145,9 @@ class _Shell:
             LeaseClient(session=session, namespace=lease.namespace, name=lease.name, essential=False), self._clock.now
         )
         self._mandate = self._leadership() if leader_elect else self._alone()
+        self._policy = policy
         self._engine = Engine(
-            partial(Machine, policy, passed=StageTimes(self._metrics.stage_took).passed),
+            self._make_machine,
             self._inbox,
             now=self._clock.now,
             metrics=self._metrics,
@@ -162,15 +168,21 @@ class _Shell:
             self._metrics, alive=readiness.why_not_alive, ready=readiness.why_not_ready, role=readiness.role
         )
         self._kopf = Frame(partial(session.elsewhere, asyncio.get_running_loop()), on_crd=self._metrics.crd_seen)
+        self._answers = self._make_answers(announced=not dry_run) if settings.answers.enabled else None
+        self._page = self._make_page() if settings.page.enabled else None
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def start(self, tasks: asyncio.TaskGroup) -> None:
         """Answer probes, watch and campaign.
 
         Raises:
-            ListenError: the server for probes cannot listen on its address.
+            ListenError: the server for probes, for answers or for the page cannot listen on its address.
         """
         await self._health.start(*self._settings.listen_address)
+        if self._answers is not None:
+            await self._answers.start()
+        if self._page is not None:
+            await self._page.start()
         self._kopf.start()
         working = {
             "engine": self._engine.run(),
@@ -178,6 +190,10 @@ class _Shell:
             **dict(self._watches.tasks()),
             "terms": self._serve(),
         }
+        if self._answers is not None:
+            working["answers"] = self._answers.run()
+        if self._page is not None:
+            working["page"] = self._page.run()
         self._tasks = {name: tasks.create_task(work, name=name) for name, work in working.items()}
 
     async def end(self) -> int:
@@ -197,6 +213,10 @@ class _Shell:
 
     async def close(self) -> None:
         """Close everything that is still open, also after a failure."""
+        if self._answers is not None:
+            await self._answers.close()
+        if self._page is not None:
+            await self._page.close()
         await self._health.stop()
         await self._kopf.stop()
         await self._session.close()
@@ -243,6 +263,35 @@ class _Shell:
                 *(watch(objects(kind)) for kind in kinds.kinds.values()),
             ],
             unhurried=[watch(DEMANDS)] if DEMANDS.dialect in self._settings.dialects else [],
+        )
+
+    def _make_machine(self) -> Machine:
+        """The machine of the next term."""
+        self._machine = Machine(self._policy, passed=StageTimes(self._metrics.stage_took).passed)
+        return self._machine
+
+    def _make_page(self) -> Service:
+        from gangsched.page.service import Service  # noqa: PLC0415 - few operators serve it
+
+        return Service(
+            self._settings,
+            machine=lambda: self._machine,
+            facts=self._engine.facts,
+            now=self._clock.now,
+            ready=lambda: self._watches.have_listed,
+        )
+
+    def _make_answers(self, *, announced: bool) -> Answers:
+        from gangsched.answers.service import Answers  # noqa: PLC0415 - what makes certificates takes 10 MB
+
+        return Answers(
+            self._session,
+            self._settings,
+            facts=self._engine.facts,
+            now=self._clock.now,
+            ready=lambda: self._watches.have_listed,
+            told=self._metrics.answered_tenant,
+            announced=announced,
         )
 
     def _executor(self, lasting: Callable[[], bool]) -> Executor:

@@ -14,7 +14,7 @@ from gangsched.config.settings import Settings
 
 JsonSchema = dict[str, Any]
 
-_RESERVED = ("listen", "logFormat", "dialects", "workloads")
+_RESERVED = ("listen", "logFormat", "dialects", "workloads", "answers", "page")
 """Settings that the chart makes itself, of its own values or of what its templates rely on."""
 _LEFT_OUT = ("title", "default")
 """What a model's schema says beyond the rules: the chart has defaults of its own."""
@@ -31,7 +31,7 @@ _PROBE: dict[str, JsonSchema] = {
     name: {"type": "integer", "minimum": 1} for name in ("initialDelaySeconds", "periodSeconds", "timeoutSeconds")
 } | {"failureThreshold": {"type": "integer", "minimum": 1}}
 _NEEDED = (
-    *("image", "dialects", "workloads", "config", "crds", "serviceAccount", "rbac", "metrics"),
+    *("image", "dialects", "workloads", "config", "answers", "page", "crds", "serviceAccount", "rbac", "metrics"),
     *("networkPolicy", "livenessProbe", "readinessProbe"),
 )
 
@@ -74,6 +74,19 @@ def _values() -> JsonSchema:
             "description": "Settings of the operator, written to the file of gangsched run --config.",
             "properties": {key: value for key, value in operator["properties"].items() if key not in _RESERVED},
         },
+        "page": _closed(
+            enabled={**_FLAG, "description": "Whether the operator serves the page that shows groups and nodes."},
+            port=operator["properties"]["page"]["properties"]["port"],
+        ),
+        "answers": _closed(
+            enabled={**_FLAG, "description": "Whether the operator answers tenants, with the rights that this needs."},
+            port=operator["properties"]["answers"]["properties"]["port"],
+            tenants=_list_of(
+                _closed(kind={"enum": ["User", "Group", "ServiceAccount"]}, name=_TEXT, namespace=_TEXT)
+                | {"required": ["kind", "name"]}
+            ),
+        )
+        | {"required": ["enabled", "port"]},
         "extraArgs": _list_of(_TEXT),
         "extraEnv": _list_of(_OBJECT | {"required": ["name"]}),
         "extraVolumes": _list_of(_OBJECT | {"required": ["name"]}),

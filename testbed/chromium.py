@@ -21,6 +21,11 @@ MISSING = "there is no Chromium: install it, on Debian with apt-get install chro
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _STARTS_WITHIN_S = 60
 _ANSWERS_WITHIN_S = 30
+_PRESSED: dict[str, dict[str, Any]] = {
+    "Enter": {"text": "\r", "windowsVirtualKeyCode": 13},
+    "Escape": {"windowsVirtualKeyCode": 27},
+}
+"""What the browser needs besides the name, for keys that do something by themselves."""
 _PHONE = 600
 """Windows that are narrower, in CSS pixels, are those of phones."""
 
@@ -107,8 +112,9 @@ class Tab:
 
     async def press(self, key: str) -> None:
         """Press and release a key."""
-        for kind in ("keyDown", "keyUp"):
-            await self.call("Input.dispatchKeyEvent", type=kind, key=key)
+        more = _PRESSED.get(key, {})
+        await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **more)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     async def size(self, width: int, height: int) -> None:
         """Have the window this size in CSS pixels."""

@@ -24,7 +24,20 @@ from gangsched.core.gang.steps import Step
 from gangsched.core.objects import reasons
 from gangsched.core.objects.record import Phase, Record
 from gangsched.runtime.metrics import describe
-from testbed import chart, comparison, dialects, fidelity, gangs, manifests, monitoring, rooms, sizing, walk
+from testbed import (
+    chart,
+    comparison,
+    dialects,
+    fidelity,
+    gangs,
+    manifests,
+    monitoring,
+    pictures,
+    rooms,
+    security,
+    sizing,
+    walk,
+)
 from testbed.controllers import matrix
 from testbed.mistakes import table as mistakes
 
@@ -36,6 +49,7 @@ _FILLED: dict[Path, Callable[[str], str]] = {
     Path("docs/dialects.md"): dialects.with_tables,
     Path("docs/gangs.md"): gangs.with_table,
     Path("docs/migrate/palantir.md"): dialects.with_all_named,
+    Path("docs/security.md"): security.with_tables,
     matrix.PAGE: lambda text: matrix.page(ROOT, text),
     sizing.PAGE: lambda text: sizing.with_tables(ROOT, text),
     comparison.PAGE: lambda text: comparison.with_all(ROOT, text),
@@ -64,6 +78,8 @@ def pages() -> dict[Path, str]:
         Path("docs/rooms.md"): _NOTE + rooms.page(),
         Path("docs/fidelity.md"): _NOTE + fidelity.page(ROOT),
         Path("docs/mistakes.md"): _NOTE + mistakes.page(),
+        Path("docs/adr/README.md"): _decisions(),
+        **pictures.pages(),
         **{path: fill((ROOT / path).read_text(encoding="utf-8")) for path, fill in _FILLED.items()},
     }
 
@@ -106,6 +122,22 @@ def _states() -> str:
         sets, forgets, attempt = Step[name].value
         then = attempt.__name__.replace("_", " ") if attempt is not None else ""
         lines.append(f"| {name} | {when} | {_of_record(sets)} | {_of_record(forgets)} | {then} |")
+    return "\n".join([*lines, ""])
+
+
+def _decisions() -> str:
+    note = "<!-- Generated from the titles of these pages by make docs. -->"
+    lines = [
+        note,
+        "",
+        "# Decisions",
+        "",
+        "Each on half a page: the context, what was decided, what else was thought of.",
+        "",
+    ]
+    for page in sorted((ROOT / "docs" / "adr").glob("[0-9]*.md")):
+        number, _, title = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").partition(". ")
+        lines.append(f"- {number}: [{title}]({page.name})")
     return "\n".join([*lines, ""])
 
 

@@ -18,6 +18,7 @@ from testbed.control_plane import ControlPlane, ControlPlaneError
 _READY_WITHIN_S = 60
 _NUMBERS = itertools.count(1)
 HERE = (sys.executable, "-m", "gangsched")
+_PAGE = re.compile(r"serving the page: .* open=\"?(http://127\.0\.0\.1:\d+/\?token=[\w-]+)")
 _LISTEN = re.compile(r"listen=(?:\")?(127\.0\.0\.1:\d+)")
 
 
@@ -120,3 +121,15 @@ class Operator:
 
     def _ready(self) -> bool:
         return self.get("/readyz")[0] == 200  # noqa: PLR2004 - HTTP's OK
+
+
+def address_of_page(operator: Operator) -> str:
+    """The address of the operator's page that it has logged last, which is good for one browser.
+
+    Raises:
+        LookupError: it has logged none.
+    """
+    found = _PAGE.findall(operator.log)
+    if not found:
+        raise LookupError(f"the operator has logged no address of its page: {operator.log[-2000:]}")
+    return str(found[-1])

@@ -92,15 +92,20 @@ def play(stage: Stage) -> None:
     stage.say("starting etcd, kube-apiserver, kube-controller-manager and KWOK")
     with ControlPlane() as control_plane:
         crds.install(control_plane)
-        for node in yaml.safe_load_all((FOLDER / "nodes.yaml").read_text()):
-            given = dict(node["status"]["allocatable"])
-            size = {name: given.pop(name) for name in ("cpu", "memory", "pods")}
-            control_plane.add_node(node["metadata"]["name"], **size, extra=given)
+        add_nodes(control_plane)
         stage.say("three nodes with 4 GPUs each are there; starting the operator")
         with Operator(control_plane), _page(control_plane) as address:
             print("\n".join(("", address, "", *_told(control_plane), "")), flush=True)
             stage.say("everything runs until Ctrl-C")
             signal.pause()
+
+
+def add_nodes(control_plane: ControlPlane) -> None:
+    """The nodes of examples/playground."""
+    for node in yaml.safe_load_all((FOLDER / "nodes.yaml").read_text()):
+        given = dict(node["status"]["allocatable"])
+        size = {name: given.pop(name) for name in ("cpu", "memory", "pods")}
+        control_plane.add_node(node["metadata"]["name"], **size, extra=given)
 
 
 @contextlib.contextmanager

@@ -19,12 +19,15 @@ NO_COMMANDS = ("yaml", "text", "json", "mermaid", "promql", "toml", "dockerfile"
 """The languages of blocks that show something else."""
 
 WORKLOADS = "tests/workloads/test_workloads.py::test_its_page_makes_a_whole_gang_of_the_pods_that_simulate_makes"
+ANSWERS = "tests/integration/test_answers.py::test_a_tenant_is_told_by_each_replica_what_only_the_operator_can_know"
 ELSEWHERE = {
+    ("docs/answers.md", "gangsched explain team-a/training --ask-operator-as reader.*"): ANSWERS,
+    ("docs/answers.md", "curl .*"): ANSWERS,
     ("docs/python.md", "import gangsched"): "tests/test_python_examples.py::"
     "test_the_page_about_the_python_interface_prints_what_it_shows",
     ("docs/replay.md", "gangsched replay examples/.*"): "tests/cli/test_replay.py::"
     "test_the_example_of_the_page_runs_as_it_is_written",
-    ("docs/troubleshooting.md", "gangsched explain default/training"): "tests/cli/test_nodegroups.py::"
+    ("docs/troubleshooting.md", "gangsched explain default/training"): "tests/views/test_nodegroups.py::"
     "test_the_page_about_waiting_groups_shows_what_is_printed",
     ("docs/why-pending.md", "gangsched explain team/[a-z]+"): "tests/integration/test_why_pending.py::"
     "test_the_page_shows_what_is_told_of_each_kind",
@@ -37,6 +40,8 @@ NOT_HERE = {
     r"(kubeadm|mkdir|chown|cp|echo|kubectl -n kube-system get configmap kubeadm-config) .*": (
         "is for a node that kubeadm has made; tests/integration/test_manifests.py does what follows from it"
     ),
+    r"kubectl .*\b(logs|port-forward|rollout status) .*": "needs a kubelet, which runs the operator's pod",
+    r"helm test .*": "needs a kubelet, which runs its pod; tests/integration/test_helm.py runs what that pod runs",
     r"make (?!help$).*": "prepares .venv anew, and runs for minutes or until Ctrl-C; what it calls is tested",
 }
 """By pattern: commands that no test runs, and why. That they could be run is checked as far as it can be."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from testbed.docs import ROOT, pages
+from testbed.pictures import STEPS
 
 
 def missing_tests(named: Iterable[str]) -> list[str]:
@@ -22,16 +23,21 @@ def test_what_is_generated_is_current(path: Path, text: str) -> None:
     assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path} is stale: run make docs"
 
 
-def test_every_page_of_docs_is_linked_from_the_index() -> None:
-    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+def test_every_test_that_a_page_names_exists() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
+    named = set(re.findall(r"`(tests/[\w/]+\.py(?:::\w+)?)`", text))
 
-    missing = [
-        str(page.relative_to(ROOT / "docs"))
-        for page in (ROOT / "docs").rglob("*.md")
-        if page.name != "README.md" and f"({page.relative_to(ROOT / 'docs')})" not in index
-    ]
+    assert len(named) > 100
+    assert [name for name in sorted(named) if not (ROOT / name.partition("::")[0]).is_file()] == []
+    assert missing_tests(name for name in sorted(named) if "::" in name) == []
 
-    assert missing == []
+
+def test_each_arrow_of_the_picture_of_phases_is_explained() -> None:
+    page = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    section = page.partition("## Phases")[2].partition("\n## ")[0]
+
+    explained = re.findall(r"^(\d+)\. ", section, flags=re.MULTILINE)
+    assert explained == [str(number) for number in range(1, len(STEPS) + 1)]
 
 
 def test_every_test_that_the_fault_matrix_names_exists_and_every_number_is_explained() -> None:

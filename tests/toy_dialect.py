@@ -41,6 +41,7 @@ def tree_with_a_toy(folder: Path) -> Path:
     """Make the copy in the folder; nothing is generated in it yet."""
     for part in ("gangsched", "testbed", "charts", "crds", "docs", "hack", "manifests"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "README.md", folder)
     rows = (ROOT / REGISTRY).read_text()
     assert rows.count(_END) == 1
     (folder / REGISTRY).write_text(rows.replace(_END, _ROW + _END))

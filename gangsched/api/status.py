@@ -210,6 +210,7 @@ class PodGroupStatus(StatusPart):
         "reservation; absent while it runs. The time from scheduleStartTime to this has counted.",
     )
     scheduled_time: Time | None = Field(default=None, description="When the minimum was first bound in this run.")
+    running_time: Time | None = Field(default=None, description="When the minimum was first seen running in this run.")
     attempts: Count = Field(default=0, description="Time-outs and rollbacks of this run, plus the current attempt.")
     source: Annotated[str, Field(max_length=253)] | None = Field(
         default=None, description="How the group was declared."

@@ -46,6 +46,7 @@ def status_to_object(status: GroupStatus) -> dict[str, Any]:
         "scheduleStartTime": _time_to_object(status.schedule_start_time),
         "schedulePausedTime": _time_to_object(status.schedule_paused_time),
         "scheduledTime": _time_to_object(status.scheduled_time),
+        "runningTime": _time_to_object(status.running_time),
         "attempts": min(status.attempts, MAX_COUNT),
         "source": status.source or None,
         "scheduler": status.scheduler or None,
@@ -131,6 +132,7 @@ def _record_from_object(read: PodGroupStatus) -> Record | None:
         outcome=kept.outcome or _outcome_of(read.phase, scheduled=bool(scheduled_at)),
         scheduled_at=late_at or scheduled_at,
         late=bool(late_at),
+        running_at=_time_from_object(read.running_time),
         clock_start=0.0 if paused_at else clock_start,
         quorum=None
         if kept.quorum is None

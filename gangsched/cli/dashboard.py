@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import time
 from typing import TYPE_CHECKING
 
@@ -12,11 +11,14 @@ from gangsched.cli.access import FAILED, add_cluster, add_namespace, add_rules, 
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
-    from gangsched.cli.top import Sight
+    from gangsched.cli.looking import Look
     from gangsched.kube.session import ApiSession
     from gangsched.page.board import Board
 
 _HOST = "127.0.0.1"
+_AGAIN = (
+    "Open the address that gangsched dashboard has printed. It is good for one browser: start it again for another."
+)
 
 
 def add_parser(commands: Commands) -> None:
@@ -25,8 +27,9 @@ def add_parser(commands: Commands) -> None:
         "dashboard",
         help="show groups and nodes as a page in the browser",
         description="Serve a page on this machine that shows the nodes, filled by gangs, what waits and why, and all "
-        "groups, refreshed every few seconds until Ctrl-C. It shows what gangsched top shows, with your rights; "
-        "nothing can be changed there. The printed address is good for one browser.",
+        "groups, refreshed every few seconds until Ctrl-C. A manifest that is dropped on it is tried on a copy of the "
+        "cluster. It shows what gangsched top shows, with your rights; nothing can be changed there. The printed "
+        "address is good for one browser.",
         epilog="Exit status: 0 when it is ended, 1 if the cluster does not answer or the port is taken, 2 for wrong "
         "usage or missing credentials.",
     )
@@ -57,15 +60,17 @@ def _execute(arguments: argparse.Namespace) -> int:
 async def _serve(arguments: argparse.Namespace) -> int:
     from aiohttp import web  # noqa: PLC0415 - see the package
 
-    from gangsched.cli.top import look  # noqa: PLC0415
+    from gangsched.cli.looking import look  # noqa: PLC0415
     from gangsched.page.board import Board  # noqa: PLC0415
     from gangsched.page.server import Page  # noqa: PLC0415
+    from gangsched.page.what_if import WhatIf  # noqa: PLC0415
 
     async with connected(arguments) as session:
-        board = Board()
         # What is refused or wrong is said before there is a page.
-        board.show(view(await look(arguments, session, _nobody)))
-        page = Page(board)
+        first = await look(arguments, session, _nobody)
+        cluster = _Cluster(Board(), first)
+        what_if = WhatIf(lambda: cluster.seen.events, first.settings, now=time.time)
+        page = Page(cluster.board, again=_AGAIN, what_if=what_if)
         runner = web.AppRunner(page.application(), access_log=None, shutdown_timeout=1)
         await runner.setup()
         try:
@@ -75,7 +80,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
             print(
                 f"Open http://{_HOST}:{port}/?token={page.token} in a browser of this machine; Ctrl-C ends.", flush=True
             )
-            await _follow(arguments, session, board)
+            await cluster.follow(arguments, session)
         except OSError as error:
             return fail(arguments, f"port {arguments.port} of {_HOST} cannot be used ({error.strerror})", FAILED)
         finally:
@@ -83,27 +88,36 @@ async def _serve(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _follow(arguments: argparse.Namespace, session: ApiSession, board: Board) -> None:
-    """Read the cluster again and again. While it does not answer, the page says so beside what it has shown last."""
-    from gangsched.cli.top import EVERY_S, SHARE, look  # noqa: PLC0415 - see the package
-    from gangsched.kube.errors import KubeError  # noqa: PLC0415
+class _Cluster:
+    """What was `seen` last, and the board that shows it."""
 
-    took_s = 0.0
-    while True:
-        await asyncio.sleep(max(EVERY_S, SHARE * took_s))
-        began = time.monotonic()
-        try:
-            board.show(view(await look(arguments, session, _nobody)))
-        except KubeError as error:
-            board.show(json.dumps(json.loads(board.newest) | {"trouble": f"The cluster does not answer: {error}"}))
-        took_s = time.monotonic() - began
+    def __init__(self, board: Board, first: Look) -> None:
+        self.board = board
+        self.seen = first
+        self._show()
 
+    async def follow(self, arguments: argparse.Namespace, session: ApiSession) -> None:
+        """Read the cluster again and again. While it does not answer, the page says so beside what it showed last."""
+        from gangsched.cli.looking import look, pause_s  # noqa: PLC0415 - see the package
+        from gangsched.kube.errors import KubeError  # noqa: PLC0415
+        from gangsched.page.things import HEAD, head  # noqa: PLC0415
 
-def view(sight: Sight) -> str:
-    """What the page shows, as JSON in one line."""
-    from gangsched.cli.top import as_object, summary  # noqa: PLC0415 - see the package
+        took_s = 0.0
+        while True:
+            await asyncio.sleep(pause_s(took_s))
+            began = time.monotonic()
+            try:
+                self.seen = await look(arguments, session, _nobody)
+                self._show()
+            except KubeError as error:
+                trouble = f"The cluster does not answer: {error}"
+                self.board.note(HEAD, head(self.seen.sight.totals.summary, trouble=trouble))
+            took_s = time.monotonic() - began
 
-    return json.dumps({**as_object(sight), "summary": summary(sight), "trouble": None})
+    def _show(self) -> None:
+        from gangsched.page.things import things  # noqa: PLC0415 - see the package
+
+        self.board.show(dict(things(self.seen.sight)))
 
 
 def _nobody(_: str) -> None:

@@ -21,6 +21,7 @@ from gangsched.cli.access import (
     run,
     split_name,
 )
+from gangsched.cli.asking import add_asking, check
 from gangsched.cli.completion import complete_groups
 from gangsched.cli.output import (
     JSON,
@@ -39,13 +40,19 @@ from gangsched.cli.progress import Progress
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
-    from gangsched.cli.diagnosis import Diagnosis
     from gangsched.cli.following import Seen
     from gangsched.cli.leaders import Leaders
     from gangsched.cli.live import Reading
     from gangsched.cli.rules import Rules
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.kube.session import ApiSession
+    from gangsched.views.diagnosed import Diagnosis
+
+
+_ASK = (
+    "The operator knows more, and tells it with --ask-operator-as SERVICEACCOUNT if it answers tenants: see "
+    "docs/answers.md."
+)
 
 
 def add_parser(commands: Commands) -> None:
@@ -62,7 +69,8 @@ def add_parser(commands: Commands) -> None:
         "PodGroups, namespaces, "
         "PriorityClasses, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, "
         "CSIStorageCapacities, VolumeAttachments, ResourceSlices, DeviceClasses and ResourceClaims; without it, it "
-        "shows only the PodGroup's status. It also reads other systems' PodGroups, the Jobs or other workloads of "
+        "shows only the PodGroup's status, unless the operator is asked. It also reads other systems' PodGroups, the "
+        "Jobs or other workloads of "
         "pods without a group, and Leases, if it may.",
         epilog="Exit status: 0 for success, 1 if there is no such group or the cluster does not answer, 2 for wrong "
         "usage or missing credentials.",
@@ -74,6 +82,7 @@ def add_parser(commands: Commands) -> None:
     add_namespace(parser)
     add_cluster(parser)
     add_rules(parser)
+    add_asking(parser)
     add_output(parser, JSON, YAML, WIDE, NAME)
     add_watch(parser)
     parser.set_defaults(execute=_execute)
@@ -97,6 +106,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 async def _answer(arguments: argparse.Namespace) -> int:
     from gangsched.cli.following import follow  # noqa: PLC0415 - see the package
 
+    check(arguments)
     if arguments.group is not None:
         split_name(arguments.group)
     async with connected(arguments) as session:
@@ -144,16 +154,18 @@ async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> li
 
 
 async def _look_at(arguments: argparse.Namespace, session: ApiSession) -> list[Seen]:
-    from gangsched.cli import diagnosis_json, prose  # noqa: PLC0415 - see the package
+    from gangsched.cli import prose  # noqa: PLC0415 - see the package
+    from gangsched.views import diagnosis_json  # noqa: PLC0415
 
     key = named(arguments, arguments.group, session)
-    with Progress("reading the cluster") as progress:
-        told = await _diagnose(arguments, session, key, progress)
+    asked = arguments.account is not None
+    with Progress("asking the operator" if asked else "reading the cluster") as progress:
+        told = await (_ask(arguments, session, key) if asked else _diagnose(arguments, session, key, progress))
     diagnosis, reading = told.diagnosis, told.reading
     # What is bound whole needs no operator for now, and a status was decided elsewhere.
     unled = told.leaders.leads is False and diagnosis.bound < max(1, diagnosis.minimum)
     nobody = told.leaders.sentences if unled else ()
-    notes = () if reading.forbidden else told.rules.notes
+    notes = [_ASK] if reading.forbidden else told.rules.notes
     if arguments.output in (JSON, YAML):
         found = diagnosis_json.as_object(diagnosis, reading, nobody=nobody, notes=notes)
         text = structured(arguments.output, found)
@@ -175,11 +187,11 @@ class _Told:
 
 
 async def _diagnose(arguments: argparse.Namespace, session: ApiSession, key: GroupKey, progress: Progress) -> _Told:
-    from gangsched.cli.diagnosis import from_cluster, from_status  # noqa: PLC0415
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415
     from gangsched.cli.live import read  # noqa: PLC0415
-    from gangsched.cli.owners import read_owners, remedies  # noqa: PLC0415
     from gangsched.cli.rules import rules  # noqa: PLC0415
+    from gangsched.views.diagnosed import from_status  # noqa: PLC0415
+    from gangsched.views.diagnosis import from_cluster  # noqa: PLC0415
 
     leaders = await read_leaders(session)
     decided = rules(arguments, leaders, namespace=key.namespace)
@@ -197,10 +209,30 @@ async def _diagnose(arguments: argparse.Namespace, session: ApiSession, key: Gro
         diagnosis = from_status(reading.group) if reading.group is not None else None
     if diagnosis is None:
         raise Unanswered(_unknown(key, reading, decided.settings.scheduler_names))
-    if diagnosis.shortfall is None and diagnosis.members < diagnosis.minimum:
-        owners = await read_owners(session, key.namespace, diagnosis.key.name)
-        diagnosis = replace(diagnosis, helps=(*diagnosis.helps, *remedies(owners, diagnosis.minimum)))
-    return _Told(diagnosis, reading, leaders, decided)
+    return _Told(await _with_owners(session, diagnosis), reading, leaders, decided)
+
+
+async def _ask(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> _Told:
+    """The same by the operator's knowledge and its own settings; the objects that make pods are the caller's to see."""
+    from gangsched.cli.asking import ask  # noqa: PLC0415 - see the package
+    from gangsched.cli.leaders import Leaders  # noqa: PLC0415
+    from gangsched.cli.live import Reading  # noqa: PLC0415
+    from gangsched.cli.rules import Rules  # noqa: PLC0415
+    from gangsched.config.settings import Settings  # noqa: PLC0415
+
+    answer = await ask(arguments, session, key)
+    rules = Rules(Settings(), [f"Answered by the operator, {answer.by}; groups of other namespaces are only counted."])
+    return _Told(await _with_owners(session, answer.diagnosis), Reading(group=None), Leaders((), leads=None), rules)
+
+
+async def _with_owners(session: ApiSession, diagnosis: Diagnosis) -> Diagnosis:
+    """With what would bring members that are missing, as far as the caller may see who makes them."""
+    from gangsched.cli.owners import read_owners, remedies  # noqa: PLC0415 - see the package
+
+    if diagnosis.shortfall is not None or diagnosis.members >= diagnosis.minimum:
+        return diagnosis
+    owners = await read_owners(session, diagnosis.key.namespace, diagnosis.key.name)
+    return replace(diagnosis, helps=(*diagnosis.helps, *remedies(owners, diagnosis.minimum)))
 
 
 def _width(arguments: argparse.Namespace) -> int:

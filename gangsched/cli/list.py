@@ -35,8 +35,8 @@ from gangsched.cli.progress import Progress
 if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.cli.following import Seen
-    from gangsched.cli.listing import Row
     from gangsched.kube.session import ApiSession
+    from gangsched.views.groups import Row
 
 _HEADS = ("NAME", "PHASE", "MEMBERS", "BOUND", "WAITS", "REASON")
 
@@ -68,7 +68,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 async def _list(arguments: argparse.Namespace) -> int:
     from gangsched.cli.following import follow  # noqa: PLC0415 - see the package
-    from gangsched.cli.listing import as_object  # noqa: PLC0415
+    from gangsched.views.groups import as_object  # noqa: PLC0415
 
     async with connected(arguments) as session:
         if arguments.watch:
@@ -112,7 +112,7 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
 
 def _seen(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool) -> list[Seen]:
     """A line for each row. How long it waits is no change."""
-    from gangsched.cli.listing import as_object  # noqa: PLC0415 - see the package
+    from gangsched.views.groups import as_object  # noqa: PLC0415 - see the package
 
     states = [(row.phase, row.reason, row.members, row.minimum, row.bound) for row in found]
     if arguments.output in (JSON, YAML):

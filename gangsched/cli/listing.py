@@ -1,141 +1,18 @@
-"""The gangs of a namespace or of all, with what is known of each: for `gangsched list`, `top` and `events`."""
+"""The gangs of a namespace or of all, as far as the caller may see them: for `gangsched list`, `top` and `events`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
-from gangsched.api.times import format_time
 from gangsched.cli.live import Reading
-from gangsched.cli.trial import decided
-from gangsched.core.gang.gang import Gang
-from gangsched.core.machine import Machine
-from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import GroupsReplaced
-from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.record import Phase
-
-_WAITING = frozenset({"", "Pending", "Queued", "Reserved", "Binding", "TimedOut", "Degraded"})
-"""Phases in which a group lacks something; empty is that of a PodGroup that no operator has seen."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One gang. `declared`: it has a PodGroup, and what that says of itself counts.
-
-    `since` is when it began to wait, in epoch seconds, 0.0 if it does not wait. `pods` are the names of its members.
-    """
-
-    key: GroupKey
-    declared: bool
-    phase: str
-    reason: str
-    message: str
-    members: int
-    minimum: int
-    bound: int
-    created: float
-    since: float
-    source: str = ""
-    pods: Sequence[str] = ()
-
-    @property
-    def order(self) -> tuple[bool, float, GroupKey]:
-        """What waits longest comes first, then what does not wait, by name."""
-        return not self.since, self.since, self.key
+from gangsched.views import groups
+from gangsched.views.groups import Row, of_declared
+from gangsched.views.trial import decided
 
 
 def rows(reading: Reading, *, policy: Policy, now: float) -> list[Row]:
     """The gangs of what `cli.live.read_gangs` has read, what waits longest first. Pods without a group are none."""
     if reading.forbidden:
         listed = next((each.groups for each in reading.events if isinstance(each, GroupsReplaced)), ())
-        return sorted(map(_told, listed), key=lambda row: row.order)
-    return rows_of(decided(reading.events, policy=policy, now=now))
-
-
-def rows_of(machine: Machine) -> list[Row]:
-    """The gangs of a machine that has seen everything, in the same order."""
-    return sorted(_found(machine), key=lambda row: row.order)
-
-
-def _found(machine: Machine) -> Iterator[Row]:
-    for key, gang in machine.gangs.items():
-        if gang.plain:
-            continue
-        minimum = machine.assessments[key].minimum
-        if gang.group is not None:
-            yield _told(gang.group, gang, minimum)
-        else:
-            yield _undeclared(gang, minimum, machine.assessments[key].terms.source)
-
-
-def _told(group: Group, gang: Gang | None = None, minimum: int = 0) -> Row:
-    """A PodGroup as its status tells it; the members that exist are counted if they can be seen."""
-    status = group.status
-    scheduled = next((each for each in status.conditions if each.type == "Scheduled"), None)
-    degraded = next((each for each in status.conditions if each.type == "Degraded" and each.status), None)
-    told = degraded if degraded is not None and status.phase == Phase.DEGRADED else scheduled
-    live = gang.live() if gang is not None else ()
-    return Row(
-        key=group.key,
-        declared=True,
-        phase=status.phase,
-        reason=told.reason if told is not None else "",
-        message=told.message if told is not None else "",
-        members=len(live) if gang is not None else status.members,
-        minimum=minimum or (group.spec.minimum if group.spec is not None else 0),
-        bound=sum(bool(pod.node) for pod in live) if gang is not None else status.bound,
-        created=group.created,
-        since=(told.since if told is not None and told.since else group.created) if status.phase in _WAITING else 0.0,
-        source=status.source,
-        pods=[pod.name for pod in gang.pods.values()] if gang is not None else (),
-    )
-
-
-def _undeclared(gang: Gang, minimum: int, source: str) -> Row:
-    """A gang without a PodGroup, as its members and what is written to them tell it."""
-    live = gang.live()
-    bound = sum(bool(pod.node) for pod in live)
-    waiting = [pod for pod in live if not pod.node]
-    told = next((pod for pod in waiting if pod.told_reason), None)
-    if live and bound >= minimum:
-        phase = Phase.RUNNING if gang.record.phase == Phase.RUNNING else Phase.SCHEDULED
-    elif len(live) < minimum:
-        phase = Phase.PENDING
-    else:
-        phase = Phase.DEGRADED if bound else Phase.QUEUED
-    waits = phase in _WAITING and waiting
-    return Row(
-        key=gang.key,
-        declared=False,
-        phase=phase,
-        reason=told.told_reason if told is not None and waits else "",
-        message=told.told_message if told is not None and waits else "",
-        members=len(live),
-        minimum=minimum,
-        bound=bound,
-        created=min((pod.created for pod in gang.pods.values()), default=0.0),
-        since=min(pod.created for pod in waiting) if waits else 0.0,
-        source=source,
-        pods=[pod.name for pod in gang.pods.values()],
-    )
-
-
-def as_object(row: Row) -> dict[str, object]:
-    """The row for a program."""
-    return {
-        "namespace": row.key.namespace,
-        "name": row.key.name,
-        "podGroup": row.declared,
-        "phase": row.phase or None,
-        "reason": row.reason or None,
-        "message": row.message or None,
-        "minimum": row.minimum,
-        "members": row.members,
-        "bound": row.bound,
-        "created": format_time(row.created) if row.created else None,
-        "waitingSince": format_time(row.since) if row.since else None,
-        "source": row.source or None,
-        "pods": list(row.pods),
-    }
+        return sorted(map(of_declared, listed), key=lambda row: row.order)
+    return groups.rows(decided(reading.events, policy=policy, now=now))

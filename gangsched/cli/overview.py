@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from gangsched.cli.diagnosis import FITS, without_back_offs
 from gangsched.cli.leaders import Leaders
 from gangsched.cli.output import wrapped
-from gangsched.cli.trial import decided
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.wording import number_of_all
-from gangsched.whatif.findings import Finding, Findings
+from gangsched.views.diagnosis import FITS, without_back_offs
+from gangsched.views.findings import Finding, Findings
+from gangsched.views.trial import decided
 
 
 def waiting(events: Sequence[Event], *, policy: Policy, now: float) -> Iterator[Finding]:

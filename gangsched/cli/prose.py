@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gangsched.cli.diagnosis import Diagnosis, Shortfall
-from gangsched.cli.live import Reading
 from gangsched.cli.output import UNWRAPPED, USUAL, wrapped
 from gangsched.core.planning.refusal import Obstacle
 from gangsched.core.status.explanation import amounts, demanded
+from gangsched.views.diagnosed import Diagnosis, Shortfall
+from gangsched.views.diagnosis_json import NOTHING, Seen
 
 _NAMED = 8
 _REASONS = 3
 
 
-def lines(diagnosis: Diagnosis, reading: Reading, width: int = USUAL, remarks: Sequence[str] = ()) -> Iterator[str]:
+def lines(
+    diagnosis: Diagnosis, reading: Seen = NOTHING, width: int = USUAL, remarks: Sequence[str] = ()
+) -> Iterator[str]:
     """The lines about a group; `remarks` are sentences about the operator."""
     told = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)
     yield f"{diagnosis.key}: {told}"
@@ -49,10 +51,10 @@ def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
     first, *others = shortfall.gaps
     yield "nodes", ": ".join(filter(None, (str(shortfall.nodes), _refusals(first.obstacles))))
     yield from (("", f"for {gap.members} more: {_refusals(gap.obstacles)}") for gap in others)
-    if shortfall.held:
-        holders = [f"{holder} ({amounts([(shortfall.resource, amount)])})" for holder, amount in shortfall.held]
-        yield "held by", _some(holders)
-    yield "ahead", _some([str(key) for key in shortfall.ahead]) or "no waiting group"
+    holders = [f"{holder} ({amounts([(shortfall.resource, amount)])})" for holder, amount in shortfall.held]
+    if held := _some(holders, shortfall.held_by_others):
+        yield "held by", held
+    yield "ahead", _some([str(key) for key in shortfall.ahead], shortfall.others_ahead) or "no waiting group"
 
 
 def _table(shortfall: Shortfall, width: int) -> Iterator[str]:
@@ -74,6 +76,11 @@ def _refusals(obstacles: Sequence[Obstacle]) -> str:
     return "; ".join([*told, *more])
 
 
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+def _some(names: Sequence[str], others: int = 0) -> str:
+    """The first names, the number of the rest, and of `others`, which are in other namespaces."""
+    parts = [", ".join(names[:_NAMED])] if names else []
+    if len(names) > _NAMED:
+        parts.append(f"{len(names) - _NAMED} more")
+    if others:
+        parts.append(f"{others} of other namespaces")
+    return " and ".join(parts)

@@ -17,7 +17,7 @@ from gangsched.cli.progress import Progress
 if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.config.settings import Settings
-    from gangsched.whatif.findings import Finding
+    from gangsched.views.findings import Finding
     from gangsched.whatif.simulation import Decision, Outcome
     from gangsched.whatif.world.building import World
 

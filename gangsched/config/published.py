@@ -18,7 +18,7 @@ from gangsched.config.settings import Settings
 
 _MOST_BYTES = 8192
 _DIGEST = "sha256:"
-_NO_RULES = frozenset({"leader_election", "listen", "log_format", "log_level", "bind_concurrency"})
+_NO_RULES = frozenset({"leader_election", "listen", "answers", "page", "log_format", "log_level", "bind_concurrency"})
 """Settings of the process, which decide nothing about a group."""
 _ATTEMPTS = 64
 

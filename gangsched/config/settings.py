@@ -15,8 +15,10 @@ import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from gangsched.config.answers import Answers
 from gangsched.config.dialects import NAMES, DialectName
 from gangsched.config.limits import NamespaceLimits
+from gangsched.config.page import Page
 from gangsched.config.part import Part, part_of, unique
 from gangsched.config.pfnet import Pfnet
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
@@ -260,6 +262,10 @@ class Settings(Part):
         description="HOST:PORT of /metrics, /livez and /readyz. An empty host means all addresses of the machine; port "
         "0 means a free port, which is logged.",
     )
+    answers: Answers = Field(
+        default_factory=Answers, description="Answers to tenants, who may not list the whole cluster."
+    )
+    page: Page = Field(default_factory=Page, description="The page that shows groups and nodes.")
     log_format: Literal["text", "json"] = Field(
         default="text", description="Format of the log lines: text for people, json for a log collector."
     )

@@ -15,6 +15,7 @@ from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.containment import Containment
 from gangsched.core.cycle import Cycle
 from gangsched.core.gang import use
+from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.installations import Elsewhere
 from gangsched.core.gang.rechecking import recheck_worsened
 from gangsched.core.intake import Intake
@@ -175,6 +176,10 @@ class Machine:
             idle=use.idle(self.gangs.values()),
             partial=sum(bool(gang.partial_since) for gang in self.gangs.values()),
         )
+
+    def gang_of(self, uid: str) -> Gang | None:
+        """The gang that the pod is a member of; None if there is none."""
+        return self._state.members.gang_of(uid)
 
     def facts(self) -> list[Event]:
         """All that is known of the cluster, in the order of a start, without decisions.

@@ -1,35 +1,94 @@
-"""What there is to see now, for any number of browsers that follow it."""
+"""What there is to see now, for any number of browsers that follow it, each of which is sent what it has not seen."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
+
+import msgspec
+
+MOST_GONE = 10_000
+"""So many names of things that are gone are remembered. Who has seen none of them is sent everything anew."""
+
+_NAME = msgspec.json.Encoder()
 
 
 class Board:
-    """The newest view as JSON, in one line; empty until there is one."""
+    """Things by name, each as JSON. It knows since which change each is as it is, and which are gone.
+
+    `followers` is how many follow it now.
+    """
 
     def __init__(self) -> None:
-        self.newest = ""
+        self._things: dict[str, bytes] = {}
+        self._since: dict[str, int] = {}
+        self._gone: dict[str, int] = {}
+        self._change = 0
+        self._oldest = 0
+        self._changed = asyncio.Event()
+        self.followers = 0
+        self._followed = asyncio.Event()
+
+    def show(self, things: Mapping[str, bytes]) -> None:
+        """These are to be seen from now on, and no others."""
+        new = {name: thing for name, thing in things.items() if self._things.get(name) != thing}
+        gone = self._things.keys() - things.keys()
+        if not new and not gone:
+            return
+        self._change += 1
+        for name in new:
+            self._gone.pop(name, None)
+        self._since.update(dict.fromkeys(new, self._change))
+        for name in gone:
+            del self._since[name]
+        self._gone.update(dict.fromkeys(gone, self._change))
+        if len(self._gone) > MOST_GONE:
+            self._gone.clear()
+            self._oldest = self._change
+        self._things = dict(things)
+        self._changed.set()
         self._changed = asyncio.Event()
 
-    def show(self, view: str) -> None:
-        """This is to be seen from now on."""
-        if view != self.newest:
-            self.newest = view
-            self._changed.set()
-            self._changed = asyncio.Event()
+    def note(self, name: str, thing: bytes) -> None:
+        """This one is to be seen from now on, beside all others."""
+        self.show({**self._things, name: thing})
 
-    async def follow(self, *, silent_s: float) -> AsyncIterator[str]:
-        """The view and each newer one; an empty text whenever nothing has changed for `silent_s` seconds."""
-        seen = ""
-        while True:
-            changed = self._changed
-            if self.newest != seen:
-                seen = self.newest
-                yield seen
-                continue
-            try:
-                await asyncio.wait_for(changed.wait(), silent_s)
-            except TimeoutError:
-                yield ""
+    async def follow(self, *, silent_s: float) -> AsyncGenerator[bytes, None]:
+        """Everything, and then each change, as JSON in one line; empty if nothing changes for `silent_s` seconds.
+
+        A line has `set` with things by name, `gone` with names, and `whole` if nothing else is to be seen.
+        """
+        seen = 0
+        self.followers += 1
+        self._followed.set()
+        try:
+            while True:
+                changed = self._changed
+                if self._change != seen:
+                    line = self._line(seen)
+                    seen = self._change
+                    yield line
+                    continue
+                try:
+                    await asyncio.wait_for(changed.wait(), silent_s)
+                except TimeoutError:
+                    yield b""
+        finally:
+            self.followers -= 1
+            if not self.followers:
+                self._followed.clear()
+
+    async def followed(self) -> None:
+        """Return as soon as somebody follows."""
+        await self._followed.wait()
+
+    def _line(self, seen: int) -> bytes:
+        whole = not seen or seen < self._oldest
+        gone = [] if whole else [name for name, change in self._gone.items() if change > seen]
+        things = b",".join(self._newer(0 if whole else seen))
+        return b'{"whole":%b,"set":{%b},"gone":%b}' % (b"true" if whole else b"false", things, _NAME.encode(gone))
+
+    def _newer(self, seen: int) -> Iterator[bytes]:
+        for name, thing in self._things.items():
+            if self._since[name] > seen:
+                yield _NAME.encode(name) + b":" + thing

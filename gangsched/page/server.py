@@ -2,22 +2,29 @@
 
 The address that is opened first carries a token, which is good for one exchange against a cookie. Requests for another
 host are refused, because a name that somebody else controls may lead here (DNS rebinding), and so are requests that
-another page has caused. Nothing can be changed.
+another page has caused. Nothing can be changed. What is posted to /what-if is tried on a copy.
 """
 
 from __future__ import annotations
 
 import secrets
+from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from importlib.resources import files
 
+import msgspec
 from aiohttp import web
 
 from gangsched.page.board import Board
 
 SILENT_S = 15.0
 """A browser hears something at least this often, so that it notices an end."""
-_COOKIE = "gangsched_page"
+MOST_BYTES = 1 << 20
+"""A manifest to be tried may have this size."""
+MOST_BROWSERS = 16
+"""So many sessions and streams of events at once; one more session ends the oldest, one more stream is refused."""
+_HOSTS = ("127.0.0.1", "localhost")
 _FILES = {"page.css": "text/css", "page.js": "text/javascript"}
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -28,27 +35,44 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_AGAIN = (
-    "Open the address that gangsched dashboard has printed. It is good for one browser: start it again for another.\n"
-)
+_OTHER = "This page answers no requests of other pages.\n"
+_MANIFEST = "application/yaml"
 
+Tries = Callable[[bytes], Awaitable[dict[str, object]]]
+"""What would become of these manifests, as JSON has it. `error` says in a sentence why that is not known."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Page:
-    """The page of a board. `token` is part of the address that is opened first, until it has been."""
+    """The page of a board.
 
-    def __init__(self, board: Board) -> None:
+    `token` is part of the address that is opened first. Once it has been used there is no other, unless `renewed` is
+    given, which is told a new one. `again` is the sentence for a browser that has neither token nor session.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        *,
+        again: str,
+        what_if: Tries,
+        renewed: Callable[[str], None] | None = None,
+    ) -> None:
         self.token = secrets.token_urlsafe(32)
-        self._session = ""
+        self._again = again
+        self._renewed = renewed
+        self._what_if = what_if
+        self._sessions: deque[str] = deque(maxlen=MOST_BROWSERS)
+        self._streams = 0
         self._board = board
 
     def application(self) -> web.Application:
         """What serves it."""
-        application = web.Application(middlewares=[self._guard], client_max_size=0)
+        application = web.Application(middlewares=[self._guard], client_max_size=MOST_BYTES)
         application.router.add_get("/", self._index)
         application.router.add_get("/events", self._events)
         application.router.add_get("/{name}", self._file)
+        application.router.add_post("/what-if", self._try)
         return application
 
     @web.middleware
@@ -63,29 +87,35 @@ class Page:
 
     def _refusal(self, request: web.Request) -> web.Response | None:
         """Why the request is not answered, or the exchange of the token; None if it is to be answered."""
-        port = request.url.port
-        hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
-        transport = request.transport
-        own = transport.get_extra_info("sockname") if transport is not None else None
-        if request.host not in hosts or own is None or own[1] != port:
+        if request.url.host not in _HOSTS or request.host.rpartition(":")[0] not in _HOSTS:
             return _text(403, "This page answers requests for 127.0.0.1 and localhost only.\n")
         origin = request.headers.get("Origin")
         if origin is not None and origin != f"http://{request.host}":
-            return _text(403, "This page answers no requests of other pages.\n")
+            return _text(403, _OTHER)
         if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin") and request.path != "/":
-            return _text(403, "This page answers no requests of other pages.\n")
-        if request.method != "GET":
+            return _text(403, _OTHER)
+        if request.method != "GET" and (request.method, request.path) != ("POST", "/what-if"):
             return _text(405, "Nothing can be changed here.\n")
         given = request.query.get("token", "")
         if given and self.token and secrets.compare_digest(given.encode(), self.token.encode()):
-            self.token, self._session = "", secrets.token_urlsafe(32)
-            answer = web.Response(status=303, headers={"Location": "/"})
-            answer.set_cookie(_COOKIE, self._session, httponly=True, samesite="Strict", path="/")
-            return answer
-        known = request.cookies.get(_COOKIE, "")
-        if not self._session or not secrets.compare_digest(known.encode(), self._session.encode()):
-            return _text(403, _AGAIN)
+            return self._exchanged(request)
+        known = request.cookies.get(_cookie(request), "").encode()
+        if not any(secrets.compare_digest(known, session.encode()) for session in self._sessions):
+            return _text(403, f"{self._again}\n")
+        # A form of another page cannot send this type, nor leave the origin out.
+        if request.method == "POST" and (origin is None or request.content_type != _MANIFEST):
+            return _text(403, _OTHER)
         return None
+
+    def _exchanged(self, request: web.Request) -> web.Response:
+        session, self.token = secrets.token_urlsafe(32), ""
+        self._sessions.append(session)
+        if self._renewed is not None:
+            self.token = secrets.token_urlsafe(32)
+            self._renewed(self.token)
+        answer = web.Response(status=303, headers={"Location": "/"})
+        answer.set_cookie(_cookie(request), session, httponly=True, samesite="Strict", path="/")
+        return answer
 
     async def _index(self, _: web.Request) -> web.Response:
         return web.Response(text=_read("index.html"), content_type="text/html")
@@ -98,15 +128,35 @@ class Page:
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """The board as server-sent events; a comment where nothing has changed for a while."""
+        if self._streams >= MOST_BROWSERS:
+            return _text(503, f"{MOST_BROWSERS} pages are open: close one and try again.\n")
         answer = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
-        await answer.prepare(request)
+        self._streams += 1
         try:
-            async for view in self._board.follow(silent_s=SILENT_S):
-                await answer.write(f"data: {view}\n\n".encode() if view else b": nothing new\n\n")
+            await answer.prepare(request)
+            async with aclosing(self._board.follow(silent_s=SILENT_S)) as lines:
+                async for line in lines:
+                    await answer.write(b"data: %b\n\n" % line if line else b": nothing new\n\n")
         except ConnectionResetError:
             # The browser has gone, as it may at any time.
             pass
+        finally:
+            self._streams -= 1
         return answer
+
+    async def _try(self, request: web.Request) -> web.Response:
+        """What would become of the manifests in the request."""
+        try:
+            manifests = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            return _text(413, f"The manifest is larger than {MOST_BYTES >> 20} MiB: try a part of it.\n")
+        found = await self._what_if(manifests)
+        return web.Response(body=msgspec.json.encode(found), content_type="application/json")
+
+
+def _cookie(request: web.Request) -> str:
+    """Its name; browsers send cookies to all ports of a host, and each page has its own."""
+    return f"gangsched_page_{request.url.port}"
 
 
 def _read(name: str) -> str:

@@ -147,6 +147,10 @@ class Engine:
         gc.unfreeze()
         gc.collect()
 
+    def facts(self) -> list[Event]:
+        """What this process knows of the cluster, as events for a machine of one's own."""
+        return self._machine.facts()
+
     def rivals_problem(self) -> str:
         """The problem if another process binds our pods; empty otherwise."""
         return self._rivals.problem()

@@ -172,6 +172,13 @@ class Metrics:
             buckets=_LAG_BUCKETS,
             registry=registry,
         )
+        self._answers = Histogram(
+            "gangsched_answer_duration_seconds",
+            "Time until a tenant who asks is answered, by the HTTP status of the answer; none unless answers.enabled.",
+            ["status"],
+            buckets=_CALL_BUCKETS,
+            registry=registry,
+        )
         self._synced = Gauge(
             "gangsched_synced",
             "1 while this replica makes decisions: it has listed every kind of object, and it leads.",
@@ -309,6 +316,10 @@ class Metrics:
     def loop_lagged(self, duration_s: float) -> None:
         """Record the delay of the event loop."""
         self._loop_lag.observe(duration_s)
+
+    def answered_tenant(self, status: int, duration_s: float) -> None:
+        """Record the time after which somebody who asked why a group waits was answered with this HTTP status."""
+        self._answers.labels(str(status)).observe(duration_s)
 
     def deciding(self, yes: bool) -> None:  # noqa: FBT001 - the value of a gauge
         """Set whether this replica makes decisions."""

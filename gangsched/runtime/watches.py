@@ -43,6 +43,8 @@ class Watches:
         self._groups = groups
         self._foreign = foreign
         self._unhurried = unhurried
+        self.have_listed = False
+        """Whether `listed` has returned."""
 
     def tasks(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """The tasks that run until the process ends, each with a name."""
@@ -56,6 +58,7 @@ class Watches:
         for reflector in self._needed:
             await reflector.synced.wait()
         await settle(self._foreign, _FOREIGN_S)
+        self.have_listed = True
 
     async def caught_up(self, mandate: Leadership | Alone) -> None:
         """Wait until the statuses and watches show everything that the last leader did."""

@@ -2,5 +2,5 @@
 
 `world` is a cluster made of manifests and `simulation` what the core decides about it; `decisions` is the same for
 Python programs. `trace` reads arrivals and run times, `replay` plays them on a simulated clock, `measures` says what
-came of it, and `plots` draws it. `findings` is the state of a machine in the terms of a status.
+came of it, and `plots` draws it.
 """

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from gangsched.config.settings import load, validated
 from gangsched.kube.workloads.table import chosen
+from gangsched.views.findings import Finding
 from gangsched.whatif import simulation
-from gangsched.whatif.findings import Finding
 from gangsched.whatif.world.building import build
 from gangsched.whatif.world.manifests import DEFAULT_NAMESPACE, Source, given
 

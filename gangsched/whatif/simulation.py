@@ -43,7 +43,7 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import PodBound, StatusWritten
 from gangsched.core.objects.volumes import StorageKind, Volume, VolumeClaim
-from gangsched.whatif.findings import Finding, Findings
+from gangsched.views.findings import Finding, Findings
 from gangsched.whatif.world.building import World
 
 
@@ -65,12 +65,14 @@ class Decision:
 class Outcome:
     """The decisions in order, and the final state of every group.
 
-    `elsewhere` are the groups that belong to a schedulerName that is not served, with that name.
+    `elsewhere` are the groups that belong to a schedulerName that is not served, with that name. `group_of` says of
+    which group each pod is, by UID.
     """
 
     decisions: Sequence[Decision]
     groups: Sequence[Finding]
     elsewhere: Mapping[GroupKey, str]
+    group_of: Mapping[str, GroupKey]
 
 
 def simulate(world: World, policy: Policy) -> Outcome:
@@ -115,7 +117,8 @@ class _Simulation:
         keys |= {GroupKey(pod.namespace, pod.declaration.group) for pod in self._pods.values() if pod.declaration}
         found = ((key, self._machine.elsewhere(key.namespace, key.name)) for key in sorted(keys))
         elsewhere = {key: each.owner for key, each in found if each is not None}
-        return Outcome(decisions=self._decisions, groups=groups, elsewhere=elsewhere)
+        group_of = {uid: key for key, gang in self._machine.gangs.items() for uid in gang.pods}
+        return Outcome(decisions=self._decisions, groups=groups, elsewhere=elsewhere, group_of=group_of)
 
     def _longest_wait_s(self) -> float:
         times = (each.terms.max_schedule_time_s + each.terms.jitter_s for each in self._machine.assessments.values())

@@ -93,6 +93,7 @@ def records(draw):
         undone=draw(st.text(max_size=100)),
         succeeded=draw(by_role.map(lambda counted: tuple(each for each in counted if each[1]))),
         failed=draw(counts),
+        running_at=draw(st.just(0.0) | moments),
         led=draw(st.booleans()),
         damaged=draw(st.booleans()),
         workload=draw(st.none() | workloads),
@@ -133,7 +134,7 @@ def test_a_status_survives_its_object(status):
 def test_every_field_can_be_written():
     condition = Condition(type="Scheduled", status=True, reason="Scheduled", message="", since=1.0)
     status = GroupStatus(
-        Record(scheduled_at=3.0, capped=Capped(Reason.HOLD_LIMIT, "", paused_at=2.0, ran_s=1.0)),
+        Record(scheduled_at=3.0, running_at=4.0, capped=Capped(Reason.HOLD_LIMIT, "", paused_at=2.0, ran_s=1.0)),
         conditions=(condition,),
         reservation=Reservation(expires=1.0, placements=()),
         source="PodGroup",

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from gangsched.cli.diagnosis import from_cluster
-from gangsched.cli.listing import rows, rows_of
+from gangsched.cli.listing import rows
 from gangsched.cli.live import Reading
 from gangsched.cli.overview import waiting
-from gangsched.cli.top import Sight, as_object, page
-from gangsched.cli.trial import decided
-from gangsched.cli.usage import usages
+from gangsched.cli.top import page
 from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.status import Condition, GroupStatus
+from gangsched.views.diagnosis import from_cluster
+from gangsched.views.sight import as_object, look
+from gangsched.views.trial import decided
 from tests.builders import group, node, pod
 
 NOW = 1_000_000.0
@@ -119,8 +119,7 @@ class TestTop:
                 pod("waits", group="b", cpu="1", created=NOW - 3),
             ],
         )
-        machine = decided(told, policy=Policy(), now=NOW)
-        return Sight(rows_of(machine), usages(told, machine))
+        return look(decided(told, policy=Policy(), now=NOW))
 
     def test_nodes_show_what_is_requested_and_by_which_groups(self):
         lines = list(page(self.sight()))
@@ -137,9 +136,7 @@ class TestTop:
     def test_a_page_has_no_more_lines_than_the_terminal(self):
         groups = [group(f"g{number}", min_member=1) for number in range(50)]
         told = events(nodes=[node(f"n{number}") for number in range(50)], groups=groups)
-        machine = decided(told, policy=Policy(), now=NOW)
-        sight = Sight(rows_of(machine), usages(told, machine))
-        lines = list(page(sight, height=24))
+        lines = list(page(look(decided(told, policy=Policy(), now=NOW)), height=24))
         assert len(lines) < 24
         assert [line for line in lines if line.startswith("and ")] == ["and 42 more", "and 42 more"]
 
@@ -147,5 +144,6 @@ class TestTop:
         found: Any = as_object(self.sight())
         [full, *_] = found["nodes"]
         assert (full["name"], full["requested"]["nvidia.com/gpu"], full["allocatable"]["cpu"]) == ("full", "8", "4")
-        assert full["groups"] == [{"namespace": "default", "name": "a", "members": 2}]
+        part = {"namespace": "default", "name": "a", "held": False, "pods": 2, "share": 1.0}
+        assert (full["scarcest"], full["parts"]) == ("nvidia.com/gpu", [part])
         assert {each["name"] for each in found["groups"]} == {"a", "b"}

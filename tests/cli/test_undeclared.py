@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 import yaml
 
-from gangsched.cli.diagnosis import Diagnosis, from_cluster
 from gangsched.cli.live import read
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.workloads.table import chosen
+from gangsched.views.diagnosed import Diagnosis
+from gangsched.views.diagnosis import from_cluster
 from gangsched.whatif.simulation import Outcome, simulate
 from gangsched.whatif.world.building import build
 from testbed.controllers.expected import AUTO

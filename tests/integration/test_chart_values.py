@@ -21,7 +21,7 @@ from tests.toy_dialect import run_python, tree_with_a_toy
 
 CHART = ROOT / "charts" / "gangsched"
 IMAGE = {"image": {"repository": "registry.invalid/gangsched"}}
-THE_CHARTS = {"listen", "log_format", "dialects", "workloads"}
+THE_CHARTS = {"listen", "log_format", "dialects", "workloads", "answers", "page"}
 Values = Mapping[str, Any]
 Helm = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -180,6 +180,12 @@ def test_what_depends_on_several_values_a_sum_or_a_plug_in_is_left_to_the_operat
         ({"config": {"listen": ":1"}}, "at '/config': additional properties 'listen'"),
         ({"config": {"logFormat": "text"}}, "at '/config': additional properties 'logFormat'"),
         ({"config": {"dialects": ["kai"]}}, "at '/config': additional properties 'dialects'"),
+        ({"config": {"answers": {"enabled": True}}}, "at '/config': additional properties 'answers'"),
+        ({"answers": None}, "at '': missing property 'answers'"),
+        ({"answers": {"port": None}}, "at '/answers': missing property 'port'"),
+        ({"answers": {"enabled": "yes"}}, "at '/answers/enabled': got string, want boolean"),
+        ({"answers": {"tenants": ["team-a"]}}, "at '/answers/tenants/0': got string, want object"),
+        ({"answers": {"tenants": [{"kind": "Team", "name": "a"}]}}, "at '/answers/tenants/0/kind': value must be one"),
         ({"priorityAndFairness": "no"}, "at '/priorityAndFairness': got string, want boolean"),
         ({"resources": {"request": {"cpu": "1"}}}, "at '/resources': additional properties 'request'"),
         ({"resources": {"limits": {"cpu": None}}}, "at '/resources/limits/cpu': got null, want"),
@@ -228,6 +234,7 @@ def test_the_settings_that_the_page_for_palantirs_users_shows_are_taken_and_arri
         {"nodeSelector": {"node-role.kubernetes.io/control-plane": ""}},
         {"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]},
         {"affinity": {"nodeAffinity": {}, "podAffinity": {}, "podAntiAffinity": {}}},
+        {"answers": {"enabled": True, "port": 9444, "tenants": [{"kind": "Group", "name": "team-a"}]}},
         {"config": {"maxPriority": -(2**31), "gpuStrategy": "BestFit", "bindConcurrency": 3.0}},
         {"config": {"maxHoldTime": "168h", "repairDeadline": "0h1m30s", "backoff": {"max": "604800s"}}},
         {"config": {"pfnet": {"gangAnnotationPrefix": "gang"}, "schedulerNames": ["a", "b"]}},
@@ -269,3 +276,20 @@ def test_a_new_dialect_reaches_role_and_configuration_by_make_docs_though_the_sc
         assert {"apiGroups": ["toy.example"], "resources": ["bands"], "verbs": ["list", "watch"]} in rules
         assert "toy" in configured(text)["dialects"]
     assert "kai, tenstack, native, toy], workloads: [" in (tree / "manifests" / "static-pod.yaml").read_text()
+
+
+def test_the_page_is_a_setting_and_adds_no_rights_and_no_ports(helm: Helm):
+    without, served = helm().stdout, helm(values={"page": {"enabled": True, "port": 9000}}).stdout
+    assert "page" not in configured(without)
+    assert configured(served)["page"] == {"enabled": True, "port": 9000}
+    before, after = (
+        [each for each in yaml.safe_load_all(rendered) if each and each["kind"] != "ConfigMap"]
+        for rendered in (without, served)
+    )
+    [deployment] = [each for each in before if each["kind"] == "Deployment"]
+    [changed] = [each for each in after if each["kind"] == "Deployment"]
+    sums = [
+        each["spec"]["template"]["metadata"]["annotations"].pop("checksum/config") for each in (deployment, changed)
+    ]
+    assert sums[0] != sums[1]
+    assert before == after

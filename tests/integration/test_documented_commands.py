@@ -32,18 +32,51 @@ INSTALL = (
     "helm install gangsched charts/gangsched --namespace gangsched-system --create-namespace "
     "--set image.repository=REGISTRY/gangsched"
 )
+
+
+def made(namespace: str) -> str:
+    """Makes the namespace unless a page before has made it."""
+    return f"kubectl get namespace {namespace} || kubectl create namespace {namespace}"
+
+
+LEASE = {
+    "apiVersion": "coordination.k8s.io/v1",
+    "kind": "Lease",
+    "metadata": {"name": "gangsched", "namespace": "gangsched-system"},
+}
 TRAINING = "kubectl apply --filename training.yaml"
 BEFORE = {
     ("docs/dialects.md", "helm upgrade gangsched"): (
         INSTALL,
-        "kubectl create namespace team-a",
-        "kubectl create namespace team-b",
+        made("team-a"),
+        made("team-b"),
     ),
+    ("docs/answers.md", "helm upgrade gangsched"): (INSTALL,),
+    ("docs/answers.md", "kubectl create serviceaccount"): (made("team-a"),),
+    ("docs/autoscalers.md", "kubectl get podgroups.gangsched.io training"): (TRAINING,),
     ("docs/gangs.md", "kubectl label namespace training"): ("kubectl create namespace training",),
     ("docs/gangs.md", "kubectl annotate job train"): ("kubectl create job train --image none",),
     ("docs/installations.md", "kubectl annotate podgroups.gangsched.io training"): (TRAINING,),
+    ("docs/high-availability.md", "kubectl -n gangsched-system get lease"): (
+        made("gangsched-system"),
+        f"kubectl create --filename - <<< '{json.dumps(LEASE)}'",
+    ),
     ("docs/migrate/palantir.md", "helm upgrade gangsched"): (INSTALL,),
     ("docs/sizing.md", "helm upgrade gangsched"): (INSTALL,),
+    ("docs/uninstall.md", "helm uninstall gangsched"): (INSTALL,),
+    ("docs/uninstall.md", "kubectl delete -f manifests"): ("kubectl apply -f manifests/deployment.yaml",),
+    ("docs/upgrade.md", "helm upgrade gangsched"): (
+        INSTALL,
+        "helm get values gangsched -n gangsched-system -o yaml > my-values.yaml",
+    ),
+    ("docs/upgrade.md", "kubectl apply --server-side -f crds/ -f manifests"): (
+        "helm uninstall gangsched --namespace gangsched-system",
+    ),
+    ("docs/upgrade.md", "helm history gangsched"): (
+        "kubectl delete -f manifests/deployment.yaml",
+        INSTALL,
+        "helm upgrade gangsched charts/gangsched --namespace gangsched-system --reuse-values",
+    ),
     ("docs/troubleshooting.md", "kubectl get podgroups.gangsched.io -A"): (TRAINING,),
 }
 """What a page takes for granted, as commands that are run before the one that begins so; training.yaml is the README's

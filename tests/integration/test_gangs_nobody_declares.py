@@ -185,7 +185,8 @@ def test_a_job_that_makes_a_failed_pod_again_after_its_back_off_keeps_the_room(a
 def test_a_stateful_set_keeps_the_room_of_deleted_pods_and_loses_it_when_it_is_deleted_itself(auto: Cluster) -> None:
     auto.add_node("n1", cpu="3")
     add_set(auto, "web", 3, template(labels={"app": "web"}))
-    auto.until(lambda: len(bound(auto, "web")) == 3)
+    # What runs has been seen to be scheduled, and is no attempt any more that deletions only end.
+    auto.until(lambda: [pod["status"].get("phase") for pod in auto.pods()] == ["Running"] * 3)
     old = {pod["metadata"]["uid"] for pod in auto.pods()}
     with_rival(auto)
     for name in bound(auto, "web"):

@@ -331,7 +331,7 @@ def test_the_operator_binds_a_group_with_the_charts_account_and_configuration(in
         installed.api.delete(f"{PODS}/{name}", grace_s=0)
 
 
-def test_an_upgrade_changes_the_crd_and_an_uninstall_loses_no_podgroup_and_a_new_install_adopts_both(
+def test_upgrade_and_rollback_change_the_crd_and_an_uninstall_loses_no_podgroup_and_a_new_install_adopts_both(
     installed, tmp_path
 ):
     chart = tmp_path / "gangsched"
@@ -342,7 +342,14 @@ def test_an_upgrade_changes_the_crd_and_an_uninstall_loses_no_podgroup_and_a_new
     file.write_text(yaml.safe_dump(crd))
     installed.api.post(GROUPS, group("precious", members=2))
 
-    installed.helm("upgrade", "gangsched", chart, "--namespace", NAMESPACE, *IMAGE)
+    upgrade = ("upgrade", "gangsched", chart, "--namespace", NAMESPACE, *IMAGE)
+    installed.helm(*upgrade)
+    assert "upgraded" in installed.api.get(CRD)["spec"]["names"]["categories"]
+
+    installed.helm("rollback", "gangsched", "--namespace", NAMESPACE)
+    assert "upgraded" not in installed.api.get(CRD)["spec"]["names"]["categories"]
+    assert installed.api.get(f"{GROUPS}/precious")["spec"]["minMember"] == 2
+    installed.helm(*upgrade)
     assert "upgraded" in installed.api.get(CRD)["spec"]["names"]["categories"]
 
     installed.helm("uninstall", "gangsched", "--namespace", NAMESPACE, "--wait")

@@ -165,7 +165,12 @@ async def test_odd_objects_neither_stop_the_operator_nor_delay_a_healthy_group_b
                 task.cancel()
             await session.close()
         outcome = json.loads(child.log.read_text().splitlines()[-1])
-        timeline.read()
+        members = {pod for number in range(len(waits)) for pod in _members(f"healthy-{number}")}
+        # The audit log is written after the answer.
+        async with asyncio.timeout(20):
+            while not members <= timeline.bound.keys():
+                await asyncio.sleep(0.05)
+                timeline.read()
         delays = [_own_delay(seen, timeline, f"healthy-{number}") for number in range(len(waits))]
         own = [used.between(*delay) for delay in delays]
         lasted = [until - since for since, until in delays]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -19,10 +21,15 @@ from gangsched.page.board import Board
 from gangsched.page.server import Page
 from testbed import chromium
 from testbed.chromium import Tab
-from testbed.control_plane import ControlPlane
+from testbed.control_plane import ControlPlane, ControlPlaneError
+from testbed.operator import Operator, address_of_page
+from tests.effort import tries
 from tests.integration.cluster import Cluster
+from tests.integration.pictures import SETTINGS
 
 HOSTILE = '<img src="https://evil.example.com/x" onerror="document.title=1"><script>document.title=2</script>'
+TURNS = max(200, tries(200))
+"""In ten minutes the page is refreshed 200 times."""
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 
@@ -79,44 +86,61 @@ async def test_what_happens_in_the_cluster_is_seen_without_a_reload(tab: Tab, ad
     assert tab.problems == []
 
 
-def view(nodes: int) -> dict[str, Any]:
-    gangs = [{"namespace": "team", "name": f"gang-{number}", "members": 2} for number in range(nodes)]
+def thing(prefix: str, found: dict[str, Any]) -> tuple[str, bytes]:
+    name = f"{found['namespace']}/{found['name']}" if prefix == "group" else found["name"]
+    return f"{prefix}/{name}", json.dumps(found).encode()
+
+
+def waiting(number: int, **changes: object) -> dict[str, Any]:
     return {
-        "summary": f"{nodes} groups",
-        "hidden": None,
-        "trouble": None,
-        "groups": [
-            {
-                **gang,
-                "phase": "Queued",
-                "reason": "Unschedulable",
-                "message": "No node has room.",
-                "minimum": 2,
-                "bound": 0,
-            }
-            | {"waitingSince": "2026-01-01T00:00:00Z"}
-            for gang in gangs
-        ],
-        "nodes": [
-            {
-                "name": f"node-{number}",
-                "closed": None,
-                "pods": 2,
-                "allocatable": {"cpu": "4", "pods": "110"},
-                "requested": {"cpu": "2"},
-                "shares": {"cpu": 0.5, "pods": 0.02},
-                "groups": [gang],
-            }
-            for number, gang in enumerate(gangs)
-        ],
+        "namespace": "team",
+        "name": f"gang-{number}",
+        "phase": "Queued",
+        "reason": "Unschedulable",
+        "message": "No node has room.",
+        "members": 2,
+        "minimum": 2,
+        "bound": 0,
+        "turn": [True, 0, number, "", ""],
+        "waitingSince": "2026-01-01T00:00:00Z",
+        "timeline": [],
+        **changes,
     }
+
+
+def filled(number: int, **changes: object) -> dict[str, Any]:
+    part = {"namespace": "team", "name": f"gang-{number}", "held": False, "pods": 2, "share": 0.5}
+    return {
+        "name": f"node-{number:04}",
+        "closed": None,
+        "pods": 2,
+        "scarcest": "cpu",
+        "parts": [part],
+        "allocatable": {"cpu": "4", "pods": "110"},
+        "requested": {"cpu": "2"},
+        **changes,
+    }
+
+
+def head(summary: str, **changes: object) -> dict[str, bytes]:
+    return {"head": json.dumps({"summary": summary, "hidden": None, "trouble": None, **changes}).encode()}
+
+
+def view(nodes: int, groups: int = 0) -> dict[str, bytes]:
+    things = [thing("node", filled(number)) for number in range(nodes)]
+    things += [thing("group", waiting(number)) for number in range(groups or nodes)]
+    return head(f"{nodes} groups") | dict(things)
+
+
+async def echo(manifests: bytes) -> dict[str, object]:
+    return {"error": f"{HOSTILE} {manifests.decode()}"}
 
 
 @pytest.fixture
 async def board() -> AsyncIterator[tuple[Board, str]]:
     """A board without a cluster, and where its page is."""
     board = Board()
-    page = Page(board)
+    page = Page(board, again="Open the printed address.", what_if=echo)
     runner = web.AppRunner(page.application(), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -126,14 +150,17 @@ async def board() -> AsyncIterator[tuple[Board, str]]:
 
 async def test_what_is_written_in_the_cluster_is_text_and_nothing_else(tab: Tab, board: tuple[Board, str]) -> None:
     shown, address = board
-    seen = view(3)
-    for group in seen["groups"]:
-        group |= {"name": HOSTILE, "namespace": HOSTILE, "phase": HOSTILE, "reason": HOSTILE, "message": HOSTILE}
-    for node in seen["nodes"]:
-        node |= {"name": HOSTILE, "closed": HOSTILE, "requested": {HOSTILE: HOSTILE}, "allocatable": {HOSTILE: HOSTILE}}
-    shown.show(json.dumps(seen | {"hidden": HOSTILE, "trouble": HOSTILE}))
+    part = {"namespace": HOSTILE, "name": HOSTILE, "held": True, "pods": 2, "share": 0.5}
+    node = filled(1, name=HOSTILE, closed=HOSTILE, requested={HOSTILE: HOSTILE}, allocatable={HOSTILE: HOSTILE})
+    moment = {"stage": HOSTILE, "time": "2026-01-01T00:00:00Z"}
+    group = waiting(1, phase=HOSTILE, reason=HOSTILE, message=HOSTILE, namespace=HOSTILE, name=HOSTILE)
+    things = dict([thing("node", {**node, "parts": [part]}), thing("group", {**group, "timeline": [moment]})])
+    shown.show(head("1 group", hidden=HOSTILE, trouble=HOSTILE) | things)
     await open_(tab, address)
-    for place in ("#line", "#nodes", "#groups", "#state"):
+    await tab.value("document.querySelector('#line button').click()")
+    await drop(tab, "kind: Pod")
+    await tab.until(told("kind: Pod")("#trying"))
+    for place in ("#line", "#nodes", "#groups", "#state", "#group", "#timeline", "#moments", "#trying"):
         assert await tab.value(told(HOSTILE)(place)), place
     assert await tab.value("document.querySelectorAll('img, main script').length") == 0
     assert await tab.value("document.title") == "gangsched"
@@ -143,7 +170,7 @@ async def test_what_is_written_in_the_cluster_is_text_and_nothing_else(tab: Tab,
 
 async def test_it_is_used_by_keyboard_on_a_phone_and_in_the_dark(tab: Tab, board: tuple[Board, str]) -> None:
     shown, address = board
-    shown.show(json.dumps(view(30)))
+    shown.show(view(30))
     await tab.size(360, 740)
     await tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     await open_(tab, address)
@@ -154,9 +181,9 @@ async def test_it_is_used_by_keyboard_on_a_phone_and_in_the_dark(tab: Tab, board
     await tab.value("document.getElementById('grid').focus()")
     await tab.press("ArrowRight")
     await tab.press("ArrowRight")
-    assert await tab.value(told("node-1: cpu 2 of 4; 2 pods; team/gang-1 (2)")("#node"))
+    assert await tab.value(told("node-0001: cpu 2 of 4; 2 pods; team/gang-1 (2)")("#node"))
     await tab.press("ArrowLeft")
-    assert await tab.value(told("node-0:")("#node"))
+    assert await tab.value(told("node-0000:")("#node"))
     # Everything that is drawn is also said, and everything has a name.
     assert await tab.value("document.getElementById('grid').getAttribute('aria-labelledby')") == "nodes-head"
     assert await tab.value("document.documentElement.lang") == "en"
@@ -169,20 +196,211 @@ async def test_five_thousand_nodes_stay_usable(
     tab: Tab, board: tuple[Board, str], record_property: Callable[[str, object], None]
 ) -> None:
     shown, address = board
-    shown.show(json.dumps(view(5000)))
+    many = view(5000, 10_000)
+    shown.show(many)
     began = time.monotonic()
     await open_(tab, address)
     filled_s = time.monotonic() - began
     painted = await tab.until("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
     assert await tab.value("document.querySelectorAll('#nodes tbody tr').length") == 301
-    changed = view(5000)
-    changed["summary"] = "another group"
     began = time.monotonic()
-    shown.show(json.dumps(changed))
+    shown.show(many | head("another group") | dict([thing("node", filled(4999, closed="cordoned"))]))
     await tab.until(told("another group")("#summary"))
     record_property(
         "measured",
-        f"page with 5,000 nodes and groups: first paint {painted:.0f} ms, filled after {filled_s * 1000:.0f} ms, "
-        f"a change seen after {(time.monotonic() - began) * 1000:.0f} ms",
+        f"page with 5,000 nodes and 10,000 groups: first paint {painted:.0f} ms, filled after {filled_s * 1000:.0f} "
+        f"ms, a change seen after {(time.monotonic() - began) * 1000:.0f} ms",
     )
+    assert tab.problems == []
+
+
+@pytest.mark.explores
+async def test_what_comes_and_goes_leaves_no_memory_behind(
+    tab: Tab, board: tuple[Board, str], record_property: Callable[[str, object], None]
+) -> None:
+    """The changes of ten minutes, sent as fast as they are shown: each replaces a tenth of the groups."""
+    shown, address = board
+    nodes = dict(thing("node", filled(number)) for number in range(1000))
+    sizes = []
+    await_shown = "document.getElementById('summary').textContent === {!r}"
+    for turn in range(TURNS):
+        groups = dict(thing("group", waiting(number)) for number in range(100 * turn, 100 * turn + 1000))
+        changed = dict(thing("node", filled(number, pods=turn)) for number in range(turn % 10, 1000, 10))
+        nodes |= changed
+        shown.show(head(f"turn {turn} of all groups") | nodes | groups)
+        if not turn:
+            await open_(tab, address)
+        await tab.until(await_shown.format(f"turn {turn} of all groups"))
+        if turn in (9, TURNS - 1):
+            await tab.call("HeapProfiler.collectGarbage")
+            sizes.append((await tab.call("Runtime.getHeapUsage"))["usedSize"])
+    record_property("measured", f"page: bytes in use after 10 and {TURNS} changes: {sizes}")
+    # Tables of the engine grow in steps at first.
+    assert sizes[1] < 1.5 * sizes[0]
+    counters = await tab.call("Memory.getDOMCounters")
+    assert counters["nodes"] < 20_000
+    assert tab.problems == []
+
+
+async def test_a_gang_shows_its_timeline(tab: Tab, board: tuple[Board, str]) -> None:
+    shown, address = board
+    stages = ["created", "complete", "first bound", "scheduled", "running"]
+    way = [{"stage": stage, "time": f"2026-01-01T00:00:0{at}Z"} for at, stage in enumerate(stages)]
+    shown.show(head("1 group") | dict([thing("group", waiting(1, timeline=way))]))
+    await open_(tab, address)
+    await tab.value("document.querySelector('#groups button').focus()")
+    await tab.press("Enter")
+    assert await tab.until("document.getElementById('group').open")
+    assert await tab.value("document.querySelectorAll('#timeline circle').length") == 5
+    texts = await tab.value("[...document.querySelectorAll('#moments li')].map(each => each.textContent)")
+    assert [text.split(":")[0] for text in texts] == stages
+    assert texts[-1].endswith("4.0 s after it was created")
+    # It follows its gang while it is open, and says so when the gang is gone.
+    shown.show(head("1 group") | dict([thing("group", waiting(1, timeline=way, message="Now it fits."))]))
+    await tab.until(told("Now it fits.")("#group-message"))
+    shown.show(head("0 groups"))
+    await tab.until(told("There is no such group any more.")("#group-state"))
+    await tab.press("Escape")
+    assert await tab.until("!document.getElementById('group').open")
+    assert tab.problems == []
+
+
+async def test_held_places_are_hatched(tab: Tab, board: tuple[Board, str]) -> None:
+    """The box of a node with held places is neither empty nor as full as one with pods."""
+    shown, address = board
+    part = {"namespace": "team", "name": "a", "held": False, "pods": 2, "share": 1.0}
+    nodes = [filled(0, parts=[part]), filled(1, parts=[{**part, "held": True}]), filled(2, parts=[])]
+    shown.show(head("1 group") | dict(thing("node", node) for node in nodes))
+    await open_(tab, address)
+    coloured = """(at) => {
+        const wide = 96 * devicePixelRatio, pen = document.getElementById("grid").getContext("2d");
+        const data = pen.getImageData(at * wide + 4, 20, wide - 8, wide - 24).data;
+        let found = 0;
+        for (let each = 3; each < data.length; each += 4) found += data[each] > 0;
+        return found / (data.length / 4);
+    }"""
+    full, held, empty = [await tab.value(f"({coloured})({at})") for at in range(3)]
+    assert (full, empty) == (1, 0)
+    assert 0.1 < held < 0.9
+    await tab.value("document.getElementById('grid').focus()")
+    await tab.press("ArrowRight")
+    await tab.press("ArrowRight")
+    assert await tab.value(told("team/a (2 held)")("#node"))
+    assert tab.problems == []
+
+
+async def drop(tab: Tab, manifest: str) -> None:
+    """Drop a file with this text on the page."""
+    await tab.value(
+        f"""{{
+            const moved = new DataTransfer();
+            moved.items.add(new File([{json.dumps(manifest)}], "job.yaml"));
+            window.dispatchEvent(new DragEvent("drop", {{dataTransfer: moved, cancelable: true}}));
+        }}"""
+    )
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Callable[[str], str]:
+    """Writes settings into a file; its path."""
+
+    def write(text: str) -> str:
+        path = tmp_path / f"config-{len(list(tmp_path.iterdir()))}.yaml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+async def test_the_operator_serves_the_page_of_what_it_knows(
+    tab: Tab, with_crd: ControlPlane, cluster: Cluster, settings: Callable[[str], str]
+) -> None:
+    with Operator(with_crd, "--config", settings(SETTINGS)) as operator:
+        first = address_of_page(operator)
+        await open_(tab, first)
+        cluster.add_node("n1", cpu="2")
+        cluster.add_group("runs", min_member=2)
+        cluster.add_pods("runs", 2)
+        await tab.until(told(f"{cluster.namespace}/runs (2)")("#nodes"), within_s=5)
+        cluster.add_group("waits", min_member=2)
+        cluster.add_pods("waits", 2)
+        await tab.until(
+            told("None of 2 members fits; missing on the nodes that accept them: cpu 2")("#line"), within_s=5
+        )
+        await tab.until(told("Running")("#groups"))
+        await tab.value(
+            "[...document.querySelectorAll('#groups button')].find(b => b.textContent.endsWith('/runs')).click()"
+        )
+        texts = await tab.value(
+            "[...document.querySelectorAll('#moments li')].map(each => each.textContent.split(':')[0])"
+        )
+        assert set(texts) == {"created", "complete", "first bound", "last bound", "scheduled", "running"}
+        assert (texts[0], texts[-1]) == ("created", "running")
+        await drop(tab, "apiVersion: v1\nkind: Node\nmetadata: {name: n2}\nstatus: {allocatable: {cpu: 8, pods: 9}}")
+        await tab.until(told("job.yaml has no pods for gangsched")("#trying"))
+        assert tab.problems == []
+        # The next browser has an address of its own.
+        assert address_of_page(operator) != first
+        async with chromium.tab() as other:
+            await open_(other, address_of_page(operator))
+            assert await other.value(told("/waits")("#line"))
+        assert f"token={first.rpartition('=')[2]}" in operator.log
+
+
+async def test_a_standby_serves_the_page_too(
+    tab: Tab, with_crd: ControlPlane, cluster: Cluster, settings: Callable[[str], str]
+) -> None:
+    election = f"leaderElection: {{resourceNamespace: {cluster.namespace}}}\n"
+    with (
+        Operator(with_crd, "--config", settings(election), leader_elect=True),
+        Operator(with_crd, "--config", settings(SETTINGS + election), leader_elect=True) as standby,
+    ):
+        cluster.add_node("n1", cpu="2")
+        cluster.add_group("runs", min_member=2)
+        cluster.add_pods("runs", 2)
+        await open_(tab, address_of_page(standby))
+        await tab.until(told(f"{cluster.namespace}/runs (2)")("#nodes"))
+        assert "standby" in standby.get("/readyz")[1]
+
+
+def test_a_port_that_is_taken_is_told_in_a_sentence(with_crd: ControlPlane, settings: Callable[[str], str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        config = settings(f"page: {{enabled: true, port: {port}}}\n")
+        with pytest.raises(
+            ControlPlaneError, match=rf"cannot serve the page on 127\.0\.0\.1:{port} .*choose another page"
+        ):
+            Operator(with_crd, "--config", config).start()
+
+
+@pytest.mark.usefixtures("operator")
+async def test_a_manifest_that_is_dropped_is_answered_and_not_applied(tab: Tab, address: str, cluster: Cluster) -> None:
+    cluster.add_node("n1", cpu="2")
+    cluster.add_group("runs", min_member=2)
+    cluster.add_pods("runs", 2)
+    await open_(tab, address)
+    await tab.until(told(f"{cluster.namespace}/runs (2)")("#nodes"))
+    manifest = f"""
+        apiVersion: gangsched.io/v1alpha1
+        kind: PodGroup
+        metadata: {{name: tried, namespace: {cluster.namespace}}}
+        spec: {{minMember: 1}}
+        ---
+        apiVersion: v1
+        kind: Pod
+        metadata: {{name: tried-0, namespace: {cluster.namespace}, labels: {{gangsched.io/pod-group: tried}}}}
+        spec: {{schedulerName: gangsched, containers: [{{name: a, image: b, resources: {{requests: {{cpu: 2}}}}}}]}}
+    """
+    await drop(tab, textwrap.dedent(manifest))
+    await tab.until(told("job.yaml: 0 of 1 would be bound now.")("#trying"))
+    assert await tab.value(told("would wait: Unschedulable")("#tried"))
+    assert await tab.value(told("too little cpu")("#tried"))
+    await drop(tab, textwrap.dedent(manifest).replace("cpu: 2", "cpu: 0"))
+    await tab.until(told("job.yaml: 1 of 1 would be bound now.")("#trying"))
+    assert await tab.value(told("on n1 (1)")("#tried"))
+    await drop(tab, "kind: [")
+    await tab.until(told("the manifest")("#trying"))
+    assert not await tab.value(told("tried")("#groups"))
     assert tab.problems == []

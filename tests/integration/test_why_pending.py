@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterator
+
 import pytest
 
+from testbed import chromium
 from testbed.control_plane import ControlPlane
-from testbed.operator import Operator
 from testbed.waiting import KINDS, NAMESPACE
-from tests.integration import why_pending
+from tests.integration import pictures, why_pending
+from tests.integration.pictures import Camera
+
+ALIKE = 0.1
+"""Letters are drawn otherwise on another machine, and fill less of a picture than this. Boxes that are filled
+otherwise, or a sentence more or less, are more."""
+
+
+@pytest.fixture
+def camera() -> Iterator[Camera]:
+    if not chromium.find():
+        message = f"NOT COMPARED with what a browser shows: {chromium.MISSING}"
+        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+    with pictures.camera() as made:
+        yield made
 
 
 @pytest.mark.timeout(300)
-def test_the_page_shows_what_is_told_of_each_kind(with_crd: ControlPlane) -> None:
+def test_the_page_shows_what_is_told_of_each_kind(
+    with_crd: ControlPlane, camera: Camera, record_property: Callable[[str, object], None]
+) -> None:
     with_crd.delete_nodes()
     try:
-        with Operator(with_crd, leader_elect=True):
-            seen = why_pending.play(with_crd)
+        with why_pending.watched(with_crd, camera):
+            seen = why_pending.play(with_crd, camera)
     finally:
         why_pending.clear(with_crd)
         with_crd.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
         with_crd.kubectl("delete", "deviceclass", "accelerators", "--ignore-not-found")
     assert len(seen) == len(KINDS) == 15
     assert why_pending.page(seen) == why_pending.PAGE.read_text()
+    shown = {name: (why_pending.PICTURES / f"{name}.webp").read_bytes() for name in seen}
+    differing = {name: camera.difference(each.picture, shown[name]) for name, each in seen.items()}
+    record_property("measured", f"pictures of why-pending: at most {max(differing.values()):.1%} of the pixels differ")
+    assert max(differing.values()) < ALIKE, differing
+    # It would notice if two were exchanged.
+    assert camera.difference(shown["few"], shown["cpu"]) > ALIKE

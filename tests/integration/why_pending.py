@@ -1,6 +1,7 @@
 """Plays testbed/waiting.py on a real API server: what people are told of fifteen kinds of waiting.
 
-`python -m tests.integration.why_pending` (make docs) writes docs/why-pending.md with what was seen.
+`python -m tests.integration.why_pending` (make docs) writes docs/why-pending.md with what was seen, and pictures of the
+operator's page.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ import contextlib
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest import mock
 
@@ -21,38 +22,46 @@ from testbed.operator import Operator
 from testbed.waiting import KINDS, NAMESPACE, Waiting
 from testbed.workloads import Json
 from tests.integration.cluster import Cluster
+from tests.integration.pictures import IMAGES, SETTINGS, Camera, camera
 from tests.integration.waiting import until
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "why-pending.md"
+PICTURES = IMAGES / "why-pending"
 _HEAD = """<!-- Made on a real API server by make docs: change testbed/waiting.py, not this page. -->
 
 # Why is my job pending?
 
 Fifteen kinds of waiting: how to get each, what `kubectl get podgroups.gangsched.io NAME -o yaml` says of it
-(`status.conditions`), and what `gangsched explain` answers. `kubectl describe pod` shows the same reason for each pod.
+(`status.conditions`), what the [page](dashboard.md) shows, and what `gangsched explain` answers. `kubectl describe pod`
+shows the same reason for each pod.
 What to do by reason is in [troubleshooting](troubleshooting.md).
 """
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What was told of one kind: phase, reason and message of the condition, and the output of `explain`."""
+    """What was told of one kind: phase, reason and message of the condition, and the output of `explain`.
+
+    `line` is what the page says of what waits, and `picture` shows it.
+    """
 
     phase: str
     reason: str
     message: str
     explained: str
+    line: str = ""
+    picture: bytes = b""
 
 
-def play(control_plane: ControlPlane) -> Mapping[str, Seen]:
-    """What is told of each kind, by its name, on a control plane without nodes; an operator must be running."""
+def play(control_plane: ControlPlane, camera: Camera) -> Mapping[str, Seen]:
+    """What is told of each kind, by its name, on a control plane without nodes, within `watched`."""
     control_plane.kubectl("create", "namespace", NAMESPACE)
     control_plane.kubectl("wait", "--for=create", "serviceaccount/default", "-n", NAMESPACE)
     cluster = Cluster(control_plane, NAMESPACE)
-    return {kind.name: _play(cluster, kind) for kind in KINDS}
+    return {kind.name: _play(cluster, kind, camera) for kind in KINDS}
 
 
-def _play(cluster: Cluster, kind: Waiting) -> Seen:
+def _play(cluster: Cluster, kind: Waiting, camera: Camera) -> Seen:
     control_plane = cluster.control_plane
     for node in kind.nodes:
         control_plane.add_node(node.name, cpu=node.cpu, labels=node.labels, taints=node.taints, extra=node.extra)
@@ -65,7 +74,7 @@ def _play(cluster: Cluster, kind: Waiting) -> Seen:
         within_s=60,
         what=lambda: f"{kind.reason} of {kind.name}, but {_condition(cluster, kind)}",
     )
-    seen = _seen(cluster, kind)
+    seen = _pictured(camera, kind, _seen(cluster, kind))
     clear(control_plane)
     return seen
 
@@ -88,6 +97,7 @@ def page(seen: Mapping[str, Seen]) -> str:
             f"```yaml\n{kind.manifest}```\n\n"
             f"The condition Scheduled is False with the reason **{told.reason}**, in the phase {told.phase}:\n\n"
             f"> {told.message}\n\n"
+            f"![The page: {told.line}](images/why-pending/{kind.name}.webp)\n\n"
             f"```text\n$ gangsched explain {NAMESPACE}/{kind.name}\n{told.explained}```\n"
         )
     return "\n".join(parts)
@@ -118,17 +128,47 @@ def _seen(cluster: Cluster, kind: Waiting) -> Seen:
     )
 
 
+def _pictured(camera: Camera, kind: Waiting, seen: Seen) -> Seen:
+    """With what the page shows."""
+    until(lambda: seen.message in _timeless(_about(camera, kind)), within_s=30)
+    entry = _timeless(_about(camera, kind)).replace(f" {seen.message}", "")
+    return replace(seen, line=entry, picture=camera.picture(to="line"))
+
+
+def _about(camera: Camera, kind: Waiting) -> str:
+    """The group's entry in the line of those that wait."""
+    begins = f"{NAMESPACE}/{kind.name} "
+    found = camera.value(
+        f"[...document.querySelectorAll('#line li')].find(each => each.innerText.startsWith({begins!r}))?.innerText"
+    )
+    return " ".join((found or "").split())
+
+
 def _timeless(text: str) -> str:
     """Without what is another one each time."""
     return re.sub(r"\b(?:for|since|in) (?:\d+[hms])+\b", "for 5s", text)
 
 
+@contextlib.contextmanager
+def watched(control_plane: ControlPlane, camera: Camera) -> Iterator[None]:
+    """An operator whose page the camera shows."""
+    settings = control_plane.folder / "page.yaml"
+    settings.write_text(SETTINGS)
+    with Operator(control_plane, "--config", str(settings), leader_elect=True) as operator:
+        camera.open(operator)
+        yield
+
+
 def main() -> None:
     """Play and write."""
-    with ControlPlane() as control_plane:
+    with ControlPlane() as control_plane, camera() as made:
         crds.install(control_plane)
-        with Operator(control_plane, leader_elect=True):
-            PAGE.write_text(page(play(control_plane)))
+        with watched(control_plane, made):
+            seen = play(control_plane, made)
+    PAGE.write_text(page(seen))
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for name, each in seen.items():
+        (PICTURES / f"{name}.webp").write_bytes(each.picture)
 
 
 if __name__ == "__main__":

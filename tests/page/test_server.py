@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
 
 from gangsched.page.board import Board
-from gangsched.page.server import Page
+from gangsched.page.server import MOST_BROWSERS, MOST_BYTES, Page
 
-VIEW = json.dumps({"groups": [], "nodes": [], "summary": "0 groups", "hidden": None, "trouble": None})
+HEAD = {"head": b'{"summary":"0 groups"}'}
+AGAIN = "Open the printed address."
+
+
+async def echo(manifests: bytes) -> dict[str, object]:
+    return {"bytes": len(manifests)}
 
 
 @dataclass
@@ -28,9 +35,11 @@ class Served:
     def base(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    async def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str]:
+    async def get(self, path: str, method: str = "GET", body: bytes = b"", **headers: str) -> tuple[int, str]:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        async with self.client.request(method, self.base + path, headers=named, allow_redirects=False) as answer:
+        async with self.client.request(
+            method, self.base + path, headers=named, data=io.BytesIO(body) if body else None, allow_redirects=False
+        ) as answer:
             return answer.status, await answer.text()
 
     async def enter(self) -> None:
@@ -40,8 +49,8 @@ class Served:
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     board = Board()
-    board.show(VIEW)
-    page = Page(board)
+    board.show(HEAD)
+    page = Page(board, again=AGAIN, what_if=echo)
     runner = web.AppRunner(page.application(), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -50,11 +59,17 @@ async def served() -> AsyncIterator[Served]:
     await runner.cleanup()
 
 
+async def line(events: aiohttp.ClientResponse) -> dict[str, Any]:
+    said = await asyncio.wait_for(events.content.readuntil(b"\n\n"), 5)
+    found: dict[str, Any] = json.loads(said.removeprefix(b"data: "))
+    return found
+
+
 @pytest.mark.parametrize("path", ["/", "/page.js", "/page.css", "/events", "/?token=", "/?token=wrong", "/?token=é"])
 async def test_without_the_token_nothing_is_shown(served, path):
     status, text = await served.get(path)
     assert status == 403
-    assert "Open the address that gangsched dashboard has printed" in text
+    assert text == f"{AGAIN}\n"
 
 
 async def test_the_token_is_good_for_one_exchange(served):
@@ -73,9 +88,9 @@ async def test_after_the_exchange_the_page_its_files_and_its_events_are_there(se
         assert text.startswith(begins)
     async with served.client.get(f"{served.base}/events") as events:
         assert events.content_type == "text/event-stream"
-        assert await events.content.readuntil(b"\n\n") == f"data: {VIEW}\n\n".encode()
-        served.board.show("{}")
-        assert await events.content.readuntil(b"\n\n") == b"data: {}\n\n"
+        assert await line(events) == {"whole": True, "set": {"head": {"summary": "0 groups"}}, "gone": []}
+        served.board.show({**HEAD, "node/a": b"1"})
+        assert await line(events) == {"whole": False, "set": {"node/a": 1}, "gone": []}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +101,9 @@ async def test_no_other_file_is_there(served, path):
     assert (await served.get(path))[0] == 404
 
 
-@pytest.mark.parametrize("host", ["evil.example.com", "evil.example.com:80", "127.0.0.1", "127.0.0.1:1", "[::1]:80"])
+@pytest.mark.parametrize(
+    "host", ["evil.example.com", "evil.example.com:80", "127.0.0.1", "[::1]:80", "127.0.0.1.evil.example.com:80"]
+)
 async def test_a_request_for_another_host_is_refused(served, host):
     await served.enter()
     assert (await served.get("/", Host=host))[0] == 403
@@ -126,22 +143,51 @@ async def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_pages(served):
     assert "SameSite=Strict" in cookie
 
 
-async def test_who_follows_hears_something_though_nothing_changes():
-    board = Board()
-    board.show("1")
-    heard = board.follow(silent_s=0.01)
-    assert [await anext(heard), await anext(heard)] == ["1", ""]
-    board.show("1")
-    assert await anext(heard) == ""
-    board.show("2")
-    assert await anext(heard) == "2"
+async def test_a_manifest_is_tried_for_this_page_alone(served):
+    good = {"Origin": served.base, "Content_Type": "application/yaml"}
+    assert (await served.get("/what-if", "POST", b"kind: Pod", **good))[0] == 403
+    await served.enter()
+    assert await served.get("/what-if", "POST", b"kind: Pod", **good) == (200, '{"bytes":9}')
+    for wrong in ({"Origin": "http://evil.example.com"}, {"Content_Type": "text/plain"}):
+        assert (await served.get("/what-if", "POST", b"kind: Pod", **{**good, **wrong}))[0] == 403
+    del good["Origin"]
+    assert (await served.get("/what-if", "POST", b"kind: Pod", **good))[0] == 403
 
 
-async def test_who_is_slow_misses_what_is_outdated_and_nothing_else():
-    board = Board()
-    heard = board.follow(silent_s=60)
-    board.show("1")
-    assert await anext(heard) == "1"
-    board.show("2")
-    board.show("3")
-    assert await asyncio.wait_for(anext(heard), 5) == "3"
+async def test_a_manifest_that_is_too_large_is_refused_with_a_sentence(served):
+    await served.enter()
+    large = b"#" * (MOST_BYTES + 1)
+    status, text = await served.get("/what-if", "POST", large, Origin=served.base, Content_Type="application/yaml")
+    assert (status, text) == (413, "The manifest is larger than 1 MiB: try a part of it.\n")
+
+
+async def test_a_page_whose_token_is_renewed_is_good_for_further_browsers(served):
+    told: list[str] = []
+    served.page = page = Page(served.board, again=AGAIN, what_if=echo, renewed=told.append)
+    runner = web.AppRunner(page.application(), access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    served.port = runner.addresses[0][1]
+    first = page.token
+    await served.enter()
+    assert told == [page.token]
+    assert page.token not in ("", first)
+    assert (await served.get("/"))[0] == 200
+    served.client.cookie_jar.clear()
+    assert (await served.get(f"/?token={first}"))[0] == 403
+    await served.enter()
+    assert (await served.get("/"))[0] == 200
+    await runner.cleanup()
+
+
+async def test_no_more_pages_follow_than_the_process_can_bear(served):
+    await served.enter()
+    streams = [await served.client.get(f"{served.base}/events") for _ in range(MOST_BROWSERS)]
+    assert {stream.status for stream in streams} == {200}
+    assert (await served.get("/events")) == (503, f"{MOST_BROWSERS} pages are open: close one and try again.\n")
+    for stream in streams:
+        stream.close()
+    async with asyncio.timeout(5):
+        while (await served.get("/page.css"))[0] != 200 or served.board.followers:
+            served.board.note("tick", str(asyncio.get_running_loop().time()).encode())
+            await asyncio.sleep(0.02)

@@ -56,7 +56,14 @@ then run helm again with --set image.repository=REGISTRY/gangsched` $tag $tag) -
 {{/* The operator's settings, with a Lease of the release's own so that two releases never share one. */}}
 {{- define "gangsched.config" -}}
 {{- $lease := dict "resourceName" (include "gangsched.name" .) "resourceNamespace" .Release.Namespace -}}
-{{- mergeOverwrite (dict "leaderElection" $lease) (deepCopy .Values.config) (dict "dialects" .Values.dialects "workloads" .Values.workloads) | toYaml -}}
+{{- $own := dict "dialects" .Values.dialects "workloads" .Values.workloads -}}
+{{- if .Values.answers.enabled -}}
+{{- $_ := set $own "answers" (dict "enabled" true "port" .Values.answers.port) -}}
+{{- end -}}
+{{- if .Values.page.enabled -}}
+{{- $_ := set $own "page" (dict "enabled" true "port" .Values.page.port) -}}
+{{- end -}}
+{{- mergeOverwrite (dict "leaderElection" $lease) (deepCopy .Values.config) $own | toYaml -}}
 {{- end -}}
 
 {{/* Why the chart leaves the CustomResourceDefinition alone, empty if it installs it. Without a cluster nothing is known. */}}

@@ -24,7 +24,7 @@ from gangsched.core.gang.wants import Want
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.record import Outcome
+from gangsched.core.objects.record import Outcome, Phase
 
 
 class Assessment(Struct, frozen=True, kw_only=True):
@@ -118,7 +118,7 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
     if gang.record.capped is not None and gang.record.capped.until:
         to_come = ()
     facts = _facts(gang, census, complete=standing.complete, now=now, policy=policy)
-    take(gang, Step.PHASE, phase=settle(gang.record.phase, facts))
+    _enter(gang, settle(gang.record.phase, facts), now)
     want = Want()
     if standing.complete and rollback.may_plan(gang, now) and not _is_remade(gang):
         moves = placeholders.moving(gang, standing.eligible)
@@ -134,6 +134,12 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         timed_out=timed_out,
         newly_scheduled=newly_scheduled,
     )
+
+
+def _enter(gang: Gang, phase: Phase, now: float) -> None:
+    record = gang.record
+    runs_first = phase is Phase.RUNNING and record.phase is not phase and not record.running_at
+    take(gang, Step.PHASE, phase=phase, running_at=now if runs_first else record.running_at)
 
 
 def _standing(gang: Gang, census: Census, need: Need, terms: Terms, now: float) -> Standing:

@@ -110,7 +110,7 @@ class Step(Enum):
     """Placeholders are not wanted any more, or have reservations again."""
     RECALLED = Does(_all_but())
     """A new leader goes on with the record in the status."""
-    PHASE = Does(("phase",))
+    PHASE = Does(("phase", "running_at"))
     """The facts lead to another phase."""
 
 

@@ -87,6 +87,7 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     quorum was bound; with `late`, when its placeholders expired before the gang was ever complete, and it counts as
     scheduled with what was bound. `quorum` are the minima of the quorum under way, None if there is none, and
     `quorum_done` (by role) its members that have already succeeded; `satisfied` are the minima last bound.
+    `running_at` is when the minimum first ran.
     `timeouts` counts the run's time-outs and rollbacks; `level` is the back-off's exponent, which a change of the spec
     resets, and `retry_at` its end. `undone` says what happened to the last quorum that was rolled back, until the next
     one is placed.
@@ -105,6 +106,7 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     outcome: Outcome = Outcome.NONE
     scheduled_at: float = 0.0
     late: bool = False
+    running_at: float = 0.0
     clock_start: float = 0.0
     quorum: Minima | None = None
     quorum_done: Counts = ()

@@ -106,3 +106,8 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     def scheduled_time(self) -> float:
         """When the minimum was first bound in this run."""
         return self.record.scheduled_at if self.record is not None and not self.record.late else 0.0
+
+    @property
+    def running_time(self) -> float:
+        """When the minimum was first seen running in this run."""
+        return self.record.running_at if self.record is not None else 0.0

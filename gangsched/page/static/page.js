@@ -2,10 +2,13 @@
 // Shows what the server sends. Names are text, never markup: everything is made by createElement and textContent.
 
 const ROWS = 300;  // of a table, so that it stays usable; the grid shows every node
-const SIZES = [28, 20, 14, 10, 7];  // of a box in CSS pixels, by the number of nodes
+const SIZES = [96, 64, 40, 28, 20, 14, 10, 7];  // of a box in CSS pixels, by the number of nodes
+const NAMED = 64;  // a box of this size has room for a name
+const MOST_BYTES = 1 << 20;  // of a manifest; the server refuses more
+const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
-const hues = new Map();
-let nodes = [], chosen = -1;
+const things = new Map();  // by name, as the server sends them
+let nodes = [], groups = [], chosen = -1, shown = "", due = false;
 
 function make(tag, text, name) {
   const made = document.createElement(tag);
@@ -15,15 +18,25 @@ function make(tag, text, name) {
 }
 
 function hue(gang) {
-  if (!hues.has(gang)) hues.set(gang, (hues.size * 137.508) % 360);  // the golden angle: neighbours differ
-  return hues.get(gang);
+  let hash = 7;
+  for (let at = 0; at < gang.length; at += 1) hash = (hash * 31 + gang.charCodeAt(at)) % 100003;
+  return (hash * 137.508) % 360;  // the golden angle: names that differ little have colours that differ much
 }
 
-function share(node) {
-  // Of the scarcest resource: what decides is an extended one, such as a GPU, if the node has one.
-  const special = Object.keys(node.shares).filter((name) => name.includes("/"));
-  return Math.min(1, Math.max(0, ...(special.length ? special : Object.keys(node.shares)).map((name) => node.shares[name])));
+function compare(one, other) {
+  for (let at = 0; at < Math.max(one.length, other.length); at += 1) {
+    if (one[at] !== other[at]) return one[at] < other[at] || one[at] === undefined ? -1 : 1;
+  }
+  return 0;
 }
+
+function ordered(prefix, key) {
+  const found = [];
+  things.forEach((thing, name) => { if (name.startsWith(prefix)) found.push(thing); });
+  return found.sort((one, other) => compare(key(one), key(other)));
+}
+
+function full(thing) { return `${thing.namespace}/${thing.name}`; }
 
 function layout() {
   const grid = byId("grid"), width = grid.clientWidth || 320;
@@ -32,34 +45,66 @@ function layout() {
   return { grid, width, size, columns, rows: Math.ceil(nodes.length / columns) };
 }
 
+function hatch(pen, left, top, wide, high, colour) {
+  pen.save();
+  pen.beginPath();
+  pen.rect(left, top, wide, high);
+  pen.clip();
+  pen.strokeStyle = colour;
+  pen.lineWidth = 1;
+  pen.beginPath();
+  for (let at = left - high; at < left + wide; at += 4) {
+    pen.moveTo(at, top + high);
+    pen.lineTo(at + high, top);
+  }
+  pen.stroke();
+  pen.restore();
+}
+
 function draw() {
   const { grid, width, size, columns, rows } = layout(), scale = window.devicePixelRatio || 1;
   grid.width = width * scale;
   grid.height = Math.max(1, rows * size) * scale;
   grid.style.height = `${rows * size}px`;
   const pen = grid.getContext("2d"), style = getComputedStyle(document.body);
+  const edge = style.getPropertyValue("--line"), focus = style.getPropertyValue("--focus");
+  const text = style.getPropertyValue("--text"), back = style.getPropertyValue("--back");
   pen.scale(scale, scale);
   nodes.forEach((node, at) => {
     const left = (at % columns) * size, top = Math.floor(at / columns) * size, box = size - 2;
-    const filled = share(node) * box, gangs = node.groups, pods = Math.max(1, node.pods);
     let from = top + box;
-    const fill = (part, colour) => {
-      const high = filled * part;
+    node.parts.forEach((part) => {
+      const high = Math.min(part.share * box, from - top);
+      const colour = part.name === null ? "#8b949e" : `hsl(${hue(full(part))} 60% 50%)`;
       from -= high;
-      pen.fillStyle = colour;
-      pen.fillRect(left, from, box, high);
-    };
-    gangs.forEach((gang) => fill(gang.members / pods, `hsl(${hue(`${gang.namespace}/${gang.name}`)} 60% 50%)`));
-    fill(Math.max(0, pods - gangs.reduce((sum, gang) => sum + gang.members, 0)) / pods, "#8b949e");
-    pen.strokeStyle = at === chosen ? style.getPropertyValue("--focus") : style.getPropertyValue("--line");
+      if (part.held) {
+        hatch(pen, left, from, box, high, colour);
+      } else {
+        pen.fillStyle = colour;
+        pen.fillRect(left, from, box, high);
+      }
+    });
+    pen.strokeStyle = at === chosen ? focus : edge;
     pen.lineWidth = at === chosen ? 3 : 1;
     pen.strokeRect(left + 0.5, top + 0.5, box, box);
+    if (size >= NAMED) {
+      pen.font = "11px system-ui, sans-serif";
+      pen.lineWidth = 3;
+      pen.strokeStyle = back;
+      pen.fillStyle = text;
+      pen.strokeText(node.name, left + 4, top + 14, box - 8);
+      pen.fillText(node.name, left + 4, top + 14, box - 8);
+    }
   });
 }
 
+function gangsOf(node) {
+  return node.parts.filter((part) => part.name !== null)
+    .map((part) => `${full(part)} (${part.held ? `${part.pods} held` : part.pods})`).join(", ");
+}
+
 function described(node) {
-  const gangs = node.groups.map((gang) => `${gang.namespace}/${gang.name} (${gang.members})`).join(", ");
-  return `${node.name}: ${requested(node)}; ${node.pods} pods${gangs ? `; ${gangs}` : ""}${node.closed ? `; ${node.closed}` : ""}`;
+  return [`${node.name}: ${requested(node)}`, `${node.pods} pods`, gangsOf(node), node.closed].filter(Boolean).join("; ");
 }
 
 function requested(node) {
@@ -73,40 +118,141 @@ function choose(at) {
   draw();
 }
 
+function opener(group) {
+  const button = make("button", full(group), "name");
+  button.type = "button";
+  button.addEventListener("click", () => {
+    shown = `group/${full(group)}`;
+    tellOne();
+    byId("group").showModal();
+  });
+  return button;
+}
+
+function tellOne() {
+  const group = things.get(shown);
+  byId("group-head").textContent = shown.replace("group/", "");
+  if (!group) {
+    byId("group-state").textContent = "There is no such group any more.";
+    byId("group-message").textContent = "";
+    byId("timeline").replaceChildren();
+    byId("moments").replaceChildren();
+    return;
+  }
+  byId("group-state").textContent = `${group.phase || "not seen by an operator"} ${group.reason || ""}: ${group.members} of ${group.minimum} members exist, ${group.bound} are bound`;
+  byId("group-message").textContent = group.message || "";
+  const moments = group.timeline.map((moment) => ({ stage: moment.stage, at: Date.parse(moment.time) }));
+  const first = moments.length ? moments[0].at : 0, last = group.waitingSince ? Date.now() : (moments.length ? moments.at(-1).at : 0);
+  byId("moments").replaceChildren(...moments.map((moment) =>
+    make("li", `${moment.stage}: ${new Date(moment.at).toLocaleString()}${moment.at > first ? `, ${((moment.at - first) / 1000).toFixed(1)} s after it was created` : ""}`)));
+  drawTimeline(moments, first, Math.max(last, first + 100));
+}
+
+function drawTimeline(moments, first, last) {
+  const draw = (tag, values, text) => {
+    const made = document.createElementNS(SVG, tag);
+    Object.entries(values).forEach(([name, value]) => made.setAttribute(name, value));
+    if (text) made.textContent = text;
+    return made;
+  };
+  const x = (at) => 20 + 560 * (at - first) / (last - first);
+  const parts = [draw("line", { x1: 20, y1: 35, x2: 580, y2: 35 })];
+  moments.forEach((moment, at) => {
+    const left = x(moment.at), anchor = left > 450 ? "end" : "start";
+    parts.push(draw("circle", { cx: left, cy: 35, r: 5 }));
+    parts.push(draw("text", { x: left, y: [24, 52, 11, 65][at % 4], "text-anchor": anchor }, moment.stage));
+  });
+  byId("timeline").replaceChildren(...parts);
+}
+
 function fillTable(id, rows, number) {
   const body = byId(id).tBodies[0];
   body.replaceChildren(...rows.map((cells) => {
     const row = document.createElement("tr");
-    row.append(...cells.map((cell) => make("td", cell)));
+    row.append(...cells.map((cell) => {
+      const made = make("td", typeof cell === "string" ? cell : "");
+      if (typeof cell !== "string") made.append(cell);
+      return made;
+    }));
     return row;
   }));
-  if (number > rows.length) body.append(Object.assign(document.createElement("tr"), { innerText: "" }));
-  if (number > rows.length) body.lastChild.append(make("td", `and ${number - rows.length} more`));
+  if (number > rows.length) {
+    const row = document.createElement("tr");
+    row.append(make("td", `and ${number - rows.length} more`));
+    body.append(row);
+  }
 }
 
-function show(view) {
-  nodes = view.nodes;
-  byId("summary").textContent = view.summary;
-  byId("state").textContent = [view.trouble, view.hidden].filter(Boolean).join(" ");
-  if (chosen >= nodes.length) chosen = -1;
+function show() {
+  due = false;
+  const head = things.get("head"), before = chosen >= 0 && chosen < nodes.length ? nodes[chosen].name : null;
+  nodes = ordered("node/", (node) => [node.name]);
+  groups = ordered("group/", (group) => [group.namespace, group.name]);
+  chosen = before === null ? -1 : nodes.findIndex((node) => node.name === before);
+  byId("summary").textContent = head.summary;
+  byId("state").textContent = [head.trouble, head.hidden].filter(Boolean).join(" ");
   draw();
-  if (chosen >= 0) byId("node").textContent = described(nodes[chosen]);
+  byId("node").textContent = chosen >= 0 ? described(nodes[chosen]) : "";
   fillTable("nodes", nodes.slice(0, ROWS).map((node) => [
-    node.closed ? `${node.name} (${node.closed})` : node.name, requested(node), String(node.pods),
-    node.groups.map((gang) => `${gang.namespace}/${gang.name} (${gang.members})`).join(", ") || "–",
+    node.closed ? `${node.name} (${node.closed})` : node.name, requested(node), String(node.pods), gangsOf(node) || "–",
   ]), nodes.length);
-  const waiting = view.groups.filter((group) => group.waitingSince);
+  const waiting = groups.filter((group) => group.waitingSince)
+    .sort((one, other) => compare(one.turn || [true], other.turn || [true]));
   byId("line").replaceChildren(...waiting.slice(0, ROWS).map((group) => {
-    const item = document.createElement("li");
-    item.append(make("span", `${group.namespace}/${group.name}`, "name"),
+    const item = make("li", "");
+    item.append(opener(group),
       make("span", ` ${group.phase || "not seen by an operator"} ${group.reason || ""}, ${group.members} of ${group.minimum} members`),
       make("p", group.message || ""));
     return item;
   }));
+  if (waiting.length > ROWS) byId("line").append(make("li", `and ${waiting.length - ROWS} more`));
   if (!waiting.length) byId("line").replaceChildren(make("li", "Nothing waits."));
-  fillTable("groups", view.groups.slice(0, ROWS).map((group) => [
-    `${group.namespace}/${group.name}`, group.phase || "–", `${group.members}/${group.minimum}`, String(group.bound),
-  ]), view.groups.length);
+  fillTable("groups", groups.slice(0, ROWS).map((group) => [
+    opener(group), group.phase || "–", `${group.members}/${group.minimum}`, String(group.bound),
+  ]), groups.length);
+  if (byId("group").open) tellOne();
+}
+
+function take(change) {
+  if (change.whole) things.clear();
+  change.gone.forEach((name) => things.delete(name));
+  Object.entries(change.set).forEach(([name, thing]) => things.set(name, thing));
+  if (!due) requestAnimationFrame(show);
+  due = true;
+}
+
+async function tryManifest(file) {
+  const said = byId("trying");
+  byId("tried").replaceChildren();
+  if (file.size > MOST_BYTES) {
+    said.textContent = `${file.name} is larger than 1 MiB: try a part of it.`;
+    return;
+  }
+  said.textContent = `Trying ${file.name} on a copy of the cluster …`;
+  try {
+    const answer = await fetch("/what-if", { method: "POST", headers: { "Content-Type": "application/yaml" }, body: await file.text() });
+    const found = answer.headers.get("Content-Type").startsWith("application/json") ? await answer.json() : { error: await answer.text() };
+    said.textContent = found.error || told(file.name, found);
+    byId("tried").replaceChildren(...(found.groups || []).map(tried));
+  } catch (error) {
+    said.textContent = `${file.name} could not be tried: ${error.message}`;
+  }
+}
+
+function told(name, found) {
+  const elsewhere = Object.entries(found.elsewhere).map(([group, scheduler]) => `${group} belongs to the schedulerName ${scheduler}.`);
+  const ignored = Object.entries(found.ignored).map(([kind, number]) => `${number} ${kind}`).join(", ");
+  const whole = found.groups.filter((group) => group.whole).length;
+  return [found.groups.length ? `${name}: ${whole} of ${found.groups.length + found.more} would be bound now.` : `${name} has no pods for gangsched: set schedulerName: gangsched in them.`,
+    ...elsewhere, ignored && `Ignored: ${ignored}.`, found.more && `${found.more} more are not shown.`].filter(Boolean).join(" ");
+}
+
+function tried(group) {
+  const item = make("li", ""), on = Object.entries(group.nodes).map(([node, number]) => `${node} (${number})`).join(", ");
+  item.append(make("strong", full(group)),
+    make("span", group.whole ? " would be bound now" : ` would wait: ${group.reason}`, group.whole ? "good" : "bad"),
+    make("p", group.whole ? `on ${on}` : group.message));
+  return item;
 }
 
 byId("grid").addEventListener("keydown", (event) => {
@@ -120,9 +266,21 @@ byId("grid").addEventListener("click", (event) => {
   const at = Math.floor(event.offsetY / size) * columns + Math.min(columns - 1, Math.floor(event.offsetX / size));
   if (at < nodes.length) choose(at);
 });
+// A file that misses the place for it must not replace the page.
+window.addEventListener("dragover", (event) => { event.preventDefault(); byId("drop").classList.add("over"); });
+window.addEventListener("dragleave", () => byId("drop").classList.remove("over"));
+window.addEventListener("drop", (event) => {
+  event.preventDefault();
+  byId("drop").classList.remove("over");
+  if (event.dataTransfer.files.length) tryManifest(event.dataTransfer.files[0]);
+});
+byId("file").addEventListener("change", (event) => {
+  if (event.target.files.length) tryManifest(event.target.files[0]);
+  event.target.value = "";
+});
 window.addEventListener("resize", draw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
 const events = new EventSource("/events");
-events.onmessage = (event) => show(JSON.parse(event.data));
-events.onerror = () => { byId("state").textContent = "gangsched dashboard does not answer any more: start it again."; };
+events.onmessage = (event) => take(JSON.parse(event.data));
+events.onerror = () => { byId("state").textContent = "gangsched does not answer any more: open its page again."; };

@@ -26,10 +26,10 @@ Spec = dict[str, Any]
 
 
 class Priorities:
-    """The PriorityClasses of every cluster and the added ones."""
+    """The PriorityClasses of every cluster, those that are `known`, and the added ones."""
 
-    def __init__(self) -> None:
-        self.values = dict(SYSTEM_PRIORITIES)
+    def __init__(self, known: Mapping[str, int]) -> None:
+        self.values = {**SYSTEM_PRIORITIES, **known}
         self._default = 0
 
     def add(self, manifest: Manifest) -> None:

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -82,22 +83,32 @@ class World:
     ignored: Counter[str] = field(default_factory=Counter)
 
 
-def build(manifests: Sequence[Manifest], kinds: Workloads = ALL) -> World:
+def build(
+    manifests: Sequence[Manifest],
+    kinds: Workloads = ALL,
+    *,
+    start: float = _EPOCH,
+    priority_classes: Mapping[str, int] = MappingProxyType({}),
+) -> World:
     """The world of these manifests, in which pods of workloads of these kinds may be gangs that nobody declares.
+
+    It does not start before `start`, in epoch seconds. These `priority_classes` exist beside those of the manifests.
 
     Raises:
         ManifestError: manifests are unreadable, or the API server would refuse them; the error names all of them.
     """
-    return _Builder(manifests, kinds).build()
+    return _Builder(manifests, kinds, start, priority_classes).build()
 
 
 class _Builder:
-    def __init__(self, manifests: Sequence[Manifest], kinds: Workloads) -> None:
+    def __init__(
+        self, manifests: Sequence[Manifest], kinds: Workloads, start: float, priority_classes: Mapping[str, int]
+    ) -> None:
         self._kinds = kinds
         self._objects = Objects(kinds)
         self._offered = offered.Offered()
         self._stored = stored.Stored(manifests)
-        self._world = World(devices=self._offered.objects, storage=self._stored.objects)
+        self._world = World(start=start, devices=self._offered.objects, storage=self._stored.objects)
         self._problems: list[str] = []
         self._known: list[Manifest] = []
         for manifest in manifests:
@@ -118,7 +129,7 @@ class _Builder:
         self._existing = Existing(
             list(self._of(POD)), [each for each in self._known if _kind(each) in workloads.MAKERS]
         )
-        self._priorities = Priorities()
+        self._priorities = Priorities(priority_classes)
         self._adders: Mapping[tuple[str, str], Callable[[Manifest], None]] = {
             **dict.fromkeys(MAKERS, self._add_pods_of),
             PRIORITY_CLASS: self._priorities.add,

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from gangsched.cli import prose
-from gangsched.cli.diagnosis import from_cluster
 from gangsched.cli.live import Reading
-from gangsched.cli.nodegroups import MOST, OFFERED, NodeGroup
 from gangsched.core.objects.declaration import GroupKey, Topology
 from gangsched.core.objects.events import GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
+from gangsched.views.diagnosis import from_cluster
+from gangsched.views.nodegroups import MOST, OFFERED, NodeGroup
 from tests.builders import group, node, pod
 
 POOL, TYPE, ZONE = "eks.amazonaws.com/nodegroup", "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 import numpy as np
 from msgspec.structs import replace
 
-from gangsched.api.conversion import SCHEDULER
-from gangsched.cli.nodegroups import NodeGroup, node_groups
-from gangsched.cli.trial import decided
 from gangsched.config.dialects import DIALECTS
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.constraints import registry
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.installations import Elsewhere
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
@@ -28,112 +23,22 @@ from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome, Phase
-from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.placement import Ask, Placement, place
-from gangsched.core.planning.refusal import Gap, Refusal
+from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.status.explanation import accepting_rows, amounts, oversized
-from gangsched.whatif.findings import Findings
+from gangsched.views.diagnosed import Diagnosis, Shortfall, from_elsewhere
+from gangsched.views.findings import Findings
+from gangsched.views.nodegroups import NodeGroup, node_groups
+from gangsched.views.reach import EVERYTHING, Reach, without
+from gangsched.views.trial import decided
 
 FITS = "It fits now: the operator will bind it in its next scheduling cycle."
+HOSTNAME = "kubernetes.io/hostname"
 _UNREAD = (Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN)
 TRIED = 5
 """Most holders of a scarce resource that are removed from the copy to see whether the group then fits."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shortfall:
-    """Why members do not fit: `wanted` members must fit together, `fits` of them do, on `nodes` nodes.
-
-    `lacks` is the total shortage by resource. `held` are the holders of `resource`, the scarcest one, on nodes that
-    accept the members, the largest first. `ahead` are the waiting groups that are tried before. `gaps` say what refuses
-    the other members, and `groups` of nodes where members fit, and what refuses those of the first gap.
-    """
-
-    wanted: int
-    fits: int
-    nodes: int
-    lacks: Sequence[tuple[str, int]]
-    gaps: Sequence[Gap]
-    resource: str
-    held: Sequence[tuple[GroupKey, int]]
-    ahead: Sequence[GroupKey]
-    groups: Sequence[NodeGroup]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
-    """The state of a group and its cause. `besides` says why members above the minimum wait, `helps` what would help.
-
-    `source` says how the group was declared; empty for a pod without a group. `demand` is what new nodes must provide.
-    """
-
-    key: GroupKey
-    phase: str
-    reason: str
-    message: str
-    minimum: int
-    members: int
-    bound: int
-    source: str = ""
-    besides: Sequence[str] = ()
-    shortfall: Shortfall | None = None
-    helps: Sequence[str] = ()
-    demand: Sequence[Demand] = ()
-
-
-def from_status(group: Group) -> Diagnosis:
-    """The diagnosis from the status that the operator last wrote."""
-    status = group.status
-    told = next((condition for condition in status.conditions if condition.type == "Scheduled"), None)
-    return Diagnosis(
-        key=group.key,
-        phase=status.phase,
-        reason=told.reason if told else "",
-        message=told.message if told else "It has no status yet: check that the operator runs.",
-        minimum=group.spec.minimum if group.spec else 0,
-        members=status.members,
-        bound=status.bound,
-        source=status.source,
-        demand=status.demand,
-    )
-
-
-def from_elsewhere(found: Elsewhere, policy: Policy) -> Diagnosis:
-    """Whose the group is, which is another installation's, and why; the rest is what its status says."""
-    group, ours = found.group, policy.scheduler_names[0]
-    carrying = sum(pod.scheduler == found.owner for pod in found.pods)
-    if carrying:
-        pods = "1 pod that names it has" if carrying == 1 else f"{carrying} pods that name it have"
-        why = f"{pods} this schedulerName"
-        remedy = f"pods with schedulerName: {ours}"
-    elif group is not None and group.scheduler:
-        why, remedy = f"its annotation {SCHEDULER} says so", f"the annotation {SCHEDULER}: {ours}"
-    elif group is not None and group.status.scheduler:
-        why, remedy = "its last members had this schedulerName", f"the annotation {SCHEDULER}: {ours}"
-    else:
-        why = f"no pod names it, and it has no annotation {SCHEDULER}"
-        remedy = f"the annotation {SCHEDULER}: {ours}, or pods with this schedulerName"
-    status = from_status(group) if group is not None else None
-    said = status.message if status is not None and status.reason else ""
-    return Diagnosis(
-        key=found.key,
-        phase=status.phase if status is not None else "",
-        reason=status.reason if status is not None else "",
-        message=(
-            f"The group belongs to the installation of gangsched that serves the schedulerName {found.owner}, because "
-            f"{why}. {said}"
-        ).rstrip(),
-        minimum=status.minimum if status is not None else 0,
-        members=status.members if status is not None else 0,
-        bound=status.bound if status is not None else 0,
-        source=status.source if status is not None else "",
-        helps=(
-            f"asking with --scheduler-name {found.owner}, if such an installation runs",
-            f"{remedy}, if it should be scheduled by {ours}",
-        ),
-    )
 
 
 def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now: float) -> Diagnosis | None:
@@ -141,14 +46,33 @@ def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now:
 
     Back-offs are ignored: the copy tries at once what the operator tries at their end.
     """
-    machine = decided(map(without_back_offs, events), policy=policy, now=now)
-    known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None) or _group_of(machine, key)
-    if known is None:
-        found = machine.elsewhere(key.namespace, key.name)
-        return from_elsewhere(found, policy) if found is not None else None
-    foreign = [event for event in events if isinstance(event, ForeignGroupsReplaced)]
-    others = [(event.dialect, each.key) for event in foreign for each in event.groups]
-    return _Examination(machine, known, others).diagnose()
+    return Copy(events, policy=policy, now=now).diagnose(key)
+
+
+class Copy:
+    """A copy of the cluster that these events describe, in which everything is decided, without regard to back-offs."""
+
+    def __init__(self, events: Sequence[Event], *, policy: Policy, now: float) -> None:
+        self._policy = policy
+        self._machine = decided(map(without_back_offs, events), policy=policy, now=now)
+        foreign = [event for event in events if isinstance(event, ForeignGroupsReplaced)]
+        self._foreign = [(event.dialect, each.key) for event in foreign for each in event.groups]
+
+    def diagnose(self, key: GroupKey, reach: Reach = EVERYTHING) -> Diagnosis | None:
+        """The diagnosis of what has this name; None if nothing has. It may be asked for again and again."""
+        machine = self._machine
+        known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None) or _group_of(machine, key)
+        if known is None:
+            elsewhere = machine.elsewhere(key.namespace, key.name)
+            found = from_elsewhere(elsewhere, self._policy) if elsewhere is not None else None
+        else:
+            found = _Examination(machine, known, self._foreign, reach).diagnose()
+        return found if found is None or reach.node_names else without(self._names(), found)
+
+    def _names(self) -> set[str]:
+        """The names of all nodes, and what else they are called by."""
+        nodes = self._machine.cluster.nodes
+        return {*nodes, *(value for node in nodes.values() for key, value in node.labels if key == HOSTNAME)}
 
 
 def _group_of(machine: Machine, key: GroupKey) -> GroupKey | None:
@@ -176,8 +100,9 @@ def _without_back_off(group: Group) -> Group:
 
 
 class _Examination:
-    def __init__(self, machine: Machine, key: GroupKey, foreign: Sequence[tuple[str, GroupKey]]) -> None:
+    def __init__(self, machine: Machine, key: GroupKey, foreign: Sequence[tuple[str, GroupKey]], reach: Reach) -> None:
         self._foreign = foreign
+        self._reach = reach
         self._cluster: Cluster = machine.cluster
         self._gangs = list(machine.gangs.values())
         self._gang: Gang = machine.gangs[key]
@@ -280,7 +205,7 @@ class _Examination:
         if near:
             yield f"the right name in the pods' label: there is a PodGroup {' and '.join(near)}"
         for key in there:
-            if key.name == name and key.namespace != namespace:
+            if key.name == name and key.namespace != namespace and self._reach.has(key):
                 yield f"a PodGroup in the pods' own namespace {namespace}: {key} counts only for pods of its own"
         for dialect, key in self._foreign:
             if (key.namespace, key.name) == (namespace, name) and dialect in DIALECTS and dialect != OWN_DIALECT:
@@ -294,6 +219,10 @@ class _Examination:
 
     def _shortfall(self, refusal: Refusal) -> Shortfall:
         resource = next((name for name, _ in refusal.short), next(iter(refusal.lacking), ""))
+        held = self._held(resource, refusal) if resource else []
+        named = [holder for holder in held if self._reach.has(holder[0])]
+        ahead = self._findings.ahead(self._gang.key)
+        known = [key for key in ahead if self._reach.has(key)]
         return Shortfall(
             wanted=refusal.wanted,
             fits=refusal.fits,
@@ -301,14 +230,18 @@ class _Examination:
             lacks=refusal.short,
             gaps=refusal.gaps,
             resource=resource,
-            held=self._held(resource, refusal) if resource else (),
-            ahead=self._findings.ahead(self._gang.key),
+            held=named,
+            held_by_others=len(held) - len(named),
+            ahead=known,
+            others_ahead=len(ahead) - len(known),
             groups=self._groups(refusal),
         )
 
     def _groups(self, refusal: Refusal) -> Sequence[NodeGroup]:
         ask = self._assessment.want.quorum
-        return () if ask is None else node_groups(self._cluster, refusal, ask, self._assessment.terms.priority)
+        if ask is None:
+            return ()
+        return node_groups(self._cluster, refusal, ask, self._assessment.terms.priority)
 
     def _held(self, resource: str, refusal: Refusal) -> list[tuple[GroupKey, int]]:
         held: Counter[GroupKey] = Counter()

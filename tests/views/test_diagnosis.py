@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gangsched.cli.diagnosis import from_cluster, from_status
 from gangsched.cli.overview import waiting
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.events import (
@@ -25,6 +24,8 @@ from gangsched.core.objects.record import Minima, Outcome, Phase, Record
 from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.dialects.table import DEFAULT
+from gangsched.views.diagnosed import from_status
+from gangsched.views.diagnosis import from_cluster
 from tests.builders import foreign_group, group, node, pod
 
 NOW = 1_000_000.0

@@ -1,0 +1,174 @@
+"""Finds out why a group waits in a process of its own, so that the operator decides and binds meanwhile.
+
+Deciding about a copy of a large cluster takes seconds, and Python computes one thing at a time. All that the operator's
+own loop does is to send what it knows, in pieces of a few milliseconds with a rest after each. The process answers
+everybody for some seconds and then ends, with all its memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from gangsched.answers.messages import FAILED, LENGTH_BYTES, UNKNOWN, Message, Question, Start, framed, pieces
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.events import Event
+from gangsched.kube.errors import printable
+from gangsched.views.reach import Reach
+
+_log = logging.getLogger(__name__)
+
+KEPT_S = 5.0
+"""So long, or as long as it took to decide if that is more, the same copy answers."""
+MOST_S = 30.0
+"""A question is answered by then, or not at all."""
+MOST_WAITING = 8
+"""So many questions wait at a time; more are refused at once."""
+_REST = 3.0
+"""The loop rests so many times as long as it took to make a piece."""
+_MOST_REST_S = 0.05
+_MOST_BYTES = 4 * 2**20
+_BUFFER_BYTES = 2**20
+_LOGGED = 4000
+
+
+class NoAnswer(Exception):  # noqa: N818 - a state of affairs
+    """The question was not answered; it may be asked again."""
+
+
+class Examiner:
+    """Answers questions by the settings `settings_json`, about what `facts` says is known at `now`."""
+
+    def __init__(
+        self,
+        facts: Callable[[], Sequence[Event]],
+        *,
+        settings_json: str,
+        now: Callable[[], float] = time.time,
+        command: Sequence[str] = (sys.executable, "-m", "gangsched.answers.worker"),
+        kept_s: float = KEPT_S,
+        most_s: float = MOST_S,
+    ) -> None:
+        self._facts = facts
+        self._settings = settings_json
+        self._now = now
+        self._command = command
+        self._kept_s = kept_s
+        self._most_s = most_s
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+        self._process: asyncio.subprocess.Process | None = None
+        self._ending: set[asyncio.Task[int]] = set()
+        self._end: asyncio.TimerHandle | None = None
+        self._fresh_until = 0.0
+        self.longest_piece_s = 0.0
+        """The longest time for which the loop did nothing but make one piece."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process."""
+        return self._process is not None
+
+    async def explain(self, key: GroupKey, reach: Reach) -> bytes | None:
+        """The diagnosis, as JSON; None if there is no such group and no such pod.
+
+        Raises:
+            NoAnswer: too many ask, or it took too long, or the process has failed.
+        """
+        if self._waiting >= MOST_WAITING:
+            raise NoAnswer("too many ask")
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._most_s), self._turn:
+                return await self._answer(Question(key, reach))
+        except TimeoutError:
+            raise NoAnswer("it took too long") from None
+        finally:
+            self._waiting -= 1
+
+    async def close(self) -> None:
+        """End the process."""
+        self._drop()
+        await asyncio.gather(*self._ending)
+
+    async def _answer(self, question: Question) -> bytes | None:
+        asked = time.monotonic()
+        is_first = self._process is None or asked >= self._fresh_until
+        is_answered = False
+        try:
+            if is_first:
+                self._drop()
+                await self._begin()
+            await self._send(question)
+            answer = await self._read()
+            is_answered = True
+        except (OSError, EOFError) as error:
+            _log.warning("the process that answers tenants has ended", extra={"error": type(error).__name__})
+            raise NoAnswer("the process has ended") from error
+        finally:
+            if not is_answered:
+                # It may be in the middle of an answer, which nobody else must get.
+                self._drop()
+        now = time.monotonic()
+        if is_first:
+            self._fresh_until = asked + max(self._kept_s, 2 * (now - asked))
+        if self._end is not None:
+            self._end.cancel()
+        self._end = asyncio.get_running_loop().call_later(max(self._fresh_until - now, 0.0), self._expire)
+        if answer.startswith(FAILED):
+            _log.error("a question of a tenant failed, which is a bug", extra={"error": _last_lines(answer)})
+            raise NoAnswer("it failed")
+        return None if answer == UNKNOWN else answer
+
+    async def _begin(self) -> None:
+        """Start the process and tell it everything."""
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_BUFFER_BYTES
+        )
+        await self._send(Start(self._settings, self._now()))
+        # One moment for all pieces: the values do not change, and what happens meanwhile is not part of the copy.
+        for piece in pieces(self._facts()):
+            began = time.monotonic()
+            await self._send(piece)
+            took_s = time.monotonic() - began
+            await asyncio.sleep(min(_REST * took_s, _MOST_REST_S))
+
+    async def _send(self, message: Message) -> None:
+        if self._process is None or self._process.stdin is None:
+            raise EOFError
+        began = time.perf_counter()
+        self._process.stdin.write(framed(pickle.dumps(message, protocol=5)))
+        self.longest_piece_s = max(self.longest_piece_s, time.perf_counter() - began)
+        await self._process.stdin.drain()
+
+    async def _read(self) -> bytes:
+        if self._process is None or self._process.stdout is None:
+            raise EOFError
+        length = int.from_bytes(await self._process.stdout.readexactly(LENGTH_BYTES))
+        if length > _MOST_BYTES:
+            raise EOFError
+        return await self._process.stdout.readexactly(length)
+
+    def _expire(self) -> None:
+        """End the process unless it is answering, after which this is called again."""
+        if not self._turn.locked():
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._end is not None:
+            self._end.cancel()
+        process, self._process = self._process, None
+        if process is not None:
+            # This kills it and closes its pipes; asyncio has no public name for that.
+            process._transport.close()  # type: ignore[attr-defined] # noqa: SLF001
+            ending = asyncio.get_running_loop().create_task(process.wait())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+
+
+def _last_lines(answer: bytes) -> str:
+    return printable(answer[len(FAILED) :].decode("utf-8", "replace")[-_LOGGED:], limit=_LOGGED)

@@ -1,0 +1,213 @@
+"""Who asks, and what that person may know: the API server says both, and this remembers it for some seconds.
+
+A token is only refused here, never accepted: what it says of itself saves a request and makes a better sentence.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from http import HTTPStatus
+from typing import Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.kube import reviews
+from gangsched.kube.errors import ApiError, KubeError
+from gangsched.kube.reviews import User
+from gangsched.kube.session import ApiSession
+from gangsched.views.reach import Reach
+
+AUDIENCE = "gangsched"
+KEPT_S = 10.0
+"""A right that is taken away ends here so much later, as it does in the API server's own caches."""
+MOST_KEPT = 1000
+REVIEWS_PER_S, REVIEWS_AT_ONCE = 10.0, 30.0
+"""Requests to the API server because of people who ask, known or not."""
+QUESTIONS_PER_S, QUESTIONS_AT_ONCE = 0.5, 10.0
+"""What one user may ask."""
+_LONGEST_TOKEN = 16_384
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+
+Value = TypeVar("Value")
+Key = TypeVar("Key", bound=Hashable)
+
+_MAKE_ONE = f"make one with kubectl create token SERVICEACCOUNT --audience={AUDIENCE}, or name the account with "
+_MAKE_ONE += "gangsched explain --ask-operator-as SERVICEACCOUNT"
+NO_TOKEN = f"There is no bearer token: {_MAKE_ONE}."
+FOR_OTHERS = f"The token is not for the audience {AUDIENCE}: {_MAKE_ONE}."
+EXPIRED = f"The token has expired: {_MAKE_ONE}."
+UNKNOWN = f"The API server does not accept the token for the audience {AUDIENCE}: {_MAKE_ONE}."
+NO_RIGHT = (
+    "The token's account may not get this podgroups.gangsched.io, which is all that is said whether there is such a "
+    "group or not: bind a role with that right, such as view, to the account in the group's namespace."
+)
+NO_NAME = "This is no name of a namespace and a group."
+TOO_OFTEN = "This account asks too often: ask again in some seconds."
+BUSY = "Too many ask now: ask again in some seconds."
+NO_REVIEW = (
+    "The API server has not said whose token this is and what they may see: ask again; if that does not help, the "
+    "operator may lack the rights that the chart grants with answers.enabled."
+)
+
+
+class Refused(Exception):  # noqa: N818 - a state of affairs
+    """Who asks is not answered; `status` is that of HTTP."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+
+
+class Gate:
+    """Lets in those who may get the group that they ask about."""
+
+    def __init__(
+        self,
+        session: ApiSession,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._session = session
+        self._wall = wall
+        self._users: _Remembered[bytes, User | None] = _Remembered(monotonic)
+        self._rights: _Remembered[tuple[str, ...], bool] = _Remembered(monotonic)
+        self._reviews = _Bucket(REVIEWS_PER_S, REVIEWS_AT_ONCE, monotonic)
+        self._questions: OrderedDict[str, _Bucket] = OrderedDict()
+        self._monotonic = monotonic
+
+    async def admit(self, authorization: str, key: GroupKey) -> tuple[User, Reach]:
+        """The sender of this header, and what they may be told about the group.
+
+        Raises:
+            Refused: they may not be told anything.
+        """
+        token = _token_of(authorization)
+        if why := _faults(token, self._wall()):
+            raise Refused(401, why)
+        digest = hashlib.sha256(token.encode()).digest()
+        user = await self._asked(self._users, digest, lambda: reviews.sender(self._session, token, AUDIENCE))
+        if user is None:
+            raise Refused(401, UNKNOWN)
+        if not self._bucket_of(user).take():
+            raise Refused(429, TOO_OFTEN)
+        if not (_NAMESPACE.fullmatch(key.namespace) and _NAME.fullmatch(key.name)):
+            raise Refused(400, NO_NAME)
+        if not await self.may_get(user, key):
+            raise Refused(403, NO_RIGHT)
+        node_names = await self._may(user, verb="list", group="", resource="nodes")
+        return user, Reach(namespace=key.namespace, node_names=node_names)
+
+    async def may_get(self, user: User, key: GroupKey) -> bool:
+        """Whether the user may get the PodGroup of this name, if there is one.
+
+        Raises:
+            Refused: the API server has not said.
+        """
+        group, resource = "gangsched.io", "podgroups"
+        return await self._may(user, verb="get", group=group, resource=resource, namespace=key.namespace, name=key.name)
+
+    async def _may(self, user: User, **attributes: str) -> bool:
+        key = (msgspec.json.encode(user).decode(), *attributes.values())
+        return await self._asked(self._rights, key, lambda: reviews.may(self._session, user, **attributes))
+
+    async def _asked(self, remembered: _Remembered[Key, Value], key: Key, ask: Callable[[], Awaitable[Value]]) -> Value:
+        known = remembered.get(key)
+        if known is not None:
+            return known[0]
+        if not self._reviews.take():
+            raise Refused(503, BUSY)
+        try:
+            value = await ask()
+        except ApiError as error:
+            if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY):
+                # The API server calls the request itself wrong, in which everything but the token and names is ours.
+                raise Refused(401, UNKNOWN) from error
+            raise Refused(503, NO_REVIEW) from error
+        except KubeError as error:
+            raise Refused(503, NO_REVIEW) from error
+        remembered.put(key, value)
+        return value
+
+    def _bucket_of(self, user: User) -> _Bucket:
+        bucket = self._questions.pop(user.username, None)
+        if bucket is None:
+            bucket = _Bucket(QUESTIONS_PER_S, QUESTIONS_AT_ONCE, self._monotonic)
+        self._questions[user.username] = bucket
+        while len(self._questions) > MOST_KEPT:
+            self._questions.popitem(last=False)
+        return bucket
+
+
+class _Remembered(Generic[Key, Value]):
+    """Answers of the last seconds, at most so many."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._known: OrderedDict[Key, tuple[float, Value]] = OrderedDict()
+
+    def get(self, key: Key) -> tuple[Value] | None:
+        until, value = self._known.get(key, (0.0, None))
+        return (value,) if key in self._known and self._monotonic() < until else None  # type: ignore[return-value]
+
+    def put(self, key: Key, value: Value) -> None:
+        self._known.pop(key, None)
+        self._known[key] = self._monotonic() + KEPT_S, value
+        while len(self._known) > MOST_KEPT:
+            self._known.popitem(last=False)
+
+
+class _Bucket:
+    """Lets pass so many at once, and so many in a second."""
+
+    def __init__(self, per_s: float, at_once: float, monotonic: Callable[[], float]) -> None:
+        self._per_s, self._most, self._left = per_s, at_once, at_once
+        self._monotonic = monotonic
+        self._last = monotonic()
+
+    def take(self) -> bool:
+        now = self._monotonic()
+        self._left = min(self._most, self._left + (now - self._last) * self._per_s)
+        self._last = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
+class _Claims(Struct):
+    aud: str | list[str] = ""
+    exp: float | None = None
+
+
+def _token_of(authorization: str) -> str:
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer" or len(token) > _LONGEST_TOKEN or not _TOKEN.fullmatch(token):
+        raise Refused(401, NO_TOKEN)
+    return token
+
+
+def _faults(token: str, now: float) -> str:
+    """Why the token is certainly no good, by what it says of itself; empty if it may be, or says nothing."""
+    parts = token.split(".")
+    if len(parts) != 3:  # noqa: PLR2004 - head, claims, signature
+        return ""
+    try:
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)), type=_Claims)
+    except (binascii.Error, ValueError, RecursionError):
+        return ""
+    if claims.aud not in (AUDIENCE, [AUDIENCE]):
+        # One that is also good for the API server must not be given away.
+        return FOR_OTHERS
+    return EXPIRED if claims.exp is not None and claims.exp <= now else ""

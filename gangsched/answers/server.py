@@ -1,0 +1,240 @@
+"""The HTTPS server of the answers: GET /v1/explain/NAMESPACE/NAME, on 127.0.0.1.
+
+Whoever reaches it may be anybody. A request has no body, and a connection ends after some seconds. There are few at a
+time: what comes in addition waits in the kernel, where it costs none of the operator's open files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import msgspec
+from aiohttp import web
+
+from gangsched.answers.certificate import Certificate
+from gangsched.answers.examiner import Examiner, NoAnswer
+from gangsched.answers.gate import TOO_OFTEN, Gate, Refused
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.kube.reviews import User
+from gangsched.runtime.health import ListenError
+
+_log = logging.getLogger(__name__)
+_SILENT = logging.getLogger(f"{__name__}.http")
+"""Where aiohttp tells, with tracebacks and in their own words, what strangers send that is no HTTP."""
+_SILENT.disabled = True
+
+HOST = "127.0.0.1"
+MOST_CONNECTIONS = 16
+MOST_OF_ONE = 2
+"""So many questions of one user are looked at at a time."""
+HANDSHAKE_S = 5.0
+CONNECTION_S = 45.0
+"""Longer than an answer may take."""
+REQUEST_S = 10.0
+"""So soon after the handshake the request must be there."""
+_LOOK_S = 0.1
+_LAST_WORDS_S = 1.0
+_SHUTDOWN_S = 0.2
+_BACKLOG = 64
+_LONGEST_LINE = 32_768
+NOT_READY = "This replica has not listed the whole cluster yet: ask again in some seconds, or ask another replica."
+NO_GROUP = "There is no PodGroup of this name, and no waiting pod of gangsched names it or has that name."
+NO_ANSWER = "The answer was not found in time: ask again."
+NO_BODY = "A question has no body."
+NO_PATH = "Ask with GET /v1/explain/NAMESPACE/NAME."
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def _untold(_status: int, _took_s: float) -> None:
+    pass
+
+
+class Server:
+    """Answers those whom `gate` lets in with what `examiner` finds out, as soon as `ready`.
+
+    `told` is called with the HTTP status of each answer and how long it took.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        examiner: Examiner,
+        certificate: Certificate,
+        *,
+        ready: Callable[[], bool],
+        told: Callable[[int, float], None] = _untold,
+        request_s: float = REQUEST_S,
+        most_connections: int = MOST_CONNECTIONS,
+    ) -> None:
+        self._gate = gate
+        self._examiner = examiner
+        self._certificate = certificate
+        self._ready = ready
+        self._told = told
+        self._request_s = request_s
+        self._asking: Counter[str] = Counter()
+        self._slots = asyncio.Semaphore(most_connections)
+        self._heard: set[asyncio.BaseTransport] = set()
+        application = web.Application(middlewares=[self._guard], client_max_size=0)
+        application.router.add_get("/v1/explain/{namespace}/{name}", self._explain, allow_head=False)
+        self._runner = web.AppRunner(
+            application,
+            access_log=None,
+            logger=_SILENT,
+            shutdown_timeout=_SHUTDOWN_S,
+            keepalive_timeout=1.0,
+            lingering_time=1.0,
+            max_line_size=_LONGEST_LINE,
+            max_field_size=_LONGEST_LINE,
+        )
+        self._listener: socket.socket | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, port: int) -> int:
+        """Listen, log and return the port; port 0 means any free one.
+
+        Raises:
+            ListenError: the port is in use.
+        """
+        await self._runner.setup()
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((HOST, port))
+            listener.listen(_BACKLOG)
+        except OSError as error:
+            listener.close()
+            raise ListenError(
+                f"cannot listen on {HOST}:{port} ({error.strerror or error}): choose another answers.port"
+            ) from error
+        listener.setblocking(False)
+        self._listener = listener
+        actual = int(listener.getsockname()[1])
+        where = {"address": f"{HOST}:{actual}", "fingerprint": f"sha256:{self._certificate.fingerprint}"}
+        _log.info("answering tenants", extra=where)
+        return actual
+
+    async def run(self) -> None:
+        """Take connections until cancelled."""
+        loop = asyncio.get_running_loop()
+        while self._listener is not None:
+            await self._slots.acquire()
+            try:
+                accepted, _ = await loop.sock_accept(self._listener)
+            except OSError:
+                # No file is left to open, or the other side has gone.
+                self._slots.release()
+                await asyncio.sleep(_LOOK_S)
+                continue
+            except BaseException:
+                self._slots.release()
+                raise
+            task = loop.create_task(self._serve(accepted))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Stop listening, and end all connections and the examiner's process."""
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._runner.cleanup()
+        await self._examiner.close()
+
+    async def _serve(self, accepted: socket.socket) -> None:
+        """One connection, from its handshake to its end."""
+        loop = asyncio.get_running_loop()
+        transport: asyncio.BaseTransport | None = None
+        server = self._runner.server
+        try:
+            if server is None:
+                return
+            with suppress(OSError, ssl.SSLError, TimeoutError):
+                transport, _ = await loop.connect_accepted_socket(
+                    server, accepted, ssl=self._certificate.tls, ssl_handshake_timeout=HANDSHAKE_S
+                )
+            began = loop.time()
+            while transport is not None and not transport.is_closing():
+                lasted = loop.time() - began
+                if lasted > (CONNECTION_S if transport in self._heard else self._request_s):
+                    break
+                await asyncio.sleep(_LOOK_S)
+            if transport is not None and transport.is_closing():
+                # What was written last may still be on its way.
+                await asyncio.sleep(_LAST_WORDS_S)
+        finally:
+            if transport is None:
+                accepted.close()
+            else:
+                self._heard.discard(transport)
+                _abort(transport)
+            self._slots.release()
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        began = time.monotonic()
+        if request.transport is not None:
+            self._heard.add(request.transport)
+        try:
+            answer = _refused(413, NO_BODY) if request.body_exists else await handler(request)
+        except Refused as refusal:
+            answer = _refused(refusal.status, refusal.sentence)
+        except NoAnswer:
+            answer = _refused(503, NO_ANSWER)
+        except web.HTTPException as error:
+            answer = _refused(error.status, NO_PATH)
+        except Exception:  # noqa: BLE001 - nothing that a tenant asks ends more than the answer
+            _log.exception("an answer to a tenant failed, which is a bug")
+            answer = _refused(500, NO_ANSWER)
+        answer.headers["Cache-Control"] = "no-store"
+        answer.headers["X-Content-Type-Options"] = "nosniff"
+        self._told(answer.status, time.monotonic() - began)
+        return answer
+
+    async def _explain(self, request: web.Request) -> web.Response:
+        key = GroupKey(request.match_info["namespace"], request.match_info["name"])
+        user, reach = await self._gate.admit(request.headers.get("Authorization", ""), key)
+        if not self._ready():
+            raise Refused(503, NOT_READY)
+        if self._asking[user.username] >= MOST_OF_ONE:
+            raise Refused(429, TOO_OFTEN)
+        self._asking[user.username] += 1
+        try:
+            found = await self._examiner.explain(key, reach)
+        finally:
+            self._asking -= Counter([user.username])
+        if found is None or not await self._may_see(found, user, key):
+            raise Refused(404, NO_GROUP)
+        return web.Response(body=found, content_type="application/json")
+
+    async def _may_see(self, found: bytes, user: User, key: GroupKey) -> bool:
+        """Whether the answer, which for the name of a pod is about its group, is about what the user may get."""
+        about = msgspec.json.decode(found, type=_About)
+        return about.name == key.name or await self._gate.may_get(user, GroupKey(key.namespace, about.name))
+
+
+class _About(msgspec.Struct):
+    name: str
+
+
+def _refused(status: int, sentence: str) -> web.Response:
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "5"}, 503: {"Retry-After": "2"}}.get(status)
+    return web.json_response({"error": sentence}, status=status, headers=headers)
+
+
+def _abort(transport: asyncio.BaseTransport) -> None:
+    if isinstance(transport, asyncio.Transport):
+        transport.abort()
+    else:
+        transport.close()

@@ -1,0 +1,62 @@
+"""The answers as the operator runs them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from gangsched.answers.announcement import Announcement, announce
+from gangsched.answers.certificate import make_certificate
+from gangsched.answers.examiner import Examiner
+from gangsched.answers.gate import Gate
+from gangsched.answers.server import Server
+from gangsched.config.settings import Settings
+from gangsched.core.objects.events import Event
+from gangsched.kube.session import ApiSession
+
+
+class Answers:
+    """The server with all that it needs. `facts` is what this replica knows, `ready` whether that is everything.
+
+    `told` is called with the HTTP status of each answer and how long it took. Without `announced`, as in a dry run,
+    nothing is written on the operator's pod.
+    """
+
+    def __init__(
+        self,
+        session: ApiSession,
+        settings: Settings,
+        *,
+        facts: Callable[[], Sequence[Event]],
+        now: Callable[[], float],
+        ready: Callable[[], bool],
+        told: Callable[[int, float], None],
+        announced: bool,
+    ) -> None:
+        # Its own connections, so that those who ask do not delay what the operator does.
+        self._session = session.apart()
+        self._port = settings.answers.port
+        self._announced = announced
+        self._certificate = make_certificate()
+        examiner = Examiner(facts, settings_json=settings.model_dump_json(by_alias=True), now=now)
+        self._server = Server(Gate(self._session), examiner, self._certificate, ready=ready, told=told)
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            ListenError: the port is in use.
+        """
+        self._port = await self._server.start(self._port)
+
+    async def run(self) -> None:
+        """Say where, and answer until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._server.run())
+            if self._announced:
+                where = Announcement(self._port, self._certificate.fingerprint)
+                tasks.create_task(announce(self._session, where))
+
+    async def close(self) -> None:
+        """Stop listening and end everything."""
+        await self._server.close()

@@ -1,0 +1,26 @@
+"""Settings of the operator's answers to tenants."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from gangsched.config.part import Part
+
+
+class Answers(Part):
+    """Answers to people who may not list the whole cluster: docs/answers.md."""
+
+    enabled: bool = Field(
+        default=False,
+        description="Whether every replica answers `gangsched explain --ask-operator-as` to those who may get the "
+        "PodGroups of a namespace. It needs the rights to create TokenReviews and SubjectAccessReviews, and while it "
+        "answers about as much memory again as the operator itself. The chart's value `answers.enabled` sets this and "
+        "grants the rights.",
+    )
+    port: Annotated[int, Field(ge=0, le=65535)] = Field(
+        default=9443,
+        description="Port of the answers, on 127.0.0.1 only: it is reached by a port-forward to the pod. 0 means a "
+        "free port, which is logged.",
+    )

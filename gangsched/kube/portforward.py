@@ -1,0 +1,114 @@
+"""A connection to a port of a pod's loopback, through the API server: the port-forward of Kubernetes over WebSocket.
+
+Of the API server's protocols this is the one without SPDY, `v4.channel.k8s.io`: each message begins with the number of
+its channel, and the first on each channel names the port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import aiohttp
+
+from gangsched.kube.errors import ApiError, ApiUnreachable, printable
+from gangsched.kube.objects import pod_path
+from gangsched.kube.session import ApiSession
+
+_PROTOCOL = "v4.channel.k8s.io"
+_DATA, _ERROR = 0, 1
+_PORT_BYTES = 2
+_OPEN_S = 15.0
+_CHUNK = 2**15
+
+
+@asynccontextmanager
+async def forwarded(session: ApiSession, namespace: str, pod: str, port: int) -> AsyncIterator[int]:
+    """A port of our own loopback on which one connection is taken, which leads to that port of the pod.
+
+    Raises:
+        ApiError: the API server refuses; the message says what.
+        ApiUnreachable: it does not answer.
+    """
+    async with session.client() as client:
+        url = f"{session.server}{pod_path(namespace, pod)}/portforward?ports={port}"
+        try:
+            async with asyncio.timeout(_OPEN_S):
+                channel = await client.ws_connect(url, protocols=(_PROTOCOL,), max_msg_size=2**20)
+        except aiohttp.WSServerHandshakeError as error:
+            raise ApiError(
+                error.status,
+                "PortForward",
+                f"the API server forwards no port of the pod {pod} of namespace {namespace}",
+            ) from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ApiUnreachable(f"No port of the pod {namespace}/{pod} can be forwarded: {error}") from error
+        relay = _Relay(channel)
+        async with channel:
+            server = await asyncio.start_server(relay.take, "127.0.0.1", 0)
+            async with server:
+                try:
+                    yield int(server.sockets[0].getsockname()[1])
+                except Exception as error:
+                    if not relay.trouble:
+                        raise
+                    # What the caller has seen is only that the connection ended.
+                    said = f"Port {port} of the pod {namespace}/{pod} cannot be reached: {relay.trouble}"
+                    raise ApiUnreachable(said) from error
+                finally:
+                    await relay.end()
+
+
+class _Relay:
+    """Carries bytes between the first connection and the channel. `trouble` is what the other side says is wrong."""
+
+    def __init__(self, channel: aiohttp.ClientWebSocketResponse) -> None:
+        self._channel = channel
+        self._tasks: list[asyncio.Task[None]] = []
+        self._writer: asyncio.StreamWriter | None = None
+        self.trouble = ""
+
+    async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A connection to our own port; only the first one is carried."""
+        if self._tasks:
+            writer.close()
+            return
+        self._writer = writer
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._out(reader)), loop.create_task(self._back(writer))]
+
+    async def end(self) -> None:
+        """Carry nothing more, and close the connection."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._writer is not None:
+            self._writer.close()
+            with suppress(OSError):
+                await self._writer.wait_closed()
+
+    async def _out(self, reader: asyncio.StreamReader) -> None:
+        with suppress(OSError, aiohttp.ClientError):
+            while chunk := await reader.read(_CHUNK):
+                await self._channel.send_bytes(bytes([_DATA]) + chunk)
+
+    async def _back(self, writer: asyncio.StreamWriter) -> None:
+        begun: set[int] = set()
+        try:
+            async for message in self._channel:
+                if message.type is not aiohttp.WSMsgType.BINARY or not message.data:
+                    break
+                number, content = message.data[0], message.data[1:]
+                if number not in begun:
+                    begun.add(number)
+                    content = content[_PORT_BYTES:]
+                if number == _ERROR and content:
+                    self.trouble = printable(content.decode("utf-8", "replace"), limit=300)
+                    break
+                writer.write(content)
+                await writer.drain()
+        except OSError:
+            pass
+        finally:
+            writer.close()

@@ -1,0 +1,125 @@
+"""Looks at the operator's machine again and again for a board that somebody follows, as a small load."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from typing import Generic, NamedTuple, TypeVar
+
+from gangsched.core.cluster.ledger import Claims
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.machine import Machine
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.page import things
+from gangsched.page.board import Board
+from gangsched.page.things import HEAD, Thing
+from gangsched.views.groups import Row, row
+from gangsched.views.nodes import Usage, places, usage
+from gangsched.views.sight import Totals
+
+EVERY_S = 0.5
+_SLICE_S = 0.003
+"""Nobody else waits longer for the event loop while a machine is looked at."""
+_SHARE = 50
+"""A look is repeated after this many times the processor time that it took."""
+
+_ANEW_S = 60.0
+
+Of = TypeVar("Of")
+_NO_CLAIMS: Claims = {}
+
+
+class _Seen(NamedTuple, Generic[Of]):
+    """What was seen, what it was made of, and how it is shown."""
+
+    of: tuple[object, ...]
+    what: Of
+    shown: Thing
+
+
+class Lookout:
+    """What is to be seen of a machine. What has not changed since the last look is not made anew, for a minute.
+
+    `machine` returns the present one: each term has another. `ready` says whether it knows everything.
+    """
+
+    def __init__(self, machine: Callable[[], Machine], ready: Callable[[], bool]) -> None:
+        self._present = machine
+        self._ready = ready
+        self._machine: Machine | None = None
+        self._groups: dict[GroupKey, _Seen[Row]] = {}
+        self._nodes: dict[str, _Seen[Usage]] = {}
+        self._totals = Totals()
+        self._anew_at = 0.0
+
+    def look(self) -> Iterator[Thing]:
+        """All that is to be seen; the machine may change between two of them, which the next look shows."""
+        machine = self._present()
+        # A pod may come to another gang without any change of its node.
+        if machine is not self._machine or time.monotonic() >= self._anew_at:
+            self._anew_at = time.monotonic() + _ANEW_S
+            self._machine, self._groups, self._nodes, self._totals = machine, {}, {}, Totals()
+        yield from self._look_at_groups(machine)
+        yield from self._look_at_nodes(machine)
+        trouble = "" if self._ready() else "This replica has not listed the whole cluster yet."
+        yield HEAD, things.head(self._totals.summary, trouble=trouble)
+
+    def _look_at_groups(self, machine: Machine) -> Iterator[Thing]:
+        for key in list(machine.gangs):
+            gang, assessment = machine.gangs.get(key), machine.assessments.get(key)
+            if gang is None or assessment is None or gang.plain:
+                continue
+            of = _group_is_made_of(gang, assessment)
+            seen = self._groups.get(key)
+            if seen is None or seen.of != of:
+                if seen is not None:
+                    self._totals.count_group(seen.what, -1)
+                found = row(gang, assessment)
+                self._totals.count_group(found)
+                seen = self._groups[key] = _Seen(of, found, things.group(found))
+            yield seen.shown
+        for key in self._groups.keys() - machine.gangs.keys():
+            self._totals.count_group(self._groups.pop(key).what, -1)
+
+    def _look_at_nodes(self, machine: Machine) -> Iterator[Thing]:
+        cluster, held = machine.cluster, places(machine.gangs.values())
+        for name in list(cluster.nodes):
+            node = cluster.nodes.get(name)
+            if node is None:
+                continue
+            claims, places_here = cluster.on_node.get(name, _NO_CLAIMS), held.get(name, ())
+            of = (node, *claims.values(), *places_here)
+            seen = self._nodes.get(name)
+            if seen is None or seen.of != of:
+                if seen is not None:
+                    self._totals.count_node(seen.what, -1)
+                found = usage(node, claims.values(), places_here, machine)
+                self._totals.count_node(found)
+                seen = self._nodes[name] = _Seen(of, found, things.node(found))
+            yield seen.shown
+        for name in self._nodes.keys() - cluster.nodes.keys():
+            self._totals.count_node(self._nodes.pop(name).what, -1)
+
+
+def _group_is_made_of(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
+    """All that a row depends on: values that are replaced when they change, and are the same ones otherwise."""
+    return (gang.group, gang.record, assessment.minimum, assessment.terms, assessment.want.repair, *gang.pods.values())
+
+
+async def keep(board: Board, look: Callable[[], Iterator[Thing]], *, every_s: float = EVERY_S) -> None:
+    """Look as long as somebody follows the board; it never ends."""
+    while True:
+        await board.followed()
+        found: dict[str, bytes] = {}
+        spent, turn = 0.0, time.thread_time()
+        for name, thing in look():
+            found[name] = thing
+            if time.thread_time() - turn >= _SLICE_S:
+                spent += time.thread_time() - turn
+                await asyncio.sleep(0)
+                turn = time.thread_time()
+        board.show(found)
+        spent += time.thread_time() - turn
+        await asyncio.sleep(max(every_s, _SHARE * spent))

@@ -1,0 +1,81 @@
+"""The page as the operator serves it."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Sequence
+
+from aiohttp import web
+
+from gangsched.config.settings import Settings
+from gangsched.core.machine import Machine
+from gangsched.core.objects.events import Event
+from gangsched.page.board import Board
+from gangsched.page.lookout import Lookout, keep
+from gangsched.page.server import Page
+from gangsched.page.what_if import WhatIf
+from gangsched.runtime.health import ListenError
+
+_log = logging.getLogger(__name__)
+
+HOST = "127.0.0.1"
+_AGAIN = (
+    "Open the address of the operator's newest log line about its page: an address is good for one browser, and the "
+    "next one is logged when it has been used."
+)
+
+
+class Service:
+    """The page of this replica. `machine` returns what it knows, and `ready` whether that is everything."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        machine: Callable[[], Machine],
+        facts: Callable[[], Sequence[Event]],
+        now: Callable[[], float],
+        ready: Callable[[], bool],
+    ) -> None:
+        self._board = Board()
+        self._lookout = Lookout(machine, ready)
+        self._page = Page(
+            self._board, again=_AGAIN, what_if=WhatIf(facts, settings, now=now), renewed=lambda _: self._tell()
+        )
+        self._port = settings.page.port
+        self._runner = web.AppRunner(self._page.application(), access_log=None, shutdown_timeout=1.0)
+
+    async def start(self) -> None:
+        """Listen, and log the address.
+
+        Raises:
+            ListenError: the port is in use.
+        """
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, HOST, self._port).start()
+        except OSError as error:
+            raise ListenError(
+                f"cannot serve the page on {HOST}:{self._port} ({error.strerror or error}): choose another page.port"
+            ) from error
+        self._port = int(self._runner.addresses[0][1])
+        self._tell()
+
+    async def run(self) -> None:
+        """Look at what is known while a browser follows, until cancelled."""
+        await keep(self._board, self._lookout.look)
+
+    async def close(self) -> None:
+        """Close all connections and stop listening."""
+        await self._runner.cleanup()
+
+    def _tell(self) -> None:
+        _log.info(
+            "serving the page: forward the port of this pod to the same one of your machine, and open the address",
+            extra={
+                "pod": socket.gethostname(),
+                "port": self._port,
+                "open": f"http://{HOST}:{self._port}/?token={self._page.token}",
+            },
+        )

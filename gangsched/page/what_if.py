@@ -1,0 +1,127 @@
+"""Tries manifests on a copy of the cluster, in a process of its own that can take little from this one.
+
+That process is `gangsched.whatif.apart`. It gets what is known of the cluster through its standard input, has none of
+this process's environment but what Python needs, and is ended if it needs too long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from gangsched.config.settings import Settings
+from gangsched.core.objects.events import Event, PodsReplaced
+
+_MODULE = "gangsched.whatif.apart"
+_MOST_MEMORY = 1 << 30
+_LEAST_MEMORY = 256 << 20
+_CPU_S = 60
+_WITHIN_S = 90.0
+_PART = 200
+"""So many pods are pickled at once, which takes a few milliseconds."""
+_CGROUP = Path("/sys/fs/cgroup")
+_KEPT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL")
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+class WhatIf:
+    """Tries one manifest at a time. `facts` returns what is known of the cluster, and `now` the epoch seconds."""
+
+    def __init__(
+        self,
+        facts: Callable[[], Sequence[Event]],
+        settings: Settings,
+        *,
+        now: Callable[[], float],
+        cgroup: Path = _CGROUP,
+        within_s: float = _WITHIN_S,
+    ) -> None:
+        self._facts = facts
+        self._settings = settings
+        self._now = now
+        self._cgroup = cgroup
+        self._within_s = within_s
+        self._busy = False
+
+    async def __call__(self, manifests: bytes) -> dict[str, object]:
+        """What would become of these manifests. `error` says in a sentence why that is not known."""
+        if self._busy:
+            return {"error": "Another manifest is being tried: wait for its answer and drop this one again."}
+        memory = min(_MOST_MEMORY, free_memory(self._cgroup) // 2)
+        if memory < _LEAST_MEMORY:
+            return {
+                "error": "The memory limit of this container leaves too little room to try a manifest: raise it by "
+                f"{_LEAST_MEMORY * 2 >> 20} MiB, or run gangsched dashboard on your own machine."
+            }
+        self._busy = True
+        try:
+            async with asyncio.timeout(self._within_s):
+                return await self._try(manifests, memory)
+        except TimeoutError:
+            return {"error": f"It took longer than {self._within_s:.0f} s: try a part of it."}
+        finally:
+            self._busy = False
+
+    async def _try(self, manifests: bytes, memory: int) -> dict[str, object]:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", _MODULE, str(memory), str(_CPU_S)),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            env=_ONE_THREAD | {name: os.environ[name] for name in _KEPT if name in os.environ},
+        )
+        try:
+            if process.stdin is None or process.stdout is None:
+                raise RuntimeError("a process was started without pipes")
+            parts = list(_parts(self._facts()))
+            # It may end before it has read everything, and then says why.
+            with suppress(ConnectionError):
+                for value in ((self._settings, self._now(), manifests, len(parts)), *parts):
+                    process.stdin.write(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+                    await process.stdin.drain()
+                    await asyncio.sleep(0)
+                process.stdin.close()
+            said = await process.stdout.read()
+            if await process.wait() or not said:
+                return {
+                    "error": f"It took more than {_CPU_S} s or {memory >> 20} MiB, and was ended: try a part of it."
+                }
+            answer: dict[str, object] = msgspec.json.decode(said)
+            return answer
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+def free_memory(cgroup: Path) -> int:
+    """Bytes that this process's container may still take; more than any machine has if there is no limit.
+
+    The files are those of control group v2: https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files
+    """
+    try:
+        limit = int((cgroup / "memory.max").read_text())
+        used = int((cgroup / "memory.current").read_text())
+        stat = dict(line.split() for line in (cgroup / "memory.stat").read_text().splitlines())
+        # Pages of files that were not used for long are given up before the limit is reached.
+        return limit - used + int(stat.get("inactive_file", 0))
+    except (OSError, ValueError):
+        return sys.maxsize
+
+
+def _parts(events: Sequence[Event]) -> Iterator[list[Event]]:
+    """The events, with lists of pods in several parts."""
+    for event in events:
+        if isinstance(event, PodsReplaced):
+            for at in range(0, len(event.pods), _PART):
+                yield [PodsReplaced(event.pods[at : at + _PART])]
+        else:
+            yield [event]

@@ -1,0 +1,112 @@
+"""Why a group waits and what would help, as values; and what of it a status alone says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gangsched.api.conversion import SCHEDULER
+from gangsched.core.gang.installations import Elsewhere
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.podgroup import Group
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.status import Demand
+from gangsched.core.planning.refusal import Gap
+from gangsched.views.nodegroups import NodeGroup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """Why members do not fit: `wanted` members must fit together, `fits` of them do, on `nodes` nodes.
+
+    `lacks` is the total shortage by resource. `held` are the holders of `resource`, the scarcest one, on nodes that
+    accept the members, the largest first. `ahead` are the waiting groups that are tried before. So many more of both,
+    `held_by_others` and `others_ahead`, may not be named. `gaps` say what refuses the other members, and `groups` of
+    nodes where members fit, and what refuses those of the first gap.
+    """
+
+    wanted: int
+    fits: int
+    nodes: int
+    lacks: Sequence[tuple[str, int]]
+    gaps: Sequence[Gap]
+    resource: str
+    held: Sequence[tuple[GroupKey, int]]
+    ahead: Sequence[GroupKey]
+    groups: Sequence[NodeGroup]
+    held_by_others: int = 0
+    others_ahead: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The state of a group and its cause. `besides` says why members above the minimum wait, `helps` what would help.
+
+    `source` says how the group was declared; empty for a pod without a group. `demand` is what new nodes must provide.
+    """
+
+    key: GroupKey
+    phase: str
+    reason: str
+    message: str
+    minimum: int
+    members: int
+    bound: int
+    source: str = ""
+    besides: Sequence[str] = ()
+    shortfall: Shortfall | None = None
+    helps: Sequence[str] = ()
+    demand: Sequence[Demand] = ()
+
+
+def from_status(group: Group) -> Diagnosis:
+    """The diagnosis from the status that the operator last wrote."""
+    status = group.status
+    told = next((condition for condition in status.conditions if condition.type == "Scheduled"), None)
+    return Diagnosis(
+        key=group.key,
+        phase=status.phase,
+        reason=told.reason if told else "",
+        message=told.message if told else "It has no status yet: check that the operator runs.",
+        minimum=group.spec.minimum if group.spec else 0,
+        members=status.members,
+        bound=status.bound,
+        source=status.source,
+        demand=status.demand,
+    )
+
+
+def from_elsewhere(found: Elsewhere, policy: Policy) -> Diagnosis:
+    """Whose the group is, which is another installation's, and why; the rest is what its status says."""
+    group, ours = found.group, policy.scheduler_names[0]
+    carrying = sum(pod.scheduler == found.owner for pod in found.pods)
+    if carrying:
+        pods = "1 pod that names it has" if carrying == 1 else f"{carrying} pods that name it have"
+        why = f"{pods} this schedulerName"
+        remedy = f"pods with schedulerName: {ours}"
+    elif group is not None and group.scheduler:
+        why, remedy = f"its annotation {SCHEDULER} says so", f"the annotation {SCHEDULER}: {ours}"
+    elif group is not None and group.status.scheduler:
+        why, remedy = "its last members had this schedulerName", f"the annotation {SCHEDULER}: {ours}"
+    else:
+        why = f"no pod names it, and it has no annotation {SCHEDULER}"
+        remedy = f"the annotation {SCHEDULER}: {ours}, or pods with this schedulerName"
+    status = from_status(group) if group is not None else None
+    said = status.message if status is not None and status.reason else ""
+    return Diagnosis(
+        key=found.key,
+        phase=status.phase if status is not None else "",
+        reason=status.reason if status is not None else "",
+        message=(
+            f"The group belongs to the installation of gangsched that serves the schedulerName {found.owner}, because "
+            f"{why}. {said}"
+        ).rstrip(),
+        minimum=status.minimum if status is not None else 0,
+        members=status.members if status is not None else 0,
+        bound=status.bound if status is not None else 0,
+        source=status.source if status is not None else "",
+        helps=(
+            f"asking with --scheduler-name {found.owner}, if such an installation runs",
+            f"{remedy}, if it should be scheduled by {ours}",
+        ),
+    )

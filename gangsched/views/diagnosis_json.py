@@ -1,0 +1,222 @@
+"""What `gangsched explain -o json` and the operator's answers tell a program, and the diagnosis made of it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Protocol
+
+import msgspec
+from msgspec import Meta, Struct
+
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.quantity import amount, format_amount
+from gangsched.core.objects.shape import Amounts
+from gangsched.core.objects.status import Demand
+from gangsched.core.planning.refusal import Gap, Obstacle
+from gangsched.views.diagnosed import Diagnosis, Shortfall
+from gangsched.views.nodegroups import NodeGroup
+
+
+class Seen(Protocol):
+    """What could be read of the cluster."""
+
+    @property
+    def forbidden(self) -> str:
+        """Why only the status could; empty if more could."""
+        ...
+
+    @property
+    def hidden(self) -> Sequence[str]:
+        """What could not, a sentence for each kind."""
+        ...
+
+
+class _Everything:
+    forbidden = ""
+    hidden: Sequence[str] = ()
+
+
+NOTHING: Seen = _Everything()
+"""Nothing was hidden."""
+
+
+def as_object(
+    diagnosis: Diagnosis, reading: Seen = NOTHING, *, nobody: Sequence[str] = (), notes: Sequence[str] = ()
+) -> dict[str, object]:
+    """The diagnosis; `nobody` says why no operator acts, `notes` by which settings was decided."""
+    return {
+        "namespace": diagnosis.key.namespace,
+        "name": diagnosis.key.name,
+        "phase": diagnosis.phase,
+        "reason": diagnosis.reason,
+        "message": diagnosis.message,
+        "minimum": diagnosis.minimum,
+        "members": diagnosis.members,
+        "bound": diagnosis.bound,
+        "source": diagnosis.source or None,
+        "besides": list(diagnosis.besides),
+        "shortfall": None if diagnosis.shortfall is None else _shortfall_json(diagnosis.shortfall),
+        "helps": list(diagnosis.helps),
+        "demand": [_demand_json(demand) for demand in diagnosis.demand],
+        "fromStatusAlone": reading.forbidden or None,
+        "hidden": reading.hidden,
+        "noOperator": list(nobody),
+        "settings": list(notes),
+    }
+
+
+def _group_json(group: NodeGroup) -> dict[str, object]:
+    return {
+        "name": group.name,
+        "shared": dict(group.shared),
+        "first": list(group.first),
+        "nodes": group.nodes,
+        "members": group.members,
+        "obstacles": _obstacles_json(group.obstacles),
+    }
+
+
+def _obstacles_json(obstacles: Sequence[Obstacle]) -> list[dict[str, object]]:
+    return [{"reason": each.reason, "resource": each.resource, "nodes": each.nodes} for each in obstacles]
+
+
+def _demand_json(demand: Demand) -> dict[str, object]:
+    return {
+        "count": demand.count,
+        "requests": {resource: format_amount(resource, size) for resource, size in demand.requests},
+        "domain": demand.domain or None,
+    }
+
+
+def _shortfall_json(shortfall: Shortfall) -> dict[str, object]:
+    return {
+        "wanted": shortfall.wanted,
+        "fits": shortfall.fits,
+        "lacks": {resource: format_amount(resource, size) for resource, size in shortfall.lacks},
+        "nodes": shortfall.nodes,
+        "obstacles": _obstacles_json(shortfall.gaps[0].obstacles),
+        "gaps": [{"members": gap.members, "obstacles": _obstacles_json(gap.obstacles)} for gap in shortfall.gaps],
+        "nodeGroups": list(map(_group_json, shortfall.groups)),
+        "resource": shortfall.resource,
+        "heldBy": [
+            {
+                "namespace": holder.namespace,
+                "name": holder.name,
+                "amount": format_amount(shortfall.resource, size),
+            }
+            for holder, size in shortfall.held
+        ],
+        "heldByOthers": shortfall.held_by_others,
+        "ahead": [{"namespace": key.namespace, "name": key.name} for key in shortfall.ahead],
+        "othersAhead": shortfall.others_ahead,
+    }
+
+
+# Back again
+
+
+class _Group(Struct):
+    namespace: str
+    name: str
+    amount: str = "0"
+
+
+class _Gap(Struct):
+    members: int
+    obstacles: list[Obstacle]
+
+
+class _NodeGroup(Struct):
+    shared: dict[str, str]
+    nodes: int
+    members: int
+    obstacles: list[Obstacle]
+    first: list[str] = []
+
+
+class _Demand(Struct):
+    count: int
+    requests: dict[str, str]
+    domain: str | None = None
+
+
+class _Shortfall(Struct, rename="camel"):
+    wanted: int
+    fits: int
+    nodes: int
+    lacks: dict[str, str]
+    gaps: Annotated[list[_Gap], Meta(min_length=1)]
+    resource: str
+    held_by: list[_Group]
+    ahead: list[_Group]
+    node_groups: list[_NodeGroup]
+    held_by_others: int = 0
+    others_ahead: int = 0
+
+
+class _Told(Struct, rename="camel"):
+    namespace: str
+    name: str
+    phase: str
+    reason: str
+    message: str
+    minimum: int
+    members: int
+    bound: int
+    source: str | None
+    besides: list[str]
+    shortfall: _Shortfall | None
+    helps: list[str]
+    demand: list[_Demand]
+
+
+def from_json(text: bytes) -> Diagnosis:
+    """The diagnosis that `as_object` told with this JSON; unknown keys, of a newer version, are left out.
+
+    Raises:
+        msgspec.DecodeError, InvalidQuantity, UnicodeDecodeError, RecursionError: it is no such text.
+    """
+    told = msgspec.json.decode(text, type=_Told)
+    return Diagnosis(
+        key=GroupKey(told.namespace, told.name),
+        phase=told.phase,
+        reason=told.reason,
+        message=told.message,
+        minimum=told.minimum,
+        members=told.members,
+        bound=told.bound,
+        source=told.source or "",
+        besides=told.besides,
+        shortfall=None if told.shortfall is None else _shortfall(told.shortfall),
+        helps=told.helps,
+        demand=[Demand(each.count, _amounts(each.requests), each.domain or "") for each in told.demand],
+    )
+
+
+def _shortfall(told: _Shortfall) -> Shortfall:
+    return Shortfall(
+        wanted=told.wanted,
+        fits=told.fits,
+        nodes=told.nodes,
+        lacks=_amounts(told.lacks),
+        gaps=[Gap(gap.members, tuple(gap.obstacles)) for gap in told.gaps],
+        resource=told.resource,
+        held=[(GroupKey(each.namespace, each.name), amount(told.resource, each.amount)) for each in told.held_by],
+        held_by_others=told.held_by_others,
+        ahead=[GroupKey(each.namespace, each.name) for each in told.ahead],
+        others_ahead=told.others_ahead,
+        groups=[
+            NodeGroup(
+                shared=tuple(group.shared.items()),
+                nodes=group.nodes,
+                first=group.first,
+                members=group.members,
+                obstacles=group.obstacles,
+            )
+            for group in told.node_groups
+        ],
+    )
+
+
+def _amounts(told: Mapping[str, str]) -> Amounts:
+    return tuple((resource, amount(resource, text)) for resource, text in told.items())

@@ -1,0 +1,97 @@
+"""Groups and nodes at one moment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gangsched.core.machine import Machine
+from gangsched.core.objects.wording import number_of
+from gangsched.views import groups, nodes
+from gangsched.views.groups import Row
+from gangsched.views.nodes import Usage, is_special, share
+
+MAIN = ("cpu", "memory")
+"""The resources that every node has and that are shown first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What is to be seen: groups, what waits longest first, and nodes; `hidden` says why there are no nodes."""
+
+    groups: Sequence[Row]
+    nodes: Sequence[Usage]
+    hidden: str = ""
+
+    @property
+    def totals(self) -> Totals:
+        """How much of everything there is."""
+        found = Totals()
+        for row in self.groups:
+            found.count_group(row)
+        for usage in self.nodes:
+            found.count_node(usage)
+        return found
+
+
+@dataclass(slots=True)
+class Totals:
+    """How many groups and nodes there are, and what all the nodes have and what of it is requested.
+
+    `having` counts the nodes that have an extended resource.
+    """
+
+    groups: int = 0
+    waiting: int = 0
+    nodes: int = 0
+    closed: int = 0
+    allocatable: Counter[str] = field(default_factory=Counter)
+    requested: Counter[str] = field(default_factory=Counter)
+    having: Counter[str] = field(default_factory=Counter)
+
+    def count_group(self, row: Row, times: int = 1) -> None:
+        """Count the group, or with -1 count it no longer."""
+        self.groups += times
+        self.waiting += times * bool(row.since)
+
+    def count_node(self, usage: Usage, times: int = 1) -> None:
+        """Count the node, or with -1 count it no longer."""
+        self.nodes += times
+        self.closed += times * bool(usage.closed)
+        for name, amount in usage.allocatable.items():
+            self.allocatable[name] += times * amount
+            self.requested[name] += times * usage.requested.get(name, 0)
+            self.having[name] += times * is_special(name)
+
+    @property
+    def others(self) -> list[str]:
+        """The two extended resources that most nodes have."""
+        return [name for name, number in self.having.most_common(2) if number]
+
+    @property
+    def summary(self) -> str:
+        """How many groups and nodes there are, and what of the nodes is requested, in one line."""
+        parts = [f"{number_of(self.groups, 'group')}, {self.waiting} waiting"]
+        if self.nodes:
+            parts.append(number_of(self.nodes, "node") + (f", {self.closed} closed" if self.closed else ""))
+            parts += [
+                f"{name.rpartition('/')[2]} {share(self.requested[name], self.allocatable[name]):.0%}"
+                for name in (*MAIN, *self.others)
+                if name in self.allocatable
+            ]
+        return " · ".join(parts)
+
+
+def look(machine: Machine, namespace: str = "") -> Sight:
+    """The machine's nodes, and its groups of the namespace, or of all if it is empty."""
+    return Sight([row for row in groups.rows(machine) if namespace in ("", row.key.namespace)], nodes.usages(machine))
+
+
+def as_object(sight: Sight) -> dict[str, object]:
+    """The same for a program."""
+    return {
+        "groups": [groups.as_object(row) for row in sight.groups],
+        "nodes": [nodes.as_object(usage) for usage in sight.nodes],
+        "hidden": sight.hidden or None,
+    }

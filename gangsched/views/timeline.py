@@ -1,0 +1,63 @@
+"""What became of one gang when, as far as it is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gangsched.core.gang.gang import Gang
+
+
+class Stage(StrEnum):
+    """A stage of a gang's way, in the order in which gangs pass them."""
+
+    CREATED = "created"
+    """The PodGroup was created, or the first member of a gang without one."""
+    COMPLETE = "complete"
+    """As many members as are needed existed."""
+    BOUND_FIRST = "first bound"
+    """The first of the present members was bound, which follows the decision within milliseconds."""
+    SCHEDULED = "scheduled"
+    """The minimum was bound, as the status says."""
+    BOUND_LAST = "last bound"
+    """The last of the present members was bound."""
+    RUNNING = "running"
+    """The minimum was first seen running."""
+
+
+_ORDER = list(Stage)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The stage was reached `at`, in epoch seconds. Times of pods have whole seconds."""
+
+    stage: Stage
+    at: float
+
+
+def moments(gang: Gang, minimum: int) -> list[Moment]:
+    """What is known of the present run, in the order of time, and of stages within the time of one binding.
+
+    Times of pods are those of members that still exist: a replacement is a member from its own creation.
+    """
+    return sorted(_moments(gang, minimum), key=lambda moment: (moment.at, _ORDER.index(moment.stage)))
+
+
+def _moments(gang: Gang, minimum: int) -> Iterator[Moment]:
+    members = gang.live()
+    created = sorted(pod.created for pod in members)
+    bound = [pod.bound_at for pod in members if pod.bound_at]
+    if gang.group is not None or created:
+        yield Moment(Stage.CREATED, gang.group.created if gang.group is not None else created[0])
+    if 0 < minimum <= len(created):
+        yield Moment(Stage.COMPLETE, created[minimum - 1])
+    if bound:
+        yield Moment(Stage.BOUND_FIRST, min(bound))
+        yield Moment(Stage.BOUND_LAST, max(bound))
+    status = gang.group.status if gang.group is not None else None
+    if status is not None and status.scheduled_time:
+        yield Moment(Stage.SCHEDULED, status.scheduled_time)
+    if status is not None and status.running_time:
+        yield Moment(Stage.RUNNING, status.running_time)

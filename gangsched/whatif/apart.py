@@ -1,0 +1,112 @@
+"""What would become of manifests in a cluster that was observed, in a process of its own: the page starts it.
+
+``python -m gangsched.whatif.apart MEMORY_BYTES CPU_SECONDS`` reads from standard input what `Given` says and prints
+JSON. The manifests come from a browser: limits of the system end the process if they ask for too much.
+"""
+
+from __future__ import annotations
+
+import pickle
+import resource
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+if TYPE_CHECKING:
+    from gangsched.core.objects.declaration import GroupKey
+    from gangsched.views.findings import Finding
+    from gangsched.whatif.simulation import Decision
+
+MOST_GROUPS = 200
+"""So many groups of the manifests are told; the others are counted."""
+
+
+class Given(NamedTuple):
+    """What `page.what_if` writes: first this, pickled, and then as many lists of events as `lists` says.
+
+    `settings` are those of the operator, `now` is in epoch seconds.
+    """
+
+    settings: Any
+    now: float
+    manifests: bytes
+    lists: int
+
+
+def main() -> None:
+    """Limit this process, read, decide and print."""
+    memory, cpu_s = int(sys.argv[1]), int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # The parent alone writes to this pipe, and nothing that it has from the browser but the bytes of the manifests.
+    given = Given(*pickle.load(sys.stdin.buffer))  # noqa: S301
+    events = [event for _ in range(given.lists) for event in pickle.load(sys.stdin.buffer)]  # noqa: S301
+    try:
+        answer = tried(given.manifests, events, given.settings, given.now)
+    except MemoryError:
+        answer = {"error": f"More memory is needed than the {memory >> 20} MiB that are allowed: try a part of it."}
+    sys.stdout.buffer.write(msgspec.json.encode(answer))
+
+
+def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) -> dict[str, object]:  # noqa: ANN401
+    """What would become of the manifests, as JSON has it; `error` says in a sentence why that is not known."""
+    from gangsched.kube.workloads.table import chosen  # noqa: PLC0415 - after the limits
+    from gangsched.whatif.simulation import simulate  # noqa: PLC0415
+    from gangsched.whatif.world.building import build  # noqa: PLC0415
+    from gangsched.whatif.world.manifests import ManifestError, given  # noqa: PLC0415
+    from gangsched.whatif.world.observed import applied, observed  # noqa: PLC0415
+
+    before = observed(events, now)
+    try:
+        read = given(manifests.decode("utf-8-sig"), "the manifest")
+        new = build(read, chosen(settings), start=now, priority_classes=before.priority_classes)
+    except UnicodeDecodeError:
+        return {"error": "The manifest is not UTF-8 text: drop a YAML or JSON file."}
+    except ManifestError as error:
+        return {"error": " ".join(f"{problem.rstrip('.')}." for problem in error.problems[:MOST_GROUPS])}
+    outcome = simulate(applied(new, before), settings.policy())
+    uids = {pod.uid for pod in new.pods}
+    mine = {outcome.group_of[uid] for uid in uids if uid in outcome.group_of} | {group.key for group in new.groups}
+    told = _told(each for each in outcome.decisions if each.finding.key in mine or each.finding.key.pod_uid in uids)
+    return {
+        "groups": told[:MOST_GROUPS],
+        "more": max(0, len(told) - MOST_GROUPS),
+        "elsewhere": {str(key): name for key, name in outcome.elsewhere.items() if key in mine},
+        "ignored": dict(new.ignored),
+        "nodes": len(new.nodes),
+    }
+
+
+def _told(decisions: Iterable[Decision]) -> list[dict[str, object]]:
+    """For each group the decision that has bound it whole, or else the first one."""
+    found: dict[GroupKey, Decision] = {}
+    for decision in decisions:
+        if _is_whole(decision.finding) or decision.finding.key not in found:
+            found[decision.finding.key] = decision
+    return [
+        {
+            "namespace": key.namespace,
+            "name": key.name,
+            "pod": decision.finding.plain,
+            "whole": _is_whole(decision.finding),
+            "phase": decision.finding.phase,
+            "reason": decision.finding.reason,
+            "message": " ".join((decision.finding.message, *decision.finding.besides)),
+            "members": decision.finding.members,
+            "minimum": decision.finding.minimum,
+            "nodes": dict(sorted(Counter(decision.finding.placements.values()).items())),
+        }
+        for key, decision in found.items()
+    ]
+
+
+def _is_whole(finding: Finding) -> bool:
+    return bool(finding.placements) and len(finding.placements) >= finding.minimum
+
+
+if __name__ == "__main__":
+    main()

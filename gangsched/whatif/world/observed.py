@@ -1,0 +1,73 @@
+"""A world that was observed, and what it becomes when manifests are applied to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
+
+from gangsched.core.objects.events import (
+    DeviceObjectsReplaced,
+    Event,
+    ForeignGroupsReplaced,
+    GroupsReplaced,
+    NamespacesReplaced,
+    NodesReplaced,
+    PodsReplaced,
+    PriorityClassesReplaced,
+    StorageReplaced,
+)
+from gangsched.whatif.world.building import World
+
+Thing = TypeVar("Thing")
+
+
+def observed(events: Iterable[Event], now: float) -> World:
+    """The world of what was listed, as `Machine.facts` and `cli.live.read` tell it; pods may come in several parts."""
+    world = World(start=now)
+    for event in events:
+        if isinstance(event, NamespacesReplaced):
+            world.namespaces = dict(event.namespaces)
+        elif isinstance(event, PriorityClassesReplaced):
+            world.priority_classes = dict(event.classes)
+        elif isinstance(event, NodesReplaced):
+            world.nodes = list(event.nodes)
+        elif isinstance(event, StorageReplaced):
+            world.storage[event.kind] = {each.key: each for each in event.found}
+        elif isinstance(event, DeviceObjectsReplaced):
+            world.devices[event.kind] = {each.key: each for each in event.found}
+        elif isinstance(event, GroupsReplaced):
+            world.groups = list(event.groups)
+        elif isinstance(event, ForeignGroupsReplaced):
+            world.foreign += event.groups
+        elif isinstance(event, PodsReplaced):
+            world.pods += event.pods
+    return world
+
+
+def applied(new: World, before: World) -> World:
+    """The world after the new objects have been applied: one that was there under the same name is replaced."""
+    return World(
+        start=max(new.start, before.start),
+        nodes=_joined(before.nodes, new.nodes, lambda node: node.name),
+        pods=_joined(before.pods, new.pods, lambda pod: (pod.namespace, pod.name)),
+        groups=_joined(before.groups, new.groups, lambda group: group.key),
+        foreign=_joined(before.foreign, new.foreign, lambda foreign: (foreign.dialect, foreign.key)),
+        # A namespace that only pods of the manifests name is there with its labels.
+        namespaces={**new.namespaces, **before.namespaces},
+        priority_classes={**before.priority_classes, **new.priority_classes},
+        storage={
+            kind: {**before.storage.get(kind, {}), **new.storage.get(kind, {})}
+            for kind in (before.storage.keys() | new.storage.keys())
+        },
+        devices={
+            kind: {**before.devices.get(kind, {}), **new.devices.get(kind, {})}
+            for kind in (before.devices.keys() | new.devices.keys())
+        },
+        successors=new.successors,
+        ignored=new.ignored,
+    )
+
+
+def _joined(before: Sequence[Thing], new: Sequence[Thing], name: Callable[[Thing], Hashable]) -> list[Thing]:
+    replaced = {name(thing) for thing in new}
+    return [*(thing for thing in before if name(thing) not in replaced), *new]

@@ -1,0 +1,228 @@
+"""The tables of docs/security.md: every right of the chart, verb by verb, with the reason for it.
+
+The rules are read from the chart. A verb without a reason is an error, and so is a reason without its verb, so that
+neither make docs nor the tests let a new right pass without one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from testbed.filling import put
+
+CHART = Path(__file__).resolve().parent.parent / "charts" / "gangsched"
+Reasons = Mapping[str, Mapping[str, str]]
+"""By resource, with its API group: by verbs, separated by spaces, why they are needed."""
+
+_READ = "list watch"
+CLUSTER: Reasons = {
+    "pods": {
+        _READ: "Its own pods are scheduled; those of all namespaces count towards the use of their nodes.",
+        "get": "A binding or an eviction whose answer was lost is read back before anything else is decided.",
+    },
+    "pods/binding": {"create": "Binds a member to its node."},
+    "pods/eviction": {
+        "create": "Takes a group back that stays partly bound. Evictions respect PodDisruptionBudgets; pods are never "
+        "deleted."
+    },
+    "pods/status": {
+        "patch": "Writes the condition `PodScheduled`, by which users and autoscalers see why a pod waits, and the "
+        "claim that was made for a pod's devices."
+    },
+    "nodes": {_READ: "Room, labels, taints and images of the nodes. Nodes are never written."},
+    "namespaces": {
+        _READ: "Labels of namespaces: for affinity terms with a namespaceSelector, and `gangsched.io/gang: auto`."
+    },
+    "persistentvolumeclaims": {
+        _READ: "Where the volumes of members can be.",
+        "get": "A claim is read at once before it is written, on condition that it has not changed since.",
+        "patch": "Names the node for which a volume is provisioned (annotation `volume.kubernetes.io/selected-node`).",
+    },
+    "persistentvolumes": {
+        _READ: "Where the volumes of members can be.",
+        "get": "As for claims.",
+        "patch": "Promises a volume to a claim (`spec.claimRef`).",
+    },
+    "scheduling.k8s.io/priorityclasses": {_READ: "The value of a PodGroup's `priorityClassName`."},
+    "storage.k8s.io/storageclasses": {_READ: "When volumes are bound, and in which topology."},
+    "storage.k8s.io/csinodes": {_READ: "How many volumes of a driver a node can attach."},
+    "storage.k8s.io/volumeattachments": {_READ: "Which volumes are attached to which node."},
+    "storage.k8s.io/csidrivers": {_READ: "Whether a driver reports its capacity."},
+    "storage.k8s.io/csistoragecapacities": {_READ: "How much room for volumes there is in which topology."},
+    "resource.k8s.io/deviceclasses": {_READ: "Which devices a claim of the class may take."},
+    "resource.k8s.io/resourceslices": {_READ: "Which devices the nodes have."},
+    "resource.k8s.io/resourceclaims": {
+        _READ: "Which devices the members ask for, and which are taken.",
+        "get": "A claim is read at once before it is written, on condition that it has not changed since.",
+        "create": "Makes the claim of a pod that asks for an extended resource that a DeviceClass serves.",
+        "patch": "Sets the finalizer that keeps an allocated claim, and marks what gangsched has written.",
+        "delete": "Takes such a claim back when its pod is not bound.",
+    },
+    "resource.k8s.io/resourceclaims/status": {"patch": "Writes which devices a claim gets."},
+    "resource.k8s.io/resourceclaims/binding": {
+        "patch": "The API server asks for it when the status of a claim is written; no request names it."
+    },
+    "gangsched.io/podgroups": {
+        _READ: "The groups.",
+        "create": "Makes a PodGroup for groups without one, to record places that a restart must know.",
+    },
+    "gangsched.io/podgroups/status": {"patch": "Writes phase, conditions and the record of a group."},
+    "events.k8s.io/events": {"create": "Writes Events on groups and pods."},
+    "batch/jobs": {
+        "get": "Reads the Job of a pod before it is evicted: it is not if the Job would count that as a failure."
+    },
+    "apiextensions.k8s.io/customresourcedefinitions": {
+        _READ: "Whether our own CustomResourceDefinition, `podgroups.gangsched.io` alone, is the one that this version "
+        "knows."
+    },
+    "authentication.k8s.io/tokenreviews": {
+        "create": "Who asks for an answer: only with the value `answers.enabled`, which is off."
+    },
+    "authorization.k8s.io/subjectaccessreviews": {"create": "Whether they may know: only with that value."},
+    "coordination.k8s.io/leases": {
+        "get": "Whether Volcano's scheduler leads: only with `config.volcano.writePhase`, and only for this one Lease."
+    },
+}
+LEASE: Reasons = {
+    "coordination.k8s.io/leases": {
+        "get patch": "Which replica leads; the right names this one Lease.",
+        "create": "Makes the Lease. `create` cannot be limited to a name.",
+    },
+}
+VOLCANO: Reasons = {
+    "scheduling.volcano.sh/podgroups": {"patch": "The phase, where the kind has no subresource `status`."},
+    "scheduling.volcano.sh/podgroups/status": {"patch": "The phase, for which Volcano's controllers wait."},
+}
+ASK: Reasons = {
+    "pods": {"get list": "Finds the operator's pods, and by which fingerprint to know the answers."},
+    "pods/portforward": {"get create": "Reaches the port of the answers. It opens all ports of all pods there."},
+}
+VIEW: Reasons = {"gangsched.io/podgroups": {"get list watch": "Whoever may view a namespace sees its groups."}}
+EDIT: Reasons = {
+    "gangsched.io/podgroups": {
+        "create update patch delete deletecollection": "Whoever may edit a namespace declares groups. Their status is "
+        "not among it: only the operator writes it."
+    }
+}
+GROUPS: Mapping[str, str] = {
+    _READ: "The groups of other systems: of those in the value `dialects`.",
+}
+DEMANDS: Mapping[str, str] = {
+    _READ: "The Demand objects that exist: only with the dialect `palantir`, which the chart leaves out.",
+    "create patch delete": "Asks palantir's autoscaler for nodes, and takes that back: only with this dialect.",
+}
+WORKLOADS: Mapping[str, str] = {
+    _READ: "Whether their pods are gangs, and of what size: of those in the value `workloads`.",
+}
+
+_PART = re.compile(r"^---$", flags=re.MULTILINE)
+_RULE = re.compile(
+    r"^- apiGroups: \[(.*)\]\n  resources: \[(.*)\]\n(?:  resourceNames: .*\n)?  verbs: \[(.*)\]$", flags=re.MULTILINE
+)
+_RANGED = "{{ .group }}"
+"""The rules of the chart that dialects and workloads fill in, from the chart's files."""
+
+
+class SecurityError(Exception):
+    """The chart and the reasons disagree; the message says where."""
+
+
+class Rule(NamedTuple):
+    """A rule of a role: verbs of resources, each with its API group."""
+
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+
+
+def with_tables(page: str) -> str:
+    """The page with its tables, each of them behind a comment that names it."""
+    return filled(page, (CHART / "templates" / "rbac.yaml").read_text(encoding="utf-8"))
+
+
+def filled(page: str, template: str) -> str:
+    """The page with the tables of this template's roles.
+
+    Raises:
+        SecurityError: a verb has no reason, or a reason no verb.
+    """
+    cluster, lease, volcano, ask, view, edit = _roles(template)
+    tables = {
+        "the cluster": [*_explained(cluster, CLUSTER), *_further()],
+        "the Lease": _explained(lease, LEASE),
+        "Volcano": _explained(volcano, VOLCANO),
+        "its namespace": _explained(ask, ASK),
+        "users": [*_explained(view, VIEW, "view: "), *_explained(edit, EDIT, "edit: ")],
+    }
+    for name, rows in tables.items():
+        head = f"<!-- Rights in {name}, made by make docs from charts/gangsched and testbed/security.py -->"
+        lines = [head, "", "| resource | verbs | why |", "|---|---|---|", *rows, ""]
+        page = put(rf"<!-- Rights in {name}, .*\n\n(\|.*\n)*", "\n".join(lines), page)
+    return page
+
+
+def _roles(template: str) -> Iterator[list[Rule]]:
+    """The rules of each role, in the order of the template."""
+    for part in _PART.split(template):
+        if re.search(r"^kind: (Cluster)?Role$", part, flags=re.MULTILINE):
+            rules = [
+                Rule(tuple(_resources(groups, names)), _words(verbs)) for groups, names, verbs in _RULE.findall(part)
+            ]
+            if len(rules) != part.count("verbs:"):
+                raise SecurityError(
+                    "templates/rbac.yaml has a rule that is not written as the others are: put its keys so"
+                )
+            yield [rule for rule in rules if not rule.resources[0].startswith(_RANGED)]
+
+
+def _resources(groups: str, names: str) -> Iterator[str]:
+    for group in _words(groups):
+        for name in _words(names):
+            yield f"{group}/{name}" if group.strip('"') else name
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(", "))
+
+
+def _explained(rules: Sequence[Rule], reasons: Reasons, before: str = "") -> list[str]:
+    """A row of the table for each resource and reason."""
+    asked = [(resource, verb) for rule in rules for resource in rule.resources for verb in rule.verbs]
+    given = [(resource, verb) for resource, why in reasons.items() for verbs in why for verb in verbs.split()]
+    _compare(asked, given)
+    return [
+        _row(f"{before}`{resource}`", verbs, why) for resource, said in reasons.items() for verbs, why in said.items()
+    ]
+
+
+def _compare(asked: Sequence[tuple[str, str]], given: Sequence[tuple[str, str]]) -> None:
+    for found, other, problem in (
+        (asked, given, "the chart grants {} of {} without a reason: say why in testbed/security.py"),
+        (given, asked, "testbed/security.py has a reason for {} of {}, which the chart does not grant: remove it"),
+    ):
+        for resource, verb in found:
+            if (resource, verb) not in other:
+                raise SecurityError(problem.format(verb, resource))
+
+
+def _further() -> Iterator[str]:
+    """What the dialects and workloads add that are chosen: a row for each reason."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for file in ("dialects", "workloads"):
+        found = yaml.safe_load((CHART / "files" / f"{file}.yaml").read_text(encoding="utf-8"))
+        for rule in (rule for rules in found.values() for rule in rules):
+            reasons = WORKLOADS if file == "workloads" else DEMANDS if rule["resource"] == "demands" else GROUPS
+            resource = f"{rule['group']}/{rule['resource']}"
+            given = [verb for verbs in reasons for verb in verbs.split()]
+            _compare([(resource, verb) for verb in rule["verbs"]], [(resource, verb) for verb in given])
+            for verbs, why in reasons.items():
+                rows.setdefault((verbs, why), []).append(f"`{resource}`")
+    return (_row(", ".join(resources), verbs, why) for (verbs, why), resources in rows.items())
+
+
+def _row(resource: str, verbs: str, why: str) -> str:
+    return f"| {resource} | {', '.join(verbs.split())} | {why} |"

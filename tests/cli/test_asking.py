@@ -1,0 +1,34 @@
+"""The flags by which the operator is asked, where no cluster is needed."""
+
+from __future__ import annotations
+
+import pytest
+
+from gangsched.cli import main
+
+HEX = "a" * 64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--ask-operator-as", "reader"], "name it, as NAMESPACE/NAME or NAME"),
+        (["a/b", "--via", "127.0.0.1:1"], "add --ask-operator-as"),
+        (["a/b", "--fingerprint", HEX], "add --ask-operator-as"),
+        (["a/b", "--ask-operator-as", "reader", "--via", "127.0.0.1:1"], "--via and --fingerprint belong together"),
+        (["a/b", "--ask-operator-as", "reader", "--fingerprint", HEX], "--via and --fingerprint belong together"),
+        (
+            ["a/b", "--ask-operator-as", "reader", "--via", "example.com:1", "--fingerprint", HEX],
+            "is not an address of this machine",
+        ),
+        (
+            ["a/b", "--ask-operator-as", "reader", "--via", "localhost:1", "--fingerprint", "sha1:aa"],
+            "write sha256: and 64 hexadecimal digits",
+        ),
+        (["a/b", "--ask-operator-as", ""], "is not the name of a service account"),
+        (["a/b", "--ask-operator-as", "x/y/z"], "is not the name of a service account"),
+    ],
+)
+def test_wrong_usage_is_told_before_anything_is_asked(arguments, sentence, capsys):
+    assert main(["explain", "--kubeconfig", "/nowhere", *arguments]) == 2
+    assert sentence in capsys.readouterr().err

@@ -1,0 +1,156 @@
+"""A manifest that is tried in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gangsched.config.settings import Settings
+from gangsched.core.objects.events import (
+    Event,
+    GroupsReplaced,
+    NamespacesReplaced,
+    NodesReplaced,
+    PodsReplaced,
+    PriorityClassesReplaced,
+    Synced,
+)
+from gangsched.page.what_if import WhatIf, free_memory
+from tests.builders import group, node, pod
+
+NOW = 1_700_000_000.0
+JOB = """
+apiVersion: gangsched.io/v1alpha1
+kind: PodGroup
+metadata: {name: new}
+spec: {minMember: 2}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: new}
+spec:
+  parallelism: 2
+  completions: 2
+  template:
+    metadata: {labels: {gangsched.io/pod-group: new}}
+    spec:
+      schedulerName: gangsched
+      priorityClassName: high
+      restartPolicy: Never
+      containers: [{name: main, image: any, resources: {requests: {cpu: CPU}}}]
+"""
+pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
+
+
+def facts() -> list[Event]:
+    """Four cpus, of which two are taken; two groups wait for more than that."""
+    waits = [pod(f"waits-{number}", group="waits", cpu="2", created=NOW - 60) for number in range(2)]
+    return [
+        NamespacesReplaced((("default", ()),)),
+        PriorityClassesReplaced((("high", 1000),)),
+        NodesReplaced((node("n1", cpu="4"),)),
+        GroupsReplaced((group("runs", min_member=1), group("waits", min_member=2))),
+        PodsReplaced((pod("runs-0", group="runs", node="n1", cpu="2"), *waits)),
+        Synced(),
+    ]
+
+
+async def tried(manifests: str | bytes, **options: Any) -> dict[str, Any]:
+    what_if = WhatIf(facts, Settings(), now=lambda: NOW, **options)
+    return await what_if(manifests if isinstance(manifests, bytes) else manifests.encode())
+
+
+async def test_what_fits_would_be_bound_on_a_named_node():
+    found = await tried(JOB.replace("CPU", "1"))
+    assert found["groups"] == [
+        {
+            "namespace": "default",
+            "name": "new",
+            "pod": False,
+            "whole": True,
+            "phase": "Scheduled",
+            "reason": "Scheduled",
+            "message": found["groups"][0]["message"],
+            "members": 2,
+            "minimum": 2,
+            "nodes": {"n1": 2},
+        }
+    ]
+    assert (found["more"], found["elsewhere"], found["ignored"], found["nodes"]) == (0, {}, {}, 0)
+
+
+async def test_what_does_not_fit_would_wait_and_the_reason_is_told():
+    found = await tried(JOB.replace("CPU", "2"))
+    [new] = found["groups"]
+    assert (new["whole"], new["reason"], new["nodes"]) == (False, "Unschedulable", {})
+    assert "Only 1 of 2 members fit" in new["message"]
+
+
+async def test_new_nodes_in_the_manifest_count():
+    more = "apiVersion: v1\nkind: Node\nmetadata: {name: n2}\nstatus: {allocatable: {cpu: 64, pods: 110}}\n---"
+    found = await tried(more + JOB.replace("CPU", "2"))
+    assert found["nodes"] == 1
+    assert found["groups"][0]["whole"]
+
+
+async def test_what_is_applied_again_replaces_what_is_there():
+    again = "apiVersion: gangsched.io/v1alpha1\nkind: PodGroup\nmetadata: {name: waits}\nspec: {minMember: 1}\n"
+    found = await tried(again)
+    assert [(each["name"], each["whole"], each["minimum"]) for each in found["groups"]] == [("waits", True, 1)]
+
+
+@pytest.mark.parametrize(
+    ("manifests", "told"),
+    [
+        (b"\xff\xfe", "The manifest is not UTF-8 text: drop a YAML or JSON file."),
+        (b"a: [", "the manifest"),
+        (JOB.replace("high", "nope").encode(), "PriorityClass nope is missing"),
+        (b"kind: Pod\napiVersion: v1\nmetadata: {}\n", "Pod has no metadata.name"),
+    ],
+)
+async def test_a_manifest_that_cannot_be_used_is_answered_with_a_sentence(manifests, told):
+    found = await tried(manifests.replace(b"CPU", b"1"))
+    assert found.keys() == {"error"}
+    assert told in found["error"]
+
+
+async def test_a_manifest_that_takes_all_memory_ends_its_own_process_alone():
+    bomb = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"{new}: &{new} [{','.join([f'*{old}'] * 10)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    body = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p, annotations: {{x: *i}}}}\n{bomb}"
+    found = await tried("x: 1\n---\n" + bomb + body.replace("a: &a", "aa: &aa", 1))
+    assert "error" in found
+
+
+async def test_what_takes_too_long_is_ended():
+    found = await tried(JOB.replace("CPU", "1"), within_s=0.05)
+    assert found == {"error": "It took longer than 0 s: try a part of it."}
+
+
+async def test_one_is_tried_at_a_time():
+    what_if = WhatIf(facts, Settings(), now=lambda: NOW)
+    one, other = await asyncio.gather(what_if(JOB.replace("CPU", "1").encode()), what_if(b"kind: X"))
+    assert "groups" in one
+    assert other == {"error": "Another manifest is being tried: wait for its answer and drop this one again."}
+
+
+def limited(folder: Path, limit: str, used: int, inactive: int = 0) -> Path:
+    (folder / "memory.max").write_text(f"{limit}\n")
+    (folder / "memory.current").write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(f"anon 1\ninactive_file {inactive}\n")
+    return folder
+
+
+async def test_a_container_with_little_memory_left_tries_nothing(tmp_path):
+    found = await tried(JOB, cgroup=limited(tmp_path, str(600 << 20), 200 << 20))
+    assert found["error"].startswith("The memory limit of this container leaves too little room")
+
+
+def test_pages_of_files_count_as_free(tmp_path):
+    assert free_memory(limited(tmp_path, "1000", 700, 200)) == 500
+    assert free_memory(limited(tmp_path, "max", 700)) > 1 << 60
+    assert free_memory(tmp_path / "missing") > 1 << 60

@@ -1,0 +1,108 @@
+"""The documentation as a site: it builds, needs no network, and a mistake in a page fails the build."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from testbed.site import INDEX, ROOT, SiteError, build, navigation
+
+STATES = "docs/states.html"
+SECTIONS = [
+    "Start",
+    "Concepts",
+    "Workloads",
+    "How-to",
+    "Reference",
+    "Operations",
+    "Comparison",
+    "Performance",
+    "Developers",
+]
+
+
+def made(root: Path, **pages: str) -> Path:
+    """The site of an index that lists two pages, with these texts; a third page is in no list."""
+    texts = {
+        "README": "# Index\n\n## Start\n\n- [One](one.md)\n- [Two](two.md)",
+        "one": "# One",
+        "two": "# Two\n\n## End",
+    }
+    (root / "docs").mkdir(exist_ok=True)
+    for name, text in (texts | pages).items():
+        (root / "docs" / f"{name}.md").write_text(f"{text}\n")
+    build(root, root / "build" / "site")
+    return root / "build" / "site"
+
+
+@pytest.mark.slow
+def test_the_site_builds_and_nothing_in_it_comes_from_another_host(tmp_path: Path) -> None:
+    out = tmp_path / "site"
+    command = [sys.executable, "-m", "testbed.site", "--out", str(out)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    pages = list(out.rglob("*.html"))
+    assert len(pages) > 80
+    loaded = r"""<(?:script|img|iframe|source|link)\b[^>]*(?:src|href)=["'](?:https?:)?//[^"']*"""
+    assert {found for page in pages for found in re.findall(loaded, page.read_text())} == set()
+    elsewhere = re.compile(r"@import|url\(['\"]?(?:https?:)?//")
+    assert {found for sheet in out.rglob("*.css") for found in elsewhere.findall(sheet.read_text())} == set()
+    # Diagrams are tables, and no page shows a diagram's source.
+    assert [page.name for page in pages if "language-mermaid" in page.read_text()] == []
+    assert "<td><p>Running</p></td>\n<td><p>Degraded</p></td>\n<td><p>degraded</p></td>" in (out / STATES).read_text()
+
+
+def test_the_index_of_the_docs_has_the_sites_sections() -> None:
+    index = (ROOT / f"{INDEX}.md").read_text(encoding="utf-8")
+
+    assert list(navigation(index)) == SECTIONS
+
+
+@pytest.mark.slow
+def test_links_to_pages_headings_files_and_folders_may_stand(tmp_path: Path) -> None:
+    (tmp_path / "charts").mkdir()
+    (tmp_path / "LICENSE").write_text("free")
+    links = "# One\n\n[a](two.md) [b](two.md#end) [c](../LICENSE) [d](../charts/) [e](#one) [f](https://elsewhere.test)"
+
+    page = (made(tmp_path, one=links) / "docs" / "one.html").read_text()
+
+    assert 'href="two.html#end"' in page
+    assert list((tmp_path / "build/site/_downloads").rglob("LICENSE"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[a](three.md)", "docs/one.md:3: WARNING: a link leads nowhere: three.md"),
+        ("[a](two.md#start)", "docs/one.md:3: WARNING: local id not found in doc 'docs/two': 'start'"),
+        ("[a](#two)", "docs/one.md:3: WARNING: a link leads nowhere: #two"),
+        ("[a](../LICENSE)", "docs/one.md:3: WARNING: a link leads nowhere: ../LICENSE"),
+        ("[a](../charts/)", "docs/one.md:3: WARNING: a link leads nowhere: ../charts/"),
+        ("[a](#charts)", "docs/one.md:3: WARNING: a link leads nowhere: #charts"),
+        ("![a](none.svg)", "docs/one.md:3: WARNING: image file not readable: docs/none.svg"),
+    ],
+)
+def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "docs/charts").mkdir(parents=True)
+    with pytest.raises(SiteError) as error:
+        made(tmp_path, one=f"# One\n\n{text}")
+
+    assert said in str(error.value)
+
+
+@pytest.mark.slow
+def test_a_page_in_no_list_fails_the_build(tmp_path: Path) -> None:
+    with pytest.raises(SiteError, match=r"docs/three\.md: WARNING: document isn't included in any toctree"):
+        made(tmp_path, three="# Three")
+
+
+@pytest.mark.slow
+def test_a_diagram_of_which_an_arrow_is_not_understood_fails_the_build(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="docs/one has a diagram that cannot be shown as a table"):
+        made(tmp_path, one="# One\n\n```mermaid\nflowchart BT\n    a --> b\n    a -->|why| c\n```")
