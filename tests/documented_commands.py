@@ -1,11 +1,12 @@
-"""The commands that pages tell people to run, and what runs each: tests/integration/test_documented_commands.py, unless
-a table here says otherwise.
+"""The commands that pages and the heads of manifests tell people to run, and what runs each.
 
-A new fenced command in any page is run by that test. If it cannot be, it gets a row in `ELSEWHERE` or `NOT_HERE`.
+That is tests/integration/test_documented_commands.py, unless a table here says otherwise: a new command in any page is
+run there. If it cannot be, it gets a row in `ELSEWHERE` or `NOT_HERE`.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
 from collections.abc import Iterator
@@ -35,7 +36,10 @@ ELSEWHERE = {
 """By patterns of page and first line: the test of its own that runs such a command."""
 
 NOT_HERE = {
-    r"docker (build|push) .*": "needs Docker, and push a registry; CI builds the image",
+    r"docker (build|push) .*": "needs Docker, and push a registry; the workflow of a release does both",
+    r"(kubeadm|mkdir|chown|cp|echo|kubectl -n kube-system get configmap kubeadm-config) .*": (
+        "is for a node that kubeadm has made; tests/integration/test_manifests.py does what follows from it"
+    ),
     r"kubectl .*\b(logs|port-forward|rollout status) .*": "needs a kubelet, which runs the operator's pod",
     r"helm test .*": "needs a kubelet, which runs its pod; tests/integration/test_helm.py runs what that pod runs",
     r"make (?!help$).*": "prepares .venv anew, and runs for minutes or until Ctrl-C; what it calls is tested",
@@ -112,16 +116,20 @@ class Block:
 
 
 def pages() -> list[str]:
-    """Every page that may have commands, as a path in the repository; the README is first."""
+    """Every page and manifest that may have commands, as a path in the repository; the README is first."""
     found = ["README.md", "CONTRIBUTING.md", "SECURITY.md"]
-    for folder in ("docs", "examples", "charts", "manifests"):
-        found += sorted(str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*.md"))
+    for pattern in ("docs/**/*.md", "examples/**/*.md", "charts/**/*.md", "examples/**/*.yaml", "manifests/*.yaml"):
+        found += sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(pattern))
     return found
 
 
 def blocks(page: str, text: str | None = None) -> list[Block]:
-    """The fenced blocks of a page, or of this text instead of its own."""
+    """The fenced blocks of a page, or of this text instead of its own; of a manifest, the one in its head."""
     text = (ROOT / page).read_text(encoding="utf-8") if text is None else text
+    if page.endswith(".yaml"):
+        head = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
+        told = (re.fullmatch(r"#   (?!\w+: )(.*)", line) for line in head)
+        return [Block(page, 0, "sh", "".join(f"{each[1] if each else ''}\n" for each in told))]
     return [
         Block(page, text.count("\n", 0, each.start()) + 1, each["language"], textwrap.dedent(each["text"]))
         for each in _FENCED.finditer(text)

@@ -1,7 +1,8 @@
-"""Every command of README.md and docs/ is run as it stands there, on a real control plane beside a running gangsched.
+"""Every command of README.md, docs/ and the heads of manifests is run as it stands there, beside a running gangsched.
 
-Those of a page are run in its order, in a namespace of their own that stands for `default`, and in a folder that looks
-like the checkout. tests/documented_commands.py names the commands that other tests run, or none.
+The control plane is a real one. Those of a page are run in its order, in a namespace of their own that stands for
+`default`, and in a folder that looks like the checkout. tests/documented_commands.py names the commands that other
+tests run, or none.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from testbed.operator import Operator
 from tests.documented_commands import ALL, ROOT, Command, blocks
 from tests.integration.waiting import until
 
+DEPLOYMENT = ROOT / "manifests" / "deployment.yaml"
 INSTALL = (
     "helm install gangsched charts/gangsched --namespace gangsched-system --create-namespace "
     "--set image.repository=REGISTRY/gangsched"
@@ -185,7 +187,9 @@ def _no_nodes_left() -> None:
 def reader(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Reader]:
     yield reader_in(control_plane, namespace, tmp_path)
     for release in json.loads(control_plane.helm("list", "--all-namespaces", "--output", "json")):
-        control_plane.helm("uninstall", release["name"], "--namespace", release["namespace"])
+        control_plane.helm("uninstall", release["name"], "--namespace", release["namespace"], "--wait")
+    if control_plane.kubectl("get", "deployments", "gangsched", "-n", "gangsched-system", "--ignore-not-found"):
+        control_plane.kubectl("delete", "-f", DEPLOYMENT)
     crds.install(control_plane)
 
 
