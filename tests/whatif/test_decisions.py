@@ -130,6 +130,7 @@ def test_what_is_ignored_is_counted():
     ("nodes", "pods", "told"),
     [
         (3, [], "nodes: is 3: give objects as dicts, YAML as text, or a Path"),
+        ("my/nodes.yaml", [], "nodes: is 'my/nodes.yaml', the name of a file: write pathlib.Path('my/nodes.yaml')"),
         ([], [pod("a"), {"kind": "Pod"}], "pods, item 2: apiVersion is missing"),
         ("a: [", [], "nodes, document 1"),
         (Path("missing.yaml"), [], "missing.yaml: cannot be read"),

@@ -7,6 +7,7 @@ contents is kept.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ Source: TypeAlias = "str | Path | Mapping[str, Any] | Iterable[Source]"
 
 STDIN = "-"
 DEFAULT_NAMESPACE = "default"
+_NAME_OF_FILE = re.compile(r"[^\n:{]+\.(ya?ml|json)")
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
@@ -102,6 +104,8 @@ def given(source: Source, shown: str, *, namespace: str = DEFAULT_NAMESPACE) -> 
     if isinstance(source, Path):
         return read([str(source)], namespace=namespace)
     if isinstance(source, str):
+        if _NAME_OF_FILE.fullmatch(source):
+            raise ManifestError([f"{shown}: is {source!r}, the name of a file: write pathlib.Path({source!r})"])
         return _documents(source, shown, namespace)
     if isinstance(source, Mapping):
         return _placed(source, shown, namespace)
