@@ -51,6 +51,7 @@ _WITHIN = "within-page"
 _LOG = logging.getLogger(__name__)
 _PAGE = re.compile(r"\[([^\]]*)\]\(([^)#\s]+\.md)\)")
 _ARROW = re.compile(r" +(\S.*?) ?-?->>? ?([^:|]+)(?:: (.*))?$")
+_IMAGE = re.compile(r"""<(?:img|source)\b[^>]*\ssrc(?:set)?=["']([^"':]+)["']""")
 _START = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>gangsched</title>
 <meta http-equiv="refresh" content="0; url={index}"><link rel="canonical" href="{index}"></head>
@@ -91,7 +92,25 @@ def build(root: Path, out: Path) -> None:
     found = [line.replace(f"{root}/", "") for line in _lines(told.getvalue())]
     if found or app.statuscode:
         raise SiteError("\n".join(found or ["Sphinx failed and did not say why"]))
+    missing = list(_bring_images(root, out))
+    if missing:
+        raise SiteError("\n".join(missing))
     (out / "index.html").write_text(_START.format(index=f"{INDEX}.html"), encoding="utf-8")
+
+
+def _bring_images(root: Path, out: Path) -> Iterator[str]:
+    """Copy the images that pages name in HTML of their own, which Sphinx leaves as it is; what there is not, in words."""
+    for page in sorted(out.rglob("*.html")):
+        for name in dict.fromkeys(_IMAGE.findall(page.read_text(encoding="utf-8"))):
+            shown = page.parent / name
+            if shown.exists():
+                continue
+            source = root / page.parent.relative_to(out) / name
+            if source.is_file():
+                shown.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, shown)
+            else:
+                yield f"{page.relative_to(out).with_suffix('.md')}: WARNING: image file not readable: {name}"
 
 
 def navigation(index: str) -> dict[str, dict[str, str]]:
