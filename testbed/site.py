@@ -99,7 +99,7 @@ def build(root: Path, out: Path) -> None:
 
 
 def _bring_images(root: Path, out: Path) -> Iterator[str]:
-    """Copy the images that pages name in HTML of their own, which Sphinx leaves as it is; what there is not, in words."""
+    """Copy the images that pages name in HTML of their own, which Sphinx leaves as it is; say which do not exist."""
     for page in sorted(out.rglob("*.html")):
         for name in dict.fromkeys(_IMAGE.findall(page.read_text(encoding="utf-8"))):
             shown = page.parent / name
