@@ -152,7 +152,12 @@ class Reader:
         with (
             log.open("w") as out,
             subprocess.Popen(
-                ["bash", "-c", f"exec {self.filled(command)}"], cwd=self.folder, env=self.env, stdout=out, stderr=out
+                # Whoever starts the tests in the background has this signal ignored.
+                ["env", "--default-signal=INT", "bash", "-c", f"exec {self.filled(command)}"],
+                cwd=self.folder,
+                env=self.env,
+                stdout=out,
+                stderr=out,
             ) as running,
         ):
             try:

@@ -560,7 +560,7 @@ async def test_a_thousand_requests_without_an_answer_keep_neither_the_next_nor_t
     async with serving(api) as session:
         bindings: list[asyncio.Task[Response]] = []
         while len(bindings) < 1024:
-            wave = (session.request("POST", "/binding", timeout_s=60, connect_s=1) for _ in range(64))
+            wave = (session.request("POST", "/binding", timeout_s=60, connect_s=20) for _ in range(64))
             bindings += map(asyncio.create_task, wave)
             await api.until_asked(len(bindings))
         another = await write(session, "POST", "/status", {})
