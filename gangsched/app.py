@@ -253,9 +253,11 @@ class _Shell:
             discovery=Discovery(self._session),
         )
         pod_groups = reflector(GROUPS)
-        others = (reflector(resource) for resource in (NAMESPACES, PRIORITY_CLASSES, NODES, pods(dialects, kinds)))
+        all_pods = reflector(pods(dialects, kinds))
+        others = map(reflector, (NAMESPACES, PRIORITY_CLASSES, NODES))
         return Watches(
-            (*map(reflector, STORAGE.values()), *others, pod_groups),
+            (*map(reflector, STORAGE.values()), *others, all_pods, pod_groups),
+            pods=all_pods,
             groups=pod_groups,
             foreign=[
                 *(watch(subject(kind)) for kind in DEVICES),

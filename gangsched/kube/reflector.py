@@ -89,7 +89,7 @@ class Reflector(Generic[Value]):
     `synced` is set once the first list has been posted. `last_heard` is the time of the last data from the server, on
     the clock of `time.monotonic`; minus infinity before that. `problem` says why the watch has been interrupted since
     `interrupted_at` on that clock; empty if it is not. `going` is set while the state is current: from a complete list,
-    or from a watch that resumes where the last one ended, until the next interruption.
+    or from a watch that has resumed where the last one ended and lasted for a while, until the next interruption.
     """
 
     def __init__(
@@ -204,6 +204,11 @@ class Reflector(Generic[Value]):
             self.interrupted_at = math.inf
             _log.info("watch resumed", extra={"resource": self.resource.name})
 
+    def _has_lasted(self) -> None:
+        """Record that a watch goes on: a server that has lost the version says so only after it has accepted it."""
+        self._all_is_well()
+        self.going.set()
+
     async def _list(self) -> None:
         values: list[Value] = []
         params = {"limit": str(PAGE), **self._chosen()}
@@ -261,8 +266,7 @@ class Reflector(Generic[Value]):
             ) as pieces:
                 opened = time.monotonic()
                 self._heard()
-                lasting = asyncio.get_running_loop().call_later(self._timing.short_s, self._all_is_well)
-                self.going.set()
+                lasting = asyncio.get_running_loop().call_later(self._timing.short_s, self._has_lasted)
                 async for piece in pieces:
                     self._heard()
                     await self._take(splitter.feed(piece))

@@ -15,7 +15,7 @@ from gangsched.runtime.alone import Alone
 from gangsched.runtime.leadership import Leadership
 
 _CATCH_UP_S = 5.0
-"""How long a new leader waits for interrupted watches to resume after an outage."""
+"""How long a new leader waits for interrupted watches of all but pods to resume after an outage."""
 _FOREIGN_S = 30.0
 """How long the start waits for other systems' groups if the API server fails to list them."""
 _SETTLE_S = 0.5
@@ -27,7 +27,8 @@ _SILENT_S = 150.0
 class Watches:
     """The watches by how long the start waits for them.
 
-    All of `needed` are complete before the first decision. `groups`, one of them, has the decisions of former leaders.
+    All of `needed` are complete before the first decision. Two of them show what former leaders did: `groups` their
+    decisions, `pods` their bindings.
     `foreign` are other systems' groups: the start waits for them for a limited time. It does not wait for `unhurried`.
     """
 
@@ -35,11 +36,13 @@ class Watches:
         self,
         needed: Sequence[Reflector[Any]],
         *,
+        pods: Reflector[Any],
         groups: Reflector[Any],
         foreign: Sequence[ForeignWatch],
         unhurried: Sequence[ForeignWatch],
     ) -> None:
         self._needed = needed
+        self._pods = pods
         self._groups = groups
         self._foreign = foreign
         self._unhurried = unhurried
@@ -61,7 +64,10 @@ class Watches:
         self.have_listed = True
 
     async def caught_up(self, mandate: Leadership | Alone) -> None:
-        """Wait until the statuses and watches show everything that the last leader did."""
+        """Wait until the statuses and watches show everything that the last leader did.
+
+        Pods are waited for without limit, as at the start: a quorum of which a part is bound is recognised only then.
+        """
         if mandate.elected:
             await self._groups.renew()
         if mandate.handed_over:
@@ -70,6 +76,7 @@ class Watches:
             async with asyncio.timeout(_CATCH_UP_S):
                 for reflector in self._needed:
                     await reflector.going.wait()
+        await self._pods.going.wait()
 
     def problems(self) -> list[str]:
         """What delays updates, one sentence for each resource. Problems of a few seconds are left out."""
