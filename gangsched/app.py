@@ -37,6 +37,7 @@ from gangsched.kube.workloads.watch import objects
 from gangsched.operator.frame import Frame
 from gangsched.runtime.alone import Alone
 from gangsched.runtime.backlog import AT_FIRST
+from gangsched.runtime.beside import beside
 from gangsched.runtime.clock import Clock, measure_loop_lag
 from gangsched.runtime.effects import table
 from gangsched.runtime.election import Timing
@@ -191,9 +192,9 @@ class _Shell:
             "terms": self._serve(),
         }
         if self._answers is not None:
-            working["answers"] = self._answers.run()
+            working["answers"] = beside("answers", self._answers.run)
         if self._page is not None:
-            working["page"] = self._page.run()
+            working["page"] = beside("page", self._page.run)
         self._tasks = {name: tasks.create_task(work, name=name) for name, work in working.items()}
 
     async def end(self) -> int:

@@ -99,7 +99,7 @@ class _Cluster:
         self._show()
 
     async def follow(self, arguments: argparse.Namespace, session: ApiSession) -> None:
-        """Read the cluster again and again. While it does not answer, the page says so beside what it showed last."""
+        """Read the cluster again and again while somebody looks. If it does not answer, the page says so."""
         from gangsched.cli.looking import look, pause_s  # noqa: PLC0415 - see the package
         from gangsched.kube.errors import KubeError  # noqa: PLC0415
         from gangsched.page.things import HEAD, head  # noqa: PLC0415
@@ -107,6 +107,7 @@ class _Cluster:
         took_s = 0.0
         while True:
             await asyncio.sleep(pause_s(took_s))
+            await self.board.followed()
             began = time.monotonic()
             try:
                 self.seen = await look(arguments, session, _nobody)

@@ -26,6 +26,10 @@ _SHARE = 50
 """A look is repeated after this many times the processor time that it took."""
 
 _ANEW_S = 60.0
+_FAULT = (
+    "This page could not be refreshed, which is a bug: what it shows is old. The operator's log has the fault; "
+    "scheduling goes on."
+)
 
 Of = TypeVar("Of")
 _NO_CLAIMS: Claims = {}
@@ -109,17 +113,26 @@ def _group_is_made_of(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
 
 
 async def keep(board: Board, look: Callable[[], Iterator[Thing]], *, every_s: float = EVERY_S) -> None:
-    """Look as long as somebody follows the board; it never ends."""
-    while True:
-        await board.followed()
-        found: dict[str, bytes] = {}
-        spent, turn = 0.0, time.thread_time()
-        for name, thing in look():
-            found[name] = thing
-            if time.thread_time() - turn >= _SLICE_S:
-                spent += time.thread_time() - turn
-                await asyncio.sleep(0)
-                turn = time.thread_time()
-        board.show(found)
-        spent += time.thread_time() - turn
-        await asyncio.sleep(max(every_s, _SHARE * spent))
+    """Look as long as somebody follows the board. It ends with a fault only, which the board tells."""
+    try:
+        while True:
+            await board.followed()
+            spent = await _show(board, look())
+            await asyncio.sleep(max(every_s, _SHARE * spent))
+    except Exception:
+        board.note(HEAD, things.head("", trouble=_FAULT))
+        raise
+
+
+async def _show(board: Board, seen: Iterator[Thing]) -> float:
+    """Show what is seen, and let others run in between; the seconds of processor time that it took."""
+    found: dict[str, bytes] = {}
+    spent, turn = 0.0, time.thread_time()
+    for name, thing in seen:
+        found[name] = thing
+        if time.thread_time() - turn >= _SLICE_S:
+            spent += time.thread_time() - turn
+            await asyncio.sleep(0)
+            turn = time.thread_time()
+    board.show(found)
+    return spent + time.thread_time() - turn

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +30,7 @@ from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.status import GroupStatus, Place, Reservation
 from gangsched.page.board import Board
 from gangsched.page.lookout import Lookout, keep
-from gangsched.page.things import things
+from gangsched.page.things import Thing, things
 from gangsched.views import sight
 from gangsched.views.trial import decided
 from tests.builders import group, node, pod
@@ -140,6 +142,21 @@ def test_what_is_remembered_is_what_a_first_look_would_see(steps):
     for step in steps:
         seen.handle(step, NOW)
         assert dict(lookout.look()) == dict(things(sight.look(seen)))
+
+
+async def test_a_fault_is_told_on_the_page_which_else_would_look_current():
+    board = Board()
+    board.show({"node/n1": b"1"})
+
+    def look() -> Iterator[Thing]:
+        raise KeyError("soak/a")
+
+    heard = board.follow(silent_s=60)
+    await anext(heard)
+    with pytest.raises(KeyError):
+        await asyncio.wait_for(keep(board, look), 10)
+    change = json.loads(await asyncio.wait_for(anext(heard), 5))
+    assert "what it shows is old" in change["set"]["head"]["trouble"]
 
 
 def test_what_has_not_changed_is_not_made_anew():
