@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Sequence
@@ -106,9 +107,13 @@ class WhatIf:
                     await asyncio.sleep(0)
                 process.stdin.close()
             said = await process.stdout.read()
-            if await process.wait() or not said:
+            status = await process.wait()
+            if status == -signal.SIGXCPU:
+                return {"error": f"It took more than {_CPU_S} s of processor time, and was ended: try a part of it."}
+            if status or not said:
                 return {
-                    "error": f"It took more than {_CPU_S} s or {memory >> 20} MiB, and was ended: try a part of it."
+                    "error": f"The process that tried it ended without an answer (status {status}): it took too much "
+                    "memory, or the manifest is nested too deeply. Try a part of it."
                 }
             answer: dict[str, object] = msgspec.json.decode(said)
             return answer

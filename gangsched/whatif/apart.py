@@ -42,7 +42,8 @@ def main() -> None:
     """Limit this process, read, decide and print."""
     memory, cpu_s = int(sys.argv[1]), int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+    # At the first of them the system sends SIGXCPU, by which this end is known, at the second SIGKILL.
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # The parent alone writes to this pipe, and nothing that it has from the browser but the bytes of the manifests.
     given = Given(*pickle.load(sys.stdin.buffer))  # noqa: S301
@@ -50,6 +51,8 @@ def main() -> None:
         answer = _answer(given, _read(sys.stdin.buffer))
     except MemoryError:
         answer = {"error": f"More memory is needed than the {memory >> 20} MiB that are allowed: try a part of it."}
+    except Exception as error:  # noqa: BLE001 - nobody else would say it
+        answer = {"error": f"It could not be tried, which is a bug; please report it: {error!r}"}
     sys.stdout.buffer.write(msgspec.json.encode(answer))
 
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
+import pickle
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +26,7 @@ from gangsched.core.objects.events import (
 )
 from gangsched.core.objects.results import PodBound
 from gangsched.page.what_if import WhatIf, free_memory
+from gangsched.whatif import apart
 from tests.builders import group, node, pod
 
 NOW = 1_700_000_000.0
@@ -117,6 +123,8 @@ async def test_what_is_applied_again_replaces_what_is_there():
         (b"a: [", "the manifest"),
         (JOB.replace("high", "nope").encode(), "PriorityClass nope is missing"),
         (b"kind: Pod\napiVersion: v1\nmetadata: {}\n", "Pod has no metadata.name"),
+        (b'{"a":' * 50_000, "nested too deeply"),
+        (b"[" * 200_000, "nested too deeply"),
     ],
 )
 async def test_a_manifest_that_cannot_be_used_is_answered_with_a_sentence(manifests, told):
@@ -137,6 +145,23 @@ async def test_a_manifest_that_takes_all_memory_ends_its_own_process_alone():
 async def test_what_takes_too_long_is_ended():
     found = await tried(JOB.replace("CPU", "1"), within_s=0.05)
     assert found == {"error": "It took longer than 0 s: try a part of it."}
+
+
+async def test_what_takes_too_much_of_the_processor_is_ended(monkeypatch):
+    monkeypatch.setattr("gangsched.page.what_if._CPU_S", 1)
+    many = JOB.replace("CPU", "1").replace("parallelism: ", "parallelism: 40000")
+    found = await tried(many)
+    assert found == {"error": "It took more than 1 s of processor time, and was ended: try a part of it."}
+
+
+def test_a_fault_of_ours_is_told_as_one(monkeypatch, capsysbinary):
+    """The process is this one, because no input is known that makes it fail."""
+    written = pickle.dumps((Settings(), NOW, b"")) + pickle.dumps("not events")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(written)))
+    monkeypatch.setattr(sys, "argv", ["apart", str(1 << 30), "60"])
+    monkeypatch.setattr("resource.setrlimit", lambda *_: None)
+    apart.main()
+    assert "which is a bug" in json.loads(capsysbinary.readouterr().out)["error"]
 
 
 async def test_what_would_help_a_group_is_what_explain_says():

@@ -124,7 +124,10 @@ def _objects(file: str, namespace: str) -> list[Manifest]:
 
 
 def _documents(text: str, shown: str, namespace: str) -> list[Manifest]:
-    json_documents = _json_documents(text) if text.lstrip().startswith("{") else None
+    try:
+        json_documents = _json_documents(text) if text.lstrip().startswith("{") else None
+    except RecursionError:
+        raise ManifestError([f"{shown}: is nested too deeply: no Kubernetes object is"]) from None
     documents = _yaml_documents(text, shown) if json_documents is None else json_documents
     found: list[Manifest] = []
     for number, document in documents:
