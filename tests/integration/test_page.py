@@ -199,6 +199,27 @@ async def test_it_is_used_by_keyboard_on_a_phone_and_in_the_dark(tab: Tab, board
     assert tab.problems == []
 
 
+async def test_a_change_does_not_take_the_keyboard_away(tab: Tab, board: tuple[Board, str]) -> None:
+    shown, address = board
+    shown.show(view(3) | dict([thing("group", waiting(7, message="before"))]))
+    await open_(tab, address)
+    name = await tab.value("document.querySelector('#line button').textContent")
+    focused = (
+        f"document.activeElement.closest('#line') !== null && document.activeElement.textContent === {json.dumps(name)}"
+    )
+    await tab.value("document.querySelector('#line button').focus()")
+    shown.show(view(3) | dict([thing("group", waiting(7, message="after"))]))
+    await tab.until(told("after")("#line"))
+    assert await tab.value(focused)
+    await tab.press("Enter")
+    await tab.until("document.getElementById('group').open")
+    shown.show(view(3) | dict([thing("group", waiting(7, message="last"))]))
+    await tab.until(told("last")("#line"))
+    await tab.value("document.getElementById('group').close()")
+    await tab.until(focused)
+    assert tab.problems == []
+
+
 async def test_five_thousand_nodes_stay_usable(
     tab: Tab, board: tuple[Board, str], record_property: Callable[[str, object], None]
 ) -> None:

@@ -8,7 +8,7 @@ const MOST_BYTES = 1 << 20;  // of a manifest; the server refuses more
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 const things = new Map();  // by name, as the server sends them
-let nodes = [], groups = [], chosen = -1, shown = "", due = false;
+let nodes = [], groups = [], chosen = -1, shown = "", openedAt = null, due = false;
 
 function make(tag, text, name) {
   const made = document.createElement(tag);
@@ -123,11 +123,23 @@ function opener(group) {
   button.type = "button";
   button.addEventListener("click", () => {
     shown = `group/${full(group)}`;
+    openedAt = placeOf(button);
     tellOne();
     byId("group").showModal();
     askWhatHelps(group);
   });
   return button;
+}
+
+// Buttons are made anew with each change; the keyboard stays where it was.
+function placeOf(element) {
+  const list = element && element.matches("button.name") && element.closest("#line, #groups");
+  return list ? { list, name: element.textContent } : null;
+}
+
+function focusAt(place) {
+  const button = place && [...place.list.querySelectorAll("button.name")].find((each) => each.textContent === place.name);
+  if (button) button.focus({ preventScroll: true });
 }
 
 async function askWhatHelps(group) {
@@ -204,7 +216,7 @@ function fillTable(id, rows, number) {
 
 function show() {
   due = false;
-  const head = things.get("head"), before = chosen >= 0 && chosen < nodes.length ? nodes[chosen].name : null;
+  const head = things.get("head"), focused = placeOf(document.activeElement), before = chosen >= 0 && chosen < nodes.length ? nodes[chosen].name : null;
   nodes = ordered("node/", (node) => [node.name]);
   groups = ordered("group/", (group) => [group.namespace, group.name]);
   chosen = before === null ? -1 : nodes.findIndex((node) => node.name === before);
@@ -229,6 +241,7 @@ function show() {
   fillTable("groups", groups.slice(0, ROWS).map((group) => [
     opener(group), group.phase || "–", `${group.members}/${group.minimum}`, String(group.bound),
   ]), groups.length);
+  focusAt(focused);
   if (byId("group").open) tellOne();
 }
 
@@ -297,6 +310,7 @@ byId("file").addEventListener("change", (event) => {
   if (event.target.files.length) tryManifest(event.target.files[0]);
   event.target.value = "";
 });
+byId("group").addEventListener("close", () => focusAt(openedAt));
 window.addEventListener("resize", draw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
