@@ -94,7 +94,7 @@ def play(stage: Stage) -> None:
         crds.install(control_plane)
         add_nodes(control_plane)
         stage.say("three nodes with 4 GPUs each are there; starting the operator")
-        with Operator(control_plane), _page(control_plane) as address:
+        with Operator(control_plane, leader_elect=True), _page(control_plane) as address:
             print("\n".join(("", address, "", *_told(control_plane), "")), flush=True)
             stage.say("everything runs until Ctrl-C")
             signal.pause()

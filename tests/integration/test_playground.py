@@ -86,6 +86,8 @@ def until_shown(command: str, wanted: tuple[str, ...]) -> None:
     while True:
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+        # It is how an operator is installed, with a Lease, so that nobody is told to look for one.
+        assert "No operator leads" not in done.stdout
         if all(each in done.stdout for each in wanted):
             return
         assert time.monotonic() < deadline, (command, done.stdout)
