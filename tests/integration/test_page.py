@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -10,6 +11,8 @@ import subprocess
 import sys
 import textwrap
 import time
+import urllib.parse
+import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,11 +47,15 @@ async def tab() -> AsyncIterator[Tab]:
 
 @pytest.fixture
 def address(with_crd: ControlPlane, cluster: Cluster) -> Iterator[str]:
+    with dashboard(with_crd.kubeconfig, cluster.namespace) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def dashboard(kubeconfig: Path, namespace: str) -> Iterator[str]:
     """What `gangsched dashboard` prints, of the namespace's groups and all nodes."""
-    command = [sys.executable, "-m", "gangsched", "dashboard", "--kubeconfig", str(with_crd.kubeconfig)]
-    with subprocess.Popen(
-        [*command, "-n", cluster.namespace], cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True
-    ) as running:
+    command = [sys.executable, "-m", "gangsched", "dashboard", "--kubeconfig", str(kubeconfig), "-n", namespace]
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         try:
             found = re.match(r"Open (http://127\.0\.0\.1:\d+/\?token=\S+) in a browser", running.stdout.readline())
@@ -67,6 +74,36 @@ async def open_(tab: Tab, address: str) -> None:
 
 def told(text: str) -> Callable[[str], str]:
     return lambda selector: f"document.querySelector({selector!r}).textContent.includes({text!r})"
+
+
+def test_the_cluster_is_read_while_somebody_looks(with_crd: ControlPlane, cluster: Cluster) -> None:
+    """Its audit log tells when."""
+    with_crd.kubectl("create", "serviceaccount", "looker", "-n", cluster.namespace)
+    account = f"{cluster.namespace}:looker"
+    with_crd.kubectl(
+        "create", "clusterrolebinding", account, "--clusterrole=cluster-admin", f"--serviceaccount={account}"
+    )
+
+    def times_read() -> int:
+        lists = with_crd.audited(f"system:serviceaccount:{account}")
+        return sum(entry["requestURI"].startswith("/api/v1/nodes?") for entry in lists)
+
+    try:
+        kubeconfig = with_crd.kubeconfig_of_service_account(cluster.namespace, "looker")
+        with dashboard(kubeconfig, cluster.namespace) as address:
+            time.sleep(5)
+            unseen = times_read()
+            browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            browser.open(address, timeout=10).close()
+            with browser.open(urllib.parse.urljoin(address, "/events"), timeout=10) as events:
+                assert events.readline().startswith(b"data: ")
+                deadline = time.monotonic() + 20
+                while times_read() < unseen + 2 and time.monotonic() < deadline:
+                    time.sleep(0.1)
+    finally:
+        with_crd.kubectl("delete", "clusterrolebinding", account)
+    assert unseen == 1
+    assert times_read() >= 3
 
 
 @pytest.mark.usefixtures("operator")
