@@ -110,12 +110,19 @@ class _View:
         return len(self.bound) + (self.succeeded if self.scheduled else 0)
 
 
-def audit(lists: Lists, *, was_whole: Callable[[Key], bool], stayed: Container[str] = ()) -> list[str]:
+def audit(
+    lists: Lists,
+    *,
+    was_whole: Callable[[Key], bool],
+    owed: Callable[[Key], int | None] = lambda _: None,
+    stayed: Container[str] = (),
+) -> list[str]:
     """What is wrong; `was_whole` says whether a group had its minimum bound in its present run.
 
+    `owed` says how many members the Job that makes a group's could have bound in that run, if there is such a Job.
     `stayed` are pods, by UID, that were bound when their PodGroup was deleted.
     """
-    views = list(_views(lists, was_whole))
+    views = list(_views(lists, was_whole, owed))
     found = [*_overfull(lists)]
     for view in views:
         found += _partial(view, stayed)
@@ -123,7 +130,7 @@ def audit(lists: Lists, *, was_whole: Callable[[Key], bool], stayed: Container[s
     return [*found, *_stuck(lists, views)]
 
 
-def _views(lists: Lists, was_whole: Callable[[Key], bool]) -> Iterator[_View]:
+def _views(lists: Lists, was_whole: Callable[[Key], bool], owed: Callable[[Key], int | None]) -> Iterator[_View]:
     groups = {key_of(group): group for group in lists.groups}
     members: dict[Key, list[Json]] = {key: [] for key in groups}
     for pod in lists.pods:
@@ -133,6 +140,7 @@ def _views(lists: Lists, was_whole: Callable[[Key], bool]) -> Iterator[_View]:
     for key, pods in members.items():
         alive = sorted(filter(live, pods), key=lambda pod: (pod["metadata"]["creationTimestamp"], key_of(pod)))
         group = groups.get(key)
+        demand, most = demand_of(group, alive), owed(key)
         yield _View(
             key=key,
             group=group,
@@ -142,7 +150,7 @@ def _views(lists: Lists, was_whole: Callable[[Key], bool]) -> Iterator[_View]:
             succeeded=int(group.get("status", {}).get("succeeded", 0))
             if group is not None
             else sum(phase_of(pod) == "Succeeded" for pod in pods),
-            demand=demand_of(group, alive),
+            demand=demand.at_most(most) if demand is not None and most is not None else demand,
             was_whole=was_whole(key),
             late=ran_out(group),
         )

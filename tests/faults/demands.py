@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.faults.objects import (
     MINIMUM_ANNOTATION,
@@ -19,6 +19,7 @@ from tests.faults.objects import (
     live,
     phase_of,
     role_of,
+    uid_of,
 )
 from tests.promises import Terms
 
@@ -44,6 +45,32 @@ class Demand(Terms):
             (role,) = self.templates
             lacks[role] += max(0, self.minimum - have.total() - lacks[role])
         return +lacks
+
+    def at_most(self, members: int) -> Demand:
+        """The same demand of no more members than there can be."""
+        roles = {role: min(number, members) for role, number in self.roles.items()}
+        return replace(self, minimum=min(self.minimum, members), roles=roles)
+
+
+def owed_by(jobs: Mapping[str, Json], pods: Sequence[Json], done: int) -> int | None:
+    """How many members the Job of all live ones could have bound in a run in which so many are done; None without one.
+
+    What succeeded before the run is not made again. A Job counts a success later than its pod shows it, and goes on
+    counting one whose pod is gone.
+    """
+    makers = {_maker(pod) for pod in pods if live(pod)}
+    job = jobs.get(next(iter(makers))) if len(makers) == 1 else None
+    if job is None:
+        return None
+    maker = uid_of(job)
+    seen = sum(phase_of(pod) == "Succeeded" and _maker(pod) == maker for pod in pods)
+    counted = int(job.get("status", {}).get("succeeded", 0))
+    return max(1, int(job["spec"]["completions"]) - max(seen, counted) + done)
+
+
+def _maker(pod: Json) -> str:
+    owners = pod["metadata"].get("ownerReferences", [])
+    return next((str(owner["uid"]) for owner in owners if owner.get("controller")), "")
 
 
 def demand_of(group: Json | None, pods: Sequence[Json]) -> Demand | None:

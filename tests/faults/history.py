@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gangsched.api.times import parse_time
-from tests.faults.demands import Demand, demand_of, made, ran_out, reserved, templated, vacant
+from tests.faults.demands import Demand, demand_of, made, owed_by, ran_out, reserved, templated, vacant
 from tests.faults.objects import (
     EXCUSED,
     Json,
@@ -129,6 +129,7 @@ class _Run:
     past: frozenset[str]
     whole: bool = False
     partial_at: float = 0.0
+    owed: int | None = None
     demands: list[tuple[float, Demand]] = field(default_factory=list)
     bound: Mapping[str, str] = field(default_factory=dict)
     lost: list[tuple[float, str]] = field(default_factory=list)
@@ -152,6 +153,7 @@ class History:
         self.pods: dict[str, Json] = {}
         self.nodes: dict[str, Json] = {}
         self.groups: dict[Key, Json] = {}
+        self.jobs: dict[str, Json] = {}
         self.bindings: list[Bound] = []
         self.episodes: list[Episode] = []
         self.desertions: list[Desertion] = []
@@ -250,7 +252,31 @@ class History:
             self._judge(key_of(group))
             self.changed_at = self._wall()
 
+    def jobs_replaced(self, jobs: Sequence[Json]) -> None:
+        """These are all the Jobs there are."""
+        with self.lock:
+            self.jobs = {}
+            for job in jobs:
+                self.job_seen(job)
+
+    def job_seen(self, job: Json) -> None:
+        """A Job exists in this form; its pods bear the labels that it bears."""
+        with self.lock:
+            self.jobs[uid_of(job)] = job
+            if (key := group_of(job)) is not None:
+                self._judge(key)
+
+    def job_gone(self, job: Json) -> None:
+        """A Job exists no longer."""
+        with self.lock:
+            self.jobs.pop(uid_of(job), None)
+
     # Questions
+
+    def owed(self, key: Key) -> int | None:
+        """How many members the group's Job could have bound in the present run; None where none makes them all."""
+        with self.lock:
+            return self._runs[key].owed if key in self._runs else None
 
     def was_whole(self, key: Key) -> bool:
         """Whether the group has had its minimum bound in its present run."""
@@ -328,10 +354,12 @@ class History:
 
     def _judge_run(self, run: _Run, key: Key, group: Json | None, pods: Sequence[Json], demand: Demand) -> None:
         now = self._wall()
-        if not run.demands or run.demands[-1][1] != demand:
-            run.demands.append((now, demand))
         bound = [pod for pod in pods if live(pod) and node_of(pod)]
         done = [pod for pod in pods if phase_of(pod) == "Succeeded" and uid_of(pod) not in run.past]
+        run.owed = owed_by(self.jobs, pods, len(done))
+        demand = demand if run.owed is None else demand.at_most(run.owed)
+        if not run.demands or run.demands[-1][1] != demand:
+            run.demands.append((now, demand))
         there = Counter(map(role_of, [*bound, *done]))
         seen = {uid_of(pod): role_of(pod) for pod in (*bound, *done)}
         run.lost += [(now, run.bound[uid]) for uid in run.bound.keys() - seen.keys()]

@@ -6,7 +6,7 @@ from typing import Any
 
 from testbed.nodes import node as node_manifest
 from testbed.workloads import member, pod_group
-from tests.faults.objects import Json
+from tests.faults.objects import GROUP_LABEL, Json
 
 CREATED = "2026-01-01T00:00:00Z"
 OWNED = {"ownerReferences": [{"kind": "ReplicaSet", "name": "made", "uid": "owner", "controller": True}]}
@@ -41,6 +41,19 @@ def a_pod(
         found["spec"]["nodeName"] = node
     found["status"] = {"phase": phase or ("Running" if node else "Pending")}
     return found
+
+
+def a_job(name: str, *, completions: int, succeeded: int = 0) -> Json:
+    """A Job whose pods bear the name as their group's, and all come at once."""
+    meta = {"name": name, "namespace": "default", "uid": f"uid-job-{name}", "labels": {GROUP_LABEL: name}}
+    spec = {"parallelism": completions, "completions": completions}
+    return {"metadata": meta, "spec": spec, "status": {"succeeded": succeeded}}
+
+
+def made_by(job: Json) -> Json:
+    """What the metadata of the Job's pods say of their owner."""
+    owner = {"kind": "Job", "name": job["metadata"]["name"], "uid": job["metadata"]["uid"], "controller": True}
+    return {"ownerReferences": [owner]}
 
 
 def members(group: str, *nodes: str, **fields: Any) -> list[Json]:

@@ -196,7 +196,7 @@ class Soak:
             return [*waits, f"the API server does not answer: {error}"]
         with self._history.lock:
             stayed = frozenset(self._history.stayed)
-        return waits + audit(lists, was_whole=self._history.was_whole, stayed=stayed)
+        return waits + audit(lists, was_whole=self._history.was_whole, owed=self._history.owed, stayed=stayed)
 
     def _list(self, path: str) -> list[dict[str, object]]:
         items: list[dict[str, object]] = self._control_plane.api.get(path)["items"] or []

@@ -197,6 +197,13 @@ def test_members_whose_podgroup_was_deleted_may_stay() -> None:
     assert len(found(pods, stayed=["uid-a-driver"])) == 1
 
 
+def test_a_group_needs_no_more_members_than_its_job_still_owes() -> None:
+    lists = Lists(nodes=[a_node()], pods=members("a", "n1"), groups=[running(1, of=2, minimum=1)])
+
+    assert audit(lists, was_whole=lambda _: False, owed=lambda _: 1) == []
+    assert len(audit(lists, was_whole=lambda _: False, owed=lambda _: 2)) == 1
+
+
 def test_an_executor_above_what_its_driver_asks_for_rightly_waits() -> None:
     waits = an_executor("a", 1, node="")
 

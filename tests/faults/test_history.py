@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.faults.history import CountedClock, History
-from tests.faults.manifests import CREATED, OWNED, a_driver, a_group, a_pod, an_executor, members
+from tests.faults.manifests import CREATED, OWNED, a_driver, a_group, a_job, a_pod, an_executor, made_by, members
 from tests.faults.objects import Json, Key
 
 START = 1_800_000_000.0
@@ -126,6 +126,22 @@ SCHEDULED_NOW = "2027-01-15T08:00:02Z"
 LOST_ONE: list[Step] = [said(), bound("n1", "n1", ""), went("n1")]
 REPLACED = came(members("a", "", "", "n1")[2])
 SPARK: list[Step] = [came(a_driver("a", executors=2, node="n1")), came(an_executor("a", 1, node="n1"))]
+JOB = a_job("a", completions=3)
+OF_JOB = made_by(JOB)
+
+
+def of_job(number: int, phase: str) -> Step:
+    """One of the Job's pods."""
+    return came(a_pod(f"a-{number}", "a", node="n1", phase=phase, meta=OF_JOB))
+
+
+def counts(succeeded: int) -> Step:
+    """The Job, with its count of those that succeeded."""
+    return lambda watched: watched.history.jobs_replaced([a_job("a", completions=3, succeeded=succeeded)])
+
+
+RUN_OF_JOB: list[Step] = [said(), counts(0), bound("n1", "n1", "n1", meta=OF_JOB)]
+ENDED_WITH_TWO = [*RUN_OF_JOB, of_job(0, "Succeeded"), of_job(1, "Succeeded"), of_job(2, "Failed")]
 SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
     "from its first binding to its last": (
         [said(), bound("", "", ""), 5, bound("n1", "", ""), 2, bound("n1", "n1", ""), 3, bound("n1", "n1", "n1"), 7],
@@ -133,6 +149,19 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
     ),
     "again in a new run": (
         [said(), bound("n1", "n1", "n1"), went("n1", "n1", "n1"), came(a_pod("a-9", "a", node="n1")), 6],
+        [6.0],
+    ),
+    "not with all that the Job still owes": ([*ENDED_WITH_TWO, of_job(9, "Running"), 6], []),
+    "not when the Job's count alone shows what succeeded": (
+        [said(), counts(1), bound("n1", "n1", meta=OF_JOB), 6],
+        [],
+    ),
+    "with less than its Job still owes": (
+        [*RUN_OF_JOB, of_job(0, "Succeeded"), of_job(1, "Failed"), of_job(2, "Failed"), of_job(9, "Running"), 6],
+        [6.0],
+    ),
+    "while its Job owes as many as ever, though one is done in this run": (
+        [said(), counts(0), bound("n1", "n1", "", meta=OF_JOB), of_job(0, "Succeeded"), counts(1), 6],
         [6.0],
     ),
     "whatever its status says": ([bound("n1", "", ""), said(phase="Running", scheduledTime=SCHEDULED_NOW), 6], [6.0]),

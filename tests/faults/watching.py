@@ -56,6 +56,7 @@ def kinds(history: History) -> list[Kind]:
             seen=history.group_seen,
             gone=history.group_gone,
         ),
+        Kind(path="/apis/batch/v1/jobs", replaced=history.jobs_replaced, seen=history.job_seen, gone=history.job_gone),
     ]
 
 
