@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from functools import cached_property
 
 import numpy as np
 from msgspec.structs import replace
@@ -31,11 +32,11 @@ from gangsched.core.status.explanation import accepting_rows, amounts, oversized
 from gangsched.views.diagnosed import Diagnosis, Shortfall, from_elsewhere
 from gangsched.views.findings import Findings
 from gangsched.views.nodegroups import NodeGroup, node_groups
+from gangsched.views.nodenames import names_of_nodes
 from gangsched.views.reach import EVERYTHING, Reach, without
 from gangsched.views.trial import decided
 
 FITS = "It fits now: the operator will bind it in its next scheduling cycle."
-HOSTNAME = "kubernetes.io/hostname"
 _UNREAD = (Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN)
 TRIED = 5
 """Most holders of a scarce resource that are removed from the copy to see whether the group then fits."""
@@ -67,12 +68,11 @@ class Copy:
             found = from_elsewhere(elsewhere, self._policy) if elsewhere is not None else None
         else:
             found = _Examination(machine, known, self._foreign, reach).diagnose()
-        return found if found is None or reach.node_names else without(self._names(), found)
+        return found if found is None or reach.node_names else without(self._names, found)
 
+    @cached_property
     def _names(self) -> set[str]:
-        """The names of all nodes, and what else they are called by."""
-        nodes = self._machine.cluster.nodes
-        return {*nodes, *(value for node in nodes.values() for key, value in node.labels if key == HOSTNAME)}
+        return names_of_nodes(self._machine.cluster)
 
 
 def _group_of(machine: Machine, key: GroupKey) -> GroupKey | None:

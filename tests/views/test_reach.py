@@ -9,13 +9,15 @@ import pytest
 
 from gangsched.cli.prose import lines
 from gangsched.core.objects.declaration import GroupKey, Topology
-from gangsched.core.objects.events import GroupsReplaced, NodesReplaced, PodsReplaced, Synced
+from gangsched.core.objects.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, StorageReplaced, Synced
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.shape import NodeTerm, Requirement
+from gangsched.core.objects.volumes import StorageKind
 from gangsched.views.diagnosed import Diagnosis
 from gangsched.views.diagnosis import Copy
 from gangsched.views.diagnosis_json import as_object, from_json
 from gangsched.views.reach import A_NODE, EVERYTHING, Reach
-from tests.builders import group, node, pod
+from tests.builders import claim, group, node, pod, volume
 
 NOW = 1_000_000.0
 MINE = Reach(namespace="mine", node_names=False)
@@ -117,3 +119,64 @@ def test_a_node_that_is_a_domain_is_not_named_either():
     found = told(asked, "w", MINE)
     assert A_NODE in found.message
     assert "secret" not in json.dumps(as_object(found)) + "\n".join(lines(found))
+
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+def asked_about(*events: Event, members: int = 1, topology: Topology | None = None) -> Copy:
+    """A copy in which a group of ours waits, beside what these events tell."""
+    waiting = tuple(pod(f"mine/w-{each}", group="w", volume_claims=["data"]) for each in range(members))
+    one = group("mine/w", min_member=members, topology=topology)
+    return Copy([*events, GroupsReplaced((one,)), PodsReplaced(waiting), Synced()], policy=Policy(), now=NOW)
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        NodeTerm((Requirement(HOSTNAME, "In", ("secret-gone",)),)),
+        NodeTerm((), (Requirement("metadata.name", "In", ("secret-gone",)),)),
+        NodeTerm((Requirement("topology.local.csi/node", "In", ("secret-gone",)),)),
+    ],
+    ids=["hostname", "name", "a driver's own label"],
+)
+def test_a_node_that_is_gone_is_not_named_by_the_volume_that_it_had(term):
+    asked = asked_about(
+        NodesReplaced((node("secret-a", labels={HOSTNAME: "secret-a"}),)),
+        StorageReplaced(StorageKind.CLAIM, (claim("mine/data", "local"),)),
+        StorageReplaced(StorageKind.VOLUME, (volume("local", node_affinity=(term,)),)),
+    )
+    assert "secret-gone" in json.dumps(as_object(told(asked, "w", EVERYTHING)))
+    assert "secret" not in json.dumps(as_object(told(asked, "w", MINE)))
+
+
+def test_a_zone_is_no_name_of_a_node():
+    zone = NodeTerm((Requirement("topology.kubernetes.io/zone", "In", ("zone-gone",)),))
+    asked = asked_about(
+        NodesReplaced((node("secret-a", labels={"topology.kubernetes.io/zone": "zone-a"}),)),
+        StorageReplaced(StorageKind.CLAIM, (claim("mine/data", "disk"),)),
+        StorageReplaced(StorageKind.VOLUME, (volume("disk", node_affinity=(zone,)),)),
+    )
+    assert "zone-gone" in json.dumps(as_object(told(asked, "w", MINE)))
+
+
+@pytest.mark.parametrize(
+    "values", [("ip-10-0-0-1", "ip-10-0-0-2"), ("i-0aa", "i-0bb")], ids=["the host's part", "an identity"]
+)
+def test_a_label_that_tells_every_node_apart_is_as_good_as_its_name(values):
+    names = ("ip-10-0-0-1.ec2.internal", "ip-10-0-0-2.ec2.internal")
+    nodes = (node(name, cpu="2", labels={"example/node": value}) for name, value in zip(names, values, strict=True))
+    claims = StorageReplaced(StorageKind.CLAIM, (claim("mine/data", "any"),))
+    volumes = StorageReplaced(StorageKind.VOLUME, (volume("any"),))
+    asked = asked_about(
+        NodesReplaced(tuple(nodes)), claims, volumes, members=3, topology=Topology("example/node", required=True)
+    )
+    assert values[0] in told(asked, "w", EVERYTHING).message
+    found = json.dumps(as_object(told(asked, "w", MINE)))
+    assert not any(value in found for value in values)
+
+
+def test_numbers_stay_although_a_label_numbers_the_nodes():
+    nodes = tuple(node(f"secret-{each}", cpu="1", labels={"example/slot": str(each)}) for each in range(1, 4))
+    asked = asked_about(NodesReplaced(nodes), members=2)
+    assert told(asked, "w", MINE).message == told(asked, "w", EVERYTHING).message
