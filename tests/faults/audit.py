@@ -84,9 +84,12 @@ class _View:
 
     @property
     def scheduled(self) -> bool:
-        """Whether it was scheduled in this run, by its status or, without one, by what was seen."""
+        """Whether it was scheduled in this run, by its status or, without one, by what was seen.
+
+        Where none of those is bound any more, nothing tells a new leader that they were of the run of those who wait.
+        """
         told = self.group is not None and bool(self.group.get("status", {}).get("scheduledTime"))
-        return told or (self.group is None and self.was_whole)
+        return told or (self.group is None and self.was_whole and bool(self.bound))
 
     @property
     def satisfied(self) -> int:
@@ -305,8 +308,7 @@ def _stand_ins(view: _View) -> list[Pod]:
 def _kept_waiting(view: _View) -> bool:
     """Whether the group is rightly not tried."""
     if view.group is None:
-        # Where all bound members have ended, nothing tells a new leader that they were of the run of those who wait.
-        return not view.bound and len(view.live) + _to_come(view).total() < view.minimum
+        return False
     if group_from_object(view.group).error:
         return True
     final = view.group["spec"].get("timeoutPolicy") == "Fail" and _failed_by_clock(view.group)

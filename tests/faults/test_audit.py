@@ -52,10 +52,10 @@ def worker(number: int) -> Json:
     return a_pod(f"a-{number}", "a", role="worker")
 
 
-def annotated(*nodes: str) -> list[Json]:
+def annotated(*nodes: str, **fields: Any) -> list[Json]:
     """Members that say their minimum themselves, as many as they are, but at least two."""
     said = {"annotations": {"gangsched.io/min-member": str(max(2, len(nodes)))}}
-    return members("a", *nodes, meta=OWNED | said)
+    return members("a", *nodes, meta=OWNED | said, **fields)
 
 
 QUORUM = "its quorum, {} members that wait or are to come, would fit"
@@ -195,6 +195,13 @@ def test_members_whose_podgroup_was_deleted_may_stay() -> None:
 
     assert found(pods, stayed=["uid-a-driver", "uid-a-exec-1"]) == []
     assert len(found(pods, stayed=["uid-a-driver"])) == 1
+
+
+def test_members_without_a_podgroup_of_whose_run_nothing_is_bound_any_more_are_a_new_quorum() -> None:
+    """Nothing tells a new leader that they were bound before."""
+    assert found(annotated("", "", cpu="3"), whole=True) == []
+    assert "its quorum, 2 of 2" in found(annotated("", "", cpu="2"), whole=True)[0]
+    assert "its waiting member" in found(annotated("n1", "", cpu="2"), whole=True)[0]
 
 
 def test_a_group_needs_no_more_members_than_its_job_still_owes() -> None:
