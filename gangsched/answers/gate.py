@@ -29,8 +29,12 @@ AUDIENCE = "gangsched"
 KEPT_S = 10.0
 """A right that is taken away ends here so much later, as it does in the API server's own caches."""
 MOST_KEPT = 1000
-REVIEWS_PER_S, REVIEWS_AT_ONCE = 10.0, 30.0
-"""Requests to the API server because of people who ask, known or not."""
+STRANGERS_PER_S, STRANGERS_AT_ONCE = 10.0, 30.0
+"""Requests to the API server that say whose tokens those are of which nothing is known."""
+REVIEWS_PER_S, REVIEWS_AT_ONCE = 20.0, 60.0
+"""Requests to the API server that say what users may do whom it knows."""
+KNOWN_PER_S, KNOWN_AT_ONCE = 0.2, 3.0
+"""New tokens that name a user whom the API server has already known, for each such user."""
 QUESTIONS_PER_S, QUESTIONS_AT_ONCE = 0.5, 10.0
 """What one user may ask."""
 _LONGEST_TOKEN = 16_384
@@ -83,9 +87,10 @@ class Gate:
         self._wall = wall
         self._users: _Remembered[bytes, User | None] = _Remembered(monotonic)
         self._rights: _Remembered[tuple[str, ...], bool] = _Remembered(monotonic)
+        self._strangers = _Bucket(STRANGERS_PER_S, STRANGERS_AT_ONCE, monotonic)
         self._reviews = _Bucket(REVIEWS_PER_S, REVIEWS_AT_ONCE, monotonic)
-        self._questions: OrderedDict[str, _Bucket] = OrderedDict()
-        self._monotonic = monotonic
+        self._known = _Buckets(KNOWN_PER_S, KNOWN_AT_ONCE, monotonic)
+        self._questions = _Buckets(QUESTIONS_PER_S, QUESTIONS_AT_ONCE, monotonic)
 
     async def admit(self, authorization: str, key: GroupKey) -> tuple[User, Reach]:
         """The sender of this header, and what they may be told about the group.
@@ -93,21 +98,21 @@ class Gate:
         Raises:
             Refused: they may not be told anything.
         """
-        token = _token_of(authorization)
-        if why := _faults(token, self._wall()):
-            raise Refused(401, why)
-        digest = hashlib.sha256(token.encode()).digest()
-        user = await self._asked(self._users, digest, lambda: reviews.sender(self._session, token, AUDIENCE))
-        if user is None:
-            raise Refused(401, UNKNOWN)
-        if not self._bucket_of(user).take():
+        user = await self._sender(authorization)
+        if not self._questions.of(user.username).take():
             raise Refused(429, TOO_OFTEN)
         if not (_NAMESPACE.fullmatch(key.namespace) and _NAME.fullmatch(key.name)):
             raise Refused(400, NO_NAME)
-        if not await self.may_get(user, key):
-            raise Refused(403, NO_RIGHT)
-        node_names = await self._may(user, verb="list", group="", resource="nodes")
-        return user, Reach(namespace=key.namespace, node_names=node_names)
+        return user, await self._reach(user, key)
+
+    async def is_still(self, authorization: str, key: GroupKey, admitted: tuple[User, Reach]) -> bool:
+        """Whether this header and group would be admitted as they were, which took time since then.
+
+        Raises:
+            Refused: they may not be told anything any more.
+        """
+        user = await self._sender(authorization)
+        return (user, await self._reach(user, key)) == admitted
 
     async def may_get(self, user: User, key: GroupKey) -> bool:
         """Whether the user may get the PodGroup of this name, if there is one.
@@ -118,15 +123,48 @@ class Gate:
         group, resource = "gangsched.io", "podgroups"
         return await self._may(user, verb="get", group=group, resource=resource, namespace=key.namespace, name=key.name)
 
+    async def _sender(self, authorization: str) -> User:
+        token = _token_of(authorization)
+        claims = _claims_of(token)
+        if why := _faults(claims, self._wall()):
+            raise Refused(401, why)
+        digest = hashlib.sha256(token.encode()).digest()
+        known = self._known.found(claims.sub) if claims is not None else None
+
+        def may_ask() -> bool:
+            # Who was here before is not kept out by strangers, however many tokens they make up.
+            return (known is not None and known.take()) or self._strangers.take()
+
+        user = await self._asked(self._users, digest, may_ask, lambda: reviews.sender(self._session, token, AUDIENCE))
+        if user is None:
+            raise Refused(401, UNKNOWN)
+        if claims is not None and claims.sub == user.username:
+            self._known.of(user.username)
+        return user
+
+    async def _reach(self, user: User, key: GroupKey) -> Reach:
+        if not await self.may_get(user, key):
+            raise Refused(403, NO_RIGHT)
+        node_names = await self._may(user, verb="list", group="", resource="nodes")
+        return Reach(namespace=key.namespace, node_names=node_names)
+
     async def _may(self, user: User, **attributes: str) -> bool:
         key = (msgspec.json.encode(user).decode(), *attributes.values())
-        return await self._asked(self._rights, key, lambda: reviews.may(self._session, user, **attributes))
+        return await self._asked(
+            self._rights, key, self._reviews.take, lambda: reviews.may(self._session, user, **attributes)
+        )
 
-    async def _asked(self, remembered: _Remembered[Key, Value], key: Key, ask: Callable[[], Awaitable[Value]]) -> Value:
+    async def _asked(
+        self,
+        remembered: _Remembered[Key, Value],
+        key: Key,
+        may_ask: Callable[[], bool],
+        ask: Callable[[], Awaitable[Value]],
+    ) -> Value:
         known = remembered.get(key)
         if known is not None:
             return known[0]
-        if not self._reviews.take():
+        if not may_ask():
             raise Refused(503, BUSY)
         try:
             value = await ask()
@@ -139,15 +177,6 @@ class Gate:
             raise Refused(503, NO_REVIEW) from error
         remembered.put(key, value)
         return value
-
-    def _bucket_of(self, user: User) -> _Bucket:
-        bucket = self._questions.pop(user.username, None)
-        if bucket is None:
-            bucket = _Bucket(QUESTIONS_PER_S, QUESTIONS_AT_ONCE, self._monotonic)
-        self._questions[user.username] = bucket
-        while len(self._questions) > MOST_KEPT:
-            self._questions.popitem(last=False)
-        return bucket
 
 
 class _Remembered(Generic[Key, Value]):
@@ -186,7 +215,27 @@ class _Bucket:
         return True
 
 
+class _Buckets:
+    """A bucket for each of the users that were seen last, at most so many."""
+
+    def __init__(self, per_s: float, at_once: float, monotonic: Callable[[], float]) -> None:
+        self._per_s, self._at_once = per_s, at_once
+        self._monotonic = monotonic
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def found(self, name: str) -> _Bucket | None:
+        return self._buckets.get(name)
+
+    def of(self, name: str) -> _Bucket:
+        bucket = self._buckets.pop(name, None) or _Bucket(self._per_s, self._at_once, self._monotonic)
+        self._buckets[name] = bucket
+        while len(self._buckets) > MOST_KEPT:
+            self._buckets.popitem(last=False)
+        return bucket
+
+
 class _Claims(Struct):
+    sub: str = ""
     aud: str | list[str] = ""
     exp: float | None = None
 
@@ -198,14 +247,20 @@ def _token_of(authorization: str) -> str:
     return token
 
 
-def _faults(token: str, now: float) -> str:
-    """Why the token is certainly no good, by what it says of itself; empty if it may be, or says nothing."""
+def _claims_of(token: str) -> _Claims | None:
+    """What the token says of itself, which nobody has checked; None if it says nothing."""
     parts = token.split(".")
     if len(parts) != 3:  # noqa: PLR2004 - head, claims, signature
-        return ""
+        return None
     try:
-        claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)), type=_Claims)
+        return msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)), type=_Claims)
     except (binascii.Error, ValueError, RecursionError):
+        return None
+
+
+def _faults(claims: _Claims | None, now: float) -> str:
+    """Why a token with these claims is certainly no good; empty if it may be."""
+    if claims is None:
         return ""
     if claims.aud not in (AUDIENCE, [AUDIENCE]):
         # One that is also good for the API server must not be given away.

@@ -1,7 +1,8 @@
 """The HTTPS server of the answers: GET /v1/explain/NAMESPACE/NAME, on 127.0.0.1.
 
-Whoever reaches it may be anybody. A request has no body, and a connection ends after some seconds. There are few at a
-time: what comes in addition waits in the kernel, where it costs none of the operator's open files.
+Whoever reaches it may be anybody. A request has no body, and a connection carries one and ends after some seconds. Few
+connections are taken of people who have not been let in: what comes in addition waits in the kernel, where it costs none
+of the operator's open files.
 """
 
 from __future__ import annotations
@@ -32,13 +33,16 @@ _SILENT.disabled = True
 
 HOST = "127.0.0.1"
 MOST_CONNECTIONS = 16
+"""Of people who have not been let in; those who have been wait for the examiner, which takes few."""
 MOST_OF_ONE = 2
 """So many questions of one user are looked at at a time."""
 HANDSHAKE_S = 5.0
+REQUEST_S = 3.0
+"""So soon after the handshake the request must be there."""
+ADMISSION_S = 15.0
+"""So soon it must be clear whether it is answered, which takes three reviews of the API server."""
 CONNECTION_S = 45.0
 """Longer than an answer may take."""
-REQUEST_S = 10.0
-"""So soon after the handshake the request must be there."""
 _LOOK_S = 0.1
 _LAST_WORDS_S = 1.0
 _SHUTDOWN_S = 0.2
@@ -46,6 +50,7 @@ _BACKLOG = 64
 _LONGEST_LINE = 32_768
 NOT_READY = "This replica has not listed the whole cluster yet: ask again in some seconds, or ask another replica."
 NO_GROUP = "There is no PodGroup of this name, and no waiting pod of gangsched names it or has that name."
+CHANGED = "What the token's account may see has changed meanwhile: ask again."
 NO_ANSWER = "The answer was not found in time: ask again."
 NO_BODY = "A question has no body."
 NO_PATH = "Ask with GET /v1/explain/NAMESPACE/NAME."
@@ -82,7 +87,7 @@ class Server:
         self._request_s = request_s
         self._asking: Counter[str] = Counter()
         self._slots = asyncio.Semaphore(most_connections)
-        self._heard: set[asyncio.BaseTransport] = set()
+        self._connections: dict[asyncio.BaseTransport, _Connection] = {}
         application = web.Application(middlewares=[self._guard], client_max_size=0)
         application.router.add_get("/v1/explain/{namespace}/{name}", self._explain, allow_head=False)
         self._runner = web.AppRunner(
@@ -156,6 +161,7 @@ class Server:
         """One connection, from its handshake to its end."""
         loop = asyncio.get_running_loop()
         transport: asyncio.BaseTransport | None = None
+        connection = _Connection(self._slots)
         server = self._runner.server
         try:
             if server is None:
@@ -164,28 +170,31 @@ class Server:
                 transport, _ = await loop.connect_accepted_socket(
                     server, accepted, ssl=self._certificate.tls, ssl_handshake_timeout=HANDSHAKE_S
                 )
-            began = loop.time()
-            while transport is not None and not transport.is_closing():
-                lasted = loop.time() - began
-                if lasted > (CONNECTION_S if transport in self._heard else self._request_s):
+            if transport is None:
+                return
+            self._connections[transport] = connection
+            connection.until = time.monotonic() + self._request_s
+            while not transport.is_closing():
+                if time.monotonic() > connection.until:
                     break
                 await asyncio.sleep(_LOOK_S)
-            if transport is not None and transport.is_closing():
+            if transport.is_closing():
                 # What was written last may still be on its way.
                 await asyncio.sleep(_LAST_WORDS_S)
         finally:
             if transport is None:
                 accepted.close()
             else:
-                self._heard.discard(transport)
+                self._connections.pop(transport, None)
                 _abort(transport)
-            self._slots.release()
+            connection.free()
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         began = time.monotonic()
-        if request.transport is not None:
-            self._heard.add(request.transport)
+        connection = self._connections.get(request.transport) if request.transport is not None else None
+        if connection is not None:
+            connection.until = time.monotonic() + ADMISSION_S
         try:
             answer = _refused(413, NO_BODY) if request.body_exists else await handler(request)
         except Refused as refusal:
@@ -197,6 +206,7 @@ class Server:
         except Exception:  # noqa: BLE001 - nothing that a tenant asks ends more than the answer
             _log.exception("an answer to a tenant failed, which is a bug")
             answer = _refused(500, NO_ANSWER)
+        answer.force_close()
         answer.headers["Cache-Control"] = "no-store"
         answer.headers["X-Content-Type-Options"] = "nosniff"
         self._told(answer.status, time.monotonic() - began)
@@ -204,16 +214,21 @@ class Server:
 
     async def _explain(self, request: web.Request) -> web.Response:
         key = GroupKey(request.match_info["namespace"], request.match_info["name"])
-        user, reach = await self._gate.admit(request.headers.get("Authorization", ""), key)
+        header = request.headers.get("Authorization", "")
+        user, reach = admitted = await self._gate.admit(header, key)
         if not self._ready():
             raise Refused(503, NOT_READY)
         if self._asking[user.username] >= MOST_OF_ONE:
             raise Refused(429, TOO_OFTEN)
+        if request.transport in self._connections:
+            self._connections[request.transport].admit()
         self._asking[user.username] += 1
         try:
             found = await self._examiner.explain(key, reach)
         finally:
             self._asking -= Counter([user.username])
+        if not await self._gate.is_still(header, key, admitted):
+            raise Refused(503, CHANGED)
         if found is None or not await self._may_see(found, user, key):
             raise Refused(404, NO_GROUP)
         return web.Response(body=found, content_type="application/json")
@@ -222,6 +237,23 @@ class Server:
         """Whether the answer, which for the name of a pod is about its group, is about what the user may get."""
         about = msgspec.json.decode(found, type=_About)
         return about.name == key.name or await self._gate.may_get(user, GroupKey(key.namespace, about.name))
+
+
+class _Connection:
+    """How long a connection may last, on the monotonic clock; it has a slot until its sender is let in."""
+
+    def __init__(self, slots: asyncio.Semaphore) -> None:
+        self._slots: asyncio.Semaphore | None = slots
+        self.until = 0.0
+
+    def admit(self) -> None:
+        self.until = time.monotonic() + CONNECTION_S
+        self.free()
+
+    def free(self) -> None:
+        slots, self._slots = self._slots, None
+        if slots is not None:
+            slots.release()
 
 
 class _About(msgspec.Struct):

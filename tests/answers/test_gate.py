@@ -138,7 +138,47 @@ async def test_one_account_cannot_ask_without_end(gate, clock):
 async def test_strangers_cannot_make_the_operator_flood_the_api_server(gate, api):
     told = [await refused(gate, f"Bearer stranger{number}") for number in range(100)]
     assert told[-1] == (503, gates.BUSY)
-    assert api.asked["tokenreviews"] == int(gates.REVIEWS_AT_ONCE)
+    assert api.asked["tokenreviews"] == int(gates.STRANGERS_AT_ONCE)
+
+
+async def test_strangers_do_not_keep_out_who_was_here_before(gate, clock):
+    """Twenty made-up tokens a second for a minute, while one account asks with a new token from time to time."""
+    await gate.admit(f"Bearer {token('me')}", KEY)
+    for second in range(1, 60):
+        for number in range(20):
+            await refused(gate, f"Bearer {token(f'stranger-{second}-{number}')}")
+        if second % 10 == 0:
+            await gate.admit(f"Bearer {token('me', exp=4_000_000_000 + second)}", KEY)
+        clock.now += 1
+
+
+async def test_what_is_made_up_for_somebody_keeps_out_nobody_else(gate, api):
+    api.rights.add(("other", "get", "podgroups", "mine", ""))
+    for account in ("me", "other"):
+        await gate.admit(f"Bearer {token(account)}", KEY)
+    for number in range(100):
+        await refused(gate, f"Bearer {token('me', exp=5_000_000_000 + number)}x")
+    assert await refused(gate, f"Bearer {token('me', exp=6_000_000_000)}") == (503, gates.BUSY)
+    await gate.admit(f"Bearer {token('other', exp=6_000_000_000)}", KEY)
+
+
+async def test_what_was_admitted_is_looked_at_again_before_it_is_answered(gate, api, clock):
+    header = f"Bearer {token('me')}"
+    admitted = await gate.admit(header, KEY)
+    assert await gate.is_still(header, KEY, admitted)
+    clock.now += gates.KEPT_S + 1
+    api.rights.add(("me", "list", "nodes", "", ""))
+    assert not await gate.is_still(header, KEY, admitted)
+    clock.now += gates.KEPT_S + 1
+    api.rights.clear()
+    with pytest.raises(Refused) as error:
+        await gate.is_still(header, KEY, admitted)
+    assert error.value.status == 403
+    clock.now += gates.KEPT_S + 1
+    api.accounts.clear()
+    with pytest.raises(Refused) as error:
+        await gate.is_still(header, KEY, admitted)
+    assert error.value.status == 401
 
 
 async def test_no_more_is_remembered_than_there_is_room_for(gate, clock):

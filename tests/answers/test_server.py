@@ -182,6 +182,45 @@ async def test_connections_beyond_the_most_wait_and_silent_ones_end(served):
         writer.close()
 
 
+async def test_a_connection_carries_one_question(served):
+    """So that a slot is not kept by requests that are refused, one after another."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port, ssl=tls)
+    writer.write(b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
+    async with asyncio.timeout(10):
+        answer = await reader.read()
+    assert answer.count(b"HTTP/1.1 404") == 1
+    assert b"connection: close" in answer.lower()
+    writer.close()
+
+
+async def test_who_has_been_let_in_takes_no_place_from_who_comes(served):
+    """More are let in and wait for their answers than connections are taken of people of whom nothing is known."""
+    accounts = [f"one-{number}" for number in range(6)]
+    served.api.accounts |= set(accounts)
+    served.api.rights |= {(account, "get", "podgroups", "mine", "") for account in accounts}
+    served.examiner.slow = asyncio.Event()
+    asked = [asyncio.create_task(served.get(account=account)) for account in accounts]
+    async with asyncio.timeout(10):
+        while len(served.examiner.asked) < len(accounts):  # noqa: ASYNC110 - requests come over the network
+            await asyncio.sleep(0.01)
+        assert (await served.get(account=""))[0] == 401
+    served.examiner.slow.set()
+    assert {status for status, _ in await asyncio.gather(*asked)} == {200}
+
+
+async def test_a_right_that_is_taken_away_while_the_answer_is_made_is_heeded(served, monkeypatch):
+    monkeypatch.setattr(gates, "KEPT_S", 0.0)
+    served.examiner.slow = asyncio.Event()
+    asked = asyncio.create_task(served.get())
+    while not served.examiner.asked:  # noqa: ASYNC110 - the request comes over the network
+        await asyncio.sleep(0.01)
+    served.api.rights.clear()
+    served.examiner.slow.set()
+    assert await asked == (403, {"error": gates.NO_RIGHT})
+
+
 @pytest.mark.parametrize(
     "sent",
     [b"\x00\x1b[2J\r\n\r\n", b"GET / HTTP/9.9\r\nX\x1b: y\r\n\r\n", b"GET /" + b"a" * 100_000, b"POST / HTTP/1.1\r\n"],
