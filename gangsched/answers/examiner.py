@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import pickle
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
-from gangsched.answers.messages import FAILED, LENGTH_BYTES, UNKNOWN, Message, Question, Start, framed
+from gangsched.answers.messages import FAILED, LENGTH_BYTES, TOO_LARGE, UNKNOWN, Message, Question, Start, framed
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event
 from gangsched.kube.errors import printable
+from gangsched.runtime.memory import CGROUP, free_memory
 from gangsched.views.copied import pieces
 from gangsched.views.reach import Reach
 
@@ -37,8 +40,15 @@ _BUFFER_BYTES = 2**20
 _LOGGED = 4000
 
 
+_LEAST_MEMORY = 128 << 20
+
+
 class NoAnswer(Exception):  # noqa: N818 - a state of affairs
     """The question was not answered; it may be asked again."""
+
+
+class NoRoom(NoAnswer):
+    """There is not enough memory for a copy of the cluster."""
 
 
 class Examiner:
@@ -53,6 +63,7 @@ class Examiner:
         command: Sequence[str] = (sys.executable, "-m", "gangsched.answers.worker"),
         kept_s: float = KEPT_S,
         most_s: float = MOST_S,
+        cgroup: Path = CGROUP,
     ) -> None:
         self._facts = facts
         self._settings = settings_json
@@ -60,6 +71,7 @@ class Examiner:
         self._command = command
         self._kept_s = kept_s
         self._most_s = most_s
+        self._cgroup = cgroup
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._process: asyncio.subprocess.Process | None = None
@@ -78,6 +90,7 @@ class Examiner:
         """The diagnosis, as JSON; None if there is no such group and no such pod.
 
         Raises:
+            NoRoom: the container's memory does not suffice.
             NoAnswer: too many ask, or it took too long, or the process has failed.
         """
         if self._waiting >= MOST_WAITING:
@@ -123,28 +136,42 @@ class Examiner:
         if answer.startswith(FAILED):
             _log.error("a question of a tenant failed, which is a bug", extra={"error": _last_lines(answer)})
             raise NoAnswer("it failed")
+        if answer == TOO_LARGE:
+            self._drop()
+            raise NoRoom
         return None if answer == UNKNOWN else answer
 
     async def _begin(self) -> None:
         """Start the process and tell it everything."""
+        free = free_memory(self._cgroup)
+        memory = free - free // 4
+        if memory < _LEAST_MEMORY:
+            raise NoRoom
         self._process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_BUFFER_BYTES
+            *(*self._command, str(memory)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=_BUFFER_BYTES,
+            # The memory of threads that compute beside it would count too.
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
         )
         await self._send(Start(self._settings, self._now()))
         # One moment for all pieces: the values do not change, and what happens meanwhile is not part of the copy.
+        began = time.perf_counter()
         for piece in pieces(self._facts()):
-            began = time.monotonic()
-            await self._send(piece)
-            took_s = time.monotonic() - began
+            sending = self._send(piece)
+            took_s = time.perf_counter() - began
+            self.longest_piece_s = max(self.longest_piece_s, took_s)
+            await sending
             await asyncio.sleep(min(_REST * took_s, _MOST_REST_S))
+            began = time.perf_counter()
 
-    async def _send(self, message: Message) -> None:
+    def _send(self, message: Message) -> Awaitable[None]:
+        """Write the message; to be awaited until there is room for the next."""
         if self._process is None or self._process.stdin is None:
             raise EOFError
-        began = time.perf_counter()
         self._process.stdin.write(framed(pickle.dumps(message, protocol=5)))
-        self.longest_piece_s = max(self.longest_piece_s, time.perf_counter() - began)
-        await self._process.stdin.drain()
+        return self._process.stdin.drain()
 
     async def _read(self) -> bytes:
         if self._process is None or self._process.stdout is None:

@@ -9,8 +9,9 @@ from gangsched.views.copied import Piece
 from gangsched.views.reach import Reach
 
 LENGTH_BYTES = 8
-FAILED, UNKNOWN = b"!", b"?"
-"""How an answer begins that is none: this process failed, and the rest says how; there is no such group."""
+FAILED, UNKNOWN, TOO_LARGE = b"!", b"?", b"#"
+"""How an answer begins that is none: the process failed, and the rest says how; there is no such group; the process has
+too little memory."""
 
 
 class Start(NamedTuple):

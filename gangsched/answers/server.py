@@ -1,8 +1,8 @@
 """The HTTPS server of the answers: GET /v1/explain/NAMESPACE/NAME, on 127.0.0.1.
 
 Whoever reaches it may be anybody. A request has no body, and a connection carries one and ends after some seconds. Few
-connections are taken of people who have not been let in: what comes in addition waits in the kernel, where it costs none
-of the operator's open files.
+connections are taken of people who have not been let in: what comes in addition waits in the kernel, where it costs
+none of the operator's open files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from aiohttp import web
 
 from gangsched.answers.certificate import Certificate
-from gangsched.answers.examiner import Examiner, NoAnswer
+from gangsched.answers.examiner import Examiner, NoAnswer, NoRoom
 from gangsched.answers.gate import TOO_OFTEN, Gate, Refused
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.kube.reviews import User
@@ -52,6 +52,10 @@ NOT_READY = "This replica has not listed the whole cluster yet: ask again in som
 NO_GROUP = "There is no PodGroup of this name, and no waiting pod of gangsched names it or has that name."
 CHANGED = "What the token's account may see has changed meanwhile: ask again."
 NO_ANSWER = "The answer was not found in time: ask again."
+NO_ROOM = (
+    "The operator's container has too little memory left for a copy of the cluster: ask an administrator to raise "
+    "resources.limits.memory of its chart."
+)
 NO_BODY = "A question has no body."
 NO_PATH = "Ask with GET /v1/explain/NAMESPACE/NAME."
 
@@ -199,6 +203,8 @@ class Server:
             answer = _refused(413, NO_BODY) if request.body_exists else await handler(request)
         except Refused as refusal:
             answer = _refused(refusal.status, refusal.sentence)
+        except NoRoom:
+            answer = _refused(503, NO_ROOM)
         except NoAnswer:
             answer = _refused(503, NO_ANSWER)
         except web.HTTPException as error:

@@ -1,7 +1,8 @@
 """The process that decides on a copy of the cluster: `python -m gangsched.answers.worker`, started by `examiner`.
 
 It reads messages from standard input and answers on standard output, both framed by their length. It is the first to
-wait for a processor and the first to end when memory runs out, and it ends with the operator, whose pipe then closes.
+wait for a processor, and it ends with the operator, whose pipe then closes. Its argument is how many bytes of memory it
+may take: a container that takes more than its limit is ended with all its processes, the operator's included.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import resource
 import sys
 import traceback
 from pathlib import Path
@@ -16,7 +18,7 @@ from typing import IO
 
 import msgspec
 
-from gangsched.answers.messages import FAILED, LENGTH_BYTES, UNKNOWN, Message, Question, Start, framed
+from gangsched.answers.messages import FAILED, LENGTH_BYTES, TOO_LARGE, UNKNOWN, Message, Question, Start, framed
 from gangsched.config.settings import Settings
 from gangsched.core.objects.events import Synced
 from gangsched.views.copied import Collected, Piece
@@ -31,14 +33,21 @@ class Worker:
         self._start = Start("{}", 0.0)
         self._collected = Collected()
         self._copy: Copy | None = None
+        self._is_full = False
+
+    def give_up(self) -> None:
+        """There is too little memory: forget everything, and answer nothing else from now on."""
+        self._is_full, self._copy, self._collected = True, None, Collected()
 
     def take(self, message: Message) -> bytes | None:
         """The answer to a question; None to any other message."""
+        if self._is_full:
+            return TOO_LARGE if isinstance(message, Question) else None
         if isinstance(message, Start):
             self._start = message
         elif isinstance(message, Piece):
             self._collected.take(message)
-        else:
+        elif isinstance(message, Question):
             return self._answer(message)
         return None
 
@@ -58,9 +67,13 @@ def serve(questions: IO[bytes], answers: IO[bytes]) -> None:
         length = int.from_bytes(head)
         if len(content := questions.read(length)) < length:
             break
-        message: Message = pickle.loads(content)  # noqa: S301 - our parent has sent it
+        message: Message | None = None
         try:
+            message = pickle.loads(content)  # noqa: S301 - our parent has sent it
             answer = worker.take(message)
+        except MemoryError:
+            worker.give_up()
+            answer = TOO_LARGE if isinstance(message, Question) else None
         except Exception:  # noqa: BLE001 - the parent logs it
             answer = FAILED + traceback.format_exc().encode()
         if answer is not None:
@@ -71,7 +84,10 @@ def serve(questions: IO[bytes], answers: IO[bytes]) -> None:
 def main() -> None:
     """The process."""
     os.nice(19)
+    most = int(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     with contextlib.suppress(OSError):
+        # Where the kernel ends single processes, this one is the first.
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     serve(sys.stdin.buffer, sys.stdout.buffer)
 

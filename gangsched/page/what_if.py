@@ -21,6 +21,7 @@ import msgspec
 
 from gangsched.config.settings import Settings
 from gangsched.core.objects.events import Event
+from gangsched.runtime.memory import CGROUP, free_memory
 from gangsched.views.copied import pieces
 
 _MODULE = "gangsched.whatif.apart"
@@ -28,7 +29,6 @@ _MOST_MEMORY = 1 << 30
 _LEAST_MEMORY = 256 << 20
 _CPU_S = 60
 _WITHIN_S = 90.0
-_CGROUP = Path("/sys/fs/cgroup")
 _KEPT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL")
 Question = bytes | tuple[str, str]
 """Manifests to be tried, or namespace and name of a group that waits."""
@@ -49,7 +49,7 @@ class WhatIf:
         *,
         now: Callable[[], float],
         hidden: Callable[[], str] = lambda: "",
-        cgroup: Path = _CGROUP,
+        cgroup: Path = CGROUP,
         within_s: float = _WITHIN_S,
     ) -> None:
         self._facts = facts
@@ -121,18 +121,3 @@ class WhatIf:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-
-
-def free_memory(cgroup: Path) -> int:
-    """Bytes that this process's container may still take; more than any machine has if there is no limit.
-
-    The files are those of control group v2: https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files
-    """
-    try:
-        limit = int((cgroup / "memory.max").read_text())
-        used = int((cgroup / "memory.current").read_text())
-        stat = dict(line.split() for line in (cgroup / "memory.stat").read_text().splitlines())
-        # Pages of files that were not used for long are given up before the limit is reached.
-        return limit - used + int(stat.get("inactive_file", 0))
-    except (OSError, ValueError):
-        return sys.maxsize

@@ -9,18 +9,27 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 import pytest
 
-from gangsched.answers.examiner import MOST_WAITING, Examiner, NoAnswer
+from gangsched.answers.examiner import MOST_WAITING, Examiner, NoAnswer, NoRoom
 from gangsched.answers.messages import Question, Start
 from gangsched.answers.worker import Worker
 from gangsched.config.settings import Settings
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
+from gangsched.core.objects.devices import Attribute, AttributeType, Device, DeviceKind, ResourceSlice
+from gangsched.core.objects.events import (
+    DeviceObjectsReplaced,
+    Event,
+    GroupsReplaced,
+    NodesReplaced,
+    PodsReplaced,
+    Synced,
+)
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import PodBound
-from gangsched.views.copied import MOST, Collected, Piece, pieces
+from gangsched.views.copied import MOST, Collected, Piece, pieces, weight
 from gangsched.views.reach import EVERYTHING, Reach
 from tests.builders import group, node, pod
+from tests.cgroups import limited
 
 NOW = 1_000_000.0
 MINE = Reach(namespace="mine", node_names=False)
@@ -65,7 +74,7 @@ def stuck(code: str) -> tuple[str, ...]:
     return (sys.executable, "-c", code)
 
 
-@pytest.mark.parametrize("number", [0, 1, MOST, MOST + 1, 3 * MOST])
+@pytest.mark.parametrize("number", [0, 1, 2, 500, 2_000])
 def test_events_arrive_as_they_were_sent(number):
     sent: list[Event] = [
         NodesReplaced((node(),)),
@@ -74,11 +83,30 @@ def test_events_arrive_as_they_were_sent(number):
         Synced(),
     ]
     told = list(pieces(sent))
-    assert all(len(each.values or ()) <= MOST for each in told)
+    assert all(sum(map(weight, each.values or ())) <= MOST for each in told)
     collected = Collected()
     for each in told:
         collected.take(each)
     assert collected.events == sent
+
+
+def test_a_piece_is_cut_by_what_is_in_its_values():
+    """Making a piece of this weight takes some milliseconds, and 500 ResourceSlices of 64 devices take a second."""
+    attributes = tuple(Attribute(f"gpu.example/a{each}", AttributeType.STRING, f"v{each}") for each in range(12))
+    devices = tuple(Device(f"gpu-{each}", attributes, (("memory", "80Gi"),)) for each in range(64))
+    slices = tuple(ResourceSlice(f"s{each}", "gpu.example", "n", node="n", devices=devices) for each in range(500))
+    told = list(pieces([DeviceObjectsReplaced(DeviceKind.SLICE, slices)]))
+    weights = [sum(map(weight, each.values or ())) for each in told]
+    assert max(weights) <= MOST
+    assert min(weights[:-1]) > MOST / 2
+    assert sum(weights) > 64 * 12 * 500
+    assert [each.last for each in told] == [False] * (len(told) - 1) + [True]
+
+
+def test_a_value_that_weighs_more_is_a_piece_of_its_own():
+    large = node("large", labels={f"label-{each}": "x" for each in range(MOST)})
+    told = list(pieces([NodesReplaced((node("a"), large, node("b")))]))
+    assert [piece.values for piece in told] == [(node("a"),), (large,), (node("b"),)]
 
 
 def test_a_worker_answers_about_what_it_was_told():
@@ -146,6 +174,22 @@ class TestItsProcess:
         with pytest.raises(NoAnswer):
             await asked.explain(KEY, MINE)
         assert not asked.is_running
+
+    async def test_a_container_with_little_memory_left_gets_no_copy(self, examiner, tmp_path):
+        asked = examiner(cgroup=limited(tmp_path, str(500 << 20), 400 << 20))
+        with pytest.raises(NoRoom):
+            await asked.explain(KEY, MINE)
+        assert not asked.is_running
+
+    async def test_a_copy_that_needs_more_than_is_left_ends_with_its_process_and_nothing_else(self, examiner, tmp_path):
+        labels = {f"example.com/label-{each}": "x" * 63 for each in range(MOST)}
+        facts = [NodesReplaced(tuple(node(f"n{each}", labels=labels) for each in range(200))), Synced()]
+        asked = examiner(lambda: facts, cgroup=limited(tmp_path, str(180 << 20), 0))
+        with pytest.raises(NoRoom):
+            await asked.explain(KEY, MINE)
+        assert not asked.is_running
+        asked = examiner(cgroup=limited(tmp_path, str(1 << 30), 0))
+        assert await asked.explain(KEY, MINE)
 
     async def test_a_failure_of_ours_is_logged_on_one_line(self, examiner, caplog):
         asked = examiner(settings="nonsense\n\x1b[2J")

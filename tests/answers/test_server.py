@@ -15,7 +15,7 @@ import pytest
 from gangsched.answers import gate as gates
 from gangsched.answers import server as servers
 from gangsched.answers.certificate import Certificate, make_certificate
-from gangsched.answers.examiner import NoAnswer
+from gangsched.answers.examiner import NoAnswer, NoRoom
 from gangsched.answers.gate import Gate
 from gangsched.answers.server import Server
 from gangsched.core.objects.declaration import GroupKey
@@ -160,10 +160,17 @@ async def test_one_account_cannot_keep_all_others_from_asking(served):
     assert (await served.get())[0] == 200
 
 
-@pytest.mark.parametrize(("failure", "status"), [(NoAnswer("x"), 503), (RuntimeError("secret"), 500)])
-async def test_a_failure_says_nothing_but_that(served, failure, status):
+@pytest.mark.parametrize(
+    ("failure", "status", "sentence"),
+    [
+        (NoAnswer("x"), 503, servers.NO_ANSWER),
+        (NoRoom(), 503, servers.NO_ROOM),
+        (RuntimeError("secret"), 500, servers.NO_ANSWER),
+    ],
+)
+async def test_a_failure_says_nothing_but_that(served, failure, status, sentence):
     served.examiner.failure = failure
-    assert await served.get() == (status, {"error": servers.NO_ANSWER})
+    assert await served.get() == (status, {"error": sentence})
 
 
 async def test_connections_beyond_the_most_wait_and_silent_ones_end(served):

@@ -8,7 +8,6 @@ import json
 import pickle
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,9 +24,10 @@ from gangsched.core.objects.events import (
     Synced,
 )
 from gangsched.core.objects.results import PodBound
-from gangsched.page.what_if import WhatIf, free_memory
+from gangsched.page.what_if import WhatIf
 from gangsched.whatif import apart
 from tests.builders import group, node, pod
+from tests.cgroups import limited
 
 NOW = 1_700_000_000.0
 JOB = """
@@ -149,7 +149,8 @@ async def test_what_takes_too_long_is_ended():
 
 async def test_what_takes_too_much_of_the_processor_is_ended(monkeypatch):
     monkeypatch.setattr("gangsched.page.what_if._CPU_S", 1)
-    many = JOB.replace("CPU", "1").replace("parallelism: ", "parallelism: 40000")
+    many = JOB.replace("CPU", "1").replace("parallelism: 2", "parallelism: 90000")
+    many = many.replace("completions: 2", "completions: 90000")
     found = await tried(many)
     assert found == {"error": "It took more than 1 s of processor time, and was ended: try a part of it."}
 
@@ -190,19 +191,6 @@ async def test_one_is_tried_at_a_time():
     assert other == {"error": "Another question is being answered: wait for its answer and ask again."}
 
 
-def limited(folder: Path, limit: str, used: int, inactive: int = 0) -> Path:
-    (folder / "memory.max").write_text(f"{limit}\n")
-    (folder / "memory.current").write_text(f"{used}\n")
-    (folder / "memory.stat").write_text(f"anon 1\ninactive_file {inactive}\n")
-    return folder
-
-
 async def test_a_container_with_little_memory_left_tries_nothing(tmp_path):
     found = await tried(JOB, cgroup=limited(tmp_path, str(600 << 20), 200 << 20))
     assert found["error"].startswith("The memory limit of this container leaves too little room")
-
-
-def test_pages_of_files_count_as_free(tmp_path):
-    assert free_memory(limited(tmp_path, "1000", 700, 200)) == 500
-    assert free_memory(limited(tmp_path, "max", 700)) > 1 << 60
-    assert free_memory(tmp_path / "missing") > 1 << 60
