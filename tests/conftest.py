@@ -11,6 +11,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+# No test asks a cluster that it has not started.
+os.environ["KUBECONFIG"] = "/nonexistent/kubeconfig"
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 pytest_plugins = ["tests.run_checks"]

@@ -129,6 +129,8 @@ def check(arguments: argparse.Namespace) -> None:
         return
     if arguments.group is None:
         raise UsageError("the operator is asked about one group: name it, as NAMESPACE/NAME or NAME")
+    if arguments.config is not None or arguments.scheduler_name:
+        raise UsageError("the operator decides by its own settings: leave --config and --scheduler-name out")
     namespace, slash, name = arguments.account.rpartition("/")
     if not name or "/" in namespace or (slash and not namespace):
         said = f"{arguments.account!r} is not the name of a service account: write NAMESPACE/NAME or NAME"

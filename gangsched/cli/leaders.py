@@ -65,12 +65,13 @@ class Leader:
 class Leaders:
     """The sentences about operators, one for each Lease. `leads`: one of them is held; None if that is not known.
 
-    `all` are those that lead, by the names of their Leases.
+    `all` are those that lead, by the names of their Leases; `former` those that did, if none does.
     """
 
     sentences: Sequence[str]
     leads: bool | None
     all: Sequence[Leader] = ()
+    former: Sequence[Leader] = ()
 
 
 async def read_leaders(session: ApiSession) -> Leaders:
@@ -99,7 +100,8 @@ async def read_leaders(session: ApiSession) -> Leaders:
     number = len(leaders)
     # A Lease that nobody holds any more is news only if no other is held.
     told_of = [_sentence(each, held=yes) for each, yes in held if yes or not number]
-    return Leaders((*told_of, *([_SEVERAL] if _may_collide(leaders) else [])), number > 0, leaders)
+    former = [] if number else [_leader(each) for each, _ in held]
+    return Leaders((*told_of, *([_SEVERAL] if _may_collide(leaders) else [])), number > 0, leaders, former)
 
 
 def _leader(item: _Item) -> Leader:

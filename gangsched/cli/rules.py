@@ -1,17 +1,29 @@
-"""By which settings a command decides: those of a file, else those of the operator that leads, else the defaults."""
+"""By which settings a command decides: those of a file, else those of the operator that leads, else the defaults.
+
+Whoever may create a Lease in some namespace can pretend that an operator leads there. So where several Leases claim one
+schedulerName with different settings, none of them is believed.
+"""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from gangsched.cli.access import connected
 from gangsched.cli.leaders import Leader, Leaders, read_leaders
 from gangsched.config.settings import Settings, load
+from gangsched.kube.errors import KubeError, NoCredentials
 
 _DEFAULT = Settings()
 _NOBODY = Leaders((), leads=False)
+_WITHIN_S = 3.0
+"""A cluster that nobody has named is waited for so long."""
+_NO_CLUSTER = (
+    "Decided by the default settings, because no cluster can be asked for the operator's: name one with --context or "
+    "--kubeconfig, or the operator's file with --config."
+)
 _UNSEEN = (
     "The operator's settings cannot be seen, and those used here are the defaults: request the right to list Leases in "
     "all namespaces, or name the operator's file with --config."
@@ -31,9 +43,9 @@ def rules(
 ) -> Rules:
     """The settings to decide by for pods of these schedulerNames in this namespace; empty: in any.
 
-    Without schedulerNames they are those of the operator that serves the default one, else of the first. `arguments`
-    are those of `cli.access.add_rules`. The one namespace that an operator serves decides only whether its settings
-    count: what is looked at may be in any.
+    Without schedulerNames they are those of the operator that serves the default one, else of the only one there is.
+    `arguments` are those of `cli.access.add_rules`. The one namespace that an operator serves decides only whether its
+    settings count: what is looked at may be in any.
 
     Raises:
         InvalidConfig: the file cannot be used.
@@ -43,43 +55,75 @@ def rules(
         return Rules(load(arguments.config, flags=flags))
     if leaders.leads is None:
         return Rules(load(flags=flags), [_UNSEEN])
-    leader = _serving(leaders.all, arguments.scheduler_name or schedulers, namespace)
+    led = leaders.all or leaders.former
+    serving = _serving(led, arguments.scheduler_name or schedulers, namespace)
+    if len(serving) > 1:
+        return Rules(load(flags=flags), [_ambiguous(serving)])
+    leader = serving[0] if serving else None
     if leader is None or leader.published is None:
         return Rules(load(flags=flags))
     changes: dict[str, object] = {"namespace": ""}
     if flags:
         changes["scheduler_names"] = load(flags=flags).scheduler_names
-    return Rules(leader.published.settings.model_copy(update=changes), list(_notes(leader)))
+    notes = list(_notes(leader, leads=leader in leaders.all))
+    return Rules(leader.published.settings.model_copy(update=changes), notes)
 
 
-async def rules_of_named_cluster(arguments: argparse.Namespace) -> Rules:
-    """The settings to decide by without a cluster, unless the flags of `cli.access.add_cluster` name one.
+async def rules_for_manifests(arguments: argparse.Namespace) -> Rules:
+    """The settings to decide by about manifests: those of the operator in the current context, if it can be asked.
 
     Raises:
         InvalidConfig: the file cannot be used.
-        UsageError, NoCredentials, ApiUnreachable: the cluster that is named cannot be asked.
+        UsageError, NoCredentials, ApiUnreachable: the cluster that the flags of `cli.access.add_cluster` name cannot be
+            asked.
     """
-    if arguments.config is not None or not (arguments.context or arguments.kubeconfig):
+    if arguments.config is not None:
         return rules(arguments, _NOBODY)
-    async with connected(arguments) as session:
-        return rules(arguments, await read_leaders(session))
+    flags = (arguments.context, arguments.kubeconfig, arguments.user, arguments.user_groups, arguments.user_uid)
+    is_named = any(flags)
+    try:
+        async with asyncio.timeout(None if is_named else _WITHIN_S), connected(arguments) as session:
+            return rules(arguments, await read_leaders(session))
+    except (KubeError, TimeoutError) as error:
+        if is_named:
+            raise
+        # Who has no kubeconfig has no cluster, whose operator could decide otherwise.
+        notes = () if isinstance(error, NoCredentials) else (_NO_CLUSTER,)
+        return Rules(rules(arguments, _NOBODY).settings, notes)
 
 
-def _serving(leaders: Sequence[Leader], schedulers: Collection[str], namespace: str) -> Leader | None:
-    """The operator that serves these; without one to serve, the one that serves the default name, else the first."""
+def _serving(leaders: Sequence[Leader], schedulers: Collection[str], namespace: str) -> list[Leader]:
+    """The operators that serve these; without any to serve, those that serve the default name, else all.
+
+    Of those with the same settings it is one.
+    """
     if schedulers:
-        return next((each for each in leaders if each.serves(schedulers, namespace)), None)
-    there = [
-        each for each in leaders if each.published and each.serves(each.published.settings.scheduler_names, namespace)
-    ]
-    serving = (each for each in there if each.serves(_DEFAULT.scheduler_names, namespace))
-    return next(serving, next(iter(there), None))
+        found = [each for each in leaders if each.serves(schedulers, namespace)]
+    else:
+        told = ((each, each.published.settings.scheduler_names) for each in leaders if each.published)
+        there = [each for each, names in told if each.serves(names, namespace)]
+        found = [each for each in there if each.serves(_DEFAULT.scheduler_names, namespace)] or there
+    different: list[Leader] = []
+    for each in found:
+        if all(each.published != other.published for other in different):
+            different.append(each)
+    return different
 
 
-def _notes(leader: Leader) -> Iterator[str]:
+def _ambiguous(leaders: Sequence[Leader]) -> str:
+    return (
+        f"The Leases {', '.join(each.lease for each in leaders)} tell different settings, and those used here are the "
+        "defaults: name the operator's file with --config, or which it serves with --scheduler-name, and delete Leases "
+        "that are no operator's."
+    )
+
+
+def _notes(leader: Leader, *, leads: bool) -> Iterator[str]:
     told = leader.published
     if told is None:
         return
+    if not leads:
+        yield f"No operator leads now: the settings are those of the one that has held the Lease {leader.lease}."
     if told.too_large:
         yield (
             f"The settings of the operator with the Lease {leader.lease} are too large to be read there, and those "

@@ -41,8 +41,8 @@ def add_parser(commands: Commands) -> None:
         "label gangsched.io/gang: auto, or the workload that annotation. Run the scheduler on a simulated clock until "
         "the longest maxScheduleTime has passed, and print its decisions in order. All objects exist from the start. "
         "Objects are ordered by age as in the files, unless creationTimestamps say otherwise. An object with only a "
-        "generateName is named by it and a number. With --context or --kubeconfig, the settings are those of the "
-        "operator that leads in that cluster; nothing else is read there.",
+        "generateName is named by it and a number. The settings are those of the operator that leads in the current "
+        "context's cluster, if it answers within 3 seconds; nothing else is read there.",
         epilog="Exit status: 0 for success, 1 with --fail-on-waiting if a group is not completely bound, 2 for wrong "
         "usage or for files that are unreadable or that the API server would refuse.",
     )
@@ -64,9 +64,9 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 def _decide(arguments: argparse.Namespace) -> int:
-    from gangsched.cli.rules import rules_of_named_cluster  # noqa: PLC0415 - see the package
+    from gangsched.cli.rules import rules_for_manifests  # noqa: PLC0415 - see the package
 
-    decided = asyncio.run(rules_of_named_cluster(arguments))
+    decided = asyncio.run(rules_for_manifests(arguments))
     for sentence in decided.notes:
         note(arguments, sentence)
     # Outside of the event loop, so that Ctrl-C ends it at once.

@@ -16,6 +16,8 @@ HEX = "a" * 64
         (["a/b", "--via", "127.0.0.1:1"], "add --ask-operator-as"),
         (["a/b", "--fingerprint", HEX], "add --ask-operator-as"),
         (["a/b", "--ask-operator-as", "reader", "--via", "127.0.0.1:1"], "--via and --fingerprint belong together"),
+        (["a/b", "--ask-operator-as", "reader", "--config", "x.yaml"], "leave --config and --scheduler-name out"),
+        (["a/b", "--ask-operator-as", "reader", "--scheduler-name", "x"], "leave --config and --scheduler-name out"),
         (["a/b", "--ask-operator-as", "reader", "--fingerprint", HEX], "--via and --fingerprint belong together"),
         (
             ["a/b", "--ask-operator-as", "reader", "--via", "example.com:1", "--fingerprint", HEX],

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 
 import pytest
 
+from gangsched.cli.access import UsageError
 from gangsched.cli.leaders import Leader, Leaders, read_leaders
-from gangsched.cli.rules import rules
+from gangsched.cli.rules import Rules, rules, rules_for_manifests
 from gangsched.config.published import published, read
 from gangsched.config.settings import Settings
+from gangsched.kube.errors import ApiUnreachable
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 LEASES = "/apis/coordination.k8s.io/v1/leases"
@@ -58,6 +61,72 @@ def test_an_operator_of_another_namespace_decides_nothing():
     assert (here.max_priority, here.namespace) == (1, "")
     named = rules(arguments(scheduler_name=["gangsched"]), led(elsewhere, A), namespace="other")
     assert named.notes == ["Decided by the operator's settings, which the Lease sys/a tells: maxPriority."]
+
+
+@pytest.mark.parametrize("schedulers", [[], ["gangsched"]])
+def test_of_two_that_claim_one_schedulername_with_different_settings_none_is_believed(schedulers):
+    """Whoever may create a Lease in some namespace could pretend to be the operator."""
+    fake = leader("aaa/gangsched", maxPriority=7)
+    decided = rules(arguments(), led(fake, A, B), schedulers=schedulers)
+    assert decided.settings == Settings()
+    (note,) = decided.notes
+    assert note.startswith(
+        "The Leases aaa/gangsched, sys/a tell different settings, and those used here are the defaults"
+    )
+    assert "--config" in note
+
+
+def test_two_with_the_same_settings_are_believed():
+    same = leader("sys/other", maxPriority=1)
+    assert rules(arguments(), led(A, same)).settings.max_priority == 1
+
+
+def test_of_operators_of_which_none_serves_the_default_name_one_is_to_be_named():
+    other = leader("sys/x", maxPriority=3, schedulerNames=["x"])
+    assert "--scheduler-name" in rules(arguments(), led(B, other)).notes[0]
+    assert rules(arguments(scheduler_name=["x"]), led(B, other)).settings.max_priority == 3
+
+
+def test_an_operator_that_does_not_lead_any_more_still_says_its_settings():
+    decided = rules(arguments(), Leaders(("No operator leads.",), leads=False, former=[A]))
+    assert decided.settings.max_priority == 1
+    assert decided.notes[0].startswith("No operator leads now: the settings are those of the one that has held")
+
+
+class TestForManifests:
+    def flags(self, **fields: object) -> argparse.Namespace:
+        chosen = {"config": None, "scheduler_name": None, "context": None, "kubeconfig": None, "user": None}
+        return argparse.Namespace(**chosen | {"user_groups": [], "user_uid": ""} | fields)
+
+    async def test_without_a_kubeconfig_the_defaults_count_without_a_word(self):
+        assert await rules_for_manifests(self.flags()) == Rules(Settings())
+
+    async def test_a_current_context_that_does_not_answer_is_told(self, monkeypatch, tmp_path):
+        config = kubeconfig(tmp_path, "https://127.0.0.1:9")
+        monkeypatch.setenv("KUBECONFIG", str(config))
+        (note,) = (await rules_for_manifests(self.flags())).notes
+        assert note.startswith("Decided by the default settings, because no cluster can be asked")
+
+    async def test_what_is_named_must_answer(self, monkeypatch, tmp_path):
+        config = kubeconfig(tmp_path, "https://127.0.0.1:9")
+        with pytest.raises(ApiUnreachable):
+            await rules_for_manifests(self.flags(kubeconfig=str(config)))
+        monkeypatch.setenv("KUBECONFIG", str(config))
+        with pytest.raises(ApiUnreachable):
+            await rules_for_manifests(self.flags(user="somebody"))
+        with pytest.raises(UsageError):
+            await rules_for_manifests(self.flags(user_uid="1"))
+
+
+def kubeconfig(folder: Path, server: str) -> Path:
+    """A kubeconfig with one context."""
+    path = folder / "config"
+    clusters = [{"name": "c", "cluster": {"server": server, "insecure-skip-tls-verify": True}}]
+    users = [{"name": "u", "user": {"token": "t"}}]
+    contexts = [{"name": "x", "context": {"cluster": "c", "user": "u"}}]
+    content = {"clusters": clusters, "users": users, "contexts": contexts, "current-context": "x"}
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **content}))
+    return path
 
 
 def test_a_file_counts_alone(tmp_path):
