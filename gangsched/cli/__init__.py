@@ -8,6 +8,7 @@ runs, so that `gangsched version` answers at once.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ COMMANDS = (
     *("snapshot", "crd", "completion", "version"),
 )
 """Modules of this package, in the order of `--help`."""
+_OUTPUT_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 PLUGIN = "kubectl gang"
 """How the program is called as a plug-in of kubectl, which installs no operator."""
 
@@ -58,11 +60,26 @@ def main(argv: Sequence[str] | None = None, *, parser: argparse.ArgumentParser |
     parser = parser or make_parser()
     if "_ARGCOMPLETE" in os.environ:
         import_module(f"{__name__}.completion").complete(parser)
-    arguments = parser.parse_args(argv)
-    execute: Callable[[argparse.Namespace], int] = arguments.execute
     try:
-        return execute(arguments)
+        try:
+            arguments = parser.parse_args(argv)
+            execute: Callable[[argparse.Namespace], int] = arguments.execute
+            return execute(arguments)
+        finally:
+            # Here and not at exit, where Python has its own words and status for what goes wrong.
+            sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of our output (`| head`) has stopped reading. Python would report that again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output (`| head`) has stopped reading.
+        _drop_output()
         return 1
+    except OSError as error:
+        if error.errno not in _OUTPUT_FAILS:
+            raise
+        _drop_output()
+        print(f"{parser.prog}: error: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
+
+
+def _drop_output() -> None:
+    """What could not be written is forgotten, or Python would try and report it again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -143,7 +144,7 @@ def run(
     from gangsched.kube.errors import ApiError, KubeError, NoCredentials  # noqa: PLC0415
 
     try:
-        return asyncio.run(work) if isinstance(work, Coroutine) else work()
+        return asyncio.run(_interruptible(work)) if isinstance(work, Coroutine) else work()
     except (UsageError, InvalidConfig, NoCredentials) as error:
         return fail(arguments, str(error), WRONG_USAGE)
     except Unanswered as error:
@@ -155,6 +156,12 @@ def run(
     except KeyboardInterrupt:
         # Whoever watches ends it so.
         return 0 if getattr(arguments, "watch", False) else INTERRUPTED
+
+
+async def _interruptible(work: Coroutine[Any, Any, int]) -> int:
+    """The work, which Ctrl-C ends at once: asyncio would wait until it has computed what it computes."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    return await work
 
 
 def fail(arguments: argparse.Namespace, message: str, status: int = FAILED) -> int:

@@ -26,7 +26,8 @@ _ANSWER_S = 45.0
 _ENDING_S = 0.25
 """aiohttp ends TLS in later turns of the loop, and its documentation says to wait so long for it."""
 _MOST_BYTES = 4 * 2**20
-_ADDRESS = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]):([0-9]{1,5})")
+_ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost):([0-9]{1,5})")
+_MOST_PORT = 65_535
 _FINGERPRINT = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 _SEE = "docs/answers.md says what to set up"
 _ELSEWHERE = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INTERNAL_SERVER_ERROR)
@@ -143,11 +144,11 @@ def check(arguments: argparse.Namespace) -> None:
 
 def _via(arguments: argparse.Namespace) -> _Place:
     address, fingerprint = _ADDRESS.fullmatch(arguments.via), _FINGERPRINT.fullmatch(arguments.fingerprint.lower())
-    if address is None:
-        raise UsageError(f"--via {arguments.via!r} is not an address of this machine: write 127.0.0.1:PORT")
+    if address is None or not 0 < int(address[1]) <= _MOST_PORT:
+        raise UsageError(f"--via {arguments.via!r} is no port of 127.0.0.1: write 127.0.0.1:PORT")
     if fingerprint is None:
         raise UsageError(f"--fingerprint {arguments.fingerprint!r} is none: write sha256: and 64 hexadecimal digits")
-    return _Place(arguments.via, int(address[2]), fingerprint[1], is_pod=False)
+    return _Place(arguments.via, int(address[1]), fingerprint[1], is_pod=False)
 
 
 async def _pods(session: ApiSession, namespace: str) -> Sequence[_Place]:
@@ -219,6 +220,7 @@ async def _get(port: int, place: _Place, key: GroupKey, token: str) -> Diagnosis
     from gangsched.core.objects.quantity import InvalidQuantity  # noqa: PLC0415
     from gangsched.kube.errors import UNREADABLE  # noqa: PLC0415
     from gangsched.kube.objects import quoted  # noqa: PLC0415
+    from gangsched.kube.session import said  # noqa: PLC0415
     from gangsched.views.diagnosis_json import from_json  # noqa: PLC0415
 
     path = f"/v1/explain/{quoted(key.namespace)}/{quoted(key.name)}"
@@ -240,8 +242,8 @@ async def _get(port: int, place: _Place, key: GroupKey, token: str) -> Diagnosis
             "has just been restarted, then ask again, or somebody else listens there"
         ) from error
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        said = str(error) or "no answer in time"
-        raise _Elsewhere(f"{place.name} cannot be reached ({type(error).__name__}): {said}") from error
+        hint = "" if place.is_pod else "; see whether kubectl port-forward still runs there"
+        raise _Elsewhere(f"{place.name} cannot be reached ({type(error).__name__}): {said(error)}{hint}") from error
     if status == HTTPStatus.OK:
         try:
             return from_json(body)

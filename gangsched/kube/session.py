@@ -298,12 +298,12 @@ class ApiSession:
             self.contact.without_credentials(method, path, str(error))
             return ApiUnreachable(str(error))
         unreachable = self._unreachable(error)
-        self.contact.unanswered(method, path, _said(error))
+        self.contact.unanswered(method, path, said(error))
         return unreachable
 
     def _unreachable(self, error: Exception) -> ApiUnreachable:
         kind = type(error).__name__
-        return ApiUnreachable(f"The API server {self.server} cannot be reached ({kind}): {_said(error)}")
+        return ApiUnreachable(f"The API server {self.server} cannot be reached ({kind}): {said(error)}")
 
 
 async def connect(
@@ -323,7 +323,13 @@ async def _awaited(value: Awaitable[str | None]) -> str | None:
     return await value
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
+    """What the failure of a connection says of itself."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        # Its own words have the address of an object of ours in them.
+        error = error.os_error
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     return str(error) or ("no answer in time" if isinstance(error, TimeoutError) else "the connection was lost")
 
 

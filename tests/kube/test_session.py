@@ -648,7 +648,8 @@ async def test_connecting_sends_nothing(tmp_path: Path) -> None:
     session = await connect(kubeconfig=kubeconfig(tmp_path / "config"))
     assert isinstance(session, ApiSession)
     assert session.server == "http://127.0.0.1:9/base"
-    with pytest.raises(ApiUnreachable, match=r"The API server http://127\.0\.0\.1:9/base cannot be reached"):
+    where = r"The API server http://127\.0\.0\.1:9/base cannot be reached"
+    with pytest.raises(ApiUnreachable, match=rf"{where} \(ClientConnectorError\): Connect call failed"):
         await session.request("GET", "/x")
     await session.close()
 
