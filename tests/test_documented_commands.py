@@ -57,6 +57,13 @@ def test_a_command_knows_its_line() -> None:
     assert command == Command("p.md", 6, "sh", "b")
 
 
+def test_no_command_has_a_token_among_its_arguments() -> None:
+    """Every user of a machine sees the arguments of all programs that run there."""
+    secret = re.compile(r"Bearer +\$\(|--token[= ]+\$\(|Bearer +[A-Za-z0-9._-]{20,}")
+    assert secret.search('curl --header "Authorization: Bearer $(kubectl create token reader)"')
+    assert not [f"{each.page}: {each.text}" for each in ALL if secret.search(each.text)]
+
+
 def test_there_are_commands_in_the_readme_and_in_docs() -> None:
     """Else the tables below would be right about nothing."""
     assert Counter(command.page.partition("/")[0] for command in ALL)["docs"] > 50

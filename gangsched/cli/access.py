@@ -159,8 +159,12 @@ def run(
 
 
 async def _interruptible(work: Coroutine[Any, Any, int]) -> int:
-    """The work, which Ctrl-C ends at once: asyncio would wait until it has computed what it computes."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    """The work, which Ctrl-C ends at once: asyncio would wait until it has computed what it computes.
+
+    Who has started this in the background, and so has it ignore Ctrl-C, is heeded.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return await work
 
 

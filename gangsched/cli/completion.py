@@ -85,7 +85,7 @@ def completions(words: Sequence[str]) -> list[str]:
 
 
 def complete_groups(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
-    """The PodGroups of the namespace, as NAME, or as NS/NAME where the prefix names one."""
+    """The PodGroups of the namespace, as NAME; as NS/NAME where the prefix names one, or with -A."""
     namespace, slash, _name = prefix.rpartition("/")
     if slash:
         parsed_args.namespace = namespace
@@ -125,9 +125,12 @@ async def _listed(arguments: argparse.Namespace, *, namespaced: bool) -> list[st
     from gangsched.kube.resources import API_VERSION  # noqa: PLC0415
 
     async with asyncio.timeout(_WITHIN_S), connected(arguments) as session:
-        path = "/api/v1/namespaces"
-        if namespaced and (namespace := namespace_of(arguments, session)):
-            path = f"/apis/{API_VERSION}/namespaces/{quote(namespace, safe='')}/podgroups"
+        path, of_all = "/api/v1/namespaces", False
+        if namespaced:
+            namespace = namespace_of(arguments, session)
+            of_all = not namespace
+            inside = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+            path = f"/apis/{API_VERSION}{inside}/podgroups"
         answer = await session.request("GET", path, params={"limit": _MOST}, timeout_s=_WITHIN_S)
-        items = json.loads(answer.checked().body)["items"]
-    return [item["metadata"]["name"] for item in items]
+        found = [item["metadata"] for item in json.loads(answer.checked().body)["items"]]
+    return [f"{each['namespace']}/{each['name']}" if of_all else each["name"] for each in found]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -78,7 +77,7 @@ async def _tell(arguments: argparse.Namespace) -> int:
                 texts = _texts(arguments, found, headed=False)
                 return [(_name(each), _last(each), text) for each, text in zip(found, texts, strict=True)]
 
-            await follow(look, partial(print, flush=True))
+            await follow(arguments, look)
         if members is None:
             note(arguments, "only Events of the PodGroup, because its members cannot be seen: request to list pods")
         found = await _events(session, key, members or ())
@@ -114,25 +113,16 @@ async def _members(arguments: argparse.Namespace, session: ApiSession, key: Grou
 
 
 async def _events(session: ApiSession, key: GroupKey, members: Collection[str]) -> list[Event]:
-    import msgspec  # noqa: PLC0415 - see the package
+    from gangsched.kube.pages import pages  # noqa: PLC0415 - see the package
 
-    from gangsched.kube.errors import UNREADABLE, Garbled  # noqa: PLC0415
-    from gangsched.kube.resources import LIST_TIMEOUT_S, PAGE  # noqa: PLC0415
-
-    path = f"{_API}/namespaces/{quote(key.namespace, safe='')}/events"
-    found: list[Event] = []
-    params = {"limit": str(PAGE)}
-    while True:
-        answer = (await session.request("GET", path, params=params, timeout_s=LIST_TIMEOUT_S)).checked()
-        try:
-            page = msgspec.json.decode(answer.body, type=dict[str, Any])
-        except UNREADABLE as error:
-            raise Garbled(f"A list of events cannot be read: {error}") from error
-        found += [each for each in page.get("items") or () if _concerns(each, key.name, members)]
-        if not (following := (page.get("metadata") or {}).get("continue")):
-            head = {"apiVersion": "events.k8s.io/v1", "kind": "Event"}
-            return sorted(({**head, **each} for each in found), key=lambda each: (_last(each), _name(each)))
-        params["continue"] = following
+    head = {"apiVersion": "events.k8s.io/v1", "kind": "Event"}
+    found = [
+        {**head, **each}
+        async for page in pages(session, f"{_API}/namespaces/{quote(key.namespace, safe='')}/events", "events")
+        for each in page.get("items") or ()
+        if _concerns(each, key.name, members)
+    ]
+    return sorted(found, key=lambda each: (_last(each), _name(each)))
 
 
 def _concerns(event: Event, group: str, members: Collection[str]) -> bool:
@@ -155,7 +145,7 @@ def _name(event: Event) -> str:
 
 def _texts(arguments: argparse.Namespace, found: Sequence[Event], *, headed: bool) -> list[str]:
     if arguments.output in (JSON, YAML):
-        return [structured(arguments.output, each) for each in found]
+        return [structured(arguments.output, each, many=True) for each in found]
     if arguments.output == NAME:
         return [f"event.events.k8s.io/{_name(each)}" for each in found]
     width = UNWRAPPED if arguments.output == WIDE else columns()

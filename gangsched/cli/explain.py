@@ -112,7 +112,7 @@ async def _answer(arguments: argparse.Namespace) -> int:
     async with connected(arguments) as session:
         look = partial(_look_at_all if arguments.group is None else _look_at, arguments, session)
         if arguments.watch:
-            await follow(look, print)
+            await follow(arguments, look)
         for _, _, text in await look():
             print(text)
     return 0
@@ -142,7 +142,7 @@ async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> li
         waiting = overview.waiting(reading.events, policy=policy, now=time.time())
         found = [each for each in waiting if only in ("", each.key.namespace)]
     if arguments.output in (JSON, YAML):
-        text = structured(arguments.output, overview.as_json(found, leaders, decided.notes))
+        text = structured(arguments.output, overview.as_json(found, leaders, decided.notes), many=arguments.watch)
     elif arguments.output == NAME:
         text = "\n".join(_kind_and_name(each.key, declared=not each.plain) for each in found)
     else:
@@ -168,7 +168,7 @@ async def _look_at(arguments: argparse.Namespace, session: ApiSession) -> list[S
     notes = [_ASK] if reading.forbidden else told.rules.notes
     if arguments.output in (JSON, YAML):
         found = diagnosis_json.as_object(diagnosis, reading, nobody=nobody, notes=notes)
-        text = structured(arguments.output, found)
+        text = structured(arguments.output, found, many=arguments.watch)
     elif arguments.output == NAME:
         text = _kind_and_name(diagnosis.key, declared=not diagnosis.key.pod_uid)
     else:

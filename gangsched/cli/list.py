@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gangsched.cli.access import (
@@ -35,6 +35,7 @@ from gangsched.cli.progress import Progress
 if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.cli.following import Seen
+    from gangsched.core.objects.declaration import GroupKey
     from gangsched.kube.session import ApiSession
     from gangsched.views.groups import Row
 
@@ -73,15 +74,19 @@ async def _list(arguments: argparse.Namespace) -> int:
     async with connected(arguments) as session:
         if arguments.watch:
             heads = True
+            known: dict[GroupKey, Row] = {}
 
             async def look() -> Sequence[Seen]:
-                nonlocal heads
+                nonlocal heads, known
                 found = await _rows(arguments, session, quiet=not heads)
-                shown = _seen(arguments, found, headed=heads)
+                there = {row.key: row for row in found}
+                gone = [_gone(row) for key, row in known.items() if key not in there]
+                known = there
+                shown = _seen(arguments, [*found, *gone], headed=heads)
                 heads = heads and not found
                 return shown
 
-            await follow(look, partial(print, flush=True))
+            await follow(arguments, look)
         found = await _rows(arguments, session, quiet=False)
         if arguments.output in (JSON, YAML):
             print(structured(arguments.output, {"groups": list(map(as_object, found))}))
@@ -110,13 +115,18 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
     return found
 
 
+def _gone(row: Row) -> Row:
+    """How a group is shown once it and its pods are no more."""
+    return replace(row, phase="Gone", reason="", message="", members=0, bound=0, since=0.0, pods=(), turn=())
+
+
 def _seen(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool) -> list[Seen]:
     """A line for each row. How long it waits is no change."""
     from gangsched.views.groups import as_object  # noqa: PLC0415 - see the package
 
     states = [(row.phase, row.reason, row.members, row.minimum, row.bound) for row in found]
     if arguments.output in (JSON, YAML):
-        texts = [structured(arguments.output, as_object(row)) for row in found]
+        texts = [structured(arguments.output, as_object(row), many=True) for row in found]
     elif arguments.output == NAME:
         texts = [f"podgroup.gangsched.io/{row.key.name}" if row.declared else f"gang/{row.key.name}" for row in found]
     else:

@@ -21,7 +21,7 @@ UNWRAPPED = 1 << 20
 
 _HIDDEN = re.compile(r"[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """What JSON may hold as it is, though a terminal obeys it or shows the text in another order."""
-_LEAST_OF_LAST = 12
+_LEAST_OF_LAST, _LEAST_OF_OTHERS = 12, 4
 _GREEN, _YELLOW, _RED, _PLAIN = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
 _COLOURS = {
     **dict.fromkeys(("Scheduled", "Running", "Succeeded"), _GREEN),
@@ -47,13 +47,16 @@ def shown(text: str) -> str:
     return printable(text, limit=UNWRAPPED)
 
 
-def structured(form: str, value: object) -> str:
-    """The value as JSON or YAML, without a line feed at its end."""
+def structured(form: str, value: object, *, many: bool = False) -> str:
+    """The value as JSON or YAML, without a line feed at its end; `many`: as one of several documents."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     if form == YAML:
         import yaml  # noqa: PLC0415 - only this form needs it
 
-        return yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=not _HIDDEN.search(text)).rstrip("\n")
+        written = yaml.safe_dump(
+            json.loads(text), sort_keys=False, allow_unicode=not _HIDDEN.search(text), explicit_start=many
+        )
+        return str(written).rstrip("\n")
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -88,17 +91,27 @@ def table(
     phase: int | None = None,
     headed: bool = True,
 ) -> Iterator[str]:
-    """The lines of a table. Only the last column is cut to the width; the column `phase` is coloured."""
+    """The lines of a table, as wide as they may be: the last column is cut first, then the widest of the others.
+
+    The column `phase` is coloured.
+    """
     cells = [heads, *([shown(cell) for cell in row] for row in rows)]
     last = len(heads) - 1
     sizes = [max(len(row[column]) for row in cells) for column in range(last)]
-    room = max(width - sum(sizes) - 3 * last, _LEAST_OF_LAST)
+    between = 3 * last
+    while sizes and sum(sizes) + between + _LEAST_OF_LAST > width and max(sizes) > _LEAST_OF_OTHERS:
+        sizes[sizes.index(max(sizes))] -= 1
+    room = max(width - sum(sizes) - between, 1)
     for number, row in enumerate(cells if headed else cells[1:]):
-        padded = [cell.ljust(size) for cell, size in zip(row, sizes, strict=False)]
+        padded = [_cut(cell, size).ljust(size) for cell, size in zip(row, sizes, strict=False)]
         if phase is not None and (number or not headed):
-            padded[phase] = painted(row[phase], row[phase]) + padded[phase][len(row[phase]) :]
-        end = row[last] if len(row[last]) <= room else row[last][: room - 1] + "…"
-        yield "   ".join([*padded, end]).rstrip()
+            word = padded[phase].rstrip()
+            padded[phase] = painted(word, row[phase]) + padded[phase][len(word) :]
+        yield "   ".join([*padded, _cut(row[last], room)]).rstrip()
+
+
+def _cut(text: str, size: int) -> str:
+    return text if len(text) <= size else f"{text[: size - 1]}…"
 
 
 def wrapped(said: str, width: int, *, head: str) -> list[str]:

@@ -65,7 +65,7 @@ def _table(shortfall: Shortfall, width: int) -> Iterator[str]:
     yield f"  where members fit, and what refuses {others}:"
     yield "    NODES  MEMBERS  NODE GROUP"
     for group in shortfall.groups:
-        yield f"    {group.nodes:>5}  {group.members:>7}  {group.name}"
+        yield from wrapped(group.name, width, head=f"    {group.nodes:>5}  {group.members:>7}  ")
         yield from wrapped(_refusals(group.obstacles), width, head=" " * 20)
 
 

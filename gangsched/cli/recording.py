@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-import msgspec
-
 from gangsched.cli.live import DECIDING
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.discovery import listed_versions
-from gangsched.kube.errors import ApiError, Garbled
-from gangsched.kube.resources import LIST_TIMEOUT_S, PAGE
+from gangsched.kube.errors import ApiError
+from gangsched.kube.pages import pages
 from gangsched.kube.session import ApiSession
 from gangsched.kube.workloads.table import Workloads
 from gangsched.whatif.world.made import RECORDED
@@ -27,7 +25,6 @@ _LEFT_OUT_OF_METADATA = ("managedFields", "selfLink")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _LEFT_OUT = {"volumeAttributes"}
 """Parameters of a CSI driver, which some use for credentials."""
-_LIST = msgspec.json.Decoder(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +62,16 @@ async def objects(session: ApiSession, kind: Listed, refused: Callable[[str], No
     Raises:
         ApiError, ApiUnreachable, Garbled: any failure but a missing right or a kind that is not served.
     """
-    params = {"limit": str(PAGE)}
-    while True:
-        answer = await session.request("GET", kind.path, params=params, timeout_s=LIST_TIMEOUT_S)
-        if answer.status == HTTPStatus.NOT_FOUND:
-            return
-        try:
-            page = _LIST.decode(answer.checked().body)
-        except ApiError as error:
-            if error.status != HTTPStatus.FORBIDDEN:
-                raise
+    try:
+        async for page in pages(session, kind.path, kind.name):
+            head = {"apiVersion": page.get("apiVersion"), "kind": str(page.get("kind")).removesuffix("List")}
+            for item in page.get("items") or ():
+                yield {**head, **recorded(item, workload=kind.workload)}
+    except ApiError as error:
+        if error.status == HTTPStatus.FORBIDDEN:
             refused(f"You may not list {kind.name}, so the snapshot has none: request the right to list them.")
-            return
-        except msgspec.DecodeError as error:
-            raise Garbled(f"A list of {kind.name} cannot be read: {error}") from error
-        head = {"apiVersion": page.get("apiVersion"), "kind": str(page.get("kind")).removesuffix("List")}
-        for item in page.get("items") or ():
-            yield {**head, **recorded(item, workload=kind.workload)}
-        if not (following := (page.get("metadata") or {}).get("continue")):
-            return
-        params["continue"] = following
+        elif error.status != HTTPStatus.NOT_FOUND:
+            raise
 
 
 def recorded(item: Object, *, workload: bool = False) -> Object:

@@ -21,6 +21,7 @@ from gangsched.cli.output import (
     controllable,
     structured,
     table,
+    wrapped,
 )
 from gangsched.cli.progress import Progress
 
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     from gangsched.views.nodes import Usage
     from gangsched.views.sight import Sight
 
-_LINES_AROUND = 8
+_LINES_AROUND = 7
 _HOME, _REST, _END = "\x1b[H", "\x1b[K\n", "\x1b[J"
+"""To the first line; the rest of a line is empty, and the next begins; all the rest is empty."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -67,10 +69,8 @@ async def _show(arguments: argparse.Namespace) -> int:
                 sight = (await look(arguments, session, progress.say)).sight
             if not refreshed:
                 return _print_once(arguments, sight)
-            size = shutil.get_terminal_size()
-            lines = list(page(sight, width=_width(arguments), height=size.lines))
-            head = f"{time.strftime('%H:%M:%S')}  Ctrl-C ends"
-            print(_HOME + "".join(f"{line}{_REST}" for line in (head, *lines)) + _END, end="", flush=True)
+            lines = screen(sight, width=_width(arguments), height=shutil.get_terminal_size().lines)
+            print(_HOME + _REST.join(lines) + _END, end="", flush=True)
             await asyncio.sleep(pause_s(time.monotonic() - began))
 
 
@@ -91,13 +91,20 @@ def _width(arguments: argparse.Namespace) -> int:
     return UNWRAPPED if arguments.output == WIDE else columns()
 
 
+def screen(sight: Sight, *, width: int, height: int) -> list[str]:
+    """The lines of a terminal of this height, of which the last must not be ended, or the first would go."""
+    hidden = wrapped(sight.hidden, width, head="") if sight.hidden else []
+    head = [f"{time.strftime('%H:%M:%S')}  Ctrl-C ends", *hidden]
+    return [*head, *page(sight, width=width, height=height - len(head))][:height]
+
+
 def page(sight: Sight, *, width: int = UNWRAPPED, height: int | None = None) -> Iterator[str]:
     """The lines; with a `height`, as many groups and nodes as fit."""
-    room = max(4, height - _LINES_AROUND) if height is not None else UNWRAPPED
+    room = max(2, height - _LINES_AROUND) if height is not None else UNWRAPPED
     for_groups = room if not sight.nodes else max(room // 2, room - len(sight.nodes))
     groups, nodes = sight.groups[:for_groups], sorted(sight.nodes, key=_fullness)
     totals = sight.totals
-    yield totals.summary
+    yield from wrapped(totals.summary, width, head="")
     yield ""
     yield from table(
         ("GROUP", "PHASE", "MEMBERS", "BOUND", "WAITS", "REASON"),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gangsched.cli.listing import rows
 from gangsched.cli.live import Reading
 from gangsched.cli.overview import waiting
-from gangsched.cli.top import page
+from gangsched.cli.top import page, screen
 from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.objects.policy import Policy
@@ -136,9 +139,28 @@ class TestTop:
     def test_a_page_has_no_more_lines_than_the_terminal(self):
         groups = [group(f"g{number}", min_member=1) for number in range(50)]
         told = events(nodes=[node(f"n{number}") for number in range(50)], groups=groups)
-        lines = list(page(look(decided(told, policy=Policy(), now=NOW)), height=24))
-        assert len(lines) < 24
+        lines = screen(look(decided(told, policy=Policy(), now=NOW)), width=80, height=24)
+        assert len(lines) <= 24
         assert [line for line in lines if line.startswith("and ")] == ["and 42 more", "and 42 more"]
+
+    @given(
+        *(st.lists(st.text("abc", min_size=1, max_size=63), max_size=30, unique=True) for _ in range(2)),
+        st.integers(60, 120),
+        st.integers(4, 60),
+        st.sampled_from(["", "You may not list nodes, because of a very long reason, " * 3]),
+    )
+    def test_a_screen_fits_the_terminal_whatever_the_names(self, groups, nodes, width, height, hidden):
+        told = events(
+            nodes=[node(name, labels={}) for name in nodes],
+            groups=[group(name, min_member=1) for name in groups],
+            pods=[pod(f"{name}-0", group=name, node=nodes[0]) for name in groups if nodes],
+        )
+        sight = replace(look(decided(told, policy=Policy(), now=NOW)), hidden=hidden)
+        lines = screen(sight, width=width, height=height)
+        assert len(lines) <= height
+        assert max(map(len, lines)) <= width
+        if hidden and height > 10:
+            assert any("You may not list nodes" in line for line in lines)
 
     def test_a_program_gets_all_of_it(self):
         found: Any = as_object(self.sight())

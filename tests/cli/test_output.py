@@ -54,6 +54,13 @@ def test_programs_get_the_same_text_in_a_form_that_a_terminal_does_not_obey(form
     assert "für" in structured(form, {"said": "für"})
 
 
+def test_documents_of_yaml_are_apart_from_one_another():
+    import yaml
+
+    text = "\n".join(structured("yaml", {"a": number}, many=True) for number in range(2))
+    assert list(yaml.safe_load_all(text)) == [{"a": 0}, {"a": 1}]
+
+
 def test_a_table_aligns_columns_and_cuts_only_the_last_one():
     rows = [("a-long-name", "x" * 40), ("b", HOSTILE)]
     assert list(table(("NAME", "MESSAGE"), rows, width=40)) == [

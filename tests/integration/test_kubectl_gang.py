@@ -274,6 +274,7 @@ class TestPlugin:
         # Whoever presses Tab waits 2 s at most for what the cluster knows; a busy machine may need a second try.
         until(lambda: completed("explain", "w") == ["waiter"])
         until(lambda: f"{waiting.namespace}/few" in completed("explain", f"{waiting.namespace}/"))
+        until(lambda: f"{waiting.namespace}/few" in completed("explain", "-A", waiting.namespace[:-1]))
         until(lambda: completed("list", "-n", waiting.namespace[:-1]) == [waiting.namespace])
         assert completed("list", "--context", "") == ["testbed"]
         assert completed("explain", "--as", "nobody", "w") == []
