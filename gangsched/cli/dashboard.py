@@ -69,11 +69,9 @@ async def _serve(arguments: argparse.Namespace) -> int:
         # What is refused or wrong is said before there is a page.
         first = await look(arguments, session, _nobody)
         cluster = _Cluster(Board(), first)
-        what_if = WhatIf(
-            lambda: cluster.seen.events, first.settings, now=time.time, hidden=lambda: cluster.seen.sight.hidden
-        )
+        what_if = WhatIf(lambda: cluster.seen.events, first.settings, now=time.time, lacks=cluster.lacks)
         page = Page(cluster.board, again=_AGAIN, asked=what_if)
-        runner = web.AppRunner(page.application(), access_log=None, shutdown_timeout=1)
+        runner = page.runner()
         await runner.setup()
         try:
             site = web.TCPSite(runner, _HOST, arguments.port)
@@ -98,6 +96,11 @@ class _Cluster:
         self.seen = first
         self._show()
 
+    def lacks(self) -> str:
+        """Why nothing can be decided about what was seen; empty if something can."""
+        hidden = self.seen.sight.hidden
+        return f"Nothing can be decided without what you may not see: {hidden}" if hidden else ""
+
     async def follow(self, arguments: argparse.Namespace, session: ApiSession) -> None:
         """Read the cluster again and again while somebody looks. If it does not answer, the page says so."""
         from gangsched.cli.looking import look, pause_s  # noqa: PLC0415 - see the package
@@ -114,7 +117,8 @@ class _Cluster:
                 self._show()
             except KubeError as error:
                 trouble = f"The cluster does not answer: {error}"
-                self.board.note(HEAD, head(self.seen.sight.totals.summary, trouble=trouble))
+                sight = self.seen.sight
+                self.board.note(HEAD, head(sight.totals.summary, hidden=sight.hidden, trouble=trouble))
             took_s = time.monotonic() - began
 
     def _show(self) -> None:

@@ -26,6 +26,7 @@ _SHARE = 50
 """A look is repeated after this many times the processor time that it took."""
 
 _ANEW_S = 60.0
+UNLISTED = "This replica has not listed the whole cluster yet."
 _FAULT = (
     "This page could not be refreshed, which is a bug: what it shows is old. The operator's log has the fault; "
     "scheduling goes on."
@@ -67,7 +68,7 @@ class Lookout:
             self._machine, self._groups, self._nodes, self._totals = machine, {}, {}, Totals()
         yield from self._look_at_groups(machine)
         yield from self._look_at_nodes(machine)
-        trouble = "" if self._ready() else "This replica has not listed the whole cluster yet."
+        trouble = "" if self._ready() else UNLISTED
         yield HEAD, things.head(self._totals.summary, trouble=trouble)
 
     def _look_at_groups(self, machine: Machine) -> Iterator[Thing]:

@@ -7,6 +7,7 @@ another page has caused. Nothing can be changed. What is posted to /what-if is t
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -18,6 +19,11 @@ import msgspec
 from aiohttp import web
 
 from gangsched.page.board import Board
+
+_log = logging.getLogger(__name__)
+_SILENT = logging.getLogger(f"{__name__}.http")
+"""Where aiohttp tells, with tracebacks and in their own words, what strangers send that is no HTTP."""
+_SILENT.disabled = True
 
 SILENT_S = 15.0
 """A browser hears something at least this often, so that it notices an end."""
@@ -88,19 +94,28 @@ class Page:
         application.router.add_post("/what-if", self._try)
         return application
 
+    def runner(self) -> web.AppRunner:
+        """The application, to be set up. What a browser does not wait for any more is given up."""
+        return web.AppRunner(
+            self.application(), access_log=None, logger=_SILENT, shutdown_timeout=1.0, handler_cancellation=True
+        )
+
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             answer = self._refusal(request) or await handler(request)
         except web.HTTPException as error:
             answer = _text(error.status, f"{error.reason}\n")
+        except Exception:  # noqa: BLE001 - nothing that is asked ends more than the answer
+            _log.exception("an answer of the page failed, which is a bug")
+            answer = _text(500, "It failed, which is a bug; the log has the fault.\n")
         if not answer.prepared:
             answer.headers.update(_HEADERS)
         return answer
 
     def _refusal(self, request: web.Request) -> web.Response | None:
         """Why the request is not answered, or the exchange of the token; None if it is to be answered."""
-        if request.url.host not in _HOSTS or request.host.rpartition(":")[0] not in _HOSTS:
+        if _host(request) not in _HOSTS or request.host.rpartition(":")[0] not in _HOSTS:
             return _text(403, "This page answers requests for 127.0.0.1 and localhost only.\n")
         origin = request.headers.get("Origin")
         if origin is not None and origin != f"http://{request.host}":
@@ -168,6 +183,14 @@ class Page:
     async def _helps(self, request: web.Request) -> web.Response:
         """What would help a group."""
         return _json(await self._asked.helps(request.match_info["namespace"], request.match_info["name"]))
+
+
+def _host(request: web.Request) -> str | None:
+    """The host that the request names; None if it is none."""
+    try:
+        return request.url.host
+    except ValueError:
+        return None
 
 
 def _cookie(request: web.Request) -> str:

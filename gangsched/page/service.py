@@ -12,7 +12,7 @@ from gangsched.config.settings import Settings
 from gangsched.core.machine import Machine
 from gangsched.core.objects.events import Event
 from gangsched.page.board import Board
-from gangsched.page.lookout import Lookout, keep
+from gangsched.page.lookout import UNLISTED, Lookout, keep
 from gangsched.page.server import Page
 from gangsched.page.what_if import WhatIf
 from gangsched.runtime.health import ListenError
@@ -40,11 +40,10 @@ class Service:
     ) -> None:
         self._board = Board()
         self._lookout = Lookout(machine, ready)
-        self._page = Page(
-            self._board, again=_AGAIN, asked=WhatIf(facts, settings, now=now), renewed=lambda _: self._tell()
-        )
+        what_if = WhatIf(facts, settings, now=now, lacks=lambda: "" if ready() else UNLISTED)
+        self._page = Page(self._board, again=_AGAIN, asked=what_if, renewed=lambda _: self._tell())
         self._port = settings.page.port
-        self._runner = web.AppRunner(self._page.application(), access_log=None, shutdown_timeout=1.0)
+        self._runner = self._page.runner()
 
     async def start(self) -> None:
         """Listen, and log the address.

@@ -38,8 +38,8 @@ _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 class WhatIf:
     """Answers one question at a time.
 
-    `facts` returns what is known of the cluster, `now` the epoch seconds, and `hidden` why that is not enough; empty if
-    it is.
+    `facts` returns what is known of the cluster, `now` the epoch seconds, and `lacks` the sentence why that is not
+    enough; empty if it is.
     """
 
     def __init__(
@@ -48,14 +48,14 @@ class WhatIf:
         settings: Settings,
         *,
         now: Callable[[], float],
-        hidden: Callable[[], str] = lambda: "",
+        lacks: Callable[[], str] = lambda: "",
         cgroup: Path = CGROUP,
         within_s: float = _WITHIN_S,
     ) -> None:
         self._facts = facts
         self._settings = settings
         self._now = now
-        self._hidden = hidden
+        self._lacks = lacks
         self._cgroup = cgroup
         self._within_s = within_s
         self._busy = False
@@ -71,8 +71,8 @@ class WhatIf:
     async def _asked(self, question: Question) -> dict[str, object]:
         if self._busy:
             return {"error": "Another question is being answered: wait for its answer and ask again."}
-        if hidden := self._hidden():
-            return {"error": f"Nothing can be decided without what you may not see: {hidden}"}
+        if why := self._lacks():
+            return {"error": why}
         memory = min(_MOST_MEMORY, free_memory(self._cgroup) // 2)
         if memory < _LEAST_MEMORY:
             return {

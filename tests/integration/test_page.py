@@ -184,7 +184,7 @@ async def board() -> AsyncIterator[tuple[Board, str]]:
     """A board without a cluster, and where its page is."""
     board = Board()
     page = Page(board, again="Open the printed address.", asked=Echo())
-    runner = web.AppRunner(page.application(), access_log=None, shutdown_timeout=0.1)
+    runner = page.runner()
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     yield board, f"http://127.0.0.1:{runner.addresses[0][1]}/?token={page.token}"
@@ -255,6 +255,23 @@ async def test_a_change_does_not_take_the_keyboard_away(tab: Tab, board: tuple[B
     await tab.value("document.getElementById('group').close()")
     await tab.until(focused)
     assert tab.problems == []
+
+
+async def test_a_change_elsewhere_says_nothing_again(tab: Tab, board: tuple[Board, str]) -> None:
+    """A screen reader says what is set in a live region, also if it is the same as before."""
+    shown, address = board
+    shown.show(view(3))
+    await open_(tab, address)
+    await tab.value("document.getElementById('grid').focus()")
+    await tab.press("ArrowRight")
+    await tab.value(
+        "window.said = 0; for (const id of ['node', 'state', 'summary']) new MutationObserver(all => {"
+        " window.said += all.length; }).observe(document.getElementById(id), {childList: true, characterData: true,"
+        " subtree: true}); true"
+    )
+    shown.show(view(3) | dict([thing("group", waiting(7, message="new"))]))
+    await tab.until(told("new")("#line"))
+    assert await tab.value("window.said") == 0
 
 
 async def test_five_thousand_nodes_stay_usable(

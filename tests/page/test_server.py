@@ -55,7 +55,7 @@ async def served() -> AsyncIterator[Served]:
     board = Board()
     board.show(HEAD)
     page = Page(board, again=AGAIN, asked=Echo())
-    runner = web.AppRunner(page.application(), access_log=None, shutdown_timeout=0.1)
+    runner = page.runner()
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
@@ -111,6 +111,48 @@ async def test_no_other_file_is_there(served, path):
 async def test_a_request_for_another_host_is_refused(served, host):
     await served.enter()
     assert (await served.get("/", Host=host))[0] == 403
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1:99999\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: [::1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x00\x1b[2J\r\n\r\n",
+    ],
+)
+async def test_what_is_no_request_is_refused_and_not_logged(served, sent, caplog):
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    writer.write(sent)
+    async with asyncio.timeout(10):
+        assert (await reader.readline()).split()[1] in (b"400", b"403")
+    writer.close()
+    assert not [record for record in caplog.records if record.name != "asyncio"]
+
+
+async def test_a_failure_of_ours_is_logged_and_told(served, caplog, monkeypatch):
+    await served.enter()
+    monkeypatch.setattr("gangsched.page.server._read", lambda _: 1 / 0)
+    assert await served.get("/") == (500, "It failed, which is a bug; the log has the fault.\n")
+    assert "an answer of the page failed" in caplog.text
+
+
+async def test_what_a_browser_does_not_wait_for_any_more_is_given_up(served, monkeypatch):
+    given_up = asyncio.Event()
+
+    async def helps(*_: str) -> dict[str, object]:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            given_up.set()
+        return {}
+
+    monkeypatch.setattr(served.page, "_asked", type("Slow", (), {"helps": staticmethod(helps)}))
+    await served.enter()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(served.get("/helps/team/a"), 0.5)
+    await asyncio.wait_for(given_up.wait(), 10)
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example.com", "null", "https://127.0.0.1", "http://localhost:1"])
@@ -174,7 +216,7 @@ async def test_a_manifest_that_is_too_large_is_refused_with_a_sentence(served):
 async def test_a_page_whose_token_is_renewed_is_good_for_further_browsers(served):
     told: list[str] = []
     served.page = page = Page(served.board, again=AGAIN, asked=Echo(), renewed=told.append)
-    runner = web.AppRunner(page.application(), access_log=None, shutdown_timeout=0.1)
+    runner = page.runner()
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     served.port = runner.addresses[0][1]

@@ -17,6 +17,12 @@ function make(tag, text, name) {
   return made;
 }
 
+// A screen reader says again what is set again, also if it is the same.
+function say(id, text) {
+  const element = byId(id);
+  if (element.textContent !== text) element.textContent = text;
+}
+
 function hue(gang) {
   let hash = 7;
   for (let at = 0; at < gang.length; at += 1) hash = (hash * 31 + gang.charCodeAt(at)) % 100003;
@@ -220,10 +226,10 @@ function show() {
   nodes = ordered("node/", (node) => [node.name]);
   groups = ordered("group/", (group) => [group.namespace, group.name]);
   chosen = before === null ? -1 : nodes.findIndex((node) => node.name === before);
-  byId("summary").textContent = head.summary;
-  byId("state").textContent = [head.trouble, head.hidden].filter(Boolean).join(" ");
+  say("summary", head.summary);
+  say("state", [head.trouble, head.hidden].filter(Boolean).join(" "));
   draw();
-  byId("node").textContent = chosen >= 0 ? described(nodes[chosen]) : "";
+  say("node", chosen >= 0 ? described(nodes[chosen]) : "");
   fillTable("nodes", nodes.slice(0, ROWS).map((node) => [
     node.closed ? `${node.name} (${node.closed})` : node.name, requested(node), String(node.pods), gangsOf(node) || "–",
   ]), nodes.length);
