@@ -33,10 +33,8 @@ STRANGERS_PER_S, STRANGERS_AT_ONCE = 10.0, 30.0
 """Requests to the API server that say whose tokens those are of which nothing is known."""
 REVIEWS_PER_S, REVIEWS_AT_ONCE = 20.0, 60.0
 """Requests to the API server that say what users may do whom it knows."""
-KNOWN_PER_S, KNOWN_AT_ONCE = 0.2, 3.0
-"""New tokens that name a user whom the API server has already known, for each such user."""
 QUESTIONS_PER_S, QUESTIONS_AT_ONCE = 0.5, 10.0
-"""What one user may ask."""
+"""What one user may ask, and so many new tokens may name a user whom the API server has already known."""
 _LONGEST_TOKEN = 16_384
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -89,7 +87,7 @@ class Gate:
         self._rights: _Remembered[tuple[str, ...], bool] = _Remembered(monotonic)
         self._strangers = _Bucket(STRANGERS_PER_S, STRANGERS_AT_ONCE, monotonic)
         self._reviews = _Bucket(REVIEWS_PER_S, REVIEWS_AT_ONCE, monotonic)
-        self._known = _Buckets(KNOWN_PER_S, KNOWN_AT_ONCE, monotonic)
+        self._known = _Buckets(QUESTIONS_PER_S, QUESTIONS_AT_ONCE, monotonic)
         self._questions = _Buckets(QUESTIONS_PER_S, QUESTIONS_AT_ONCE, monotonic)
 
     async def admit(self, authorization: str, key: GroupKey) -> tuple[User, Reach]:
