@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from gangsched.kube.session import ApiSession
     from gangsched.page.board import Board
 
-_HOST = "127.0.0.1"
 _AGAIN = (
     "Open the address that gangsched dashboard has printed. It is good for one browser: start it again for another."
 )
@@ -58,10 +57,9 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 async def _serve(arguments: argparse.Namespace) -> int:
-    from aiohttp import web  # noqa: PLC0415 - see the package
-
-    from gangsched.cli.looking import look  # noqa: PLC0415
+    from gangsched.cli.looking import look  # noqa: PLC0415 - see the package
     from gangsched.page.board import Board  # noqa: PLC0415
+    from gangsched.page.listener import HOST, Listener  # noqa: PLC0415
     from gangsched.page.server import Page  # noqa: PLC0415
     from gangsched.page.what_if import WhatIf  # noqa: PLC0415
 
@@ -71,20 +69,17 @@ async def _serve(arguments: argparse.Namespace) -> int:
         cluster = _Cluster(Board(), first)
         what_if = WhatIf(lambda: cluster.seen.events, first.settings, now=time.time, lacks=cluster.lacks)
         page = Page(cluster.board, again=_AGAIN, asked=what_if)
-        runner = page.runner()
-        await runner.setup()
+        listener = Listener(page)
         try:
-            site = web.TCPSite(runner, _HOST, arguments.port)
-            await site.start()
-            port = runner.addresses[0][1]
+            port = await listener.start(arguments.port)
             print(
-                f"Open http://{_HOST}:{port}/?token={page.token} in a browser of this machine; Ctrl-C ends.", flush=True
+                f"Open http://{HOST}:{port}/?token={page.token} in a browser of this machine; Ctrl-C ends.", flush=True
             )
             await cluster.follow(arguments, session)
         except OSError as error:
-            return fail(arguments, f"port {arguments.port} of {_HOST} cannot be used ({error.strerror})", FAILED)
+            return fail(arguments, f"port {arguments.port} of {HOST} cannot be used ({error.strerror})", FAILED)
         finally:
-            await runner.cleanup()
+            await listener.close()
     return 0
 
 

@@ -21,9 +21,6 @@ from aiohttp import web
 from gangsched.page.board import Board
 
 _log = logging.getLogger(__name__)
-_SILENT = logging.getLogger(f"{__name__}.http")
-"""Where aiohttp tells, with tracebacks and in their own words, what strangers send that is no HTTP."""
-_SILENT.disabled = True
 
 SILENT_S = 15.0
 """A browser hears something at least this often, so that it notices an end."""
@@ -93,12 +90,6 @@ class Page:
         application.router.add_get("/{name}", self._file)
         application.router.add_post("/what-if", self._try)
         return application
-
-    def runner(self) -> web.AppRunner:
-        """The application, to be set up. What a browser does not wait for any more is given up."""
-        return web.AppRunner(
-            self.application(), access_log=None, logger=_SILENT, shutdown_timeout=1.0, handler_cancellation=True
-        )
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:

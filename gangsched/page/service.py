@@ -6,12 +6,11 @@ import logging
 import socket
 from collections.abc import Callable, Sequence
 
-from aiohttp import web
-
 from gangsched.config.settings import Settings
 from gangsched.core.machine import Machine
 from gangsched.core.objects.events import Event
 from gangsched.page.board import Board
+from gangsched.page.listener import HOST, Listener
 from gangsched.page.lookout import UNLISTED, Lookout, keep
 from gangsched.page.server import Page
 from gangsched.page.what_if import WhatIf
@@ -19,7 +18,6 @@ from gangsched.runtime.health import ListenError
 
 _log = logging.getLogger(__name__)
 
-HOST = "127.0.0.1"
 _AGAIN = (
     "Open the address of the operator's newest log line about its page: an address is good for one browser, and the "
     "next one is logged when it has been used."
@@ -43,7 +41,7 @@ class Service:
         what_if = WhatIf(facts, settings, now=now, lacks=lambda: "" if ready() else UNLISTED)
         self._page = Page(self._board, again=_AGAIN, asked=what_if, renewed=lambda _: self._tell())
         self._port = settings.page.port
-        self._runner = self._page.runner()
+        self._listener = Listener(self._page)
 
     async def start(self) -> None:
         """Listen, and log the address.
@@ -51,14 +49,12 @@ class Service:
         Raises:
             ListenError: the port is in use.
         """
-        await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, HOST, self._port).start()
+            self._port = await self._listener.start(self._port)
         except OSError as error:
             raise ListenError(
                 f"cannot serve the page on {HOST}:{self._port} ({error.strerror or error}): choose another page.port"
             ) from error
-        self._port = int(self._runner.addresses[0][1])
         self._tell()
 
     async def run(self) -> None:
@@ -67,7 +63,7 @@ class Service:
 
     async def close(self) -> None:
         """Close all connections and stop listening."""
-        await self._runner.cleanup()
+        await self._listener.close()
 
     def _tell(self) -> None:
         _log.info(

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from gangsched.page.board import Board
+from gangsched.page.listener import Listener
 from gangsched.page.server import Page
 from testbed import chromium
 from testbed.chromium import Tab
@@ -184,11 +184,10 @@ async def board() -> AsyncIterator[tuple[Board, str]]:
     """A board without a cluster, and where its page is."""
     board = Board()
     page = Page(board, again="Open the printed address.", asked=Echo())
-    runner = page.runner()
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield board, f"http://127.0.0.1:{runner.addresses[0][1]}/?token={page.token}"
-    await runner.cleanup()
+    listener = Listener(page)
+    port = await listener.start(0)
+    yield board, f"http://127.0.0.1:{port}/?token={page.token}"
+    await listener.close()
 
 
 async def test_what_is_written_in_the_cluster_is_text_and_nothing_else(tab: Tab, board: tuple[Board, str]) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 from gangsched.page.board import Board
+from gangsched.page.listener import Listener
 from gangsched.page.server import MOST_BROWSERS, MOST_BYTES, Page
 
 HEAD = {"head": b'{"summary":"0 groups"}'}
@@ -55,12 +55,11 @@ async def served() -> AsyncIterator[Served]:
     board = Board()
     board.show(HEAD)
     page = Page(board, again=AGAIN, asked=Echo())
-    runner = page.runner()
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    listener = Listener(page)
+    port = await listener.start(0)
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
-        yield Served(board, page, client, runner.addresses[0][1])
-    await runner.cleanup()
+        yield Served(board, page, client, port)
+    await listener.close()
 
 
 async def line(events: aiohttp.ClientResponse) -> dict[str, Any]:
@@ -155,6 +154,25 @@ async def test_what_a_browser_does_not_wait_for_any_more_is_given_up(served, mon
     await asyncio.wait_for(given_up.wait(), 10)
 
 
+async def test_connections_beyond_the_most_are_closed_at_once():
+    """Whoever may forward the operator's ports must not take all of its files."""
+    listener = Listener(Page(Board(), again=AGAIN, asked=Echo()), most_connections=3)
+    port = await listener.start(0)
+    silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+    await asyncio.sleep(0.1)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    assert await asyncio.wait_for(reader.read(), 5) == b""
+    writer.close()
+    for _, each in silent:
+        each.close()
+    await asyncio.sleep(0.1)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    assert (await asyncio.wait_for(reader.readline(), 5)).split()[1] == b"403"
+    writer.close()
+    await listener.close()
+
+
 @pytest.mark.parametrize("origin", ["http://evil.example.com", "null", "https://127.0.0.1", "http://localhost:1"])
 async def test_a_request_of_another_page_is_refused(served, origin):
     await served.enter()
@@ -216,10 +234,9 @@ async def test_a_manifest_that_is_too_large_is_refused_with_a_sentence(served):
 async def test_a_page_whose_token_is_renewed_is_good_for_further_browsers(served):
     told: list[str] = []
     served.page = page = Page(served.board, again=AGAIN, asked=Echo(), renewed=told.append)
-    runner = page.runner()
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    served.port = runner.addresses[0][1]
+    listener = Listener(page)
+    port = await listener.start(0)
+    served.port = port
     first = page.token
     await served.enter()
     assert told == [page.token]
@@ -229,7 +246,7 @@ async def test_a_page_whose_token_is_renewed_is_good_for_further_browsers(served
     assert (await served.get(f"/?token={first}"))[0] == 403
     await served.enter()
     assert (await served.get("/"))[0] == 200
-    await runner.cleanup()
+    await listener.close()
 
 
 async def test_no_more_pages_follow_than_the_process_can_bear(served):
