@@ -49,6 +49,9 @@ from tests.faults.objects import (
 _MINIMUM_HOLDS_S = 10.0
 """A minimum that was changed so short a time ago may be the one under which a quorum was decided (rule 9)."""
 _CLOCK_SKEW_S = 1.0
+_UNSEEN_S = 5.0
+"""Whether no member lived for so short a time gangsched cannot know if its watch was interrupted: a list shows it new
+members in the place of the old ones, as in a run that goes on."""
 _UNHEARD_S = 75.0
 """A watch that brings nothing is begun again after 70 s: until then a loss may be unknown to gangsched."""
 
@@ -129,6 +132,7 @@ class _Run:
     past: frozenset[str]
     whole: bool = False
     partial_at: float = 0.0
+    goes_on_from: float = 0.0
     owed: int | None = None
     demands: list[tuple[float, Demand]] = field(default_factory=list)
     bound: Mapping[str, str] = field(default_factory=dict)
@@ -170,6 +174,7 @@ class History:
         self._on_node: dict[str, dict[str, None]] = {}
         self._members: dict[Key, dict[str, None]] = {}
         self._runs: dict[Key, _Run] = {}
+        self._ended: dict[Key, tuple[float, _Run]] = {}
 
     # What the watches tell
 
@@ -340,7 +345,7 @@ class History:
             run.group_uid = group_uid
         if run is not None and (not alive or run.group_uid != group_uid):
             self._close(run)
-            del self._runs[key]
+            self._ended[key] = self._wall(), self._runs.pop(key)
             run = None
         demand = demand_of(group, alive)
         if not alive or demand is None:
@@ -350,6 +355,9 @@ class History:
         if run is None:
             past = frozenset(uid_of(pod) for pod in pods if ended(pod))
             run = self._runs[key] = _Run(group_uid=group_uid, began=self._wall(), past=past)
+            ended_at, before = self._ended.pop(key, (0.0, run))
+            if before.whole and before.group_uid == group_uid and run.began - ended_at <= _UNSEEN_S:
+                run.goes_on_from = before.goes_on_from or before.began
         self._judge_run(run, key, group, pods, demand)
 
     def _judge_run(self, run: _Run, key: Key, group: Json | None, pods: Sequence[Json], demand: Demand) -> None:
@@ -366,7 +374,8 @@ class History:
         run.bound = seen
         unheard = Counter(role for at, role in run.lost if now - at <= _UNHEARD_S)
         run.whole = run.whole or self._enough(run, there, now)
-        run.whole = run.whole or (_said_scheduled(group, run) and self._enough(run, there + unheard, now))
+        run.whole = run.whole or (_said_scheduled(group, run.began) and self._enough(run, there + unheard, now))
+        run.whole = run.whole or (bool(run.goes_on_from) and _said_scheduled(group, run.goes_on_from))
         covered = templated(group) and self._enough(run, there + reserved(group, bound), now)
         of_a_quorum = any(begun(pod, group) and uid_of(pod) not in self.stayed for pod in bound)
         left = degraded(group) in EXCUSED or (group is None and not any(map(recreated, bound)))
@@ -406,7 +415,7 @@ class History:
             run.episode = None
 
 
-def _said_scheduled(group: Json | None, run: _Run) -> bool:
-    """Whether the PodGroup's status says that this very run was scheduled; that of an earlier run may still stand."""
+def _said_scheduled(group: Json | None, began: float) -> bool:
+    """Whether the PodGroup's status says that the run which began then was scheduled; an earlier one's may still stand."""
     told = str(group.get("status", {}).get("scheduledTime") or "") if group is not None else ""
-    return bool(told) and parse_time(told) >= run.began - _CLOCK_SKEW_S
+    return bool(told) and parse_time(told) >= began - _CLOCK_SKEW_S

@@ -126,6 +126,14 @@ SCHEDULED_NOW = "2027-01-15T08:00:02Z"
 LOST_ONE: list[Step] = [said(), bound("n1", "n1", ""), went("n1")]
 REPLACED = came(members("a", "", "", "n1")[2])
 SPARK: list[Step] = [came(a_driver("a", executors=2, node="n1")), came(an_executor("a", 1, node="n1"))]
+REPLACEMENT = a_pod("a-9", "a", node="n1")
+WHOLE_AND_GONE: list[Step] = [
+    said(),
+    bound("n1", "n1", "n1"),
+    2,
+    said(phase="Running", scheduledTime=SCHEDULED_NOW),
+    went("n1", "n1", "n1"),
+]
 JOB = a_job("a", completions=3)
 OF_JOB = made_by(JOB)
 
@@ -149,6 +157,22 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
     ),
     "again in a new run": (
         [said(), bound("n1", "n1", "n1"), went("n1", "n1", "n1"), came(a_pod("a-9", "a", node="n1")), 6],
+        [6.0],
+    ),
+    "not at once after a whole run, while the status says that it goes on": (
+        [*WHOLE_AND_GONE, came(REPLACEMENT), 6],
+        [],
+    ),
+    "some time after a whole run, whatever the status says of that": (
+        [*WHOLE_AND_GONE, 10, came(REPLACEMENT), 6],
+        [6.0],
+    ),
+    "at once after a run that was never whole": (
+        [said(phase="Running", scheduledTime=SCHEDULED_NOW), bound("n1"), went("n1"), came(REPLACEMENT), 6],
+        [6.0],
+    ),
+    "once the status says no more that it goes on": (
+        [*WHOLE_AND_GONE, said(), came(REPLACEMENT), 6],
         [6.0],
     ),
     "not with all that the Job still owes": ([*ENDED_WITH_TWO, of_job(9, "Running"), 6], []),
