@@ -416,6 +416,6 @@ class History:
 
 
 def _said_scheduled(group: Json | None, began: float) -> bool:
-    """Whether the PodGroup's status says that the run which began then was scheduled; an earlier one's may still stand."""
+    """Whether the PodGroup's status says that the run which began then was scheduled, and not one before it."""
     told = str(group.get("status", {}).get("scheduledTime") or "") if group is not None else ""
     return bool(told) and parse_time(told) >= began - _CLOCK_SKEW_S
