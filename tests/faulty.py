@@ -44,6 +44,7 @@ BIND_MOODS = (
     "lost",
     "late",
     "slow",
+    "slower",
     "queued",
     "queued for long",
     "answered late",
@@ -162,8 +163,8 @@ class Faulty(Living):
             case "late":
                 self._reply(refused)
                 self._act_later(LATEST_S, lambda: self._answer_bind(effect), DEAD)
-            case "slow":
-                self._act_later(SLOW_S, lambda: self._answer_bind(effect), self.lives)
+            case "slow" | "slower" as mood:
+                self._act_later(SLOW_S if mood == "slow" else LATEST_S, lambda: self._answer_bind(effect), self.lives)
             case "queued" | "queued for long" as mood:
                 self._withheld[effect.uid] = effect
                 self.after(SLOW_S if mood == "queued" else LONG_S, lambda: self._send(effect))

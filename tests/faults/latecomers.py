@@ -179,7 +179,9 @@ class Latecomers:
             self._made += 1
             requests = {"cpu": _LARGER if self._random.random() < late.odd else late.cpu, "memory": _MEMORY}
             if late.app:
-                (driver,) = (pod for pod in self._members(name) if role_of(pod) == "driver")
+                driver = next((pod for pod in self._members(name) if role_of(pod) == "driver"), None)
+                if driver is None:
+                    return  # it has ended since it was looked at, and makes no more executors
                 labels = {SPARK_APP_LABEL: name, "spark-role": "executor"}
                 pod = member(f"{name}e-{self._made}", requests=requests, labels=labels, restartPolicy="Never")
                 meta = driver["metadata"]

@@ -42,6 +42,13 @@ def delete_pods(cluster: Cluster) -> None:
     cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods", grace_s=0)
 
 
+def at_the_first_write(cluster: Cluster) -> None:
+    """Return as soon as anything shows on a claim: how long it takes until then depends on the machine."""
+    until = time.monotonic() + 20
+    while not devices.left(cluster):
+        assert time.monotonic() < until, "no claim was written"
+
+
 @pytest.mark.timeout(400)
 def test_volumes(zoned: Cluster) -> None:
     """Every second time its members are deleted while there is no leader."""
@@ -79,7 +86,10 @@ def test_devices(with_devices: Cluster) -> None:
     with Operator(cluster.control_plane) as operator:
         for number in range(ROUNDS):
             devices.add_users(cluster, "w", SIZE)
-            time.sleep(random.uniform(0.0, 0.2))
+            if number // 2 % 2:
+                time.sleep(random.uniform(0.0, 0.2))
+            else:
+                at_the_first_write(cluster)
             operator.kill()
             struck += bool(devices.left(cluster)) and not cluster.bound()
             if number % 2 and not cluster.bound():

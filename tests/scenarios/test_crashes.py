@@ -443,15 +443,18 @@ def test_an_undo_in_a_group_that_failed_for_good_does_not_keep_the_machine_busy(
     assert harness.evicted == ["default/a-0"]
 
 
-@pytest.mark.parametrize("first", ["unavailable", "unavailable after a while"])
-def test_a_place_that_is_held_yields_to_a_binding_on_its_way_when_somebody_else_takes_the_room(first):
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("unavailable", "slow"), ("unavailable after a while", "slow"), ("unavailable after a while", "slower")],
+)
+def test_a_place_that_is_held_yields_to_a_binding_on_its_way_when_somebody_else_takes_the_room(first, second):
     """Of two bindings to one node one is slow, the other is refused, at once or after another scheduler's pod has taken
     the room of one. The refused one was counted first, found good, and sent again beside the one on its way, even if
-    that was to be withdrawn and arrived all the same."""
+    that was to be withdrawn and arrived all the same, before or after that."""
     harness = Faulty()
     harness.add(node("n1", cpu=1), group("a", min_member=1), pod("a-9", owner=SET))
     harness.settle()
-    harness.foresee("bind", [first, "slow"])
+    harness.foresee("bind", [first, second])
     harness.add(node("n2", cpu=2), pod("a-0", owner=SET), pod("a-1", owner=SET))
     harness.settle()
     harness.add(pod("thief", group="", scheduler="default-scheduler", node="n2"))

@@ -96,6 +96,17 @@ class Results:
             tries = self._avoidance.refused(gang.key, uid, node, event.message) if forbidden else Tries(0, 0)
             if bindings.note_refused(gang, self._cluster, event, now, tries):
                 self._all_refused(gang, event, now)
+            if self._one_too_many_may_arrive(node):
+                # A place that is held yields to what is on its way, and this one has become one.
+                self._cluster.worsen(node)
+
+    def _one_too_many_may_arrive(self, node: str) -> bool:
+        """Whether a binding that was withdrawn from the node, for want of room, has not been answered yet."""
+        for uid in self._cluster.on_node.get(node, ()):
+            gang = self._members.gang_of(uid)
+            if gang is not None and uid in gang.bindings and gang.bindings[uid].withdrawn:
+                return True
+        return False
 
     def _all_refused(self, gang: Gang, event: BindRefused, now: float) -> None:
         """No binding of the gang stands: plan it again on other nodes at once, if the fault may be the node's.
