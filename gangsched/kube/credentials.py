@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from kubernetes_asyncio.client.configuration import Configuration
-from kubernetes_asyncio.config import ConfigException, kube_config, load_incluster_config
-from kubernetes_asyncio.config.incluster_config import SERVICE_HOST_ENV_NAME, SERVICE_TOKEN_FILENAME
 
 from gangsched.kube.errors import NoCredentials
+from gangsched.kube.kubeconfigs import ConfigException, Configuration, incluster_config, kube_config
 
 _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _PLUGIN_S = 30.0
@@ -91,13 +89,14 @@ async def find_connection(
 
 
 def _in_pod() -> bool:
-    return bool(os.environ.get(SERVICE_HOST_ENV_NAME)) and Path(SERVICE_TOKEN_FILENAME).exists()
+    named = os.environ.get(incluster_config.SERVICE_HOST_ENV_NAME)
+    return bool(named) and Path(incluster_config.SERVICE_TOKEN_FILENAME).exists()
 
 
 def _in_cluster() -> Connection:
     found = Configuration()
     try:
-        load_incluster_config(client_configuration=found)  # type: ignore[no-untyped-call]
+        incluster_config.load_incluster_config(client_configuration=found)  # type: ignore[no-untyped-call]
     except (ConfigException, OSError) as error:
         raise NoCredentials(f"The pod's service account cannot be used: {error}") from error
     return replace(_connection(found), namespace=own_namespace())

@@ -24,12 +24,12 @@ import pytest
 import uvloop
 import yaml
 from aiohttp import web
-from kubernetes_asyncio.config import incluster_config
 
 from gangsched.kube import credentials
 from gangsched.kube.contact import Contact, Problem
 from gangsched.kube.credentials import Impersonation
 from gangsched.kube.errors import ApiError, ApiUnreachable, Garbled, NoCredentials, printable
+from gangsched.kube.kubeconfigs import incluster_config
 from gangsched.kube.lease import LeaseClient, LeaseSpec
 from gangsched.kube.objects import write
 from gangsched.kube.session import ApiSession, Response, connect
@@ -387,8 +387,7 @@ async def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(
     token.write_text("first\n")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    for module in (credentials, incluster_config):
-        monkeypatch.setattr(module, "SERVICE_TOKEN_FILENAME", str(token))
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
     monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", certifi.where())
     monkeypatch.setattr(incluster_config, "TOKEN_REFRESH_PERIOD", timedelta(0))
     kubeconfig(tmp_path / ".kube" / "config", server="http://home")
