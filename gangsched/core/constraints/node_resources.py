@@ -64,8 +64,12 @@ class ResourcesPlan(Plan):
         vector = self.vector(member.shape)
         if vector is None:
             return np.zeros(len(rows), dtype=np.int64)
-        most: IntArray = (self.free[rows[:, None], vector.columns] // vector.amounts).min(axis=1)
-        return np.maximum(most, 0)
+        # One column at a time takes a sixth of the time of all at once.
+        first, *others = zip(vector.columns.tolist(), vector.amounts.tolist(), strict=True)
+        most: IntArray = self.free[rows, first[0]] // first[1]
+        for column, amount in others:
+            np.minimum(most, self.free[rows, column] // amount, out=most)
+        return np.maximum(most, 0, out=most)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> None:
         """Their requests are taken.
@@ -120,6 +124,12 @@ class ResourcesPlan(Plan):
             new = self._source()[: self.size, self.free.shape[1] : column + 1]
             self.free = np.concatenate([self.free, new], axis=1)
         return column
+
+    def used(self, column: int, rows: IntArray) -> npt.NDArray[np.float64]:
+        """The share in use of this column of the rows. One column at a time takes a sixth of the time of several."""
+        given: npt.NDArray[np.float64] = self._stock.allocatable[rows, column].astype(np.float64)
+        share: npt.NDArray[np.float64] = (given - self.free[rows, column]) / np.maximum(given, 1.0)
+        return share
 
     def vector(self, shape: Shape) -> Vector | None:
         """The shape's requests; None where no node has ever had one of the resources."""

@@ -49,7 +49,7 @@ class Kept(Generic[Key, Array]):
 def _without_repetition(rows: IntArray, size: int) -> IntArray:
     """Each of the rows once, in order. Many are marked instead of sorted, which takes a twentieth of the time."""
     if len(rows) < size // 8:
-        return np.unique(rows)
+        return np.unique(rows) if len(rows) > 1 else rows
     there: Mask = np.zeros(size, dtype=np.bool_)
     there[rows] = True
     return np.flatnonzero(there)

@@ -196,10 +196,8 @@ class Snapshot:
 
     def used(self, columns: Sequence[int] | npt.NDArray[np.intp], rows: IntArray) -> npt.NDArray[np.float64]:
         """Each row's largest share in use of a resource among these columns."""
-        given = self.cluster.capacity.allocatable[rows[:, None], columns].astype(np.float64)
-        used = given - self.free[rows[:, None], columns]
-        share: npt.NDArray[np.float64] = (used / np.maximum(given, 1.0)).max(axis=1)
-        return share
+        most: npt.NDArray[np.float64] = np.maximum.reduce([self.resources.used(column, rows) for column in columns])
+        return most
 
     def scarce(self, member: MemberClass, rows: IntArray) -> Scarce:
         """What these rows have of the scarcest resource that the class requests (see `objects.strategy.Scarce`)."""

@@ -40,8 +40,23 @@ def _first(keys: Keys, most: int) -> IntArray:
     return np.concatenate([*sure, tied])
 
 
+def _very_first(keys: Keys) -> int:
+    """The position of the first element in the order of these keys; of equal ones the first position."""
+    tied: IntArray | None = None
+    for key in keys:
+        values = key if tied is None else key[tied]
+        least = np.flatnonzero(values == values.min())
+        tied = least if tied is None else tied[least]
+        if len(tied) == 1:
+            break
+    return int(tied[0]) if tied is not None else 0
+
+
 def _filled(room: Room, count: int, keys: Keys) -> list[tuple[int, int]]:
     """Node by node in the order of these keys, each filled completely."""
+    first = _very_first(keys)
+    if room.caps[first] >= count:
+        return [(int(room.rows[first]), count)]
     nearest = _first(keys, count)
     order = nearest[np.lexsort([key[nearest] for key in reversed(keys)])]
     before = np.concatenate(([0], np.cumsum(room.caps[order])[:-1]))
