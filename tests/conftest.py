@@ -22,7 +22,7 @@ pytest_plugins = ["tests.run_checks"]
 _NOT_MEASURED = {"another_course", "explores", "hypothesis", "integration", "slow"}
 
 # Measuring the coverage makes a test up to five times as slow, and further cases of a table cover little that is new.
-_CASES_MEASURED = 3
+_CASES_MEASURED = 2
 
 # How long an example takes says something about the machine's load, nothing about the code.
 _COMMON = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
