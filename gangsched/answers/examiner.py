@@ -60,7 +60,7 @@ class Examiner:
         *,
         settings_json: str,
         now: Callable[[], float] = time.time,
-        command: Sequence[str] = (sys.executable, "-m", "gangsched.answers.worker"),
+        command: Sequence[str] = (sys.executable, "-P", "-m", "gangsched.answers.worker"),
         kept_s: float = KEPT_S,
         most_s: float = MOST_S,
         cgroup: Path = CGROUP,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gangsched.cli.access import FAILED, add_cluster, add_namespace, add_rules, connected, fail, run
@@ -12,12 +14,14 @@ from gangsched.cli.access import FAILED, add_cluster, add_namespace, add_rules, 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.cli.looking import Look
-    from gangsched.kube.session import ApiSession
     from gangsched.page.board import Board
 
 _AGAIN = (
     "Open the address that gangsched dashboard has printed. It is good for one browser: start it again for another."
 )
+
+_OLD_S = 10.0
+_OLD = "What is shown was read when somebody looked last: the cluster is being read again …"
 
 
 def add_parser(commands: Commands) -> None:
@@ -66,7 +70,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
     async with connected(arguments) as session:
         # What is refused or wrong is said before there is a page.
         first = await look(arguments, session, _nobody)
-        cluster = _Cluster(Board(), first)
+        cluster = LiveBoard(Board(), first)
         what_if = WhatIf(lambda: cluster.seen.events, first.settings, now=time.time, lacks=cluster.lacks)
         page = Page(cluster.board, again=_AGAIN, asked=what_if)
         listener = Listener(page)
@@ -75,7 +79,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
             print(
                 f"Open http://{HOST}:{port}/?token={page.token} in a browser of this machine; Ctrl-C ends.", flush=True
             )
-            await cluster.follow(arguments, session)
+            await cluster.follow(partial(look, arguments, session, _nobody))
         except OSError as error:
             return fail(arguments, f"port {arguments.port} of {HOST} cannot be used ({error.strerror})", FAILED)
         finally:
@@ -83,43 +87,55 @@ async def _serve(arguments: argparse.Namespace) -> int:
     return 0
 
 
-class _Cluster:
+class LiveBoard:
     """What was `seen` last, and the board that shows it."""
 
     def __init__(self, board: Board, first: Look) -> None:
         self.board = board
         self.seen = first
+        self._trouble = ""
         self._show()
 
     def lacks(self) -> str:
         """Why nothing can be decided about what was seen; empty if something can."""
+        if self._trouble:
+            return self._trouble
         hidden = self.seen.sight.hidden
         return f"Nothing can be decided without what you may not see: {hidden}" if hidden else ""
 
-    async def follow(self, arguments: argparse.Namespace, session: ApiSession) -> None:
-        """Read the cluster again and again while somebody looks. If it does not answer, the page says so."""
-        from gangsched.cli.looking import look, pause_s  # noqa: PLC0415 - see the package
+    async def follow(self, look: Callable[[], Awaitable[Look]]) -> None:
+        """Read the cluster again and again while somebody looks. Where that is not how it is now, the page says so."""
+        from gangsched.cli.looking import pause_s  # noqa: PLC0415 - see the package
         from gangsched.kube.errors import KubeError  # noqa: PLC0415
-        from gangsched.page.things import HEAD, head  # noqa: PLC0415
 
-        took_s = 0.0
+        took_s, read_at = 0.0, time.monotonic()
         while True:
             await asyncio.sleep(pause_s(took_s))
-            await self.board.followed()
+            if not self.board.followers:
+                await self.board.followed()
+                if time.monotonic() - read_at > _OLD_S:
+                    self._warn(_OLD)
             began = time.monotonic()
             try:
-                self.seen = await look(arguments, session, _nobody)
+                self.seen = await look()
                 self._show()
+                read_at = began
             except KubeError as error:
-                trouble = f"The cluster does not answer: {error}"
-                sight = self.seen.sight
-                self.board.note(HEAD, head(sight.totals.summary, hidden=sight.hidden, trouble=trouble))
+                self._warn(f"What is shown is old, because the cluster does not answer: {error}")
             took_s = time.monotonic() - began
 
     def _show(self) -> None:
         from gangsched.page.things import things  # noqa: PLC0415 - see the package
 
+        self._trouble = ""
         self.board.show(dict(things(self.seen.sight)))
+
+    def _warn(self, trouble: str) -> None:
+        """Say on the page why what it shows may be old."""
+        from gangsched.page.things import HEAD, head  # noqa: PLC0415 - see the package
+
+        self._trouble, sight = trouble, self.seen.sight
+        self.board.note(HEAD, head(sight.totals.summary, hidden=sight.hidden, trouble=trouble))
 
 
 def _nobody(_: str) -> None:

@@ -146,7 +146,7 @@ class Page:
         return web.Response(text=_read(name), content_type=_FILES[name])
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        """The board as server-sent events; a comment where nothing has changed for a while."""
+        """The board as server-sent events; one of the type `alive` where nothing has changed for a while."""
         if self._streams >= MOST_BROWSERS:
             return _text(503, f"{MOST_BROWSERS} pages are open: close one and try again.\n")
         answer = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
@@ -155,7 +155,7 @@ class Page:
             await answer.prepare(request)
             async with aclosing(self._board.follow(silent_s=SILENT_S)) as lines:
                 async for line in lines:
-                    await answer.write(b"data: %b\n\n" % line if line else b": nothing new\n\n")
+                    await answer.write(b"data: %b\n\n" % line if line else b"event: alive\ndata:\n\n")
         except ConnectionResetError:
             # The browser has gone, as it may at any time.
             pass

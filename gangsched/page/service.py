@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from collections.abc import Callable, Sequence
@@ -17,6 +18,9 @@ from gangsched.page.what_if import WhatIf
 from gangsched.runtime.health import ListenError
 
 _log = logging.getLogger(__name__)
+
+_TOLD_AGAIN_S = 3600.0
+"""An address that has not been used is logged again after this: logs are rotated."""
 
 _AGAIN = (
     "Open the address of the operator's newest log line about its page: an address is good for one browser, and the "
@@ -42,6 +46,7 @@ class Service:
         self._page = Page(self._board, again=_AGAIN, asked=what_if, renewed=lambda _: self._tell())
         self._port = settings.page.port
         self._listener = Listener(self._page)
+        self._tell_again: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
         """Listen, and log the address.
@@ -63,9 +68,14 @@ class Service:
 
     async def close(self) -> None:
         """Close all connections and stop listening."""
+        if self._tell_again is not None:
+            self._tell_again.cancel()
         await self._listener.close()
 
     def _tell(self) -> None:
+        if self._tell_again is not None:
+            self._tell_again.cancel()
+        self._tell_again = asyncio.get_running_loop().call_later(_TOLD_AGAIN_S, self._tell)
         _log.info(
             "serving the page: forward the port of this pod to the same one of your machine, and open the address",
             extra={

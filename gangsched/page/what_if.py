@@ -29,6 +29,7 @@ _MOST_MEMORY = 1 << 30
 _LEAST_MEMORY = 256 << 20
 _CPU_S = 60
 _WITHIN_S = 90.0
+_TURN_S = 2.0
 _KEPT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL")
 Question = bytes | tuple[str, str]
 """Manifests to be tried, or namespace and name of a group that waits."""
@@ -58,7 +59,7 @@ class WhatIf:
         self._lacks = lacks
         self._cgroup = cgroup
         self._within_s = within_s
-        self._busy = False
+        self._turn = asyncio.Lock()
 
     async def tried(self, manifests: bytes) -> dict[str, object]:
         """What would become of these manifests. `error` says in a sentence why that is not known."""
@@ -69,8 +70,18 @@ class WhatIf:
         return await self._asked((namespace, name))
 
     async def _asked(self, question: Question) -> dict[str, object]:
-        if self._busy:
+        try:
+            # One that was given up ends within this time.
+            async with asyncio.timeout(_TURN_S):
+                await self._turn.acquire()
+        except TimeoutError:
             return {"error": "Another question is being answered: wait for its answer and ask again."}
+        try:
+            return await self._answered(question)
+        finally:
+            self._turn.release()
+
+    async def _answered(self, question: Question) -> dict[str, object]:
         if why := self._lacks():
             return {"error": why}
         memory = min(_MOST_MEMORY, free_memory(self._cgroup) // 2)
@@ -79,18 +90,16 @@ class WhatIf:
                 "error": "The memory limit of this container leaves too little room for a copy of the cluster: raise "
                 f"it by {_LEAST_MEMORY * 2 >> 20} MiB, or run gangsched dashboard on your own machine."
             }
-        self._busy = True
         try:
             async with asyncio.timeout(self._within_s):
                 return await self._answer(question, memory)
         except TimeoutError:
             return {"error": f"It took longer than {self._within_s:.0f} s: try a part of it."}
-        finally:
-            self._busy = False
 
     async def _answer(self, question: Question, memory: int) -> dict[str, object]:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", _MODULE, str(memory), str(_CPU_S)),
+            # Without -P it would import from the folder in which the person works.
+            *(sys.executable, "-P", "-m", _MODULE, str(memory), str(_CPU_S)),
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,

@@ -55,6 +55,8 @@ def known(pods: int = 0, nodes: int = 2) -> list[Event]:
 
 
 Make = Callable[..., Examiner]
+PATIENT_S = 200.0
+"""The process that answers has the lowest priority: beside busy tests it may get little of the processor."""
 
 
 @pytest.fixture
@@ -184,12 +186,19 @@ class TestItsProcess:
     async def test_a_copy_that_needs_more_than_is_left_ends_with_its_process_and_nothing_else(self, examiner, tmp_path):
         labels = {f"example.com/label-{each}": "x" * 63 for each in range(MOST)}
         facts = [NodesReplaced(tuple(node(f"n{each}", labels=labels) for each in range(200))), Synced()]
-        asked = examiner(lambda: facts, cgroup=limited(tmp_path, str(180 << 20), 0))
+        asked = examiner(lambda: facts, cgroup=limited(tmp_path, str(180 << 20), 0), most_s=PATIENT_S)
         with pytest.raises(NoRoom):
             await asked.explain(KEY, MINE)
         assert not asked.is_running
-        asked = examiner(cgroup=limited(tmp_path, str(1 << 30), 0))
+        asked = examiner(cgroup=limited(tmp_path, str(1 << 30), 0), most_s=PATIENT_S)
         assert await asked.explain(KEY, MINE)
+
+    async def test_it_imports_nothing_from_the_folder_in_which_the_operator_was_started(
+        self, examiner, tmp_path, monkeypatch
+    ):
+        (tmp_path / "pickle.py").write_text("raise SystemExit(3)")
+        monkeypatch.chdir(tmp_path)
+        assert await examiner().explain(KEY, MINE)
 
     async def test_a_failure_of_ours_is_logged_on_one_line(self, examiner, caplog):
         asked = examiner(settings="nonsense\n\x1b[2J")
@@ -201,7 +210,7 @@ class TestItsProcess:
 
     async def test_the_loop_goes_on_while_a_large_cluster_is_examined(self, examiner, record_property):
         facts = known(pods=10_000, nodes=1_000)
-        asked = examiner(lambda: facts)
+        asked = examiner(lambda: facts, most_s=PATIENT_S)
         longest, last = 0.0, asyncio.get_running_loop().time()
         question = asyncio.create_task(asked.explain(KEY, MINE))
         began = last

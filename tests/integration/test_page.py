@@ -256,6 +256,39 @@ async def test_a_change_does_not_take_the_keyboard_away(tab: Tab, board: tuple[B
     assert tab.problems == []
 
 
+async def test_what_is_listed_can_be_narrowed_by_name(tab: Tab, board: tuple[Board, str]) -> None:
+    """A table shows 300 rows: without it nobody could open the others."""
+    shown, address = board
+    shown.show(view(400))
+    await open_(tab, address)
+    listed = "['line', 'groups', 'nodes'].map(id => document.querySelectorAll(`#${id} :is(li, tbody tr)`).length)"
+    assert await tab.value(listed) == [301, 301, 301]
+    await tab.value("document.getElementById('wanted').focus()")
+    await tab.call("Input.insertText", text="-39")
+    await tab.until(f"{listed}[0] === 11")
+    assert await tab.value(listed) == [11, 11, 11]
+    assert await tab.value(told("gang-399")("#groups"))
+    assert not await tab.value(told("gang-40")("#line"))
+    await tab.call("Input.insertText", text="00")
+    await tab.until(told("Nothing of such a name waits.")("#line"))
+    assert tab.problems == []
+
+
+async def test_what_would_help_is_told_as_long_as_the_group_waits(tab: Tab, board: tuple[Board, str]) -> None:
+    shown, address = board
+    shown.show(view(3))
+    await open_(tab, address)
+    await tab.value("document.querySelector('#line button').click()")
+    await tab.until(told("for team/gang-0")("#helps"))
+    shown.show(view(3) | dict([thing("group", waiting(0, phase="Running", waitingSince=None))]))
+    await tab.until(told("Running")("#group-state"))
+    assert await tab.value("[...document.querySelectorAll('#helping, #helps')].map(each => each.textContent)") == [
+        "",
+        "",
+    ]
+    assert tab.problems == []
+
+
 async def test_a_change_elsewhere_says_nothing_again(tab: Tab, board: tuple[Board, str]) -> None:
     """A screen reader says what is set in a live region, also if it is the same as before."""
     shown, address = board

@@ -96,6 +96,14 @@ async def test_after_the_exchange_the_page_its_files_and_its_events_are_there(se
         assert await line(events) == {"whole": False, "set": {"node/a": 1}, "gone": []}
 
 
+async def test_a_browser_hears_that_the_page_lives_though_nothing_changes(served, monkeypatch):
+    monkeypatch.setattr("gangsched.page.server.SILENT_S", 0.05)
+    await served.enter()
+    async with served.client.get(f"{served.base}/events") as events:
+        await line(events)
+        assert [await events.content.readline() for _ in range(2)] == [b"event: alive\n", b"data:\n"]
+
+
 @pytest.mark.parametrize(
     "path", ["/../server.py", "/server.py", "/static/page.js", "/%2e%2e%2fboard.py", "/etc/passwd"]
 )

@@ -183,11 +183,26 @@ async def test_nothing_is_decided_about_a_part_of_the_cluster():
     assert await tried(JOB, lacks=lambda: "Only groups are seen.") == {"error": "Only groups are seen."}
 
 
-async def test_one_is_tried_at_a_time():
+async def test_one_is_tried_at_a_time(monkeypatch):
+    monkeypatch.setattr("gangsched.page.what_if._TURN_S", 0.05)
     what_if = WhatIf(facts, Settings(), now=lambda: NOW)
     one, other = await asyncio.gather(what_if.tried(JOB.replace("CPU", "1").encode()), what_if.tried(b"kind: X"))
     assert "groups" in one
     assert other == {"error": "Another question is being answered: wait for its answer and ask again."}
+
+
+async def test_one_that_was_given_up_does_not_keep_the_next_one_waiting():
+    what_if = WhatIf(facts, Settings(), now=lambda: NOW)
+    given_up = asyncio.create_task(what_if.helps("default", "waits"))
+    await asyncio.sleep(0.1)
+    given_up.cancel()
+    assert "groups" in await what_if.tried(JOB.replace("CPU", "1").encode())
+
+
+async def test_nothing_is_imported_from_the_folder_in_which_the_person_works(tmp_path, monkeypatch):
+    (tmp_path / "pickle.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    assert "groups" in await tried(JOB.replace("CPU", "1"))
 
 
 async def test_a_container_with_little_memory_left_tries_nothing(tmp_path):

@@ -8,7 +8,8 @@ const MOST_BYTES = 1 << 20;  // of a manifest; the server refuses more
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 const things = new Map();  // by name, as the server sends them
-let nodes = [], groups = [], chosen = -1, shown = "", openedAt = null, due = false;
+let nodes = [], groups = [], chosen = -1, shown = "", openedAt = null, due = false, asking = new AbortController();
+const SILENT_MS = 40000;  // the server says something every 15 seconds
 
 function make(tag, text, name) {
   const made = document.createElement(tag);
@@ -148,19 +149,30 @@ function focusAt(place) {
   if (button) button.focus({ preventScroll: true });
 }
 
+function waits(group) { return Boolean(group && group.waitingSince); }
+
+// A question whose answer nobody waits for any more would keep the next one waiting.
+function askNoMore() {
+  asking.abort();
+  say("helping", "");
+  byId("helps").replaceChildren();
+}
+
 async function askWhatHelps(group) {
   const name = shown, said = byId("helping");
-  byId("helps").replaceChildren();
-  said.textContent = group.waitingSince ? "Finding out what would help …" : "";
-  if (!group.waitingSince) return;
+  askNoMore();
+  if (!waits(group)) return;
+  const mine = asking = new AbortController();
+  said.textContent = "Finding out what would help …";
   let found;
   try {
-    const answer = await fetch(`/helps/${encodeURIComponent(group.namespace)}/${encodeURIComponent(group.name)}`);
+    const address = `/helps/${encodeURIComponent(group.namespace)}/${encodeURIComponent(group.name)}`;
+    const answer = await fetch(address, { signal: mine.signal });
     found = answer.ok ? await answer.json() : { error: await answer.text() };
   } catch (error) {
     found = { error: error.message };
   }
-  if (shown !== name) return;  // another group is shown by now
+  if (mine.signal.aborted || !waits(things.get(name))) return;
   const helps = found.helps || [];
   said.textContent = found.error || (helps.length ? "What would help:" : "Nothing is known that would help.");
   byId("helps").replaceChildren(...helps.map((each) => make("li", each)));
@@ -168,6 +180,7 @@ async function askWhatHelps(group) {
 
 function tellOne() {
   const group = things.get(shown);
+  if (!waits(group)) askNoMore();
   byId("group-head").textContent = shown.replace("group/", "");
   if (!group) {
     byId("group-state").textContent = "There is no such group any more.";
@@ -179,7 +192,9 @@ function tellOne() {
   byId("group-state").textContent = `${group.phase || "not seen by an operator"} ${group.reason || ""}: ${group.members} of ${group.minimum} members exist, ${group.bound} are bound`;
   byId("group-message").textContent = group.message || "";
   const moments = group.timeline.map((moment) => ({ stage: moment.stage, at: Date.parse(moment.time) }));
-  const first = moments.length ? moments[0].at : 0, last = group.waitingSince ? Date.now() : (moments.length ? moments.at(-1).at : 0);
+  // The clock here may be another one than the cluster's.
+  const first = moments.length ? moments[0].at : 0, known = moments.length ? moments.at(-1).at : 0;
+  const last = group.waitingSince ? Math.max(Date.now(), known) : known;
   byId("moments").replaceChildren(...moments.map((moment) =>
     make("li", `${moment.stage}: ${new Date(moment.at).toLocaleString()}${moment.at > first ? `, ${((moment.at - first) / 1000).toFixed(1)} s after it was created` : ""}`)));
   drawTimeline(moments, first, Math.max(last, first + 100));
@@ -222,6 +237,7 @@ function fillTable(id, rows, number) {
 
 function show() {
   due = false;
+  const wanted = byId("wanted").value.trim().toLowerCase(), named = (name) => name.toLowerCase().includes(wanted);
   const head = things.get("head"), focused = placeOf(document.activeElement), before = chosen >= 0 && chosen < nodes.length ? nodes[chosen].name : null;
   nodes = ordered("node/", (node) => [node.name]);
   groups = ordered("group/", (group) => [group.namespace, group.name]);
@@ -230,10 +246,12 @@ function show() {
   say("state", [head.trouble, head.hidden].filter(Boolean).join(" "));
   draw();
   say("node", chosen >= 0 ? described(nodes[chosen]) : "");
-  fillTable("nodes", nodes.slice(0, ROWS).map((node) => [
+  const listedNodes = nodes.filter((node) => named(node.name) || named(gangsOf(node)));
+  fillTable("nodes", listedNodes.slice(0, ROWS).map((node) => [
     node.closed ? `${node.name} (${node.closed})` : node.name, requested(node), String(node.pods), gangsOf(node) || "–",
-  ]), nodes.length);
-  const waiting = groups.filter((group) => group.waitingSince)
+  ]), listedNodes.length);
+  const listed = groups.filter((group) => named(full(group)));
+  const waiting = listed.filter(waits)
     .sort((one, other) => compare(one.turn || [true], other.turn || [true]));
   byId("line").replaceChildren(...waiting.slice(0, ROWS).map((group) => {
     const item = make("li", "");
@@ -243,10 +261,10 @@ function show() {
     return item;
   }));
   if (waiting.length > ROWS) byId("line").append(make("li", `and ${waiting.length - ROWS} more`));
-  if (!waiting.length) byId("line").replaceChildren(make("li", "Nothing waits."));
-  fillTable("groups", groups.slice(0, ROWS).map((group) => [
+  if (!waiting.length) byId("line").replaceChildren(make("li", wanted ? "Nothing of such a name waits." : "Nothing waits."));
+  fillTable("groups", listed.slice(0, ROWS).map((group) => [
     opener(group), group.phase || "–", `${group.members}/${group.minimum}`, String(group.bound),
-  ]), groups.length);
+  ]), listed.length);
   focusAt(focused);
   if (byId("group").open) tellOne();
 }
@@ -255,6 +273,10 @@ function take(change) {
   if (change.whole) things.clear();
   change.gone.forEach((name) => things.delete(name));
   Object.entries(change.set).forEach(([name, thing]) => things.set(name, thing));
+  showSoon();
+}
+
+function showSoon() {
   if (!due) requestAnimationFrame(show);
   due = true;
 }
@@ -316,10 +338,39 @@ byId("file").addEventListener("change", (event) => {
   if (event.target.files.length) tryManifest(event.target.files[0]);
   event.target.value = "";
 });
-byId("group").addEventListener("close", () => focusAt(openedAt));
+byId("group").addEventListener("close", () => {
+  askNoMore();
+  focusAt(openedAt);
+});
+byId("wanted").addEventListener("input", () => { if (things.has("head")) showSoon(); });
 window.addEventListener("resize", draw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
-const events = new EventSource("/events");
-events.onmessage = (event) => take(JSON.parse(event.data));
-events.onerror = () => { byId("state").textContent = "gangsched does not answer any more: open its page again."; };
+let events, silence;
+
+function hear() {
+  clearTimeout(silence);
+  silence = setTimeout(() => {
+    events.close();
+    say("state", "gangsched has said nothing for a while: what is shown may be old. Asking again …");
+    follow();
+  }, SILENT_MS);
+}
+
+function follow() {
+  events = new EventSource("/events");
+  events.onmessage = (event) => {
+    hear();
+    take(JSON.parse(event.data));
+  };
+  events.addEventListener("alive", hear);
+  events.onerror = () => {
+    const ended = events.readyState === EventSource.CLOSED;
+    if (ended) clearTimeout(silence);
+    say("state", ended ? "gangsched does not answer any more: open its page again."
+      : "gangsched does not answer: what is shown may be old. Asking again …");
+  };
+  hear();
+}
+
+follow();

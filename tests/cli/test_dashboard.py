@@ -1,0 +1,70 @@
+"""What `gangsched dashboard` says of what it shows: old data are called old, and nothing is decided about them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+
+from gangsched.cli import dashboard, looking
+from gangsched.cli.dashboard import LiveBoard
+from gangsched.cli.looking import Look
+from gangsched.config.settings import Settings
+from gangsched.kube.errors import ApiUnreachable
+from gangsched.page.board import Board
+from gangsched.views.sight import Sight
+
+SEEN = Look(Sight((), ()), (), Settings())
+
+
+class Cluster:
+    """A cluster that answers, or does not while there is an `error`."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+        self.live = LiveBoard(Board(), SEEN)
+
+    async def look(self) -> Look:
+        await asyncio.sleep(0.02)
+        if self.error is not None:
+            raise self.error
+        return SEEN
+
+    async def troubles(self, number: int) -> list[str | None]:
+        """So many different troubles that the page tells, from its opening on."""
+        told: list[str | None] = []
+        async with asyncio.timeout(5), aclosing(self.live.board.follow(silent_s=5)) as lines:
+            async for line in lines:
+                told.append(json.loads(line)["set"]["head"]["trouble"])
+                if len(told) == number:
+                    break
+        return told
+
+
+@pytest.fixture
+async def cluster(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cluster]:
+    monkeypatch.setattr(looking, "pause_s", lambda _: 0.01)
+    found = Cluster()
+    reading = asyncio.create_task(found.live.follow(found.look))
+    yield found
+    reading.cancel()
+
+
+async def test_while_the_cluster_does_not_answer_what_is_shown_is_called_old_and_nothing_is_decided(cluster):
+    cluster.error = ApiUnreachable("no route")
+    told = "What is shown is old, because the cluster does not answer: no route"
+    assert await cluster.troubles(2) == [None, told]
+    assert cluster.live.lacks() == told
+    cluster.error = None
+    assert await cluster.troubles(2) == [told, None]
+    assert cluster.live.lacks() == ""
+
+
+async def test_what_was_read_long_ago_is_called_old_until_it_is_read_again(cluster, monkeypatch):
+    monkeypatch.setattr(dashboard, "_OLD_S", 0.0)
+    await asyncio.sleep(0.05)
+    told = "What is shown was read when somebody looked last: the cluster is being read again …"
+    assert await cluster.troubles(3) == [None, told, None]
