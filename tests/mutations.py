@@ -38,10 +38,11 @@ _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
 }
-_TESTS = ("-m", "pytest", "-q", "-x", "-n", "2", "--dist", "worksteal", "--hypothesis-profile=mutations")
+_TESTS = ("-m", "pytest", "-q", "-x", "-n", "2", "--dist", "load", "--hypothesis-profile=mutations")
 _CHOSEN = ("-m", "not slow and not integration", "--ignore=tests/integration", "-p", "no:cacheprovider")
+# Tests run in this order: those that are most likely to notice come first.
+_FOLDERS = ("tests/core", "tests/scenarios", "tests/properties", "tests")
 _HANGS_S = 600
-_NOT_COPIED = shutil.ignore_patterns(".*", "__pycache__", "dist")
 _Z = 1.96
 
 
@@ -124,6 +125,12 @@ def sample(number: int, seed: int) -> list[Mutation]:
     return Random(seed).sample(every, number)
 
 
+def copy_checkout(folder: Path) -> None:
+    """Copy to this new folder what belongs to the checkout: not what git ignores."""
+    ignored = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").split()]
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", *ignored))
+
+
 def notices(folder: Path, mutation: Mutation) -> bool:
     """Whether a test of the copy in this folder fails with the defect."""
     path = folder / mutation.path
@@ -147,7 +154,7 @@ def _run(folder: Path) -> int:
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     try:
         return subprocess.run(
-            [sys.executable, *_TESTS, *_CHOSEN],
+            [sys.executable, *_TESTS, *_CHOSEN, *_FOLDERS],
             cwd=folder,
             env=env | {"PYTHONPATH": str(folder), "PYTHONHASHSEED": "1"},
             stdout=subprocess.DEVNULL,
@@ -172,7 +179,7 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="gangsched-mutations-") as temporary:
         folder = Path(temporary, "checkout")
-        shutil.copytree(ROOT, folder, ignore=_NOT_COPIED)
+        copy_checkout(folder)
         if _run(folder) != 0:
             _say("error: the tests fail without a defect; run make check")
             return 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutations import ROOT, interval, mutations, sample
+from tests.mutations import ROOT, copy_checkout, interval, mutations, sample
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,11 @@ def test_a_seed_gives_the_same_defects_each_of_which_can_be_compiled() -> None:
 
 def test_the_interval_of_a_share_is_wilsons() -> None:
     assert interval(35, 45) == pytest.approx((0.637, 0.875), abs=0.001)
+
+
+def test_the_copy_has_everything_that_the_tests_look_at(tmp_path: Path) -> None:
+    """Workflows and hooks were left out because their names begin with a dot: the tests failed without a defect."""
+    copy_checkout(tmp_path / "copy")
+    for name in ("Makefile", ".github/workflows", ".pre-commit-config.yaml", ".gitignore", "gangsched/core/machine.py"):
+        assert (tmp_path / "copy" / name).exists(), name
+    assert not [*(tmp_path / "copy").rglob("__pycache__"), *(tmp_path / "copy").glob(".venv")]
