@@ -31,7 +31,7 @@ def waiting(events: Sequence[Event], *, policy: Policy, now: float) -> Iterator[
 
 def _as_it_is(finding: Finding, gang: Gang) -> Finding:
     """The copy may have decided to bind it, which the operator is still to do."""
-    decided = any(binding.state is BindState.SENT for binding in gang.bindings.values())
+    decided = any(binding.state is BindState.SENT for binding in gang.operations.bindings.values())
     return replace(finding, reason="", message=FITS) if decided else finding
 
 

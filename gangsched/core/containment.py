@@ -22,8 +22,9 @@ from gangsched.core.declarations.minima import missing_of
 from gangsched.core.gang import bindings, rollback, steps
 from gangsched.core.gang.gang import Gang, forget_what_was_told, take_census
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.membership import Members
+from gangsched.core.gang.observed import Observed
 from gangsched.core.gang.writes import Binding, BindState, Undo
+from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
 from gangsched.core.objects.faults import Fault, Step
@@ -127,7 +128,8 @@ class Containment:
         before = again or self.before.pop(key, None)
         times = before.times + (again is None) if before is not None and now < before.until + LONGEST_S else 1
         wait_s = doubled(FIRST_S, times, longest=LONGEST_S)
-        parked = again or Parked(until=now + wait_s, minima=faulted.minima_of(old), partial_since=old.partial_since)
+        partial_since = old.operations.partial_since
+        parked = again or Parked(until=now + wait_s, minima=faulted.minima_of(old), partial_since=partial_since)
         self.parked[key] = parked
         parked.times, parked.step, parked.error = times, step, type(error).__name__
         parked.soonest = now + doubled(SOONEST_S, times, longest=LATEST_S)
@@ -148,23 +150,23 @@ class Containment:
         """Replace the gang by one that has only what was observed and the bindings that were sent. Returns it."""
         old = self._members.gangs[key]
         record = Record(phase=old.record.phase)
-        gang = Gang(key, group=old.group, resource_version=old.resource_version, told=old.told, record=record)
-        for uid in old.roster.leaving & old.pods.keys():
+        gang = Gang(key, Observed(old.observed.group, old.observed.resource_version), record, told=old.told)
+        for uid in old.roster.leaving & old.observed.pods.keys():
             gang.roster.leave(uid)
-        if old.vacancies:
+        if old.operations.vacancies:
             for uid in [uid for uid, pod in self._cluster.pods.items() if not pod.name]:
                 if self._members.gang_of(uid) is old:
                     self._cluster.remove_pod(uid)
-        for uid in (*old.pods, *old.strangers):
+        for uid in (*old.observed.pods, *old.observed.strangers):
             pod = self._cluster.pods.get(uid)
             if pod is None or self._members.key(pod) != key:
                 continue
             if not self._members.ours(pod):
-                gang.add(pod, stranger=True)
+                gang.observed.note_pod(pod, stranger=True)
                 continue
-            gang.add(pod)
+            gang.observed.note_pod(pod)
             try:
-                self._settle(gang, pod, old.bindings.get(uid))
+                self._settle(gang, pod, old.operations.bindings.get(uid))
             except Exception as error:  # noqa: BLE001 - the fault may have left the state inconsistent
                 self.broken.append(f"{key}: the reservation of {uid} could not be released: {error!r}")
         self._members.put(gang)
@@ -224,13 +226,13 @@ class Containment:
             due.append(parked.soonest if self._has_changed(gang, parked) else parked.until)
         elif parked.partial_since and parked.undo is None:
             due.append(parked.partial_since + rollback.lasts_s(self._policy))
-        if gang.told.unwritten and gang.group is not None and self._tell.__name__ not in parked.failed:
+        if gang.told.unwritten and gang.observed.group is not None and self._tell.__name__ not in parked.failed:
             due.append(gang.told.write_again_at)
         return max(now, min(due))
 
     def _is_awaited(self, gang: Gang) -> bool:
         """Whether the API server has yet to answer one of its bindings."""
-        return any(uid in self.flying for uid in gang.pods)
+        return any(uid in self.flying for uid in gang.observed.pods)
 
     def may_leave(self, key: GroupKey, now: float) -> bool:
         """Whether a parked gang may be tried again: not before all its bindings have been answered."""
@@ -246,8 +248,8 @@ class Containment:
         """Let the gang start as after a restart. Returns it."""
         gang = self.take_back(key)
         self.before[key] = self.parked.pop(key)
-        if gang.group is not None:
-            gang.declare(replace(gang.group, status=faulted.last_status(gang)))
+        if gang.observed.group is not None:
+            gang.observed.declare(replace(gang.observed.group, status=faulted.last_status(gang)))
         self._members.adopt(gang, now)
         # The fault may have kept it from passing to another installation.
         self._members.installations.doubt(key)
@@ -273,7 +275,7 @@ class Containment:
                 _note_scheduled(gang, parked, now)
                 parked.partial_since = 0.0
                 return []
-            if gang.flies() and now < parked.partial_since + rollback.lasts_s(self._policy):
+            if gang.operations.flies() and now < parked.partial_since + rollback.lasts_s(self._policy):
                 return []
             parked.undo = Undo(now, _NOTE, review_at=now + rollback.REVIEW_S)
         rollback.go_on_with(gang, parked.undo)

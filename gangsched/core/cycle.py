@@ -79,7 +79,7 @@ class Cycle:
     def _give_up(self, candidate: Candidate, round_: Round, error: Exception) -> None:
         """Discard what was decided for the gang whose logic has just failed; for the snapshot, by taking a new one."""
         key, decided = candidate.key, self._decided
-        mine = self._state.gangs[key].pods
+        mine = self._state.gangs[key].observed.pods
         decided.effects = [effect for effect in decided.effects if effect.uid not in mine]
         decided.left.pop(key, None)
         decided.tried[key] = None
@@ -112,7 +112,7 @@ class Cycle:
             return
         self._done.add((key, above))
         self._decided.tried[key] = None
-        self._snapshot.budget.charge(units.GANG if above else units.GANG + units.POD * len(gang.pods))
+        self._snapshot.budget.charge(units.GANG if above else units.GANG + units.POD * len(gang.observed.pods))
         if above:
             self._above(gang, want)
         else:
@@ -245,7 +245,7 @@ class Cycle:
         mark = self._snapshot.mark()
         self._snapshot.give_back(row, classify(self._snapshot, [place.pod])[place.pod.uid])
         self._singles(gang, [pod])
-        if pod.uid in gang.bindings:
+        if pod.uid in gang.operations.bindings:
             bindings.release(gang, self._cluster, place.pod.uid)
             placeholders.settled(gang, pod)
         else:

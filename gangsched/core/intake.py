@@ -11,8 +11,8 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from gangsched.core.gang import handover
-from gangsched.core.gang.results import Results
+from gangsched.core.membership import handover
+from gangsched.core.membership.results import Results
 from gangsched.core.objects import events as seen
 from gangsched.core.objects import results as said
 from gangsched.core.objects.declaration import GroupKey
@@ -69,7 +69,7 @@ class Intake:
                 self._members.group_gone(key)
             case seen.GroupsReplaced(groups):
                 listed = {group.key for group in groups}
-                declared = [key for key, gang in self._members.gangs.items() if gang.group is not None]
+                declared = [key for key, gang in self._members.gangs.items() if gang.observed.group is not None]
                 declared += [group.key for group in self._members.installations.groups()]
                 gone = [key for key in declared if key not in listed]
                 self.take(chain(map(seen.GroupGone, gone), map(seen.GroupSeen, groups)), now)
@@ -139,7 +139,11 @@ class Intake:
         """The gangs that still hold a pod which was being removed from them."""
         uid = event.pod.uid if isinstance(event, PodSeen) else getattr(event, "uid", "")
         gangs = self._members.gangs.items()
-        return [key for key, gang in gangs if uid in gang.pods or uid in gang.strangers or uid in gang.bindings]
+        return [
+            key
+            for key, gang in gangs
+            if uid in gang.observed.pods or uid in gang.observed.strangers or uid in gang.operations.bindings
+        ]
 
     def _observe(self, event: Event, now: float) -> list[GroupKey]:
         """Keep what the event says was observed, and nothing that follows from it. Returns the gangs it concerns."""
@@ -164,13 +168,17 @@ class Intake:
             case seen.ForeignGroupGone(dialect, named):
                 return self._observe_foreign(dialect, named)
             case said.OwnerSeen(uid):
-                return [key for key, gang in gangs.items() if gang.undo is not None and uid in gang.undo.asked]
+                return [
+                    key
+                    for key, gang in gangs.items()
+                    if gang.operations.undo is not None and uid in gang.operations.undo.asked
+                ]
         group = event.group if isinstance(event, seen.GroupSeen) else None
         key = group.key if group is not None else getattr(event, "key", None)
         if key not in gangs:
             return []
         if isinstance(event, seen.GroupSeen | seen.GroupGone):
-            gangs[key].declare(group)
+            gangs[key].observed.declare(group)
         return [key]
 
     def _observe_foreign(self, dialect: str, key: GroupKey) -> list[GroupKey]:

@@ -16,9 +16,9 @@ from gangsched.core.containment import Containment
 from gangsched.core.cycle import Cycle
 from gangsched.core.gang import use
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.installations import Elsewhere
-from gangsched.core.gang.rechecking import recheck_worsened
 from gangsched.core.intake import Intake
+from gangsched.core.membership.installations import Elsewhere
+from gangsched.core.membership.rechecking import recheck_worsened
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
 from gangsched.core.objects.events import Event, PodSeen, Synced
@@ -162,7 +162,7 @@ class Machine:
         queue = self._state.queue
         return Stats(
             pods=len(self.cluster.pods)
-            - sum(len(gang.vacant()) for gang in self.gangs.values())
+            - sum(len(gang.operations.vacant()) for gang in self.gangs.values())
             - len(self._state.restarts.placeholders()),
             nodes=len(self.cluster.nodes),
             phases=Counter(gang.record.phase.value for gang in self.gangs.values() if not gang.plain),
@@ -174,7 +174,7 @@ class Machine:
             node_refusals=self._avoidance.counted,
             held=use.held(self.gangs.values(), self._state.restarts.placeholders(), self.cluster.pods),
             idle=use.idle(self.gangs.values()),
-            partial=sum(bool(gang.partial_since) for gang in self.gangs.values()),
+            partial=sum(bool(gang.operations.partial_since) for gang in self.gangs.values()),
         )
 
     def gang_of(self, uid: str) -> Gang | None:

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.installations import Installations
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.surroundings import uses
+from gangsched.core.membership.installations import Installations
+from gangsched.core.membership.surroundings import uses
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect, PutPhase
 from gangsched.core.objects.events import (

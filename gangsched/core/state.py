@@ -14,10 +14,10 @@ from gangsched.core.containment import Containment
 from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.membership import Members
 from gangsched.core.gang.prebinding import Leftovers
-from gangsched.core.gang.restarts import Restarts
-from gangsched.core.gang.surroundings import Surroundings
+from gangsched.core.membership.members import Members
+from gangsched.core.membership.restarts import Restarts
+from gangsched.core.membership.surroundings import Surroundings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.faults import Step

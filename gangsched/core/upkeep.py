@@ -98,13 +98,13 @@ class Upkeep:
         except Exception as error:  # noqa: BLE001 - a defect may raise anything
             del effects[decided:]
             state.contain(effects, now, Step.UPKEEP, key, error)
-        return units.GANG + units.POD * len(gang.pods)
+        return units.GANG + units.POD * len(gang.observed.pods)
 
     def _advance(self, gang: Gang, effects: list[Effect], now: float) -> None:
         state = self._state
-        if len(gang.pods) > LARGE:
-            gang.look_at_once(not_before=now + len(gang.pods) * self._look_s_per_pod)
-        partial_since = gang.partial_since
+        if len(gang.observed.pods) > LARGE:
+            gang.look_at_once(not_before=now + len(gang.observed.pods) * self._look_s_per_pod)
+        partial_since = gang.operations.partial_since
         assessment, decided = reconcile(
             gang,
             state.cluster,
@@ -118,9 +118,9 @@ class Upkeep:
         state.surroundings.resting.note(gang)
         effects += decided
         self.timeouts += assessment.timed_out
-        if assessment.newly_scheduled and gang.complete_since:
-            self._waits.append((assessment.terms.priority, now - gang.complete_since))
-        if partial_since and not gang.partial_since:
+        if assessment.newly_scheduled and gang.observed.complete_since:
+            self._waits.append((assessment.terms.priority, now - gang.observed.complete_since))
+        if partial_since and not gang.operations.partial_since:
             self._partial_s.append(now - partial_since)
         if state.admission.admits(gang, assessment, now):
             state.queue.file(gang, assessment)
@@ -138,11 +138,11 @@ class Upkeep:
             try:
                 assessment = self._assessments[key]
                 state.writer.schedule(gang, assessment, now)
-                if gang.tell_at <= now:
+                if gang.told.tell_at <= now:
                     written = state.writer.write(gang, assessment, now)
                     state.writer.schedule(gang, assessment, now)
                     effects += written
-                state.status_deadlines.set(key, gang.tell_at)
+                state.status_deadlines.set(key, gang.told.tell_at)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 state.contain(effects, now, Step.TELLING, key, error)
         if key in containment.parked:

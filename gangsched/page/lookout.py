@@ -110,7 +110,14 @@ class Lookout:
 
 def _group_is_made_of(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
     """All that a row depends on: values that are replaced when they change, and are the same ones otherwise."""
-    return (gang.group, gang.record, assessment.minimum, assessment.terms, assessment.want.repair, *gang.pods.values())
+    return (
+        gang.observed.group,
+        gang.record,
+        assessment.minimum,
+        assessment.terms,
+        assessment.want.repair,
+        *gang.observed.pods.values(),
+    )
 
 
 async def keep(board: Board, look: Callable[[], Iterator[Thing]], *, every_s: float = EVERY_S) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gangsched.api.conversion import SCHEDULER
-from gangsched.core.gang.installations import Elsewhere
+from gangsched.core.membership.installations import Elsewhere
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy

@@ -78,7 +78,9 @@ class Copy:
 def _group_of(machine: Machine, key: GroupKey) -> GroupKey | None:
     """The group of which a pod with this name is a member, or the workload with this name; None if there is none."""
     own = (gang for gang in machine.gangs.values() if gang.key.namespace == key.namespace)
-    return next((gang.key for gang in own if any(key.name in _names_of(pod) for pod in gang.pods.values())), None)
+    return next(
+        (gang.key for gang in own if any(key.name in _names_of(pod) for pod in gang.observed.pods.values())), None
+    )
 
 
 def _names_of(pod: Pod) -> Sequence[str]:
@@ -114,12 +116,16 @@ class _Examination:
         unread = next((pod for pod in gang.live() if pod.told_reason in _UNREAD), None)
         if unread is not None and finding.reason not in _UNREAD:
             return self._unreadable_to_the_operator(unread)
-        if any(binding.state is BindState.SENT for binding in gang.bindings.values()):
+        if any(binding.state is BindState.SENT for binding in gang.operations.bindings.values()):
             return self._fits_now()
         refusal = gang.attempt.refusal
         shortfall = None if refusal is None else self._shortfall(refusal)
         phase, reason = finding.phase, finding.reason
-        if phase == Phase.QUEUED and gang.group is not None and gang.group.status.phase == Phase.TIMED_OUT:
+        if (
+            phase == Phase.QUEUED
+            and gang.observed.group is not None
+            and gang.observed.group.status.phase == Phase.TIMED_OUT
+        ):
             # The copy tries at once what the operator tries at the end of the back-off.
             phase, reason = Phase.TIMED_OUT, Reason.TIMED_OUT
         helps = self._completing() if refusal is None or shortfall is None else self._helping(refusal, shortfall)
@@ -155,7 +161,7 @@ class _Examination:
     def _fits_now(self) -> Diagnosis:
         """The copy decides to bind members that the operator had not bound when the cluster was read."""
         gang, assessment = self._gang, self._assessment
-        status = gang.group.status if gang.group else None
+        status = gang.observed.group.status if gang.observed.group else None
         told = status.conditions[0].reason if status and status.conditions else ""
         return Diagnosis(
             key=gang.key,
@@ -181,7 +187,7 @@ class _Examination:
         if hindrance is not None and hindrance.reason is Reason.POD_GROUP_NOT_FOUND:
             yield from self._misnamed()
         scheduled = gang.record.scheduled_at and gang.record.outcome is not Outcome.UNDECIDED
-        suspended = gang.group is not None and gang.group.status.phase == Phase.SUSPENDED
+        suspended = gang.observed.group is not None and gang.observed.group.status.phase == Phase.SUSPENDED
         if assessment.facts.complete or scheduled or suspended or hindrance is not None:
             return
         if assessment.missing:
@@ -190,17 +196,17 @@ class _Examination:
                 yield f"a minimum of {len(assessment.census.live)}, as many as exist"
         for role, number in sorted(assessment.missing_roles.items()):
             yield f"{number_of(number, 'more member')} of role {role}"
-        if gated := sum(pod.gated for pod in gang.pods.values()):
+        if gated := sum(pod.gated for pod in gang.observed.pods.values()):
             yield f"removing the scheduling gates of {number_of(gated, 'member')}, which do not count until then"
-        if gang.strangers:
-            other = ", ".join(sorted({pod.scheduler for pod in gang.strangers.values()}))
-            pods = number_of(len(gang.strangers), "pod")
+        if gang.observed.strangers:
+            other = ", ".join(sorted({pod.scheduler for pod in gang.observed.strangers.values()}))
+            pods = number_of(len(gang.observed.strangers), "pod")
             yield f"another schedulerName: {pods} of {other} named the group without effect"
 
     def _misnamed(self) -> Iterator[str]:
         """PodGroups that may be meant: of almost this name, or of this name in another namespace."""
         namespace, name, _ = self._gang.key
-        there = [gang.key for gang in self._gangs if gang.group is not None]
+        there = [gang.key for gang in self._gangs if gang.observed.group is not None]
         near = get_close_matches(name, [key.name for key in there if key.namespace == namespace])
         if near:
             yield f"the right name in the pods' label: there is a PodGroup {' and '.join(near)}"

@@ -73,7 +73,9 @@ class Findings:
             message=message,
             minimum=assessment.minimum,
             members=len(assessment.census.live),
-            placements={pod.name: pod.node or gang.bindings[pod.uid].node for pod in assessment.census.bound},
+            placements={
+                pod.name: pod.node or gang.operations.bindings[pod.uid].node for pod in assessment.census.bound
+            },
             besides=tuple(_besides(gang, assessment)),
         )
 
@@ -84,7 +86,7 @@ class Findings:
 
 def _suspended(gang: Gang, assessment: Assessment) -> Condition | None:
     """What the operator says of a group whose workload is suspended, which the machine's caller may not have read."""
-    status = gang.group.status if gang.group is not None else None
+    status = gang.observed.group.status if gang.observed.group is not None else None
     if status is None or status.phase != Phase.SUSPENDED or assessment.census.live:
         return None
     return next((each for each in status.conditions if each.reason == Reason.SUSPENDED), None)
@@ -96,8 +98,8 @@ def _besides(gang: Gang, assessment: Assessment) -> Iterator[str]:
     waiting = [refused[pod.uid] for pod in assessment.census.waiting if pod.uid in refused]
     if waiting:
         yield f"{_members(len(waiting))} still for room: {explanation.refused(waiting[0])}"
-    if gang.ownership.owners:
-        yield gang.ownership.described(gang.key.name)
+    if gang.observed.ownership.owners:
+        yield gang.observed.ownership.described(gang.key.name)
     if assessment.surplus:
         yield f"{_members(len(assessment.surplus))} because the group has maxMember members already."
 

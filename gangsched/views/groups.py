@@ -60,8 +60,8 @@ def row(gang: Gang, assessment: Assessment) -> Row:
     """The gang as it stands now."""
     minimum = assessment.minimum
     found = (
-        of_declared(gang.group, gang, minimum)
-        if gang.group is not None
+        of_declared(gang.observed.group, gang, minimum)
+        if gang.observed.group is not None
         else _undeclared(gang, minimum, assessment.terms.source)
     )
     turn = order_key(gang, assessment) if found.since else ()
@@ -87,7 +87,7 @@ def of_declared(group: Group, gang: Gang | None = None, minimum: int = 0) -> Row
         created=group.created,
         since=(told.since if told is not None and told.since else group.created) if status.phase in _WAITING else 0.0,
         source=status.source,
-        pods=[pod.name for pod in gang.pods.values()] if gang is not None else (),
+        pods=[pod.name for pod in gang.observed.pods.values()] if gang is not None else (),
     )
 
 
@@ -113,10 +113,10 @@ def _undeclared(gang: Gang, minimum: int, source: str) -> Row:
         members=len(live),
         minimum=minimum,
         bound=bound,
-        created=min((pod.created for pod in gang.pods.values()), default=0.0),
+        created=min((pod.created for pod in gang.observed.pods.values()), default=0.0),
         since=min(pod.created for pod in waiting) if waits else 0.0,
         source=source,
-        pods=[pod.name for pod in gang.pods.values()],
+        pods=[pod.name for pod in gang.observed.pods.values()],
     )
 
 

@@ -94,7 +94,7 @@ def places(gangs: Iterable[Gang]) -> Mapping[str, Sequence[Held]]:
     """The places that are reserved on each node for members without one, as the status of PodGroups says."""
     found: dict[str, list[Held]] = {}
     for gang in gangs:
-        reservation = gang.group.status.reservation if gang.group is not None else None
+        reservation = gang.observed.group.status.reservation if gang.observed.group is not None else None
         for place in reservation.placements if reservation is not None else ():
             found.setdefault(place.node, []).append((gang.key, place))
     return found

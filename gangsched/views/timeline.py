@@ -49,14 +49,14 @@ def _moments(gang: Gang, minimum: int) -> Iterator[Moment]:
     members = gang.live()
     created = sorted(pod.created for pod in members)
     bound = [pod.bound_at for pod in members if pod.bound_at]
-    if gang.group is not None or created:
-        yield Moment(Stage.CREATED, gang.group.created if gang.group is not None else created[0])
+    if gang.observed.group is not None or created:
+        yield Moment(Stage.CREATED, gang.observed.group.created if gang.observed.group is not None else created[0])
     if 0 < minimum <= len(created):
         yield Moment(Stage.COMPLETE, created[minimum - 1])
     if bound:
         yield Moment(Stage.BOUND_FIRST, min(bound))
         yield Moment(Stage.BOUND_LAST, max(bound))
-    status = gang.group.status if gang.group is not None else None
+    status = gang.observed.group.status if gang.observed.group is not None else None
     if status is not None and status.scheduled_time:
         yield Moment(Stage.SCHEDULED, status.scheduled_time)
     if status is not None and status.running_time:

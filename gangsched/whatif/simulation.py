@@ -117,7 +117,7 @@ class _Simulation:
         keys |= {GroupKey(pod.namespace, pod.declaration.group) for pod in self._pods.values() if pod.declaration}
         found = ((key, self._machine.elsewhere(key.namespace, key.name)) for key in sorted(keys))
         elsewhere = {key: each.owner for key, each in found if each is not None}
-        group_of = {uid: key for key, gang in self._machine.gangs.items() for uid in gang.pods}
+        group_of = {uid: key for key, gang in self._machine.gangs.items() for uid in gang.observed.pods}
         return Outcome(decisions=self._decisions, groups=groups, elsewhere=elsewhere, group_of=group_of)
 
     def _longest_wait_s(self) -> float:

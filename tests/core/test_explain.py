@@ -13,6 +13,7 @@ from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment, advance
+from gangsched.core.gang.observed import Observed
 from gangsched.core.gang.wants import Want
 from gangsched.core.objects.declaration import GroupKey, Role, Topology
 from gangsched.core.objects.policy import Policy
@@ -38,10 +39,10 @@ def members(number, **fields):
 
 
 def assess(spec, pods) -> Assessment:
-    gang = Gang(spec.key, group=spec, pods={each.uid: each for each in pods})
+    gang = Gang(spec.key, Observed(spec, pods={each.uid: each for each in pods}))
     terms = resolve(
         gang.key,
-        gang.group,
+        gang.observed.group,
         pods,
         policy=Policy(),
         priority_classes={},

@@ -122,10 +122,10 @@ def test_a_namespace_whose_labels_change_lets_in_whom_anti_affinity_kept_out(eve
 )
 def test_news_of_what_is_unknown_or_outdated_changes_nothing(event):
     machine = synced(NodeSeen(node()), GroupSeen(group("a", min_member=1)), *map(PodSeen, pods("a", 1)))
-    (binding,) = machine.gangs[key("a")].bindings.values()
+    (binding,) = machine.gangs[key("a")].operations.bindings.values()
     machine.handle([event], 1000.0)
     assert machine.validate() == []
-    assert machine.gangs[key("a")].bindings[binding.pod.uid] is binding
+    assert machine.gangs[key("a")].operations.bindings[binding.pod.uid] is binding
     assert binding.state == "Sent"
 
 

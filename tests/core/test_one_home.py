@@ -12,6 +12,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "gangsched"
 CORE = PACKAGE / "core"
 MOST_LINES, MOST_LINES_OF_CORE = 400, 300
+MOST_LINES_OF_DECISIONS = 3400
 MUTATING = {
     *("add", "append", "appendleft", "extend", "insert", "setdefault", "sort", "update"),
     *("clear", "discard", "pop", "popitem", "popleft", "remove", "subtract"),
@@ -32,6 +33,24 @@ def test_modules_are_short_enough_to_be_read_at_once():
     lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in PACKAGE.rglob("*.py")}
     most = {path: MOST_LINES_OF_CORE if CORE in path.parents else MOST_LINES for path in lines}
     assert [f"{path}: {number}" for path, number in lines.items() if number > most[path]] == []
+
+
+def test_the_decision_path_can_be_read_at_one_sitting():
+    """The sizes of ADR 43: what does not concern one gang's life, the queue or the cycle has a room of its own."""
+    paths = [CORE / "machine.py", CORE / "cycle.py", *(CORE / "gang").glob("*.py"), *(CORE / "queueing").glob("*.py")]
+    assert sum(lines_of_code(path.read_text(encoding="utf-8")) for path in paths) <= MOST_LINES_OF_DECISIONS
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("", 0),
+        ('"""What."""\n\nx = 1  # why\n# why\n', 1),
+        ('def f():\n    """What."""\n    return (\n        1\n    )', 4),
+    ],
+)
+def test_a_line_of_code_is_neither_blank_nor_comment_nor_docstring(source, lines):
+    assert lines_of_code(source) == lines
 
 
 @pytest.mark.parametrize(
@@ -67,6 +86,18 @@ def changes(tree: ast.AST, owner: str = "") -> Iterator[tuple[str, str]]:
             if isinstance(target, ast.Attribute):
                 yield _class_of(target.value, owner), target.attr
         yield from changes(node, inside)
+
+
+def lines_of_code(source: str) -> int:
+    """The lines that are neither blank nor comment nor docstring."""
+    told = {
+        line
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    lines = enumerate(map(str.strip, source.splitlines()), start=1)
+    return sum(bool(line) and not line.startswith("#") and number not in told for number, line in lines)
 
 
 def _targets(node: ast.AST) -> Iterator[ast.expr]:

@@ -6,6 +6,7 @@ import pytest
 
 from gangsched.core.declarations.ownership import CONTROLLERS, UNDISPUTED
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.observed import Observed
 from gangsched.core.gang.writes import Binding
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.policy import OwnerGuard
@@ -22,14 +23,14 @@ CUSTOM = owner("MPIJob", "one", api_group="kubeflow.org")
 
 
 def guarded(*members: Pod, what: OwnerGuard = OwnerGuard.REFUSE, bindings: tuple[str, ...] = ()) -> Gang:
-    gang = Gang(key("a"), pods={member.uid: member for member in members})
-    gang.bindings = {member.uid: Binding(member, "n1") for member in members if member.name in bindings}
+    gang = Gang(key("a"), Observed(pods={member.uid: member for member in members}))
+    gang.operations.bindings = {member.uid: Binding(member, "n1") for member in members if member.name in bindings}
     gang.heed_owners(what)
     return gang
 
 
 def said_of(gang: Gang) -> str:
-    return gang.ownership.described(gang.key.name)
+    return gang.observed.ownership.described(gang.key.name)
 
 
 def made(digest: str, replica_set: Owner) -> Pod:
@@ -76,7 +77,7 @@ def made(digest: str, replica_set: Owner) -> Pod:
 )
 def test_these_are_one_group(members):
     gang = guarded(*members)
-    assert gang.ownership == UNDISPUTED
+    assert gang.observed.ownership == UNDISPUTED
     assert said_of(gang) == ""
 
 
@@ -126,8 +127,8 @@ def test_these_are_one_group(members):
 )
 def test_these_are_several_claims(members, claims):
     gang = guarded(*members, what=OwnerGuard.FLAG)
-    assert gang.ownership.owners == claims
-    assert gang.ownership.disowned == frozenset()
+    assert gang.observed.ownership.owners == claims
+    assert gang.observed.ownership.disowned == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -180,22 +181,22 @@ def test_these_are_several_claims(members, claims):
 )
 def test_under_refuse_waiting_members_of_latecomers_are_not_the_groups(members, bindings, disowned):
     gang = guarded(*members, bindings=bindings)
-    assert {gang.pods[uid].name for uid in gang.ownership.disowned} == disowned
+    assert {gang.observed.pods[uid].name for uid in gang.observed.ownership.disowned} == disowned
     assert {member.name for member in gang.live()} == {member.name for member in members} - disowned
-    assert not any(gang.lives(gang.pods[uid]) for uid in gang.ownership.disowned)
+    assert not any(gang.lives(gang.observed.pods[uid]) for uid in gang.observed.ownership.disowned)
 
 
 def test_off_means_off():
     gang = guarded(pod("a-0", owner=JOB), pod("a-1", owner=OTHER_JOB), what=OwnerGuard.OFF)
-    assert gang.ownership == UNDISPUTED
+    assert gang.observed.ownership == UNDISPUTED
 
 
 def test_what_was_noted_is_forgotten_once_the_other_owner_has_left():
     gang = guarded(pod("a-0", owner=JOB), pod("a-1", owner=OTHER_JOB, created=1))
-    assert gang.ownership.disowned
-    del gang.pods["uid-default/a-1"]
+    assert gang.observed.ownership.disowned
+    del gang.observed.pods["uid-default/a-1"]
     gang.heed_owners(OwnerGuard.REFUSE)
-    assert gang.ownership == UNDISPUTED
+    assert gang.observed.ownership == UNDISPUTED
 
 
 def test_the_sentence_says_who_where_and_what_to_do_and_names_at_most_five():

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.resting import Resting
+from gangsched.core.gang.observed import Observed
+from gangsched.core.membership.resting import Resting
 from gangsched.core.objects.record import Record
 from gangsched.core.objects.workload import Workload
 from tests.builders import group, key, pod
 
 
 def gang(kind: str = "job", name: str = "t") -> Gang:
-    return Gang(key("a"), group=group("a"), record=Record(workload=Workload(kind, name, None, "uid")))
+    return Gang(key("a"), Observed(group("a")), record=Record(workload=Workload(kind, name, None, "uid")))
 
 
 def test_a_gang_is_found_until_it_is_gone():
@@ -32,13 +33,13 @@ def test_a_gang_is_found_by_its_present_workload_alone():
 def test_a_gang_with_live_members_is_found_by_these():
     resting, there = Resting(), gang()
     resting.note(there)
-    there.add(pod("a-0"))
+    there.observed.note_pod(pod("a-0"))
     resting.note(there)
     assert resting.of("job", key("t")) == []
 
 
 def test_a_group_that_no_podgroup_tells_of_is_not_kept():
     resting, there = Resting(), gang()
-    there.declare(None)
+    there.observed.declare(None)
     resting.note(there)
     assert resting.of("job", key("t")) == []

@@ -266,7 +266,7 @@ def test_under_constant_events_a_gang_is_reached_within_the_calls_that_are_promi
             break
     assert bound["old"] == waiting
     assert bound["new"]
-    assert machine.gangs[key("old19")].bindings
+    assert machine.gangs[key("old19")].operations.bindings
 
 
 def test_a_group_of_many_different_members_without_room_is_tried_once_for_each_relief():

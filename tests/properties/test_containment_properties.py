@@ -9,8 +9,8 @@ from hypothesis.stateful import initialize, rule
 from gangsched.core import cycle, upkeep
 from gangsched.core.containment import LONGEST_S, Containment
 from gangsched.core.gang import bindings, clock, lifecycle, making, recovery, rollback, runs
-from gangsched.core.gang.membership import Members
-from gangsched.core.gang.results import Results
+from gangsched.core.membership.members import Members
+from gangsched.core.membership.results import Results
 from gangsched.core.status.writer import StatusWriter
 from tests.properties.stories import effort
 from tests.properties.test_fault_properties import Faults

@@ -286,16 +286,16 @@ class Faults(Story):
         assert harness.groups.keys() <= machine.gangs.keys(), "a group is lost"
         for found in harness.pods.values():
             if is_live(found) and not found.node:
-                assert any(found.uid in gang.pods for gang in machine.gangs.values()), "a pod is lost"
+                assert any(found.uid in gang.observed.pods for gang in machine.gangs.values()), "a pod is lost"
         self.check_rest()
         for key, gang in machine.gangs.items():
-            assert gang.bindings == {}, "a binding never ended"
-            if gang.undo is not None:
+            assert gang.operations.bindings == {}, "a binding never ended"
+            if gang.operations.undo is not None:
                 left = [found for found in gang.live() if found.node]
                 assert left
                 assert all(harness.rule_one.spared(found) for found in left), "an undo never ended"
                 assert gang.record.phase in (Phase.DEGRADED, Phase.FAILED)
-            if key in harness.groups and harness.now >= gang.reason_since + POLICY.fold_s:
+            if key in harness.groups and harness.now >= gang.told.reason_since + POLICY.fold_s:
                 status = harness.groups[key].status
                 assert status.phase == gang.record.phase, "the status is out of date"
                 assert status.reservation is None

@@ -78,7 +78,7 @@ class TwoInstallations(RuleBasedStateMachine):
         check_owners(self.one)
         served = {each: each.policy.scheduler_names[0] for each in self.one.peers}
         for each in self.one.peers:
-            held = [uid for gang in each.machine.gangs.values() for uid in gang.bindings]
+            held = [uid for gang in each.machine.gangs.values() for uid in gang.operations.bindings]
             assert all(self.one.pods[uid].scheduler == served[each] for uid in held if uid in self.one.pods)
         for key, found in self.one.groups.items():
             owner = next((each for each in self.one.peers if key in each.machine.gangs), None)

@@ -54,5 +54,9 @@ def _may_follow(harness: Harness, name: str, number: int) -> bool:
 def _whole_or_nothing(harness: Harness, name: str, size: int) -> None:
     bound = sum(bool(each.node) for each in harness.pods.values() if each.name.startswith(f"{name}-"))
     gang = next((each for key, each in harness.machine.gangs.items() if key.name == f"statefulset.{name}"), None)
-    held = len(gang.bindings) - sum(each.pod.node != "" for each in gang.bindings.values()) if gang is not None else 0
+    held = (
+        len(gang.operations.bindings) - sum(each.pod.node != "" for each in gang.operations.bindings.values())
+        if gang is not None
+        else 0
+    )
     assert bound == 0 or bound + held >= size, (name, bound, held)

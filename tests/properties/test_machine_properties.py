@@ -41,10 +41,14 @@ class Watched(Harness):
         effects = super()._hand_over(events)
         for effect in effects:
             if isinstance(effect, BindPod):
-                gang = next(gang for gang in self.machine.gangs.values() if effect.uid in gang.pods)
+                gang = next(gang for gang in self.machine.gangs.values() if effect.uid in gang.observed.pods)
                 if not gang.record.scheduled_at:
                     self.check_whole(gang)
-                    if effect.uid in refused and gang.bindings[effect.uid].tries > 1 and gang.group is not None:
+                    if (
+                        effect.uid in refused
+                        and gang.operations.bindings[effect.uid].tries > 1
+                        and gang.observed.group is not None
+                    ):
                         reservation = written.get(gang.key)
                         assert reservation is not None, "sent again before its place was durable"
                         assert effect.name in {name for place in reservation.placements for name in place.pods}
@@ -52,11 +56,11 @@ class Watched(Harness):
 
     def check_whole(self, gang: Gang) -> None:
         """Whoever is bound while nobody of its group is, is so together with its whole quorum."""
-        states = {binding.state for binding in gang.bindings.values()}
+        states = {binding.state for binding in gang.operations.bindings.values()}
         if BindState.BOUND in states or any(member.node for member in gang.live()):
             return
         spec = self.machine.assessments[gang.key].terms.spec
-        there = [member for member in gang.live() if member.uid in gang.bindings]
+        there = [member for member in gang.live() if member.uid in gang.operations.bindings]
         roles = Counter(role_of(member) for member in there)
         quorum = gang.record.quorum or minima(spec)
         done = sum(number for _, number in gang.record.quorum_done)
@@ -226,10 +230,10 @@ class Cluster(Story):
         self.harness.wait(700.0)
         self.check_rest()
         for gang in self.harness.machine.gangs.values():
-            assert not gang.flying(), "a binding never ended"
+            assert not gang.operations.flying(), "a binding never ended"
         for key, found in self.harness.groups.items():
             gang = self.harness.machine.gangs[key]
-            if self.harness.now >= gang.reason_since + POLICY.fold_s:
+            if self.harness.now >= gang.told.reason_since + POLICY.fold_s:
                 assert found.status.phase == gang.record.phase, "the status is out of date"
                 assert found.status.reservation is None
         self.check_replay()

@@ -57,17 +57,17 @@ class Watched(Harness):
                 assert self.now - since <= POLICY.repair_deadline_s, f"{key} has been bound in part for too long"
             else:
                 self.partial.pop(key, None)
-        held = {binding.pod.uid for gang in self.machine.gangs.values() for binding in gang.vacant()}
+        held = {binding.pod.uid for gang in self.machine.gangs.values() for binding in gang.operations.vacant()}
         assert held == {uid for uid, found in self.machine.cluster.pods.items() if not found.name}
         return effects
 
     def check_places(self, gang: Gang) -> None:
         """Places are held beside a live member only, and only while their time runs."""
-        if not gang.vacant():
+        if not gang.operations.vacant():
             return
         assert gang.live(), f"{gang.key} holds places for nobody"
         record = gang.record
-        sent = any(binding.state is BindState.SENT for binding in gang.bindings.values())
+        sent = any(binding.state is BindState.SENT for binding in gang.operations.bindings.values())
         assert record.clock_start, f"{gang.key} holds places for ever"
         assert sent or self.now < record.clock_start + POLICY.default_max_schedule_time_s + 1, (
             "a place has outlived its time"
@@ -98,7 +98,7 @@ class Watched(Harness):
         bound = [found for found in gang.live() if found.node]
         if any(found.owner is None for found in bound):
             return False
-        reserved = len(gang.flying())
+        reserved = len(gang.operations.flying())
         done = sum(number for _, number in gang.record.quorum_done)
         return any(found.uid in begun for found in bound) and len(bound) + reserved + done < record.quorum.total
 
@@ -292,7 +292,7 @@ class Places(Story):
         on_their_way = [
             binding.pod
             for gang in self.harness.machine.gangs.values()
-            for binding in gang.bindings.values()
+            for binding in gang.operations.bindings.values()
             if binding.node == name and not binding.vacant
         ]
         there = {found.uid: found for found in self.harness.pods.values() if found.node == name and not found.terminal}
@@ -348,7 +348,7 @@ class Places(Story):
                 f"{key} has room and all members and is {gang.record.phase}"
             )
         for gang in harness.machine.gangs.values():
-            assert not gang.bindings, "a place or a binding never ended"
+            assert not gang.operations.bindings, "a place or a binding never ended"
         assert all(found.name for found in harness.machine.cluster.pods.values())
         for found in harness.groups.values():
             assert found.status.reservation is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.core.gang.restarts import HOUR_S, MOST_S
+from gangsched.core.membership.restarts import HOUR_S, MOST_S
 from gangsched.core.objects.shape import PODS
 from tests.scenarios.test_restarts import ENDS, SIZE, Race
 

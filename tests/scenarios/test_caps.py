@@ -256,7 +256,7 @@ def test_bindings_in_flight_are_not_capped():
     harness.withhold = lambda _: True
     harness.add(group("attack/b", min_member=1500), *pods("b", 1500, namespace="attack"))
     harness.wait(HOLD_S + 100)
-    flying = harness.gang("attack/b").bindings.values()
+    flying = harness.gang("attack/b").operations.bindings.values()
     assert len(flying) == 1500
     assert all(binding.state is BindState.SENT for binding in flying)
 
@@ -462,7 +462,7 @@ def test_a_group_that_finds_no_room_keeps_no_other_from_its_namespace_s_share():
         harness.add(attack(f"attack/{number}", places=places, cpu=cpu), seed(f"attack/{number}"))
         harness.wait(2)
     assert [harness.status(f"attack/{number}").phase for number in range(3)] == ["Reserved", "Queued", "Queued"]
-    full = {harness.gang("attack/0").vacant()[0].node}
+    full = {harness.gang("attack/0").operations.vacant()[0].node}
     harness.add(*(pod(f"x-{name}", group="", node=name, cpu=11) for name in harness.nodes.keys() - full))
     harness.wait(2)
     harness.delete_group("attack/0")
@@ -489,7 +489,7 @@ def test_places_whose_two_times_end_at_once_are_waited_for_without_haste_until_a
     harness.withhold = lambda _: True
     harness.add(attack(places=2, max_schedule_time_s=60), seed())
     harness.wait(70)
-    assert harness.gang("attack/a").vacant()
+    assert harness.gang("attack/a").operations.vacant()
 
 
 def test_groups_that_back_off_do_not_change_places_for_ever():

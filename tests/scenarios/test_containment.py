@@ -12,8 +12,9 @@ from gangsched.core import cycle, upkeep
 from gangsched.core.autoscaling import scaling
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.ledger import Ledger
-from gangsched.core.gang import bindings, clock, making, rechecking, recovery, rollback
-from gangsched.core.gang.membership import Members
+from gangsched.core.gang import bindings, clock, making, recovery, rollback
+from gangsched.core.membership import rechecking
+from gangsched.core.membership.members import Members
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.faults import Fault, Rebuilt, Step
 from gangsched.core.objects.pod import Owner
@@ -429,7 +430,7 @@ def test_a_change_of_a_spec_or_a_pod_that_fails_is_known_all_the_same(injector, 
         harness.inbox = harness.lists()
     harness.wait(2)
     assert harness.bound() == ["default/b-0"]
-    known = harness.gang("default/a").group
+    known = harness.gang("default/a").observed.group
     assert known is not None
     assert known.spec == harness.group("default/a").spec
     assert harness.condition("default/a").reason == "InternalError"
@@ -452,7 +453,7 @@ def test_a_pod_over_which_its_group_fails_counts_where_it_is(injector):
     assert injector.times == 1
     assert harness.bound("default/b") == []
     assert len(harness.bound("default/c")) == 1
-    assert set(harness.gang("default/a").pods) == {f"uid-default/a-{n}" for n in range(3)}
+    assert set(harness.gang("default/a").observed.pods) == {f"uid-default/a-{n}" for n in range(3)}
     assert harness.condition("default/a").reason == "InternalError"
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gangsched.core.gang import clock
-from gangsched.core.gang.membership import Members
-from gangsched.core.gang.undeclared import Undeclared
+from gangsched.core.membership.members import Members
+from gangsched.core.membership.undeclared import Undeclared
 from gangsched.core.objects.faults import Fault
 from tests.builders import node, pod
 from tests.harness import Harness
@@ -52,7 +52,7 @@ def test_a_pod_over_which_the_index_fails_is_a_member_and_follows_its_job_all_th
     once(injector, Undeclared, "note", after=after)
     harness.add(of_job(0))
     harness.settle()
-    members = set(harness.gang("default/job.train").pods)
+    members = set(harness.gang("default/job.train").observed.pods)
     faults = parked(harness)
     harness.add(of_job(1), of_job(2))
     harness.wait(2)
@@ -108,8 +108,8 @@ def test_a_change_of_a_job_over_which_its_gang_fails_is_known_all_the_same(harne
     harness.wait(120)
     assert (injector.times, parked(harness)) == (1, ["default/job.train"])
     assert before == (0, 1, 1, "InternalError")
-    assert harness.gang("default/job.train").group is None
-    assert len(harness.gang("default/job.train").pods) == 3
+    assert harness.gang("default/job.train").observed.group is None
+    assert len(harness.gang("default/job.train").observed.pods) == 3
 
 
 def test_a_fault_over_the_object_above_leaves_the_pods_as_both_objects_say(harness, injector):

@@ -294,7 +294,7 @@ def ends_well(harness: Living, story: Story, crash: Crash | None = None) -> None
     assert all(each.phase is None or each.phase.text == "Running" for each in harness.foreign.values())
     for name, count in story.whole:
         assert len(harness.bound(f"default/{name}-")) >= count
-        assert harness.gang(f"default/{name}").bindings == {}
+        assert harness.gang(f"default/{name}").operations.bindings == {}
         if key(name) in harness.groups:
             assert harness.status(f"default/{name}").phase in ("Scheduled", "Running")
 

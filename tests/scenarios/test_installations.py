@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.gang.membership import Members
+from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.effects import MakeGroup, PatchStatus
 from gangsched.core.objects.faults import Fault

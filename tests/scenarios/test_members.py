@@ -201,7 +201,7 @@ def test_a_podgroup_deleted_in_mid_flight_finishes_only_what_has_bound_a_member(
     harness.delete_group("default/a")
     harness.wait(10)
     assert len(harness.bound()) == (3 if bound_before else 0)
-    assert harness.gang("default/a").bindings == {}
+    assert harness.gang("default/a").operations.bindings == {}
 
 
 def test_a_new_podgroup_of_the_same_name_begins_with_a_clean_slate():

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gangsched.config.settings import Settings
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.installations import Installations
+from gangsched.core.membership.installations import Installations
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import PutPhase
 from gangsched.core.objects.events import ForeignGroupSeen, ForeignGroupsHidden, ForeignGroupsReplaced

@@ -121,7 +121,7 @@ def test_a_gang_one_of_whose_pods_is_refused_everywhere_says_so_holds_nothing_an
         if harness.now > START + 30:
             harness.settle()
             assert harness.bound() == []
-            assert all(not gang.bindings for gang in harness.machine.gangs.values())
+            assert all(not gang.operations.bindings for gang in harness.machine.gangs.values())
     assert set(Counter(harness.evicted).values()) == {1}
     assert len(harness.evicted) == 3 * 19
     attempts = sum(gang.record.timeouts - 1 for gang in harness.machine.gangs.values())
@@ -162,7 +162,7 @@ def test_where_everything_refuses_a_gang_backs_off_after_so_many_nodes_and_goes_
     tried = [effect.node for effect in binds(harness)]
     assert len(tried) == 2 * len(set(tried)) == 22
     assert harness.gang("default/a").record.phase == "TimedOut"
-    assert harness.gang("default/a").bindings == {}
+    assert harness.gang("default/a").operations.bindings == {}
     harness.wait(10)
     again = {effect.node for effect in binds(harness)[22:]}
     assert len(again) == 11
@@ -190,7 +190,7 @@ def test_what_fits_nowhere_else_is_tried_on_a_node_that_is_avoided_with_one_memb
     sent = binds(harness)[before:]
     assert [effect.node for effect in sent] == ["n1"]
     assert harness.bound("default/a-") == []
-    assert harness.gang("default/a").bindings == {}
+    assert harness.gang("default/a").operations.bindings == {}
     harness.refuse_bind = lambda _: None
     harness.wait(11)
     assert len(harness.bound("default/a-")) == 6

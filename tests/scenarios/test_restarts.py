@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.config.settings import Settings
-from gangsched.core.gang import restarts
-from gangsched.core.gang.restarts import HOUR_S, MOST_S
+from gangsched.core.membership import restarts
+from gangsched.core.membership.restarts import HOUR_S, MOST_S
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.policy import NamespaceLimits, Policy

@@ -199,7 +199,7 @@ def test_a_late_binding_of_ours_to_a_node_that_we_had_given_up_has_no_rival_eith
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no answer")
     harness.add(group("a", min_member=1), pod("a-0", owner=SET))
     harness.settle()
-    first = harness.gang("default/a").bindings["uid-default/a-0"].node
+    first = harness.gang("default/a").operations.bindings["uid-default/a-0"].node
     harness.add(node(first, cpu=1, unschedulable=True))
     harness.wait(1)
     harness.change("default/a-0", node=first)
@@ -276,7 +276,7 @@ def test_a_member_whose_eviction_was_accepted_counts_no_more_when_a_late_binding
     harness.wait(4)
     while not any(isinstance(effect, EvictPod) for effect in harness.effects):
         harness.wait(0.1)
-        if harness.machine.gangs and harness.gang("default/a").undo is not None:
+        if harness.machine.gangs and harness.gang("default/a").operations.undo is not None:
             harness.step()
     harness.change("default/a-2", node="n1")
     harness.wait(5)

@@ -202,7 +202,7 @@ def test_members_that_exist_no_longer_are_forgotten_however_often_a_group_is_res
         harness.wait(30)
         harness.delete("default/a-2")
         harness.wait(2)
-        assert gang.roster.past <= gang.pods.keys(), f"after restart {number + 1}"
+        assert gang.roster.past <= gang.observed.pods.keys(), f"after restart {number + 1}"
         harness.add(*pods("a", 3))
         harness.settle()
         harness.run_pods()

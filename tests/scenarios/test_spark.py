@@ -104,7 +104,7 @@ def test_a_group_is_made_for_the_driver_before_it_is_bound_and_says_what_the_dri
     ]
     harness.wait(2)
     assert (group.key.name, harness.status("default/app").source) == ("app", "palantir pods")
-    assert harness.gang("default/app").group is not None
+    assert harness.gang("default/app").observed.group is not None
     assert harness.machine.assessments[group.key].terms.created == 7.0
 
 

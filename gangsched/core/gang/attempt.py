@@ -17,7 +17,8 @@ class Attempt:
     `held_up_by` the gang in its FIFO lane that it may not overtake, `refused_members` why single members (by UID) do
     not fit, and `server_said` what the API server said about the last quorum's bindings. `vanguard` are members (by
     UID) that are bound one by one before the others of the quorum under way. `replanned` counts how often all bindings
-    were refused and the quorum was planned again at once; `exhausted`: no other node was left for that.
+    were refused and the quorum was planned again at once; `exhausted`: no other node was left for that. `ask` is what
+    the gang asked for: its members, terms, and which of them are bound.
     """
 
     parked: bool = False
@@ -28,6 +29,7 @@ class Attempt:
     replanned: int = 0
     exhausted: bool = False
     refused_members: dict[str, Refusal] = field(default_factory=dict)
+    ask: tuple[object, ...] = ()
 
     # Reasons to try again, or not to
 
@@ -39,6 +41,12 @@ class Attempt:
         """Something has happened that may help, also the single members that were refused."""
         self.parked = False
         self.refused_members.clear()
+
+    def asks(self, ask: tuple[object, ...]) -> None:
+        """The gang asks for this; it is tried again if that is something else than before (rule 5)."""
+        if ask != self.ask:
+            self.ask = ask
+            self.try_all_again()
 
     def forget_members(self) -> None:
         """The refusals of single members no longer hold."""

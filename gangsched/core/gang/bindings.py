@@ -47,13 +47,13 @@ def begin(
     for pod, node in assignments:
         if not pod.name:
             cluster.set_pod(pod)
-            gang.vacancies += 1
+            gang.operations.vacancies += 1
         errands = tuple(map(Errand, prebindings.get(pod.uid, ())))
         binding = Binding(pod, node, vacant=not pod.name, errands=errands, above=above)
         cluster.assume(pod.uid, node, binding.prebindings)
-        gang.bindings[pod.uid] = binding
+        gang.operations.bindings[pod.uid] = binding
         begun.append(binding)
-    if held or gang.vacant():
+    if held or gang.operations.vacant():
         return []
     ahead = _ahead(gang)
     return [_send(binding) for binding in _prepared(gang, begun) if ahead is None or binding is ahead]
@@ -62,7 +62,7 @@ def begin(
 def _prepared(gang: Gang, several: list[Binding]) -> list[Binding]:
     """Those of these bindings that wait for no pre-binding: of a quorum none, before all its members are prepared."""
     if not gang.record.scheduled_at and (
-        gang.record.prebinding_at or any(each.awaits for each in gang.bindings.values() if not each.above)
+        gang.record.prebinding_at or any(each.awaits for each in gang.operations.bindings.values() if not each.above)
     ):
         return []
     return [binding for binding in several if binding.awaits is None]
@@ -83,12 +83,12 @@ def _to_send_again(gang: Gang) -> list[Binding]:
 
     While a binding that goes first is not confirmed, no other is sent.
     """
-    if gang.contradicted:
+    if gang.observed.contradicted:
         return []
     held, ahead = BindState.HELD, _ahead(gang)
     due = [
         binding
-        for binding in (gang.bindings.values() if ahead is None else [ahead])
+        for binding in (gang.operations.bindings.values() if ahead is None else [ahead])
         if binding.state is held and not binding.vacant and gang.durability.covers(binding.pod.uid)
     ]
     return _prepared(gang, due) if due else due
@@ -96,19 +96,21 @@ def _to_send_again(gang: Gang) -> list[Binding]:
 
 def _ahead(gang: Gang) -> Binding | None:
     """The binding that all others wait for."""
-    there = (gang.bindings[uid] for uid in gang.attempt.vanguard if uid in gang.bindings)
+    there = (gang.operations.bindings[uid] for uid in gang.attempt.vanguard if uid in gang.operations.bindings)
     return next((binding for binding in there if binding.state is not BindState.BOUND), None)
 
 
 def unsecured(gang: Gang) -> bool:
     """Whether the gang has reservations that must be durable and are not yet."""
-    return bool(gang.durability.asked_at) and not all(gang.durability.covers(each.pod.uid) for each in gang.flying())
+    return bool(gang.durability.asked_at) and not all(
+        gang.durability.covers(each.pod.uid) for each in gang.operations.flying()
+    )
 
 
 def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
     """The server has confirmed a binding. A withdrawn one takes room that others were left to rely on."""
     gang.attempt.begin_count()
-    binding = gang.bindings.get(uid)
+    binding = gang.operations.bindings.get(uid)
     if binding is not None and binding.node == node:
         if binding.withdrawn:
             cluster.worsen(node)
@@ -123,7 +125,7 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
     says how often the member was refused for good on this node, and on how many nodes.
     Returns whether there is no hope left: the server has refused a binding for good, and none of the gang stands.
     """
-    binding = gang.bindings.get(event.uid)
+    binding = gang.operations.bindings.get(event.uid)
     if binding is None or binding.node != event.node:
         return False
     if binding.withdrawn or event.why is Refused.WITHDRAWN:
@@ -137,12 +139,12 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
     binding.failed(event.message, retry_at=now + max(wait_s, event.retry_after_s))
     if event.why not in FOR_GOOD:
         return False
-    states = {other.state for other in gang.bindings.values()}
+    states = {other.state for other in gang.operations.bindings.values()}
     on_nodes = any(pod.node for pod in gang.live())
     if states == {BindState.HELD} and not on_nodes:
         return True
     if (tries.nodes > 1 or tries.here > TRIES_ON_A_NODE) and (on_nodes or BindState.BOUND in states):
-        gang.doubted.add(event.uid)
+        gang.operations.doubted.add(event.uid)
     if tries.here == TRIES_ON_A_NODE:
         gang.attempt.heard(event.message)
         release(gang, cluster, event.uid)
@@ -151,26 +153,26 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
 
 def bar(gang: Gang, uid: str, why: str, now: float, *, longer_s: float = 0.0) -> None:
     """Do not try the member for a while, which doubles each time, or for so long if that is longer."""
-    before = gang.barred.get(uid)
+    before = gang.operations.barred.get(uid)
     times = before.times + 1 if before is not None else 1
     wait_s = doubled(FIRST_BAR_S, times, longest=LONGEST_BAR_S)
-    gang.barred[uid] = Barred(now + max(wait_s, longer_s), why, times)
+    gang.operations.barred[uid] = Barred(now + max(wait_s, longer_s), why, times)
 
 
 def take_out(gang: Gang, cluster: Cluster, uid: str) -> Binding | None:
     """The member leaves the gang. Returns its binding if that can no longer be called back."""
-    binding = gang.bindings.get(uid)
+    binding = gang.operations.bindings.get(uid)
     if binding is None or binding.state is BindState.HELD:
         release(gang, cluster, uid)
         return None
-    del gang.bindings[uid]
+    del gang.operations.bindings[uid]
     pod = cluster.pods.get(uid)
     return None if pod is not None and pod.node else binding
 
 
 def carry_over(gang: Gang, binding: Binding) -> None:
     """The gang has a new member, whose binding is with the API server already."""
-    gang.bindings[binding.pod.uid] = binding
+    gang.operations.bindings[binding.pod.uid] = binding
 
 
 def may_be_tried(gang: Gang, members: list[Pod], now: float) -> list[Pod]:
@@ -178,24 +180,24 @@ def may_be_tried(gang: Gang, members: list[Pod], now: float) -> list[Pod]:
 
     A bar that has ended is a reason to try the gang again.
     """
-    if gang.barred:
+    if gang.operations.barred:
         there = {pod.uid for pod in gang.live() if not pod.node}
-        gang.barred = {uid: barred for uid, barred in gang.barred.items() if uid in there}
-        for uid, barred in gang.barred.items():
+        gang.operations.barred = {uid: barred for uid, barred in gang.operations.barred.items() if uid in there}
+        for uid, barred in gang.operations.barred.items():
             if 0 < barred.until <= now:
-                gang.barred[uid] = replace(barred, until=0.0)
+                gang.operations.barred[uid] = replace(barred, until=0.0)
                 gang.attempt.try_again()
-        members = list(filter(gang.may_try, members))
-    if gang.doubted:
-        gang.doubted &= gang.pods.keys()
-        members.sort(key=lambda pod: pod.uid in gang.doubted)
+        members = list(filter(gang.operations.may_try, members))
+    if gang.operations.doubted:
+        gang.operations.doubted &= gang.observed.pods.keys()
+        members.sort(key=lambda pod: pod.uid in gang.operations.doubted)
     return members
 
 
 def release(gang: Gang, cluster: Cluster, uid: str) -> None:
     """Give up one member's reservation; the gang is planned again, even if it is parked for its further members."""
     gang.durability.release(uid)
-    binding = gang.bindings.pop(uid, None)
+    binding = gang.operations.bindings.pop(uid, None)
     if binding is None:
         return
     gang.attempt.try_again()
@@ -207,14 +209,14 @@ def release(gang: Gang, cluster: Cluster, uid: str) -> None:
 
 def release_all(gang: Gang, cluster: Cluster) -> None:
     """Give up every reservation of the gang."""
-    for uid in list(gang.bindings):
+    for uid in list(gang.operations.bindings):
         release(gang, cluster, uid)
     gang.durability.needless()
 
 
 def release_held(gang: Gang, cluster: Cluster) -> None:
     """Give up the reservations whose bindings are not under way."""
-    for uid in [uid for uid, binding in gang.bindings.items() if binding.state is BindState.HELD]:
+    for uid in [uid for uid, binding in gang.operations.bindings.items() if binding.state is BindState.HELD]:
         release(gang, cluster, uid)
 
 
@@ -230,12 +232,14 @@ def let_go(gang: Gang, cluster: Cluster, binding: Binding) -> list[Effect]:
 
 def withdraw_all(gang: Gang) -> list[Effect]:
     """Have no further binding of the gang sent."""
-    return _withdraw(gang.bindings.values())
+    return _withdraw(gang.operations.bindings.values())
 
 
 def complaint(gang: Gang) -> str:
     """What the API server said of a binding that it refused; empty if it refused none."""
-    return next((binding.complaint for binding in gang.flying() if binding.complaint), gang.attempt.server_said)
+    return next(
+        (binding.complaint for binding in gang.operations.flying() if binding.complaint), gang.attempt.server_said
+    )
 
 
 def _withdraw(several: Iterable[Binding]) -> list[Effect]:
@@ -253,19 +257,19 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
     A pod that shows a node has been bound, by gangsched or by another scheduler. A reservation is worth nothing once
     its pod is no longer a member or its node is gone.
     """
-    for uid, binding in list(gang.bindings.items()):
-        pod, held = gang.pods.get(uid), binding.state is BindState.HELD
+    for uid, binding in list(gang.operations.bindings.items()):
+        pod, held = gang.observed.pods.get(uid), binding.state is BindState.HELD
         if pod is binding.pod and not held:
             continue  # the pod has not changed since its binding was sent
         if pod is not None and pod.node:
-            del gang.bindings[uid]
+            del gang.operations.bindings[uid]
         elif held and binding.node not in cluster.nodes:
             release(gang, cluster, uid)
         elif pod is not None and not pod.terminal and (not held or gang.lives(pod)):
             binding.renew(pod)
         elif not binding.vacant:
             release(gang, cluster, uid)
-    if not gang.flies():
+    if not gang.operations.flies():
         gang.durability.end()
 
 
@@ -279,7 +283,7 @@ def going_first(gang: Gang, avoided: frozenset[str], assignments: Sequence[tuple
 
     Those that were refused wherever they were tried, or else one on each node that is avoided.
     """
-    if not (gang.doubted or avoided):
+    if not (gang.operations.doubted or avoided):
         return ()
-    doubted = [pod.uid for pod, _ in assignments if pod.uid in gang.doubted]
+    doubted = [pod.uid for pod, _ in assignments if pod.uid in gang.operations.doubted]
     return doubted or list({node: pod.uid for pod, node in assignments if node in avoided and pod.name}.values())

@@ -50,7 +50,7 @@ def keep(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Poli
         placeholders.vacate(gang, cluster)
         hold_no_longer(gang, ended, policy)
     capped = gang.record.capped
-    if capped is None or capped.paused_at or gang.vacant():
+    if capped is None or capped.paused_at or gang.operations.vacant():
         return
     if gang.record.clock_start or any(pod.node for pod in gang.live()):
         clock.pause(gang, now)

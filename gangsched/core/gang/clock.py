@@ -30,12 +30,12 @@ def keep_clock(
         return False
     if not complete:
         # Placeholders expire all the same.
-        since = record.clock_start if gang.vacant() else 0.0
+        since = record.clock_start if gang.operations.vacant() else 0.0
         retry_at = record.retry_at if record.undone and now < record.retry_at else 0.0
         take(gang, Step.INCOMPLETE, clock_start=since, retry_at=retry_at)
-        gang.complete_since = 0.0
+        gang.observed.note_complete(0.0)
         return False
-    gang.complete_since = gang.complete_since or now
+    gang.observed.note_complete(gang.observed.complete_since or now)
     if record.retry_at:
         if now < record.retry_at:
             return False
@@ -80,7 +80,7 @@ def runs_out(gang: Gang, census: Census, terms: Terms, policy: Policy) -> float:
     While pre-bindings are awaited the clock is paused, and they may last for a time of their own. The policy's seed
     decides how much of the terms' jitter is added in each attempt, in whole seconds.
     """
-    sent = any(binding.state is BindState.SENT for binding in gang.bindings.values())
+    sent = any(binding.state is BindState.SENT for binding in gang.operations.bindings.values())
     if gang.record.prebinding_at and not (census.bound or sent):
         return gang.record.prebinding_at + policy.pre_bind_timeout_s
     if not gang.record.clock_start or census.bound or sent:

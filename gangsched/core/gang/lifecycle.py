@@ -89,7 +89,7 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
     rollback.drop_restart(gang, terms)
     rollback.note_partial(gang, census, need, terms, now)
     rollback.begin_due(gang, census, need, terms, now=now, policy=policy)
-    if gang.undo is not None and not gang.undo.retried:
+    if gang.operations.undo is not None and not gang.operations.undo.retried:
         bindings.release_held(gang, cluster)
         census = take_census(gang)
     if gang.attempt.take_exhausted():
@@ -108,12 +108,12 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
     if timed_out and overdue:
         # The back-off is waited out, though what is taken back changes what the members ask for.
         take(gang, Step.ROLLED_BACK, undone=overdue)
-    if timed_out and gang.bindings:
+    if timed_out and gang.operations.bindings:
         _give_up(gang, cluster)
         gang.attempt.wait()
         standing = _standing(gang, take_census(gang), need, terms, now)
     census, to_come = standing.census, standing.to_come
-    if terms.hindrance is None and not to_come and (gang.vacant() or scheduled or not census.bound):
+    if terms.hindrance is None and not to_come and (gang.operations.vacant() or scheduled or not census.bound):
         take(gang, Step.UNCAPPED)
     if gang.record.capped is not None and gang.record.capped.until:
         to_come = ()
@@ -148,11 +148,17 @@ def _standing(gang: Gang, census: Census, need: Need, terms: Terms, now: float) 
     eligible: Sequence[Pod] = bindings.may_be_tried(gang, waiting, now)
     if _finishes(gang, terms):
         eligible = wants.first(eligible, need)
-    there = [*(binding.pod for binding in gang.flying()), *eligible]
+    there = [*(binding.pod for binding in gang.operations.flying()), *eligible]
     to_come: Sequence[Pod] = ()
-    if terms.hindrance is None and (there or census.bound) and (gang.undo is None or rollback.may_plan(gang, now)):
+    if (
+        terms.hindrance is None
+        and (there or census.bound)
+        and (gang.operations.undo is None or rollback.may_plan(gang, now))
+    ):
         # A member that fits no reservation does not prevent one: it may fit nowhere.
-        fitting = [pod for pod in there if pod.uid not in gang.mismatched] if gang.mismatched else there
+        fitting = (
+            [pod for pod in there if pod.uid not in gang.operations.mismatched] if gang.operations.mismatched else there
+        )
         to_come = placeholders.to_come(gang, need, fitting, terms)
     there += to_come
     scheduled = bool(gang.record.scheduled_at) and not gang.record.ended
@@ -166,7 +172,7 @@ def _counts(gang: Gang, standing: Standing, terms: Terms) -> bool:
 
     Where a controller creates these only once others are ready, it does not count while any is to come.
     """
-    held = bool(gang.vacant())
+    held = bool(gang.operations.vacant())
     comes = (standing.to_come or held) if terms.unhurried else (standing.to_come and not held)
     return not (gang.outside or comes)
 
@@ -177,14 +183,14 @@ def _is_remade(gang: Gang) -> bool:
     No new member is bound beside the old ones, and once these are members no longer another run begins, for which the
     new ones are bound as a whole.
     """
-    if not (gang.all_anew and gang.record.scheduled_at) or gang.record.ended:
+    if not (gang.observed.all_anew and gang.record.scheduled_at) or gang.record.ended:
         return False
     return gang.lingering() > 0 or not _has_bound(gang)
 
 
 def _has_bound(gang: Gang) -> bool:
     """Whether any live member has a node, or a reservation of one."""
-    return any(pod.node or pod.uid in gang.bindings for pod in gang.live())
+    return any(pod.node or pod.uid in gang.operations.bindings for pod in gang.live())
 
 
 def _give_up(gang: Gang, cluster: Cluster) -> None:
@@ -195,30 +201,30 @@ def _give_up(gang: Gang, cluster: Cluster) -> None:
 
 def _finishes(gang: Gang, terms: Terms) -> bool:
     """Whether the PodGroup is gone and the quorum is partly bound, which must still be finished (rule 10)."""
-    return terms.undeclared and bool(gang.partial_since)
+    return terms.undeclared and bool(gang.operations.partial_since)
 
 
 def _unpark_if_changed(gang: Gang, census: Census, terms: Terms) -> None:
     """Try a parked gang again after a change of its spec, priority, members or of which are bound (rule 5)."""
     members = [(pod.uid, pod.shape, pod.labels) for pod in census.live]
     ask = (members, terms.spec, terms.priority, terms.hindrance, dict(census.bound_roles), dict(census.done_roles))
-    if ask != gang.ask:
-        gang.ask = ask
-        gang.attempt.try_all_again()
+    gang.attempt.asks(ask)
 
 
 def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Policy) -> Facts:
     """The facts by which the table in `states` finds the phase."""
     record = gang.record
     scheduled = bool(record.scheduled_at) and not record.ended
-    flying = [] if scheduled else gang.flying()
+    flying = [] if scheduled else gang.operations.flying()
     sent = any(binding.state is BindState.SENT for binding in flying)
-    short = bool(gang.short_since) and (record.late or now >= gang.short_since + policy.degraded_after_s)
-    undoing = gang.undo is not None and now >= gang.undo.since + policy.degraded_after_s
+    short = bool(gang.observed.short_since) and (
+        record.late or now >= gang.observed.short_since + policy.degraded_after_s
+    )
+    undoing = gang.operations.undo is not None and now >= gang.operations.undo.since + policy.degraded_after_s
     return Facts(
         complete=complete,
         held=(bool(flying) and not sent) or (record.capped is not None and not scheduled and bool(census.bound)),
-        binding=sent or (gang.undo is not None and not undoing and not scheduled),
+        binding=sent or (gang.operations.undo is not None and not undoing and not scheduled),
         quorum_running=scheduled and census.running + census.done >= record.minimum,
         was_scheduled=scheduled,
         degraded=short or undoing,
@@ -226,7 +232,7 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
         failed_for_good=record.outcome is Outcome.OUT_OF_TIME,
         ended_well=record.outcome is Outcome.SUCCEEDED,
         ended_badly=record.outcome is Outcome.FAILED,
-        suspended=not census.live and gang.idle is not None and not gang.idle.ended,
+        suspended=not census.live and gang.observed.idle is not None and not gang.observed.idle.ended,
     )
 
 
@@ -235,13 +241,13 @@ def _is_hopeless(gang: Gang, census: Census, need: Need, *, complete: bool) -> b
 
     Binding them would bind only a part of the gang; after their release the gang is planned as a whole.
     """
-    if gang.record.scheduled_at or census.bound or not gang.bindings:
+    if gang.record.scheduled_at or census.bound or not gang.operations.bindings:
         return False
     if gang.record.prebinding_at and complete and gang.attempt.refusal is None:
         # A member whose pre-bindings failed may find another place beside the others.
         return False
-    held = [binding.pod for binding in gang.bindings.values() if binding.state is BindState.HELD]
-    return len(held) == len(gang.bindings) and (not complete or not need.met_by(held))
+    held = [binding.pod for binding in gang.operations.bindings.values() if binding.state is BindState.HELD]
+    return len(held) == len(gang.operations.bindings) and (not complete or not need.met_by(held))
 
 
 def _next_due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Policy) -> float:
@@ -252,17 +258,17 @@ def _next_due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Po
     due = [expires if record.scheduled_at or census.bound else NEVER]
     if held_until < expires:
         due.append(held_until)
-    if gang.undo is not None and not facts.degraded:
-        due.append(gang.undo.since + policy.degraded_after_s)
+    if gang.operations.undo is not None and not facts.degraded:
+        due.append(gang.operations.undo.since + policy.degraded_after_s)
     if record.capped is not None and record.capped.until:
         due.append(record.capped.until)
     # Members stay barred after the run in which they were refused, as when the PodGroup was replaced.
-    due += [barred.until for barred in gang.barred.values() if barred.until]
+    due += [barred.until for barred in gang.operations.barred.values() if barred.until]
     if record.scheduled_at:
-        if gang.short_since and not facts.degraded:
-            due.append(gang.short_since + policy.degraded_after_s)
+        if gang.observed.short_since and not facts.degraded:
+            due.append(gang.observed.short_since + policy.degraded_after_s)
         return min(due)
-    if gang.partial_since and (gang.undo is None or gang.undo.retried):
+    if gang.operations.partial_since and (gang.operations.undo is None or gang.operations.undo.retried):
         due.append(rollback.due_at(gang, policy))
     if record.outcome is not Outcome.OUT_OF_TIME:
         due.append(record.retry_at or runs_out(gang, census, terms, policy))

@@ -28,27 +28,27 @@ def wanted(gang: Gang, terms: Terms) -> bool:
     Where none can be made, a quorum's bindings are retried without it; reservations for members that do not exist are
     not relied on.
     """
-    if gang.group is not None or gang.plain or not terms.minimum_known:
+    if gang.observed.group is not None or gang.plain or not terms.minimum_known:
         return False
-    if gang.vacant():
+    if gang.operations.vacant():
         return True
     if gang.durability.unmade or gang.record.scheduled_at or OBJECT_NAME.fullmatch(gang.key.name) is None:
         return False
-    held = any(binding.state is BindState.HELD for binding in gang.bindings.values())
+    held = any(binding.state is BindState.HELD for binding in gang.operations.bindings.values())
     return held and any(pod.node for pod in gang.live())
 
 
 def ask(gang: Gang, terms: Terms, now: float) -> list[Effect]:
     """Have the PodGroup made, and ask again if it has not been seen for a while."""
     if not wanted(gang, terms) or gang.deserted():
-        gang.made_at = 0.0
-        if gang.group is None:
+        gang.operations.made_at = 0.0
+        if gang.observed.group is None:
             # Members have taken the reservations that were to be written to it: nothing waits for that any more.
             gang.durability.needless()
         return []
-    if gang.made_at and now < due(gang):
+    if gang.operations.made_at and now < due(gang):
         return []
-    gang.made_at = now
+    gang.operations.made_at = now
     first = min(gang.live(), key=member_order)
     return [MakeGroup(gang.key, terms.spec, terms.workload or _declarer(gang), first.scheduler)]
 
@@ -62,12 +62,12 @@ def _declarer(gang: Gang) -> Reference:
 
 def note_refused(gang: Gang, message: str) -> None:
     """The API server has not made the PodGroup."""
-    if gang.made_at and gang.vacant():
+    if gang.operations.made_at and gang.operations.vacant():
         gang.attempt.heard(message)
-    elif gang.made_at:
+    elif gang.operations.made_at:
         gang.durability.could_not()
 
 
 def due(gang: Gang) -> float:
     """When the request is repeated, in epoch seconds; infinity if there is none."""
-    return gang.made_at + AGAIN_S if gang.made_at else float("inf")
+    return gang.operations.made_at + AGAIN_S if gang.operations.made_at else float("inf")

@@ -44,7 +44,9 @@ def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[
     if record.vacated or record.outcome is Outcome.OUT_OF_TIME:
         return []
     grows = terms.unhurried and raised(gang, terms.spec)
-    if record.scheduled_at and (terms.spec.on_degraded is not OnDegraded.REPAIR or not (gang.short_since or grows)):
+    if record.scheduled_at and (
+        terms.spec.on_degraded is not OnDegraded.REPAIR or not (gang.observed.short_since or grows)
+    ):
         return []
     lacks = missing(need, there, terms.spec)
     return [
@@ -83,26 +85,26 @@ def missing(need: Need, there: Sequence[Pod], spec: GroupSpec) -> Counter[str]:
 
 def settle(gang: Gang, cluster: Cluster, terms: Terms) -> list[EmitEvent]:
     """Let members take the reservations of their role, and give up reservations that no member is to take any more."""
-    vacant = gang.vacant()
+    vacant = gang.operations.vacant()
     if not vacant:
-        gang.mismatched.clear()
+        gang.operations.mismatched.clear()
         return []
-    gang.mismatched &= gang.pods.keys()
+    gang.operations.mismatched &= gang.observed.pods.keys()
     # What a contradiction asks for is unknown: what is held is kept, and expires as always.
-    asked_for = gang.contradicted or any(role.template for role in terms.spec.roles)
+    asked_for = gang.observed.contradicted or any(role.template for role in terms.spec.roles)
     if gang.deserted() or not asked_for:
         vacate(gang, cluster)
         return []
     evicts = rollback.under_way(gang) is not None
     effects = _take(gang, cluster, vacant) if terms.hindrance is None and not evicts else []
-    if not gang.contradicted:
+    if not gang.observed.contradicted:
         _give_up_surplus(gang, cluster, terms)
     return effects
 
 
 def vacate(gang: Gang, cluster: Cluster) -> None:
     """Give up every reservation for a member that does not exist."""
-    for binding in gang.vacant():
+    for binding in gang.operations.vacant():
         bindings.release(gang, cluster, binding.pod.uid)
 
 
@@ -112,7 +114,7 @@ def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
     Under Retry it is degraded until the rest is bound after all, under Fail it has failed.
     """
     record = gang.record
-    if not gang.vacant():
+    if not gang.operations.vacant():
         if record.held_since or (record.scheduled_at and record.clock_start):
             start = 0.0 if record.scheduled_at else record.clock_start
             take(gang, Step.PLACES_HELD, held_since=0.0, clock_start=start)
@@ -139,7 +141,7 @@ def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
     if spec.timeout_policy is TimeoutPolicy.FAIL:
         take(gang, Step.OUT_OF_TIME, outcome=Outcome.OUT_OF_TIME, settled_at=now)
         return
-    decided = record.quorum if gang.contradicted else None
+    decided = record.quorum if gang.observed.contradicted else None
     take(gang, Step.LATE, late=True, scheduled_at=now, satisfied=decided or minima(spec))
 
 
@@ -148,7 +150,7 @@ def expires(gang: Gang, terms: Terms) -> float:
 
     Those of a gang whose controller creates members only once others are ready are given up by a cap alone.
     """
-    if terms.unhurried or not (gang.record.clock_start and gang.vacant()):
+    if terms.unhurried or not (gang.record.clock_start and gang.operations.vacant()):
         return clock.NEVER
     return gang.record.clock_start + terms.max_schedule_time_s
 
@@ -158,22 +160,26 @@ def held_until(gang: Gang, terms: Terms) -> float:
 
     If they expire first, expiry alone ends them; it may be delayed until a binding is answered.
     """
-    return gang.record.held_since + terms.max_hold_s if gang.record.held_since and gang.vacant() else clock.NEVER
+    return (
+        gang.record.held_since + terms.max_hold_s
+        if gang.record.held_since and gang.operations.vacant()
+        else clock.NEVER
+    )
 
 
 def settled(gang: Gang, pod: Pod) -> None:
     """The member has been placed elsewhere."""
-    gang.mismatched.discard(pod.uid)
+    gang.operations.mismatched.discard(pod.uid)
 
 
 def moving(gang: Gang, waiting: Sequence[Pod]) -> list[Pod]:
     """Waiting members that fit no reservation of their role, at most as many as there are reservations."""
-    if not gang.mismatched:
+    if not gang.operations.mismatched:
         return []
-    left = roles_of(gang.vacant())
+    left = roles_of(gang.operations.vacant())
     found = []
     for pod in waiting:
-        if pod.uid in gang.mismatched and left[role_of(pod)] > 0:
+        if pod.uid in gang.operations.mismatched and left[role_of(pod)] > 0:
             left[role_of(pod)] -= 1
             found.append(pod)
     return found
@@ -181,7 +187,7 @@ def moving(gang: Gang, waiting: Sequence[Pod]) -> list[Pod]:
 
 def given_up_for(gang: Gang, pod: Pod) -> Binding:
     """The reservation that a member gives up when it is placed elsewhere."""
-    return next(binding for binding in gang.vacant() if role_of(binding.pod) == role_of(pod))
+    return next(binding for binding in gang.operations.vacant() if role_of(binding.pod) == role_of(pod))
 
 
 def _placeholders(gang: Gang, role: Role, shape: Shape, number: int) -> list[Pod]:
@@ -200,7 +206,7 @@ def _placeholders(gang: Gang, role: Role, shape: Shape, number: int) -> list[Pod
             labels=role.labels,
             soft=role.soft,
         )
-        for uid in islice((uid for uid in uids if uid not in gang.bindings), number)
+        for uid in islice((uid for uid in uids if uid not in gang.operations.bindings), number)
     ]
 
 
@@ -208,7 +214,11 @@ def _take(gang: Gang, cluster: Cluster, vacant: Sequence[Binding]) -> list[EmitE
     by_role: dict[str, list[Binding]] = {}
     for binding in vacant:
         by_role.setdefault(role_of(binding.pod), []).append(binding)
-    waiting = [pod for pod in gang.live() if not pod.node and pod.uid not in gang.bindings and gang.may_try(pod)]
+    waiting = [
+        pod
+        for pod in gang.live()
+        if not pod.node and pod.uid not in gang.operations.bindings and gang.operations.may_try(pod)
+    ]
     if not waiting:
         return []
     effects: list[EmitEvent] = []
@@ -221,8 +231,8 @@ def _take(gang: Gang, cluster: Cluster, vacant: Sequence[Binding]) -> list[EmitE
         if taken is not None:
             places.remove(taken)
             _hand_over(gang, cluster, taken, pod)
-        elif pod.uid not in gang.mismatched:
-            gang.mismatched.add(pod.uid)
+        elif pod.uid not in gang.operations.mismatched:
+            gang.operations.mismatched.add(pod.uid)
             gang.attempt.try_again()
             note = (
                 f"The pod does not fit into any place that is held for the role {role_of(pod)} of group "
@@ -256,7 +266,7 @@ def _hand_over(gang: Gang, cluster: Cluster, place: Binding, pod: Pod) -> None:
     gang.durability.hand_over(place.pod.uid, pod.uid)
     bindings.release(gang, cluster, place.pod.uid)
     bindings.begin(gang, cluster, [(pod, place.node)], held=True)
-    gang.mismatched.discard(pod.uid)
+    gang.operations.mismatched.discard(pod.uid)
     gang.attempt.member_has_place(pod.uid)
     gang.roster.choose([pod.uid])
 
@@ -265,13 +275,13 @@ def _give_up_surplus(gang: Gang, cluster: Cluster, terms: Terms) -> None:
     """Give up reservations beyond what is missing beside members with a node: the minimum may have been lowered."""
     census = take_census(gang)
     if gang.record.scheduled_at:
-        grows = terms.unhurried and not gang.short_since
+        grows = terms.unhurried and not gang.observed.short_since
         least = minima(terms.spec) if grows else lowered(gang.record.satisfied, terms.spec)
         owed = missing_of(least, census.bound_roles + census.done_roles)
     else:
         owed = quorum_need(gang, census, terms)
-    left = missing(owed, [binding.pod for binding in gang.flying() if not binding.vacant], terms.spec)
-    for binding in gang.vacant():
+    left = missing(owed, [binding.pod for binding in gang.operations.flying() if not binding.vacant], terms.spec)
+    for binding in gang.operations.vacant():
         role = role_of(binding.pod)
         left[role] -= 1
         if left[role] < 0:

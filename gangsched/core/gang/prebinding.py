@@ -37,7 +37,7 @@ NEVER = float("inf")
 def go_on(gang: Gang, cluster: Cluster, avoidance: Avoidance, *, policy: Policy, now: float) -> list[Effect]:
     """Send the pre-bindings that are due; give up reservations for which they cannot hold any more."""
     effects: list[Effect] = []
-    for uid, binding in list(gang.bindings.items()):
+    for uid, binding in list(gang.operations.bindings.items()):
         if not binding.errands or binding.state is not BindState.HELD:
             continue
         binding.begin(now)
@@ -53,7 +53,7 @@ def go_on(gang: Gang, cluster: Cluster, avoidance: Avoidance, *, policy: Policy,
                 errand.shown(done=standing is Standing.DONE)
             elif standing is Standing.GIVEN_UP:
                 errand.put_off()  # what an earlier attempt has left there is taken back first
-            elif (errand.retry_at <= now or not errand.tries) and not gang.contradicted:
+            elif (errand.retry_at <= now or not errand.tries) and not gang.observed.contradicted:
                 errand.sent(again_at=now + UNSEEN_S)
                 effects.append(Prebind(uid, errand.what))
         if gang.record.scheduled_at and binding.awaits and now >= binding.since + policy.pre_bind_timeout_s:
@@ -75,7 +75,7 @@ def keep(gang: Gang, need: Need, now: float) -> None:
     It goes on while a member whose reservation was given up has no other yet, and until the quorum is planned again:
     otherwise a leader that restarts again and again, or a provisioner that gives up everywhere, would never end it.
     """
-    quorum = [binding for binding in gang.bindings.values() if not binding.above]
+    quorum = [binding for binding in gang.operations.bindings.values() if not binding.above]
     open_ = not gang.record.scheduled_at and any(binding.errands and binding.awaits for binding in quorum)
     record = gang.record
     if record.prebinding_at and not (record.scheduled_at or open_):
@@ -92,7 +92,7 @@ def keep(gang: Gang, need: Need, now: float) -> None:
 
 def first_awaited(gang: Gang) -> Errand | None:
     """The first pre-binding that some member waits for."""
-    for binding in gang.bindings.values():
+    for binding in gang.operations.bindings.values():
         if binding.errands and (errand := binding.awaits) is not None:
             return errand
     return None
@@ -113,7 +113,7 @@ def overdue(gang: Gang, policy: Policy) -> str:
 
 def note_refused(gang: Gang, event: PrebindRefused, now: float) -> None:
     """The server has not written a pre-binding: it is sent again, as bindings are."""
-    binding = gang.bindings.get(event.uid)
+    binding = gang.operations.bindings.get(event.uid)
     for errand in binding.errands if binding is not None else ():
         if errand.what == event.what and not errand.made:
             wait_s = doubled(bindings.FIRST_RETRY_S, errand.tries, longest=bindings.LONGEST_RETRY_S)
@@ -123,7 +123,7 @@ def note_refused(gang: Gang, event: PrebindRefused, now: float) -> None:
 def next_due(gang: Gang, policy: Policy) -> float:
     """When `go_on` has something to do without a further event, in epoch seconds; infinity if it has not."""
     due = [NEVER]
-    for binding in gang.bindings.values():
+    for binding in gang.operations.bindings.values():
         if not binding.errands or binding.awaits is None or binding.state is not BindState.HELD:
             continue
         due += [errand.retry_at for errand in binding.errands if not (errand.made or errand.done)]

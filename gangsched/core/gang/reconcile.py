@@ -39,7 +39,7 @@ def reconcile(
     live = gang.heed_owners(policy.owner_guard)
     terms = resolve(
         gang.key,
-        gang.group,
+        gang.observed.group,
         live,
         policy=policy,
         priority_classes=priority_classes,
@@ -50,12 +50,15 @@ def reconcile(
     if not gang.plain:
         runs.note_workload(gang, live)
         workload, namespace = gang.record.workload, gang.key.namespace
-        wave = wave_of(gang.key, workload, gang.pods.values(), terms, foreign=foreign)
-        gang.wave = None if wave is not None and wave.at_once else wave
-        gang.idle = idle_of(workload, namespace, foreign)
-        gang.all_anew = makes_all_anew(workload, namespace, foreign)
+        wave = wave_of(gang.key, workload, gang.observed.pods.values(), terms, foreign=foreign)
+        gang.observed.note_workload(
+            None if wave is not None and wave.at_once else wave,
+            idle_of(workload, namespace, foreign),
+            all_anew=makes_all_anew(workload, namespace, foreign),
+        )
         terms = lowered_to(terms, wave, runs.done(gang)) if wave is not None else terms
-    gang.contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
+    contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
+    gang.observed.note_contradiction(contradicted=contradicted)
     effects += placeholders.settle(gang, cluster, terms)
     caps.keep(gang, cluster, terms, now=now, policy=policy)
     assessment = lifecycle.advance(gang, cluster, terms, now=now, policy=policy)
@@ -72,7 +75,7 @@ def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
 
     It cannot be completed when a member lost its reservation and found no other, or the PodGroup is gone (rule 10).
     """
-    if gang.contradicted:
+    if gang.observed.contradicted:
         return bindings.withdraw_all(gang)
     lost = gang.attempt.refusal is not None or assessment.terms.undeclared
     lost = lost and not gang.record.scheduled_at and not assessment.census.bound
@@ -83,10 +86,10 @@ def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
     """Reservations that outlive the scheduling cycle are written before anything relies on them (design rule 4)."""
     if gang.durability.asked_at:
         return False
-    if gang.vacant() or making.wanted(gang, assessment.terms):
+    if gang.operations.vacant() or making.wanted(gang, assessment.terms):
         return True
     return (
-        gang.group is not None
+        gang.observed.group is not None
         and not gang.record.scheduled_at
-        and any(each.state is BindState.HELD and each.tries for each in gang.bindings.values())
+        and any(each.state is BindState.HELD and each.tries for each in gang.operations.bindings.values())
     )

@@ -33,7 +33,7 @@ from gangsched.core.planning.snapshot import Snapshot
 
 def adopt(gang: Gang, cluster: Cluster, *, foreign: Foreign, policy: Policy, now: float) -> None:
     """Resume with the record in the status of the gang's PodGroup; without a record nothing is taken over."""
-    group = gang.group
+    group = gang.observed.group
     record = group.status.record if group is not None else None
     if group is None or record is None:
         return
@@ -45,10 +45,10 @@ def adopt(gang: Gang, cluster: Cluster, *, foreign: Foreign, policy: Policy, now
     if scheduled is not None and scheduled.generation != group.generation:
         clock.begin_anew(gang)
     if degraded is not None and gang.record.scheduled_at:
-        gang.note_shortness(degraded.since - policy.degraded_after_s)
+        gang.observed.note_shortness(degraded.since - policy.degraded_after_s)
     # Times of pods are whole seconds.
     began = float("inf") if record.ended else int(record.run_start)
-    ended = [pod for pod in gang.pods.values() if pod.terminal]
+    ended = [pod for pod in gang.observed.pods.values() if pod.terminal]
     gang.roster.begin_run(pod.uid for pod in ended if max(pod.bound_at, pod.created) < began)
     if _another_has_begun(gang):
         begin_run(gang, (pod.uid for pod in ended))
@@ -70,7 +70,7 @@ def _resume_rollback(gang: Gang, spec: GroupSpec | None, degraded: Condition | N
     if not record.scheduled_at:
         if record.undone and (degraded is not None or now < record.retry_at):
             since = now if degraded is None else degraded.since
-            undo = Undo(since, record.undone, review_at=review_at, retried=bool(gang.bindings))
+            undo = Undo(since, record.undone, review_at=review_at, retried=bool(gang.operations.bindings))
             rollback.go_on_with(gang, undo)
         return
     restarting = degraded is not None and degraded.reason in (Reason.RESTARTING, Reason.EVICTION_REFUSED)
@@ -168,15 +168,15 @@ def _hold_again(gang: Gang, cluster: Cluster, spec: GroupSpec | None, reservatio
                 snapshot.take(row, member, 1)
                 asked = prebindings(snapshot, [(pod, place.node)])
                 bindings.begin(gang, cluster, [(pod, place.node)], held=True, prebindings=asked)
-    if gang.bindings and spec is not None:
+    if gang.operations.bindings and spec is not None:
         if not gang.record.scheduled_at:
             take_over(gang, spec)
-        gang.durability.found(gang.bindings, asked_at=reservation.expires - policy.repair_deadline_s)
+        gang.durability.found(gang.operations.bindings, asked_at=reservation.expires - policy.repair_deadline_s)
 
 
 def take_over(gang: Gang, spec: GroupSpec) -> None:
     """Go on with a former leader's quorum; one that is not recorded ends under the present minimum."""
     if gang.record.quorum is None:
         begin_quorum(gang, minima(spec))
-    there = [uid for uid, binding in gang.bindings.items() if not binding.vacant]
+    there = [uid for uid, binding in gang.operations.bindings.items() if not binding.vacant]
     gang.roster.choose((*gang.roster.inherited, *there), anew=True)

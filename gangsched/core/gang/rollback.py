@@ -41,15 +41,15 @@ RESTART_NOTE = "The group fell below its minimum and onDegraded is Restart"
 
 def under_way(gang: Gang) -> Undo | None:
     """The rollback or restart that evicts members at present; None if there is none."""
-    return gang.undo if gang.undo is not None and not gang.undo.retried else None
+    return gang.operations.undo if gang.operations.undo is not None and not gang.operations.undo.retried else None
 
 
 def end_restart(gang: Gang) -> None:
     """End the run of a group whose old members onDegraded Restart has evicted; the present ones begin the next."""
-    undo = gang.undo
+    undo = gang.operations.undo
     if undo is None or undo.restart is None or targets(gang):
         return
-    old = (undo.restart & gang.pods.keys()) | {pod.uid for pod in gang.pods.values() if pod.terminal}
+    old = (undo.restart & gang.observed.pods.keys()) | {pod.uid for pod in gang.observed.pods.values() if pod.terminal}
     begin_run(gang, gang.roster.past | old)
     end(gang)
 
@@ -61,27 +61,27 @@ def note_partial(gang: Gang, census: Census, need: Need, terms: Terms, now: floa
     """
     record = gang.record
     open_ = bool(record.run_start) and not record.ended and not record.scheduled_at
-    gang.roster.inherit_only(gang.roster.inherited & gang.pods.keys() if open_ else ())
-    gang.roster.keep(gang.pods)
-    begun, vacant = gang.begun(), gang.vacant()
+    gang.roster.inherit_only(gang.roster.inherited & gang.observed.pods.keys() if open_ else ())
+    gang.roster.keep(gang.observed.pods)
+    begun, vacant = gang.begun(), gang.operations.vacant()
     lacks = need.beside(roles_of(vacant)) if vacant else need
     # Members that are bound beside reservations that a cap has released stay bound, as when these expire.
     partial = open_ and bool(lacks) and record.capped is None and any(pod.uid in begun for pod in census.bound)
     if terms.minimum_known and not need:
         gang.roster.inherit_only()
-    gang.partial_since = (gang.partial_since or now) if partial else 0.0
-    if gang.undo is not None and gang.undo.restart is None and not partial:
+    gang.operations.partial_since = (gang.operations.partial_since or now) if partial else 0.0
+    if gang.operations.undo is not None and gang.operations.undo.restart is None and not partial:
         end(gang)
 
 
 def drop_restart(gang: Gang, terms: Terms) -> None:
     """Call off a restart that the spec no longer asks for, or whose group is whole before any member has left."""
-    if gang.undo is None or gang.undo.restart is None:
+    if gang.operations.undo is None or gang.operations.undo.restart is None:
         return
     known = terms.minimum_known
     asked = known and gang.record.scheduled_at and terms.spec.on_degraded is OnDegraded.RESTART
-    begun = any(uid in gang.roster.leaving or uid not in gang.pods for uid in gang.undo.restart)
-    if (known and not asked) or not (gang.short_since or begun):
+    begun = any(uid in gang.roster.leaving or uid not in gang.observed.pods for uid in gang.operations.undo.restart)
+    if (known and not asked) or not (gang.observed.short_since or begun):
         end(gang)
 
 
@@ -90,28 +90,28 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
     if under_way(gang) is not None:
         return
     restarts = terms.spec.on_degraded is OnDegraded.RESTART and not gang.record.late
-    if gang.partial_since and now >= due_at(gang, policy):
+    if gang.operations.partial_since and now >= due_at(gang, policy):
         held = bindings.complaint(gang)
         bound = len(census.bound)
         undone = (
             f"{number_of(bound, 'member')} {'was' if bound == 1 else 'were'} bound and {need.number} more could not be "
-            f"within {format_duration(round(now - gang.partial_since))}{f' ({held})' if held else ''}"
+            f"within {format_duration(round(now - gang.operations.partial_since))}{f' ({held})' if held else ''}"
         )
         _begin(gang, undone, now)
         take(gang, Step.ROLLED_BACK, undone=undone)
         clock.back_off(gang, now=now, policy=policy)
-    elif restarts and gang.short_since and now >= gang.short_since + policy.degraded_after_s:
+    elif restarts and gang.observed.short_since and now >= gang.observed.short_since + policy.degraded_after_s:
         _begin(gang, RESTART_NOTE, now, frozenset(pod.uid for pod in gang.live()))
 
 
 def _begin(gang: Gang, note: str, now: float, restart: frozenset[str] | None = None) -> None:
-    since = gang.undo.since if gang.undo is not None else now
-    gang.undo = Undo(since, note, restart, review_at=now + REVIEW_S)
+    since = gang.operations.undo.since if gang.operations.undo is not None else now
+    gang.operations.undo = Undo(since, note, restart, review_at=now + REVIEW_S)
 
 
 def due_at(gang: Gang, policy: Policy) -> float:
     """When a quorum that stays partly bound is rolled back, in epoch seconds."""
-    return gang.partial_since + lasts_s(policy)
+    return gang.operations.partial_since + lasts_s(policy)
 
 
 def lasts_s(policy: Policy) -> float:
@@ -121,25 +121,25 @@ def lasts_s(policy: Policy) -> float:
 
 def targets(gang: Gang) -> list[Pod]:
     """The members to be evicted that are still there."""
-    if gang.undo is None:
+    if gang.operations.undo is None:
         return []
-    if gang.undo.restart is not None:
-        return [pod for pod in gang.live() if pod.uid in gang.undo.restart]
+    if gang.operations.undo.restart is not None:
+        return [pod for pod in gang.live() if pod.uid in gang.operations.undo.restart]
     begun = gang.begun()
-    confirmed = {uid for uid, binding in gang.bindings.items() if binding.state is BindState.BOUND}
+    confirmed = {uid for uid, binding in gang.operations.bindings.items() if binding.state is BindState.BOUND}
     return [pod for pod in gang.live() if pod.uid in begun and (pod.node or pod.uid in confirmed)]
 
 
 def retry(gang: Gang) -> None:
     """Places were found for the rest after all: nothing more of a rollback is evicted unless they fail too."""
-    if gang.undo is not None:
-        gang.undo.retried = True
-        gang.partial_since = 0.0
+    if gang.operations.undo is not None:
+        gang.operations.undo.retried = True
+        gang.operations.partial_since = 0.0
 
 
 def go_on_with(gang: Gang, undo: Undo | None) -> None:
     """Evict members as this says from now on; None: no longer."""
-    gang.undo = undo
+    gang.operations.undo = undo
 
 
 def end(gang: Gang) -> None:
@@ -149,14 +149,14 @@ def end(gang: Gang) -> None:
 
 def forget_pod(gang: Gang, uid: str) -> None:
     """Forget what was done to the pod."""
-    if gang.undo is not None:
-        gang.undo.spared.pop(uid, None)
-        gang.undo.evictions.pop(uid, None)
+    if gang.operations.undo is not None:
+        gang.operations.undo.spared.pop(uid, None)
+        gang.operations.undo.evictions.pop(uid, None)
 
 
 def count_on(gang: Gang, since: float) -> None:
     """A part of a quorum has been bound since then, in epoch seconds."""
-    gang.partial_since = since
+    gang.operations.partial_since = since
 
 
 def may_plan(gang: Gang, now: float) -> bool:
@@ -170,7 +170,7 @@ def may_plan(gang: Gang, now: float) -> bool:
     undo = under_way(gang)
     if undo is None:
         return True
-    if undo.restart is not None or gang.flies():
+    if undo.restart is not None or gang.operations.flies():
         return False
     return all(pod.uid in undo.spared or _refused(undo, pod, now) for pod in targets(gang))
 
@@ -181,7 +181,7 @@ def go_on(gang: Gang, now: float) -> list[Effect]:
     if undo is None:
         return []
     effects = bindings.withdraw_all(gang)
-    if gang.flies():
+    if gang.operations.flies():
         return effects
     if undo.review_at <= now:
         undo.spared.clear()
@@ -195,7 +195,7 @@ def go_on(gang: Gang, now: float) -> list[Effect]:
 
 def note_answer(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
     """The server has answered an eviction or a look-up of a Job; answers to another gang's change nothing."""
-    undo = gang.undo
+    undo = gang.operations.undo
     if undo is None:
         return
     if isinstance(event, OwnerSeen):
@@ -216,7 +216,7 @@ def note_answer(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now
 def next_due(gang: Gang) -> float:
     """When `go_on` has something to send without a further event, in epoch seconds; infinity if it has not."""
     undo = under_way(gang)
-    if undo is None or gang.flies():
+    if undo is None or gang.operations.flies():
         return clock.NEVER
     due = [undo.review_at]
     for pod in targets(gang):
@@ -231,12 +231,12 @@ def next_due(gang: Gang) -> float:
 
 def spared(gang: Gang) -> list[Pod]:
     """The members that are left on their nodes for now; `gang.undo.spared` says why."""
-    return [pod for pod in targets(gang) if gang.undo is not None and pod.uid in gang.undo.spared]
+    return [pod for pod in targets(gang) if gang.operations.undo is not None and pod.uid in gang.operations.undo.spared]
 
 
 def refusals(gang: Gang) -> Iterator[EvictionRefused]:
     """The refusals that keep members from being evicted at present."""
-    evictions = gang.undo.evictions if gang.undo is not None else {}
+    evictions = gang.operations.undo.evictions if gang.operations.undo is not None else {}
     there = (evictions[pod.uid].refused_with for pod in targets(gang) if pod.uid in evictions)
     return (refusal for refusal in there if refusal is not None)
 

@@ -21,7 +21,7 @@ def note_workload(gang: Gang, live: Sequence[Pod]) -> None:
     """Note which workload the live members belong to; while there are none, it is that of the last ones."""
     if not live and gang.record.workload is not None:
         return
-    there = live or gang.pods.values()
+    there = live or gang.observed.pods.values()
     found = {None if pod.workload is None else pod.workload.identity: pod.workload for pod in there}
     workload = next(iter(found.values())) if len(found) == 1 else None
     take(gang, Step.BELONGS, workload=None if workload is None else replace(workload, declaration=None))
@@ -31,14 +31,14 @@ def go_on(gang: Gang, now: float) -> None:
     """Begin a run with the first live member, and note which of its members have ended since (rule 3)."""
     if not gang.deserted():
         if gang.record.ended:
-            begin_run(gang, gang.roster.past & gang.pods.keys())
+            begin_run(gang, gang.roster.past & gang.observed.pods.keys())
         if not gang.record.run_start:
             start = min((pod.bound_at for pod in gang.live() if pod.node), default=now) or now
             take(gang, Step.RUN_BEGINS, run_start=start)
     if not _open(gang):
         return
     well, badly = PodPhase.SUCCEEDED, PodPhase.FAILED
-    for pod in [pod for pod in gang.pods.values() if pod.phase is well or pod.phase is badly]:
+    for pod in [pod for pod in gang.observed.pods.values() if pod.phase is well or pod.phase is badly]:
         note_ended(gang, pod)
 
 
@@ -52,7 +52,7 @@ def done(gang: Gang) -> int:
     if not _open(gang) or gang.roster.emptied:
         return 0
     noted = gang.roster.past | gang.roster.recorded
-    unnoted = [pod for pod in gang.pods.values() if pod.phase is PodPhase.SUCCEEDED and pod.uid not in noted]
+    unnoted = [pod for pod in gang.observed.pods.values() if pod.phase is PodPhase.SUCCEEDED and pod.uid not in noted]
     return gang.record.successes + len(unnoted)
 
 
@@ -88,8 +88,10 @@ def end(gang: Gang) -> None:
     if not _open(gang):
         _review_end(gang)
         return
-    outside = {pod.uid for pod in gang.pods.values() if pod.gated} | gang.ownership.disowned
-    past = gang.roster.past | {pod.uid for pod in gang.pods.values() if pod.uid not in outside and not gang.lives(pod)}
+    outside = {pod.uid for pod in gang.observed.pods.values() if pod.gated} | gang.observed.ownership.disowned
+    past = gang.roster.past | {
+        pod.uid for pod in gang.observed.pods.values() if pod.uid not in outside and not gang.lives(pod)
+    }
     if record.scheduled_at and not record.late:
         take(gang, Step.RUN_ENDS, outcome=_outcome(gang))
         gang.roster.end_run(past)
@@ -103,7 +105,7 @@ def end(gang: Gang) -> None:
 
 def _review_end(gang: Gang) -> None:
     """Note what the workload says of a run that has ended, which may become known only after its last member."""
-    if gang.idle is not None and gang.record.outcome in (Outcome.FAILED, Outcome.UNDECIDED):
+    if gang.observed.idle is not None and gang.record.outcome in (Outcome.FAILED, Outcome.UNDECIDED):
         take(gang, Step.RUN_ENDS, outcome=_outcome(gang))
 
 
@@ -113,7 +115,7 @@ def _outcome(gang: Gang) -> Outcome:
     Between two waves of a Job it has no outcome: the next wave is bound as a whole or not at all. Nor has it one once
     the workload is suspended or scaled to 0, or if the members were deleted: only what has failed makes it a failure.
     """
-    record, wave, idle = gang.record, gang.wave, gang.idle
+    record, wave, idle = gang.record, gang.observed.wave, gang.observed.idle
     if record.led or (record.successes >= record.minimum if wave is None else not wave.owed):
         return Outcome.SUCCEEDED
     if idle is not None and idle.completed:
@@ -137,7 +139,7 @@ def note_scheduled(gang: Gang, census: Census, terms: Terms, now: float) -> bool
     missing = quorum_need(gang, census, terms)
     if missing or not terms.minimum_known:
         # Of a quorum whose minimum is unknown by now, only the bound members can still be completed.
-        if not gang.flies() and not (census.bound and missing):
+        if not gang.operations.flies() and not (census.bound and missing):
             take(gang, Step.QUORUM_DROPPED)
         return False
     satisfied = lowered(record.quorum, terms.spec) if record.quorum is not None else minima(terms.spec)
@@ -171,6 +173,6 @@ def note_shortness(gang: Gang, census: Census, terms: Terms, now: float) -> None
     if record.scheduled_at and not record.ended:
         least = Minima(record.minimum, lowered(record.satisfied, terms.spec).roles)
         short = bool(missing_of(least, census.bound_roles + census.done_roles))
-    gang.note_shortness((gang.short_since or now) if short else 0.0)
+    gang.observed.note_shortness((gang.observed.short_since or now) if short else 0.0)
     if (record.vacated or record.damaged) and not short:
         take(gang, Step.NOT_SHORT)

@@ -28,7 +28,7 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
     if not gang.record.run_start:
         # A quorum's members all exist when it is bound, so pods bound before are of earlier runs.
         oldest = min((pod.created for pod in gang.live()), default=float("inf"))
-        old = (pod.uid for pod in gang.pods.values() if pod.terminal and pod.bound_at < oldest)
+        old = (pod.uid for pod in gang.observed.pods.values() if pod.terminal and pod.bound_at < oldest)
         gang.roster.end_run(gang.roster.past.union(old))
     record = gang.record
     failed = record.outcome is Outcome.OUT_OF_TIME or (record.phase is Phase.FAILED and not record.ended)
@@ -36,9 +36,9 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
         gang.roster.inherit_only(_half_done(gang, now, policy))
         if gang.roster.inherited:
             # Time without a leader does not count (rule 1), but its length is unknown: at least half is left.
-            first = min(gang.pods[uid].bound_at for uid in gang.roster.inherited)
+            first = min(gang.observed.pods[uid].bound_at for uid in gang.roster.inherited)
             rollback.count_on(gang, since=min(now, max(first, now - rollback.lasts_s(policy) / 2)))
-    spec = declared_spec(gang.key, gang.group, gang.live(), foreign)
+    spec = declared_spec(gang.key, gang.observed.group, gang.live(), foreign)
     if _remembers_nothing(gang) and not gang.plain and not gang.roster.inherited:
         _recall_scheduled(gang, spec)
     if gang.roster.inherited and spec is not None:
@@ -50,7 +50,7 @@ def _remembers_nothing(gang: Gang) -> bool:
 
     No member is bound beside such reservations before they are in the status: bound members were bound before it.
     """
-    group = gang.group
+    group = gang.observed.group
     if group is None or group.spec is None:
         return group is None
     return group.made and not group.status.phase and any(role.template for role in group.spec.roles)
@@ -65,14 +65,14 @@ def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
     younger.
     """
     bound = {pod.uid: pod.bound_at for pod in gang.live() if pod.node}
-    if gang.group is not None and not _remembers_nothing(gang):
+    if gang.observed.group is not None and not _remembers_nothing(gang):
         # Times of pods are whole seconds.
-        since = max(0.0 if gang.group.made else gang.group.created, int(gang.record.settled_at))
+        since = max(0.0 if gang.observed.group.made else gang.observed.group.created, int(gang.record.settled_at))
         return {uid for uid, at in bound.items() if at >= since}
     begun_at = min(bound.values(), default=0.0)
     # A member that is leaving waited as well when the others were bound.
-    not_ours = gang.roster.past | gang.ownership.disowned
-    waited = (pod for pod in gang.pods.values() if not (pod.node or pod.terminal or pod.uid in not_ours))
+    not_ours = gang.roster.past | gang.observed.ownership.disowned
+    waited = (pod for pod in gang.observed.pods.values() if not (pod.node or pod.terminal or pod.uid in not_ours))
     recent = now <= begun_at + OUTAGE_S + policy.repair_deadline_s
     return set(bound) if recent and any(pod.created <= begun_at for pod in waited) else set()
 
@@ -83,7 +83,7 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None) -> None:
     Nothing else remembers it. A quorum is bound together, so members that wait beside bound ones came later. If some
     come later by their template, the missing ones may never have existed, and only what is bound is said (rule 11).
     """
-    bound = [pod for pod in gang.pods.values() if pod.node and pod.uid not in gang.roster.past]
+    bound = [pod for pod in gang.observed.pods.values() if pod.node and pod.uid not in gang.roster.past]
     if all(pod.terminal for pod in bound):
         # No member of that run is left: those that wait begin another one.
         gang.roster.end_run(gang.roster.past.union(pod.uid for pod in bound))

@@ -15,7 +15,7 @@ def held(gangs: Iterable[Gang], placeholders: Collection[str], pods: Mapping[str
     """Amounts by resource reserved for members that have no node yet, and in these places of lost members."""
     found: Counter[str] = Counter()
     for gang in gangs:
-        for binding in gang.bindings.values():
+        for binding in gang.operations.bindings.values():
             if binding.state is not BindState.BOUND:
                 _add(found, binding.pod)
     for uid in placeholders:
@@ -27,7 +27,7 @@ def idle(gangs: Iterable[Gang]) -> Counter[str]:
     """Amounts by resource of members that have a node, of groups of which fewer than the minimum have one."""
     found: Counter[str] = Counter()
     for gang in gangs:
-        if gang.partial_since or gang.record.phase is Phase.DEGRADED:
+        if gang.operations.partial_since or gang.record.phase is Phase.DEGRADED:
             for pod in gang.live():
                 if pod.node:
                     _add(found, pod)

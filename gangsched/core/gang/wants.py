@@ -64,8 +64,8 @@ def quorum_need(gang: Gang, census: Census, terms: Terms) -> Need:
 
 def later_need(gang: Gang, census: Census, terms: Terms) -> Need:
     """What a scheduled gang needs placed: what it had while it is short, else what a raised minimum adds (rule 9)."""
-    least = lowered(gang.record.satisfied, terms.spec) if gang.short_since else minima(terms.spec)
-    return missing_of(least, census.bound_roles + census.done_roles + roles_of(gang.flying()))
+    least = lowered(gang.record.satisfied, terms.spec) if gang.observed.short_since else minima(terms.spec)
+    return missing_of(least, census.bound_roles + census.done_roles + roles_of(gang.operations.flying()))
 
 
 def raised(gang: Gang, spec: GroupSpec) -> bool:
@@ -78,15 +78,15 @@ def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod],
 
     Before the quorum is bound no member is beyond maxMember, because a quorum is never larger: all are tried.
     """
-    placed = [*census.bound, *(binding.pod for binding in gang.flying() if not binding.vacant)]
+    placed = [*census.bound, *(binding.pod for binding in gang.operations.flying() if not binding.vacant)]
     most = terms.spec.max_member if gang.record.scheduled_at else None
     return _divided(census.waiting, placed, terms.spec, most)
 
 
 def further(gang: Gang, members: Sequence[Pod], spec: GroupSpec) -> list[Pod]:
     """Those of these members that have no place yet and are within the maxima."""
-    waiting = [pod for pod in members if pod.uid not in gang.bindings and pod.name]
-    placed = [pod for pod in gang.live() if pod.node or pod.uid in gang.bindings]
+    waiting = [pod for pod in members if pod.uid not in gang.operations.bindings and pod.name]
+    placed = [pod for pod in gang.live() if pod.node or pod.uid in gang.operations.bindings]
     return _divided(waiting, placed, spec, spec.max_member)[0]
 
 
@@ -111,12 +111,12 @@ def _divided(
 
 def as_it_is(gang: Gang, pod: Pod) -> Pod | None:
     """The member's present form; None if it no longer waits for a node, or has been refused one."""
-    if pod.uid in gang.bindings or pod.uid in gang.attempt.refused_members:
+    if pod.uid in gang.operations.bindings or pod.uid in gang.attempt.refused_members:
         return None
     if not pod.name:
         return pod
-    now = gang.pods.get(pod.uid)
-    return now if now is not None and not now.node and gang.lives(now) and gang.may_try(now) else None
+    now = gang.observed.pods.get(pod.uid)
+    return now if now is not None and not now.node and gang.lives(now) and gang.operations.may_try(now) else None
 
 
 def want_of(
@@ -127,14 +127,14 @@ def want_of(
         return Want()
     spec, scheduled = terms.spec, bool(gang.record.scheduled_at)
     more = scheduled and raised(gang, spec)
-    if scheduled and (gang.short_since or not more):
+    if scheduled and (gang.observed.short_since or not more):
         missed = first(eligible, need)
         if spec.on_degraded is not OnDegraded.REPAIR:
             return Want(extras=missed if more else eligible)
         uids = {pod.uid for pod in (*missed, *moves)}
         others = [] if more else [pod for pod in eligible if pod.uid not in uids]
         return Want(repair=bool(missed or moves), repairs=missed, moves=moves, extras=others)
-    flying = roles_of(gang.flying())
+    flying = roles_of(gang.operations.flying())
     if scheduled and flying:
         return Want(repair=bool(moves), moves=moves)
     need = need.beside(flying)
@@ -145,7 +145,7 @@ def want_of(
         # A cap has released reservations beside bound members: new members are bound one by one, as at their expiry.
         singly = eligible if gang.record.capped is not None and census.bound and not scheduled else ()
         return Want(repair=bool(singly or moves), repairs=singly, moves=moves)
-    nodes = [pod.node or gang.bindings[pod.uid].node for pod in census.bound]
+    nodes = [pod.node or gang.operations.bindings[pod.uid].node for pod in census.bound]
     quorum = Ask(
         members=eligible,
         need=need.number,
@@ -154,9 +154,9 @@ def want_of(
         prefer=spec.prefer,
         wishes=wishes(spec),
         topology=spec.topology,
-        own=Counter([*nodes, *(binding.node for binding in gang.flying())]),
+        own=Counter([*nodes, *(binding.node for binding in gang.operations.flying())]),
     )
-    return Want(repair=bool(census.bound or flying or gang.comes_back) and not scheduled, quorum=quorum)
+    return Want(repair=bool(census.bound or flying or gang.observed.comes_back) and not scheduled, quorum=quorum)
 
 
 def first(members: Sequence[Pod], need: Need) -> list[Pod]:

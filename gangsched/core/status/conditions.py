@@ -37,8 +37,6 @@ NO_ROOM = frozenset({Reason.UNSCHEDULABLE, Reason.SEARCH_EXHAUSTED, Reason.NEVER
 """Reasons of a group that waits for room."""
 NAMES_SHOWN = 3
 """A message names at most so many schedulers whose pods do not count."""
-NODES_SHOWN = 30
-"""The number of nodes that the Scheduled Event names; an Event's note holds 1,024 characters."""
 
 
 def refused_reason(refusal: Refusal) -> Reason:
@@ -52,22 +50,22 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return _ENDS.get(gang.record.phase, Reason.NO_MEMBERS)
     if gang.record.scheduled_at:
         return Reason.MEMBERS_MISSING if gang.record.late else Reason.SCHEDULED
-    if gang.undo is not None:
+    if gang.operations.undo is not None:
         return Reason.BINDING_UNDONE
     if assessment.terms.hindrance is not None and (
-        gang.pods or assessment.terms.hindrance.reason is not Reason.POD_GROUP_NOT_FOUND
+        gang.observed.pods or assessment.terms.hindrance.reason is not Reason.POD_GROUP_NOT_FOUND
     ):
         return assessment.terms.hindrance.reason
     if bindings.complaint(gang):
         return Reason.BINDING_REFUSED
     if prebinding.first_awaited(gang) is not None:
         return Reason.PRE_BINDING
-    if gang.flies():
-        return Reason.BINDING if any(not binding.vacant for binding in gang.flying()) else Reason.PLACES_HELD
+    if gang.operations.flies():
+        return Reason.BINDING if any(not binding.vacant for binding in gang.operations.flying()) else Reason.PLACES_HELD
     if gang.record.phase is Phase.TIMED_OUT:
         return Reason.BINDING_UNDONE if gang.record.undone else Reason.TIMED_OUT
     if not assessment.facts.complete:
-        return Reason.GANG_INCOMPLETE if gang.pods else Reason.NO_MEMBERS
+        return Reason.GANG_INCOMPLETE if gang.observed.pods else Reason.NO_MEMBERS
     return _waiting_reason(gang)
 
 
@@ -89,15 +87,15 @@ def demand_of(gang: Gang, reason: Reason) -> tuple[Demand, ...]:
 
 def _incomplete(gang: Gang, assessment: Assessment) -> str:
     message = explanation.incomplete(assessment)
-    if gated := sum(pod.gated for pod in gang.pods.values()):
+    if gated := sum(pod.gated for pod in gang.observed.pods.values()):
         message += f" {counted(gated, 'pod', 'has', 'have')} scheduling gates and will count without them."
-    if gang.ownership.disowned:
-        do = counted(len(gang.ownership.disowned), "pod", "does", "do")
+    if gang.observed.ownership.disowned:
+        do = counted(len(gang.observed.ownership.disowned), "pod", "does", "do")
         message += f" {do} not count, because another owner has the group."
-    if gang.strangers:
-        do = counted(len(gang.strangers), "pod", "does", "do")
-        names = " or ".join(sorted({pod.scheduler for pod in gang.strangers.values()})[:NAMES_SHOWN])
-        its = "its" if len(gang.strangers) == 1 else "their"
+    if gang.observed.strangers:
+        do = counted(len(gang.observed.strangers), "pod", "does", "do")
+        names = " or ".join(sorted({pod.scheduler for pod in gang.observed.strangers.values()})[:NAMES_SHOWN])
+        its = "its" if len(gang.observed.strangers) == 1 else "their"
         message += f" {do} not count, because {its} schedulerName is {names}."
     return message
 
@@ -123,7 +121,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.SUCCEEDED: f"The run ended with {number_of(succeeded, 'member')} succeeded.",
         Reason.SCHEDULED: f"{number_is(_there(assessment), 'member')} bound or done; {gang.record.minimum} needed.",
         Reason.PRE_BINDING: _prebinding(gang),
-        Reason.BINDING: f"{number_is(len(gang.flying()) - len(gang.vacant()), 'binding')} under way.",
+        Reason.BINDING: f"{number_is(gang.operations.under_way(), 'binding')} under way.",
         Reason.NOT_ITS_TURN: _in_line(gang, assessment),
         Reason.PLACES_HELD: _held(gang, assessment),
         Reason.MEMBERS_MISSING: late_message(gang, assessment),
@@ -153,18 +151,19 @@ def _prebinding(gang: Gang) -> str:
     errand = prebinding.first_awaited(gang)
     if errand is None:
         return ""
-    waiting = sum(binding.awaits is not None for binding in gang.bindings.values())
+    waiting = sum(binding.awaits is not None for binding in gang.operations.bindings.values())
+    held = len(gang.operations.flying())
     refused = f" The API server refused to write this, which is tried again: {errand.complaint}"
     return (
-        f"{number_of(len(gang.flying()), 'member')} have nodes and are bound once all is ready: {errand.what.awaited} "
+        f"{number_of(held, 'member')} have nodes and are bound once all is ready: {errand.what.awaited} "
         f"({number_of(waiting, 'member')} so waiting).{refused if errand.complaint else ''}"
     )
 
 
 def _binding_refused(gang: Gang, assessment: Assessment) -> str:
     said = bindings.complaint(gang)
-    doubted = sorted(gang.pods[uid].name for uid in gang.doubted & gang.pods.keys())
-    if not doubted or gang.bindings or assessment.census.bound:
+    doubted = sorted(gang.observed.pods[uid].name for uid in gang.operations.doubted & gang.observed.pods.keys())
+    if not doubted or gang.operations.bindings or assessment.census.bound:
         return f"The API server refused a binding, which is tried again: {said}"
     more = f" and {len(doubted) - 1} more" if len(doubted) > 1 else ""
     return (
@@ -188,7 +187,7 @@ def _in_line(gang: Gang, assessment: Assessment) -> str:
 
 def _held(gang: Gang, assessment: Assessment) -> str:
     """The reservation for members to come, and how long it lasts."""
-    places = len(gang.vacant())
+    places = len(gang.operations.vacant())
     return (
         f"{number_is_of_all(len(assessment.census.bound), assessment.minimum, 'member')} bound and "
         f"{'a place is' if places == 1 else f'{places} places are'} held for those to come, for up to "
@@ -207,7 +206,7 @@ def _there(assessment: Assessment) -> int:
 
 def late_message(gang: Gang, assessment: Assessment) -> str:
     """How many members are bound of a group whose other members did not come in time."""
-    if gang.vacant():
+    if gang.operations.vacant():
         return _held(gang, assessment)
     there = f"{number_is_of_all(_there(assessment), gang.record.minimum, 'member')} bound"
     if not gang.record.vacated:
@@ -219,32 +218,22 @@ def late_message(gang: Gang, assessment: Assessment) -> str:
 
 
 def _undone(gang: Gang) -> str:
-    if gang.undo is not None and gang.undo.retried:
-        return f"{gang.undo.note}; the rest is being tried again."
-    if gang.undo is not None and len(rollback.targets(gang)) > len(rollback.spared(gang)):
-        return f"{gang.undo.note}: the bound members are evicted, so that the group starts over whole."
-    if gang.undo is not None:
-        return f"{gang.undo.note}; the condition Degraded says why the bound members are left."
-    return f"{gang.record.undone}: what was bound or written for it is taken back; planned again after a back-off."
-
-
-def scheduled_note(gang: Gang, assessment: Assessment) -> str:
-    """The note of the Scheduled Event, which names the nodes."""
-    nodes: dict[str, int] = {}
-    for pod in assessment.census.bound:
-        node = pod.node or gang.bindings[pod.uid].node
-        nodes[node] = nodes.get(node, 0) + 1
-    shown = ", ".join(f"{node} ({count})" for node, count in sorted(nodes.items())[:NODES_SHOWN])
-    more = f" and {number_of(len(nodes) - NODES_SHOWN, 'more node')}" if len(nodes) > NODES_SHOWN else ""
-    return f"Bound {number_of(len(assessment.census.bound), 'member')} to {shown}{more}."
+    undo = gang.operations.undo
+    if undo is None:
+        return f"{gang.record.undone}: what was bound or written for it is taken back; planned again after a back-off."
+    if undo.retried:
+        return f"{undo.note}; the rest is being tried again."
+    if len(rollback.targets(gang)) > len(rollback.spared(gang)):
+        return f"{undo.note}: the bound members are evicted, so that the group starts over whole."
+    return f"{undo.note}; the condition Degraded says why the bound members are left."
 
 
 def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
     """The reason of the Degraded condition, whatever its status; None for a group that has no such condition."""
-    if gang.undo is not None:
+    if gang.operations.undo is not None:
         if any(rollback.refusals(gang)):
             return Reason.EVICTION_REFUSED
-        if gang.undo.restart is not None:
+        if gang.operations.undo.restart is not None:
             return Reason.RESTARTING
         return Reason.PARTLY_BOUND if rollback.spared(gang) else Reason.BINDING_UNDONE
     if not gang.record.scheduled_at or gang.record.ended:
@@ -256,8 +245,8 @@ def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
 
 def degraded_message(gang: Gang, assessment: Assessment) -> str:
     """The message of the Degraded condition, whatever its status."""
-    if gang.undo is not None:
-        return _evicting(gang, gang.undo)
+    if gang.operations.undo is not None:
+        return _evicting(gang, gang.operations.undo)
     if gang.record.late:
         return late_message(gang, assessment)
     there = _there(assessment)

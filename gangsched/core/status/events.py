@@ -7,14 +7,18 @@ from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod, member_order
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.status.conditions import NO_ROOM, UNTOLD_REASONS, refused_reason, scheduled_note
+from gangsched.core.objects.wording import number_of
+from gangsched.core.status.conditions import NO_ROOM, UNTOLD_REASONS, refused_reason
+
+NODES_SHOWN = 30
+"""The number of nodes that the Scheduled Event names; an Event's note holds 1,024 characters."""
 
 
 def emit(gang: Gang, assessment: Assessment, reason: Reason, note: str) -> list[Effect]:
     """The Event on the PodGroup, else on the oldest member; none if there is neither."""
     oldest = min(assessment.census.live, key=member_order, default=None)
-    if gang.group is not None:
-        kind, name, uid = "PodGroup", gang.key.name, gang.group.uid
+    if gang.observed.group is not None:
+        kind, name, uid = "PodGroup", gang.key.name, gang.observed.group.uid
     elif oldest is not None:
         kind, name, uid = "Pod", oldest.name, oldest.uid
     else:
@@ -41,8 +45,8 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
     if not assessment.census.live:
         gang.told.named_owners = frozenset()
     if _has_new_owners(gang):
-        gang.told.named_owners |= gang.ownership.owners.keys()
-        effects += emit(gang, assessment, Reason.SEVERAL_OWNERS, gang.ownership.described(gang.key.name))
+        gang.told.named_owners |= gang.observed.ownership.owners.keys()
+        effects += emit(gang, assessment, Reason.SEVERAL_OWNERS, gang.observed.ownership.described(gang.key.name))
     passed_over = _passed_over(gang)
     if passed_over:
         gang.told.said_of_native(passed_over)
@@ -61,19 +65,19 @@ def has_news(gang: Gang) -> bool:
 
 def _passed_over(gang: Gang) -> str:
     """The group that the pods name beside, if no Event says so yet; those of one group name the same."""
-    first = next(iter(gang.pods.values()), None)
+    first = next(iter(gang.observed.pods.values()), None)
     said = first.declaration.passed_over if first is not None and first.declaration is not None else ""
     return said if said != gang.told.passed_over else ""
 
 
 def _new_strangers(gang: Gang) -> list[Pod]:
     """Pods of other schedulers that name the group and have no Event yet that says so."""
-    return [pod for uid, pod in gang.strangers.items() if uid not in gang.told.strangers]
+    return [pod for uid, pod in gang.observed.strangers.items() if uid not in gang.told.strangers]
 
 
 def _has_new_owners(gang: Gang) -> bool:
     """Whether an owner claims the gang beside another, and no Event names it yet."""
-    return not gang.ownership.owners.keys() <= gang.told.named_owners
+    return not gang.observed.ownership.owners.keys() <= gang.told.named_owners
 
 
 def _on_condition(gang: Gang, assessment: Assessment, reason: Reason, message: str) -> list[Effect]:
@@ -96,12 +100,23 @@ def _on_condition(gang: Gang, assessment: Assessment, reason: Reason, message: s
     if (refused or reason is Reason.NOT_ITS_TURN) and before == Reason.TIMED_OUT:
         return []
     members = refused_reason(gang.attempt.refusal) if refused and gang.attempt.refusal is not None else reason
-    if gang.group is None and not before and _is_heard(assessment, members):
+    if gang.observed.group is None and not before and _is_heard(assessment, members):
         return []
-    note = scheduled_note(gang, assessment) if reason is Reason.SCHEDULED else message
+    note = _scheduled_note(gang, assessment) if reason is Reason.SCHEDULED else message
     return emit(gang, assessment, reason, note)
 
 
 def _is_heard(assessment: Assessment, reason: Reason) -> bool:
     """Whether the conditions of waiting members have this reason already: it was written before a restart."""
     return any(pod.told_reason == reason for pod in assessment.census.waiting)
+
+
+def _scheduled_note(gang: Gang, assessment: Assessment) -> str:
+    """The note of the Scheduled Event, which names the nodes."""
+    nodes: dict[str, int] = {}
+    for pod in assessment.census.bound:
+        node = pod.node or gang.operations.bindings[pod.uid].node
+        nodes[node] = nodes.get(node, 0) + 1
+    shown = ", ".join(f"{node} ({count})" for node, count in sorted(nodes.items())[:NODES_SHOWN])
+    more = f" and {number_of(len(nodes) - NODES_SHOWN, 'more node')}" if len(nodes) > NODES_SHOWN else ""
+    return f"Bound {number_of(len(assessment.census.bound), 'member')} to {shown}{more}."

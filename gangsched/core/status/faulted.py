@@ -44,7 +44,7 @@ def message_of(step: Step, error: str, *, parked_s: float, evicted: bool) -> str
 
 def last_status(gang: Gang) -> GroupStatus:
     """The status of the gang's PodGroup, as it is or as the last write will make it."""
-    observed = gang.group.status if gang.group is not None else GroupStatus()
+    observed = gang.observed.group.status if gang.observed.group is not None else GroupStatus()
     return gang.told.status or observed
 
 
@@ -57,15 +57,19 @@ def minima_of(gang: Gang) -> Minima:
     """What the gang's quorum needs; 0 where that is unknown."""
     if gang.record.quorum is not None:
         return gang.record.quorum
-    if gang.group is not None and gang.group.spec is not None:
-        return minima(gang.group.spec)
-    says = [pod.declaration for pod in gang.pods.values() if pod.declaration is not None]
+    if gang.observed.group is not None and gang.observed.group.spec is not None:
+        return minima(gang.observed.group.spec)
+    says = [pod.declaration for pod in gang.observed.pods.values() if pod.declaration is not None]
     return Minima(max((say.min_member or 0 for say in says), default=0))
 
 
 def spec_of(gang: Gang) -> Hashable:
     """What the gang's PodGroup asks for, to be compared."""
-    return None if gang.group is None else (gang.group.uid, gang.group.spec, gang.group.error)
+    return (
+        None
+        if gang.observed.group is None
+        else (gang.observed.group.uid, gang.observed.group.spec, gang.observed.group.error)
+    )
 
 
 def members_of(gang: Gang) -> Hashable:
@@ -112,19 +116,19 @@ def tell(gang: Gang, status: GroupStatus, message: str, *, first: bool, interval
     """Write this status if it says something new, or new numbers and `interval_s` has passed; `first`: an Event too."""
     told, effects = gang.told, list[Effect]()
     if (
-        gang.group is not None
+        gang.observed.group is not None
         and told.write_again_at <= now
         and _is_owed(gang, status, due=told.message_at + interval_s, now=now)
     ):
-        effects.append(PatchStatus(gang.key, gang.group.uid, status))
-        told.wrote(status, gang.resource_version, None)
+        effects.append(PatchStatus(gang.key, gang.observed.group.uid, status))
+        told.wrote(status, gang.observed.resource_version, None)
         told.said_message(now)
     if first:
         effects += emit(gang, assessment_of(gang, message, due=now), Reason.INTERNAL_ERROR, message)
     for pod in gang.live():
         said, at = told.members.get(pod.uid, (pod.told_reason, float("-inf")))
         lost = pod.told_reason != Reason.INTERNAL_ERROR and now >= at + interval_s
-        if not pod.node and pod.uid not in gang.bindings and (said != Reason.INTERNAL_ERROR or lost):
+        if not pod.node and pod.uid not in gang.operations.bindings and (said != Reason.INTERNAL_ERROR or lost):
             told.said_to_member(pod.uid, Reason.INTERNAL_ERROR, now)
             since = 0.0 if pod.told_reason else now
             effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, Reason.INTERNAL_ERROR, message, since))
@@ -134,7 +138,7 @@ def tell(gang: Gang, status: GroupStatus, message: str, *, first: bool, interval
 def _condition(gang: Gang, kind: str, reason: Reason, message: str, *, status: bool, now: float) -> Condition:
     before = next((each for each in last_status(gang).conditions if each.type == kind), None)
     since = before.since if before is not None and before.status is status else now
-    generation = gang.group.generation if gang.group is not None else 0
+    generation = gang.observed.group.generation if gang.observed.group is not None else 0
     return Condition(kind, status, reason, message, since, generation)
 
 

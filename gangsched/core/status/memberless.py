@@ -9,10 +9,11 @@ from gangsched.core.objects.wording import counted
 
 def suspended(gang: Gang) -> str:
     """Which workload wants no pods, and how to go on."""
-    if gang.idle is None:
+    idle = gang.observed.idle
+    if idle is None:
         return ""
-    how = "resume it" if gang.idle.suspended else "scale it up"
-    return f"No member is left, because the {gang.idle.called} {gang.idle.why}: {how} to begin the next run."
+    how = "resume it" if idle.suspended else "scale it up"
+    return f"No member is left, because the {idle.called} {idle.why}: {how} to begin the next run."
 
 
 def no_members(gang: Gang) -> str:
@@ -20,10 +21,11 @@ def no_members(gang: Gang) -> str:
     if gang.record.outcome is Outcome.UNDECIDED:
         ended = "have ended or " if gang.record.successes or gang.record.failed else ""
         return f"All members {ended}were deleted, so this run is over: the next one begins with the next member."
-    if not gang.strangers:
+    strangers = gang.observed.strangers
+    if not strangers:
         return "No pod names this PodGroup yet: label pods gangsched.io/pod-group and set schedulerName."
-    names = ", ".join(sorted({pod.scheduler for pod in gang.strangers.values()}))
+    names = ", ".join(sorted({pod.scheduler for pod in strangers.values()}))
     return (
-        f"{counted(len(gang.strangers), 'pod', 'names', 'name')} this PodGroup with a schedulerName that gangsched "
+        f"{counted(len(strangers), 'pod', 'names', 'name')} this PodGroup with a schedulerName that gangsched "
         f"does not serve ({names}): correct their schedulerName."
     )

@@ -48,14 +48,14 @@ def verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason]]
     """
     surplus = {pod.uid for pod in assessment.surplus}
     general = _general_reason(gang, assessment)
-    for uid in sorted(gang.ownership.disowned & gang.pods.keys()):
-        yield gang.pods[uid], Reason.SEVERAL_OWNERS
+    for uid in sorted(gang.observed.ownership.disowned & gang.observed.pods.keys()):
+        yield gang.observed.pods[uid], Reason.SEVERAL_OWNERS
     for pod in assessment.census.waiting:
         if pod.uid in surplus:
             yield pod, Reason.SURPLUS
         elif pod.uid in gang.attempt.refused_members:
             yield pod, refused_reason(gang.attempt.refused_members[pod.uid])
-        elif pod.uid in gang.barred:
+        elif pod.uid in gang.operations.barred:
             yield pod, Reason.BINDING_REFUSED
         elif general is not None:
             yield pod, general
@@ -67,11 +67,13 @@ def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_
     if reason is Reason.SURPLUS:
         text = _above_maximum(gang, pod)
     elif reason is Reason.SEVERAL_OWNERS:
-        return gang.ownership.described(gang.key.name)
+        return gang.observed.ownership.described(gang.key.name)
     elif pod.uid in gang.attempt.refused_members:
         text = explanation.refused(gang.attempt.refused_members[pod.uid])
-    elif pod.uid in gang.barred:
-        text = f"The API server refused its binding, which is tried again later: {gang.barred[pod.uid].message}"
+    elif pod.uid in gang.operations.barred:
+        text = (
+            f"The API server refused its binding, which is tried again later: {gang.operations.barred[pod.uid].message}"
+        )
     elif gang.record.scheduled_at and assessment.terms.hindrance is not None:
         text = assessment.terms.hindrance.message
     elif gang.record.scheduled_at and gang.attempt.refusal is not None:
@@ -82,7 +84,7 @@ def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_
 
 
 def _above_maximum(gang: Gang, pod: Pod) -> str:
-    if gang.group is not None and not gang.group.made:
+    if gang.observed.group is not None and not gang.observed.group.made:
         return "As many members as maxMember allows are there already: raise maxMember to have this pod scheduled."
     leading = pod.declaration.leading if pod.declaration is not None else ""
     who = f"its {leading}" if leading else "the group"

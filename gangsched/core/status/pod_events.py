@@ -65,7 +65,7 @@ def _owed(gang: Gang, assessment: Assessment, now: float) -> Iterator[tuple[Pod,
     Without a PodGroup the gang's own Event is on its oldest member.
     """
     told = gang.told
-    oldest = None if gang.group is not None else min(assessment.census.live, key=member_order, default=None)
+    oldest = None if gang.observed.group is not None else min(assessment.census.live, key=member_order, default=None)
     for pod, reason in members.verdicts(gang, assessment):
         said, at = told.members.get(pod.uid, ("", 0.0))
         if (

@@ -8,7 +8,7 @@ or any other pod of its own that is known here, or has said why not in its condi
 from __future__ import annotations
 
 from gangsched.core.declarations.installation import KUBE_SCHEDULER, owner_of
-from gangsched.core.gang.installations import Installations, group_of
+from gangsched.core.membership.installations import Installations, group_of
 from gangsched.core.objects.declaration import OWN_DIALECT, GroupKey
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, EmitEvent

@@ -46,9 +46,9 @@ class StatusWriter:
         """Set when the gang's status is next due; called after every change, as one may end before it is written."""
         told = gang.told
         reason = reason_of(gang, assessment)
-        if reason != gang.reason:
-            gang.reason = reason
-            gang.reason_since = now
+        if reason != told.reason:
+            told.reason = reason
+            told.reason_since = now
         old = told.status or GroupStatus()
         new = self._build(gang, assessment, reason)
         changed = _settled(old) != _settled(new)
@@ -56,18 +56,18 @@ class StatusWriter:
         newly_scheduled = bool(gang.record.scheduled_at) and not gang.record.late and not old.scheduled_time
         if told.awaited is not None:
             due = float("inf")
-        elif (bindings.unsecured(gang) and gang.group is not None) or decided or newly_scheduled:
+        elif (bindings.unsecured(gang) and gang.observed.group is not None) or decided or newly_scheduled:
             due = now
         elif changed or has_news(gang) or members.owed(gang, assessment, self._policy, now):
             fold_s = OWNER_S if reason is Reason.OWNER_UNKNOWN else self._policy.fold_s
-            due = max(min(gang.tell_at, now + fold_s), gang.reason_since + fold_s)
-        elif told.unwritten and gang.group is not None:
+            due = max(min(told.tell_at, now + fold_s), told.reason_since + fold_s)
+        elif told.unwritten and gang.observed.group is not None:
             due = now
         elif told.behind or _basis_changed(gang, assessment):
             due = min(max(now, told.message_at + self._policy.message_interval_s), told.pods_at)
         else:
             due = told.pods_at
-        gang.tell_at = max(due, told.write_again_at)
+        told.tell_at = max(due, told.write_again_at)
 
     def write(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
         """What is to be written now; empty if all of it has been written."""
@@ -76,19 +76,23 @@ class StatusWriter:
         message = message_of(gang, assessment, reason, refusal=refusal)
         effects: list[Effect] = []
         told = gang.told
-        if gang.group is not None:
+        if gang.observed.group is not None:
             status = self._status(gang, assessment, now, reason=reason, message=message)
             owed = bindings.unsecured(gang)
             if status != told.status or told.unwritten or owed:
-                effects.append(PatchStatus(gang.key, gang.group.uid, status, gang.resource_version if owed else ""))
+                effects.append(
+                    PatchStatus(
+                        gang.key, gang.observed.group.uid, status, gang.observed.resource_version if owed else ""
+                    )
+                )
                 awaited = None
                 if status.reservation is not None:
-                    awaited = frozenset(binding.pod.uid for binding in gang.flying())
-                told.wrote(status, gang.resource_version, awaited)
+                    awaited = frozenset(binding.pod.uid for binding in gang.operations.flying())
+                told.wrote(status, gang.observed.resource_version, awaited)
         else:
             told.unheard(self._build(gang, assessment, reason))
         told.basis = _basis(gang, assessment)
-        gang.tell_at = float("inf")
+        told.tell_at = float("inf")
         effects += events_of(gang, assessment, reason, message, scheduler=self._policy.scheduler_names[0])
         effects += members.write(gang, assessment, message, self._policy, now)
         effects += pod_events.emit(gang, assessment, self._turns, message, now)
@@ -102,7 +106,7 @@ class StatusWriter:
         status = self._build(gang, assessment, reason)
         last = told.status or GroupStatus()
         old = {condition.type: condition for condition in last.conditions}
-        generation = gang.group.generation if gang.group else 0
+        generation = gang.observed.group.generation if gang.observed.group else 0
         due = now >= told.message_at + self._policy.message_interval_s
         told.behind = False
         conditions = []
@@ -135,7 +139,7 @@ class StatusWriter:
         if why is not None:
             conditions.append(Condition("Degraded", gang.record.phase is Phase.DEGRADED, why, "", 0.0))
         paused = record.capped is not None and bool(record.capped.paused_at)
-        trying = bool(record.clock_start) or bool(gang.bindings) or paused
+        trying = bool(record.clock_start) or bool(gang.operations.bindings) or paused
         return GroupStatus(
             record=record,
             conditions=tuple(conditions),
@@ -153,7 +157,7 @@ class StatusWriter:
 def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
     """What the messages are derived from, besides what the status counts."""
     refused = next(rollback.refusals(gang), None)
-    spared = len(gang.undo.spared) if gang.undo is not None else 0
+    spared = len(gang.operations.undo.spared) if gang.operations.undo is not None else 0
     return (
         gang.attempt.refusal,
         assessment.terms.hindrance,
@@ -161,7 +165,7 @@ def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
         gang.record.undone,
         spared,
         gang.record.capped.note if gang.record.capped is not None else gang.outside,
-        gang.idle,
+        gang.observed.idle,
         assessment.terms.lowered,
         refused.why if refused else None,
         prebinding.awaited(gang),
@@ -171,7 +175,7 @@ def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
 def _basis_changed(gang: Gang, assessment: Assessment) -> bool:
     refusal, *others = _basis(gang, assessment)
     told = gang.told.basis
-    return gang.group is not None and (not told or told[0] is not refusal or list(told[1:]) != others)
+    return gang.observed.group is not None and (not told or told[0] is not refusal or list(told[1:]) != others)
 
 
 def _settled(status: GroupStatus) -> GroupStatus:
@@ -186,7 +190,7 @@ def _settled(status: GroupStatus) -> GroupStatus:
 def _reservation(gang: Gang, terms: Terms, policy: Policy) -> Reservation | None:
     """The places of members whose binding is not confirmed or not seen yet, and of members to come."""
     held: dict[tuple[str, str, Amounts], list[str]] = {}
-    for binding in gang.bindings.values():
+    for binding in gang.operations.bindings.values():
         if binding.state is not BindState.BOUND:
             key = (binding.node, role_of(binding.pod), binding.pod.shape.requests)
             held.setdefault(key, []).append(binding.pod.name)

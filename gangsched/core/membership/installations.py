@@ -1,8 +1,8 @@
 """Which groups belong to another installation of gangsched, and what is known of them meanwhile.
 
 No gang is made of such a group: it has no status, no clock, no Events and no reservation of ours. Its PodGroup and its
-pods, of which some may have a schedulerName of ours, wait here until it becomes ours (`core.gang.handover`). Pods of
-other schedulers are known for every group, because they decide whose it is (`core.declarations.installation`).
+pods, of which some may have a schedulerName of ours, wait here until it becomes ours (`core.membership.handover`). Pods
+of other schedulers are known for every group, because they decide whose it is (`core.declarations.installation`).
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Installations:
             self._groups[key] = group
             self.doubt(key)
             return True
-        old = gang.group if gang is not None else None
+        old = gang.observed.group if gang is not None else None
         if old is None or (old.scheduler, old.status.scheduler) != (group.scheduler, group.status.scheduler):
             self.doubt(key)
         return False
@@ -159,11 +159,11 @@ class Installations:
 
     def owner(self, key: GroupKey, gang: Gang | None) -> str:
         """The schedulerName whose installation should have the group with this gang of ours, by all that is known."""
-        group = gang.group if gang is not None and gang.group is not None else self._groups.get(key)
+        group = gang.observed.group if gang is not None and gang.observed.group is not None else self._groups.get(key)
         return self._owner(key, gang, group)
 
     def _owner(self, key: GroupKey, gang: Gang | None, group: Group | None) -> str:
-        pods = gang.pods if gang is not None else _NO_PODS
+        pods = gang.observed.pods if gang is not None else _NO_PODS
         if pods and key not in self._beside:
             return next(iter(pods.values())).scheduler
         return owner_of(

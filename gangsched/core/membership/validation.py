@@ -10,7 +10,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import GroupKey
 
 if TYPE_CHECKING:
-    from gangsched.core.gang.membership import Members
+    from gangsched.core.membership.members import Members
 
 
 def contradictions(members: Members, beside: Collection[str]) -> Iterator[str]:
@@ -31,7 +31,7 @@ def _membership(members: Members) -> Iterator[str]:
     pods = members._cluster.pods
     expected: dict[str, GroupKey] = {}
     for key, gang in members.gangs.items():
-        for uid, pod in (*gang.pods.items(), *gang.strangers.items()):
+        for uid, pod in (*gang.observed.pods.items(), *gang.observed.strangers.items()):
             if pods.get(uid) != pod:
                 yield f"{key}: {uid} is known in another form"
             if uid in expected:
@@ -48,13 +48,13 @@ def _places(members: Members, beside: Collection[str]) -> Iterator[str]:
     """Every binding has its claim on a node, and every such claim its binding."""
     cluster = members._cluster
     for key, gang in members.gangs.items():
-        for uid, binding in gang.bindings.items():
+        for uid, binding in gang.operations.bindings.items():
             if cluster.node_of(uid) != binding.node:
                 yield f"{key}: {uid} is bound to {binding.node} but counted on {cluster.node_of(uid)}"
     for uid, claim in cluster.ledger.claims.items():
         if claim.kind in (Kind.ASSUMED, Kind.HELD):
             owner = members.gang_of(uid)
-            if uid not in beside and (owner is None or uid not in owner.bindings):
+            if uid not in beside and (owner is None or uid not in owner.operations.bindings):
                 yield f"{uid}: claims {claim.node} though nothing binds it there"
 
 
@@ -64,13 +64,13 @@ def _left_over(members: Members, gang: Gang) -> Iterator[str]:
         yield f"{gang.key}: nothing declares it any more"
     remembered: tuple[tuple[str, Iterable[str]], ...] = (
         *((name, getattr(gang.roster, name)) for name in ("inherited", "past", "recorded", "chosen", "leaving")),
-        ("disowned", gang.ownership.disowned),
-        *((name, getattr(gang, name)) for name in ("doubted", "mismatched", "barred")),
+        ("disowned", gang.observed.ownership.disowned),
+        *((name, getattr(gang.operations, name)) for name in ("doubted", "mismatched", "barred")),
         ("told", gang.told.members),
-        *((name, getattr(gang.undo, name, ())) for name in ("evictions", "spared")),
+        *((name, getattr(gang.operations.undo, name, ())) for name in ("evictions", "spared")),
         ("told as strangers", gang.told.strangers),
     )
     for what, uids in remembered:
-        gone = [uid for uid in uids if uid not in gang.pods and uid not in gang.strangers]
+        gone = [uid for uid in uids if uid not in gang.observed.pods and uid not in gang.observed.strangers]
         if gone:
             yield f"{gang.key}: {', '.join(sorted(gone))} of those {what} are gone"

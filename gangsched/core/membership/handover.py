@@ -1,4 +1,4 @@
-"""A group passes to another installation of gangsched, or from one to us (`core.gang.installations`).
+"""A group passes to another installation of gangsched, or from one to us (`core.membership.installations`).
 
 What we have decided of a group that passes to another is forgotten: reservations are released, nothing more is sent,
 and nothing is written. Members that are bound stay. Bindings that the API server has yet to answer are waited for,
@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import placeholders
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.membership import Members
 from gangsched.core.gang.writes import BindState
+from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
 
 
@@ -22,8 +22,8 @@ def settle(members: Members, cluster: Cluster, key: GroupKey, *, now: float, syn
     """Find out whose this doubted group is, and hand it over if that has changed."""
     known = members.installations
     gang = members.gangs.get(key)
-    declared = known.group(key) is not None or (gang is not None and gang.group is not None)
-    if not (declared or known.beside(key) or (gang is not None and gang.pods)):
+    declared = known.group(key) is not None or (gang is not None and gang.observed.group is not None)
+    if not (declared or known.beside(key) or (gang is not None and gang.observed.pods)):
         known.forget(key)
         return
     owner = known.owner(key, gang)
@@ -39,14 +39,16 @@ def settle(members: Members, cluster: Cluster, key: GroupKey, *, now: float, syn
 
 def _yield(members: Members, cluster: Cluster, gang: Gang, owner: str, now: float) -> None:
     known = members.installations
-    sent = {uid for uid, binding in gang.bindings.items() if binding.state is BindState.SENT}
+    sent = {uid for uid, binding in gang.operations.bindings.items() if binding.state is BindState.SENT}
     # From here on it is elsewhere, whatever fails.
-    known.give_up(gang.key, owner, gang.group, [pod for uid, pod in gang.pods.items() if uid not in sent])
-    gang.declare(None)
+    known.give_up(
+        gang.key, owner, gang.observed.group, [pod for uid, pod in gang.observed.pods.items() if uid not in sent]
+    )
+    gang.observed.declare(None)
     gang.durability.drop()
     placeholders.vacate(gang, cluster)
-    for uid, pod in [*gang.pods.items()]:
-        binding = gang.bindings.get(uid)
+    for uid, pod in [*gang.observed.pods.items()]:
+        binding = gang.operations.bindings.get(uid)
         if uid in sent:
             # Its answer doubts the group again.
             known.doubt(gang.key)
@@ -55,7 +57,7 @@ def _yield(members: Members, cluster: Cluster, gang: Gang, owner: str, now: floa
             members.pod_seen(replace(pod, node=binding.node, bound_at=now))
         else:
             members.leave(uid, gang.key)
-    for uid in [*gang.strangers]:
+    for uid in [*gang.observed.strangers]:
         members.leave(uid, gang.key)
     gang.look_at_once()
     members.dirty.note(gang.key)

@@ -13,13 +13,13 @@ from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang import bindings, clock, placeholders, recovery, rollback, runs, unrecorded
-from gangsched.core.gang.dirty import Dirty
 from gangsched.core.gang.gang import Gang, forget_what_was_told
-from gangsched.core.gang.installations import Installations, group_of
 from gangsched.core.gang.steps import Step, forget_run, take
-from gangsched.core.gang.undeclared import Undeclared
-from gangsched.core.gang.validation import contradictions
 from gangsched.core.gang.writes import Binding, BindState
+from gangsched.core.membership.dirty import Dirty
+from gangsched.core.membership.installations import Installations, group_of
+from gangsched.core.membership.undeclared import Undeclared
+from gangsched.core.membership.validation import contradictions
 from gangsched.core.objects.declaration import OWN_DIALECT, GroupKey
 from gangsched.core.objects.events import Event, GroupsReplaced, PodsReplaced
 from gangsched.core.objects.pod import Pod, PodPhase
@@ -104,10 +104,10 @@ class Members:
             return
         gang = self._gang(key)
         self._key_of[pod.uid] = key
-        comes = ours and pod.uid not in gang.pods and not (pod.terminating or pod.gated or pod.terminal)
+        comes = ours and pod.uid not in gang.observed.pods and not (pod.terminating or pod.gated or pod.terminal)
         if comes and gang.record.run_start and not gang.record.ended and gang.deserted():
             gang.roster.note_emptied()
-        gang.add(pod, stranger=not ours)
+        gang.observed.note_pod(pod, stranger=not ours)
         if sent is not None:
             bindings.carry_over(gang, sent)
             gang.roster.inherit(pod.uid)
@@ -127,7 +127,7 @@ class Members:
         """Note who bound the pod. A group with members that another scheduler bound may be partly bound."""
         if pod.node not in self.sent.pop(pod.uid, ()):
             self._rivals.append(pod)
-        if pod.uid in gang.bindings:
+        if pod.uid in gang.operations.bindings:
             bindings.note_bound(gang, self._cluster, pod.uid, pod.node)
         else:
             gang.roster.inherit(pod.uid)
@@ -138,8 +138,8 @@ class Members:
         key = self._key_of.get(uid)
         if key is not None:
             gang = self.gangs[key]
-            if uid in gang.pods:
-                runs.note_ended(gang, gang.pods[uid])
+            if uid in gang.observed.pods:
+                runs.note_ended(gang, gang.observed.pods[uid])
             self.leave(uid, key)
         self.installations.pod_gone(uid)
         self._forget(uid)
@@ -159,12 +159,12 @@ class Members:
         """Take the pod out of its gang. Returns its binding if that can no longer be called back."""
         del self._key_of[uid]
         gang = self.gangs[key]
-        gang.remove(uid)
+        gang.observed.forget_pod(uid)
         gang.roster.forget(uid)
         gang.told.forget_pod(uid)
         rollback.forget_pod(gang, uid)
         self.dirty.note(key)
-        if not gang.pods:
+        if not gang.observed.pods:
             self.installations.doubt(key)
         return bindings.take_out(gang, self._cluster, uid)
 
@@ -192,10 +192,10 @@ class Members:
         if outside or self.installations.group_seen(group, self.gangs.get(group.key)):
             return
         gang = self._gang(group.key)
-        if gang.group is not None and gang.group.uid != group.uid:
+        if gang.observed.group is not None and gang.observed.group.uid != group.uid:
             self.group_gone(group.key)
-        old = gang.group
-        gang.declare(group)
+        old = gang.observed.group
+        gang.observed.declare(group)
         gang.look_at_once()
         same = old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old
         if same and not gang.told.overwritten_in(group.status):
@@ -213,21 +213,21 @@ class Members:
         """A PodGroup no longer exists. Its run ends unless its pods declare it; bound members stay (rule 10)."""
         self.installations.group_gone(key)
         gang = self.gangs.get(key)
-        if gang is None or gang.group is None:
+        if gang is None or gang.observed.group is None:
             return
         gang.look_at_once()
         # A PodGroup that gangsched made only repeats what the pods declare.
         says = (pod.declaration for pod in gang.live() if pod.declaration is not None)
-        goes_on = gang.group.made and bool(gang.record.scheduled_at) and any(said.complete for said in says)
-        gang.declare(None)
-        if gang.vacant():
+        goes_on = gang.observed.group.made and bool(gang.record.scheduled_at) and any(said.complete for said in says)
+        gang.observed.declare(None)
+        if gang.operations.vacant():
             # A quorum with placeholders cannot become whole without them: its bound members stay (rule 10).
             placeholders.vacate(gang, self._cluster)
             take(gang, Step.QUORUM_DROPPED)
             gang.roster.inherit_only()
         if not goes_on:
             forget_run(gang)
-        if gang.undo is not None and gang.undo.restart is not None:
+        if gang.operations.undo is not None and gang.operations.undo.restart is not None:
             rollback.end(gang)
         gang.durability.drop()
         forget_what_was_told(gang)
@@ -258,14 +258,14 @@ class Members:
         key = self.key(pod) if pod is not None else None
         if pod is not None and key is not None:
             self._key_of[uid] = key
-            self._gang(key).add(pod)
+            self._gang(key).observed.note_pod(pod)
         return [each for each in dict.fromkeys((before, key)) if each is not None]
 
     def facts(self) -> list[Event]:
         """What was seen, as events for a successor, and which pods the server has called bound before the watch has."""
         gangs = self.gangs.values()
-        bound = [each for gang in gangs for each in gang.bindings.values() if each.state is BindState.BOUND]
-        groups = [gang.group for gang in gangs if gang.group is not None]
+        bound = [each for gang in gangs for each in gang.operations.bindings.values() if each.state is BindState.BOUND]
+        groups = [gang.observed.group for gang in gangs if gang.observed.group is not None]
         pods = {**self.installations.pods(), **self._cluster.pods}
         return [
             GroupsReplaced((*groups, *self.installations.groups())),
@@ -289,12 +289,12 @@ class Members:
 
     def finished(self, gang: Gang) -> bool:
         """Whether nothing refers to the gang any more, or it was a plain pod that is bound."""
-        if gang.group is not None or gang.bindings:
+        if gang.observed.group is not None or gang.operations.bindings:
             return False
-        return not (gang.pods or gang.strangers) or (gang.plain and all(pod.node for pod in gang.pods.values()))
+        return gang.observed.empty or (gang.plain and all(pod.node for pod in gang.observed.pods.values()))
 
     def drop(self, key: GroupKey) -> None:
         """Forget a finished gang."""
         gang = self.gangs.pop(key, None)
-        for uid in (*gang.pods, *gang.strangers) if gang is not None else ():
+        for uid in (*gang.observed.pods, *gang.observed.strangers) if gang is not None else ():
             self._key_of.pop(uid, None)

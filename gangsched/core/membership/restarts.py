@@ -24,8 +24,8 @@ from gangsched.core.declarations.resolution import declared_spec
 from gangsched.core.declarations.waves import owed_by, pods_of
 from gangsched.core.gang import caps, runs
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.membership import Members
-from gangsched.core.gang.rechecking import Contain
+from gangsched.core.membership.members import Members
+from gangsched.core.membership.rechecking import Contain
 from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.policy import Policy
@@ -80,12 +80,16 @@ class Restarts:
         """The pod is about to be noted in this form."""
         if pod.terminal:
             ended = self._ends(pod.uid)
-            if ended is not None and not pod.rejected and (pod.phase is PodPhase.FAILED or ended[0].wave is not None):
+            if (
+                ended is not None
+                and not pod.rejected
+                and (pod.phase is PodPhase.FAILED or ended[0].observed.wave is not None)
+            ):
                 self._lose(*ended)
         elif pod.terminating and pod.uid not in self._leaving:
             gang = self._members.gang_of(pod.uid)
             # It is a member no longer, and with the last one the run ends, but its place is not free yet.
-            if gang is not None and not gang.plain and pod.uid in gang.pods and pod.workload is not None:
+            if gang is not None and not gang.plain and pod.uid in gang.observed.pods and pod.workload is not None:
                 self._leaving[pod.uid] = gang.record.minimum
 
     def pod_gone(self, uid: str) -> None:
@@ -101,7 +105,7 @@ class Restarts:
         if pod is None or pod.workload is None or not pod.node or pod.terminal:
             return None
         gang = self._members.gang_of(uid)
-        if gang is None or uid not in gang.pods or gang.plain:
+        if gang is None or uid not in gang.observed.pods or gang.plain:
             return None
         return gang, pod, least or gang.record.minimum
 
@@ -180,7 +184,7 @@ class Restarts:
         wanted = self._wanted(key, held) if now < held.until else 0
         live = gang.live() if gang is not None else []
         comes_back = False
-        if gang is not None and any(pod.node or pod.uid in gang.bindings for pod in live):
+        if gang is not None and any(pod.node or pod.uid in gang.operations.bindings for pod in live):
             wanted -= len(live) + _done(gang) + gang.lingering()
         elif gang is not None and 0 < wanted <= len(live) + self._to_come(gang, live) and not gang.lingering():
             # All of its places are free: the quorum is planned in this call, before anything else.
@@ -193,8 +197,8 @@ class Restarts:
                 self._cluster.remove_pod(uid)
         if not held.places and not comes_back:
             self._end(key, now)
-        if gang is not None and gang.comes_back is not comes_back:
-            gang.note_return(comes_back=comes_back)
+        if gang is not None and gang.observed.comes_back is not comes_back:
+            gang.observed.note_return(comes_back=comes_back)
             self._members.dirty.note(key)
 
     def _wanted(self, key: GroupKey, held: Held) -> int:
@@ -204,7 +208,7 @@ class Restarts:
         if found is None or facts is None or found.uid != held.object_uid or facts.idle:
             return 0
         gang = self._members.gangs.get(key)
-        pods = gang.pods.values() if gang is not None else ()
+        pods = gang.observed.pods.values() if gang is not None else ()
         wave = owed_by(found, pods_of(held.workload, pods), foreign=self._members.foreign)
         if wave is None:
             return min(held.minimum, facts.size)
@@ -215,7 +219,7 @@ class Restarts:
 
         It is 0 while members are missing of roles without one.
         """
-        spec = declared_spec(gang.key, gang.group, live, self._members.foreign) if live else None
+        spec = declared_spec(gang.key, gang.observed.group, live, self._members.foreign) if live else None
         if spec is None:
             return 0
         there = Counter(map(role_of, live))
@@ -238,7 +242,7 @@ class Restarts:
 
 def _done(gang: Gang) -> int:
     """How many members have succeeded and count toward the minimum."""
-    return runs.done(gang) if gang.wave is None else 0
+    return runs.done(gang) if gang.observed.wave is None else 0
 
 
 def _placeholder(key: GroupKey, pod: Pod) -> Pod:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import bindings
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.membership import Members
 from gangsched.core.gang.writes import Binding, BindState
+from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.planning.filling import classify
@@ -25,7 +25,11 @@ def recheck_worsened(cluster: Cluster, members: Members, contain: Contain) -> li
     effects: list[Effect] = []
     for node in sorted(cluster.take_worsened()):
         there = ((uid, members.gang_of(uid)) for uid in sorted(cluster.on_node.get(node, ())))
-        bound = [(gang, gang.bindings[uid]) for uid, gang in there if gang is not None and uid in gang.bindings]
+        bound = [
+            (gang, gang.operations.bindings[uid])
+            for uid, gang in there
+            if gang is not None and uid in gang.operations.bindings
+        ]
         stale = [each for each in bound if each[1].state is not BindState.BOUND]
         if node in cluster.nodes and stale:
             stale = _without_room(stale, cluster, node, contain)

@@ -19,7 +19,7 @@ class Resting:
     def note(self, gang: Gang) -> None:
         """The gang is up to date."""
         workload = gang.record.workload
-        if workload is None or gang.group is None or not gang.deserted():
+        if workload is None or gang.observed.group is None or not gang.deserted():
             self.forget(gang.key)
             return
         owner = (workload.kind, GroupKey(gang.key.namespace, workload.name))

@@ -8,7 +8,7 @@ from gangsched.core.cluster.avoidance import Avoidance, Tries
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import bindings, clock, making, prebinding, rollback
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.membership import Members
+from gangsched.core.membership.members import Members
 from gangsched.core.objects import results as answers
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
@@ -48,7 +48,7 @@ class Results:
                 members.dirty.note(key)
             case answers.OwnerSeen(uid):
                 for gang in members.gangs.values():
-                    if gang.undo is not None and uid in gang.undo.asked:
+                    if gang.operations.undo is not None and uid in gang.operations.undo.asked:
                         rollback.note_answer(gang, event, now)
                         members.dirty.note(gang.key)
             case answers.PodEvicted(uid) | answers.EvictionRefused(uid):
@@ -59,18 +59,18 @@ class Results:
 
     def _written(self, event: answers.StatusWritten | answers.StatusRefused, now: float) -> None:
         gang = self._members.gangs.get(event.key)
-        if gang is None or gang.group is None:
+        if gang is None or gang.observed.group is None:
             return
         if isinstance(event, answers.StatusRefused):
             self._members.dirty.note(event.key)
             gang.told.refused(write_again_at=now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S))
             return
-        if gang.resource_version == gang.told.version:
+        if gang.observed.resource_version == gang.told.version:
             # Otherwise the watch was faster, and may have shown another client's later write, which it shows once.
-            gang.now_at(event.resource_version)
+            gang.observed.now_at(event.resource_version)
         if event.reserved and gang.told.awaited is not None:
             self._members.dirty.note(event.key)
-            gang.durability.written(gang.told.take_awaited() & gang.bindings.keys())
+            gang.durability.written(gang.told.take_awaited() & gang.operations.bindings.keys())
 
     def _bound(self, event: PodBound | BindRefused, now: float) -> None:
         uid, node = event.uid, event.node
@@ -84,11 +84,11 @@ class Results:
         if isinstance(event, PodBound):
             bindings.note_bound(gang, self._cluster, uid, node)
             pod = self._cluster.pods[uid]
-            if uid not in gang.bindings and not pod.node:
+            if uid not in gang.operations.bindings and not pod.node:
                 # The binding was sent in an earlier term; the pod is known as bound before the watch shows it.
                 self._members.pod_seen(replace(pod, node=node, bound_at=now))
         elif event.why in (Refused.GONE, Refused.CONFLICT):
-            if uid in gang.bindings and gang.bindings[uid].node == node:
+            if uid in gang.operations.bindings and gang.operations.bindings[uid].node == node:
                 bindings.release(gang, self._cluster, uid)
                 self._members.set_aside(uid)
         else:
@@ -104,7 +104,7 @@ class Results:
         """Whether a binding that was withdrawn from the node, for want of room, has not been answered yet."""
         for uid in self._cluster.on_node.get(node, ()):
             gang = self._members.gang_of(uid)
-            if gang is not None and uid in gang.bindings and gang.bindings[uid].withdrawn:
+            if gang is not None and uid in gang.operations.bindings and gang.operations.bindings[uid].withdrawn:
                 return True
         return False
 
@@ -117,7 +117,7 @@ class Results:
         bindings.release_all(gang, self._cluster)
         gang.attempt.heard(event.message)
         gang.attempt.forget_members()
-        may_be_the_node = event.why is Refused.FORBIDDEN and event.uid not in gang.doubted
+        may_be_the_node = event.why is Refused.FORBIDDEN and event.uid not in gang.operations.doubted
         if may_be_the_node and gang.attempt.replanned < MOST_REPLANNED:
             gang.attempt.plan_elsewhere()
             return

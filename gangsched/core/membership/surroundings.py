@@ -9,9 +9,9 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import clock, unrecorded
 from gangsched.core.gang.gang import Gang, forget_what_was_told
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.membership import Members
-from gangsched.core.gang.resting import Resting
 from gangsched.core.gang.steps import forget_run
+from gangsched.core.membership.members import Members
+from gangsched.core.membership.resting import Resting
 from gangsched.core.objects import events
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.devices import DeviceKind
@@ -239,14 +239,14 @@ class Surroundings:
 
         A user's PodGroup has priority over other systems' objects; one that the operator created only repeats them.
         """
-        if gang.group is None or gang.group.made:
+        if gang.observed.group is None or gang.observed.group.made:
             if over:
                 forget_run(gang)
             forget_what_was_told(gang)
 
     def _look_back(self, gang: Gang, now: float) -> None:
         """Infer what the restart could not, because the gang's terms have been hidden until now."""
-        if gang.reason in _UNSEEN and not (gang.record.scheduled_at or gang.begun()):
+        if gang.told.reason in _UNSEEN and not (gang.record.scheduled_at or gang.begun()):
             unrecorded.find_begun(gang, foreign=self._members.foreign, policy=self._policy, now=now)
 
     def _all_declared_by(self, dialect: str) -> list[Gang]:
@@ -270,7 +270,9 @@ class Surroundings:
 
 def uses(gang: Gang, dialect: str) -> bool:
     """Whether a pod of the gang names an object of the dialect."""
-    return any(pod.declaration is not None and dialect in pod.declaration.objects for pod in gang.pods.values())
+    return any(
+        pod.declaration is not None and dialect in pod.declaration.objects for pod in gang.observed.pods.values()
+    )
 
 
 def _decisive(workload: ForeignGroup | None) -> object:
