@@ -6,7 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.effects import Prebind
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import PrebindRefused
 from gangsched.core.objects.shape import NodeTerm, Requirement
 from gangsched.core.objects.volumes import CsiDriver, StorageCapacity, StorageClass
 from tests.builders import claim, group, node, pod, volume
@@ -161,6 +163,26 @@ def test_a_pre_binding_that_is_refused_or_lost_is_sent_again(harness: Harness) -
     harness.add(*members(2))
     harness.wait(40)
     assert len(harness.bound()) == 2
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know what the former was told")
+def test_a_pre_binding_that_is_refused_is_sent_again_when_the_server_asks_for_it(harness: Harness) -> None:
+    sent: list[float] = []
+
+    def refuse(effect: Prebind) -> PrebindRefused | None:
+        sent.append(harness.now)
+        return PrebindRefused(effect.uid, effect.what, "busy", retry_after_s=20) if len(sent) == 1 else None
+
+    harness.refuse_prebinding = refuse
+    harness.add(node("n1", cpu="8"), group(min_member=1))
+    harness.provide(FAST, *waiting(1))
+    harness.add(*members(1))
+    harness.wait(10)
+    assert len(sent) == 1
+    assert harness.condition("default/a").message.endswith("refused to write this, which is tried again: busy")
+    harness.wait(30)
+    assert [20 <= later - sent[0] < 25 for later in sent[1:]] == [True]
+    assert len(harness.bound()) == 1
 
 
 def test_a_member_above_the_minimum_waits_for_its_own_volume_alone(harness: Harness) -> None:
