@@ -299,6 +299,13 @@ def test_only_the_newest_generation_of_a_pool_counts_and_only_if_it_is_complete(
     ]
 
 
+def test_all_devices_can_be_asked_for_only_where_each_pool_of_the_node_is_complete():
+    claim = device_claim("a", wishes(asks(all=True)))
+    other = replace(gpus("n0"), name="other", pool="other")
+    assert room_of(world(gpus("n0"), gpus("n1"), other, claim), *users("a")) == [1, 1]
+    assert room_of(world(gpus("n0"), gpus("n1"), replace(other, parts=2), claim), *users("a")) == [0, 1]
+
+
 def test_devices_that_all_nodes_can_use_are_shared_by_them():
     cluster = world(replace(gpus("net", 3), node=""), *map(device_claim, "abcd"))
     assert room_of(cluster, *users(*"abcd")) == [3, 3]
