@@ -25,6 +25,9 @@ from gangsched.views.copied import Collected, Piece
 from gangsched.views.diagnosis import Copy
 from gangsched.views.diagnosis_json import as_object
 
+SKIPPED_BYTES = 1 << 16
+"""A message for which there is no memory is passed over in parts of this size."""
+
 
 class Worker:
     """Collects what is sent, and decides at the first question."""
@@ -65,9 +68,16 @@ def serve(questions: IO[bytes], answers: IO[bytes]) -> None:
     worker = Worker()
     while len(head := questions.read(LENGTH_BYTES)) == LENGTH_BYTES:
         length = int.from_bytes(head)
-        if len(content := questions.read(length)) < length:
-            break
         message: Message | None = None
+        try:
+            if len(content := questions.read(length)) < length:
+                break
+        except MemoryError:
+            # CPython allocates before it reads: the whole message is still there.
+            worker.give_up()
+            for begin in range(0, length, SKIPPED_BYTES):
+                questions.read(min(SKIPPED_BYTES, length - begin))
+            continue
         try:
             message = pickle.loads(content)  # noqa: S301 - our parent has sent it
             answer = worker.take(message)

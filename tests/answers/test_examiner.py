@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import pickle
 import sys
 from collections.abc import AsyncIterator, Callable
 
@@ -10,8 +12,8 @@ import msgspec
 import pytest
 
 from gangsched.answers.examiner import MOST_WAITING, Examiner, NoAnswer, NoRoom
-from gangsched.answers.messages import Question, Start
-from gangsched.answers.worker import Worker
+from gangsched.answers.messages import TOO_LARGE, Question, Start, framed
+from gangsched.answers.worker import SKIPPED_BYTES, Worker, serve
 from gangsched.config.settings import Settings
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
@@ -192,6 +194,21 @@ class TestItsProcess:
         assert not asked.is_running
         asked = examiner(cgroup=limited(tmp_path, str(1 << 30), 0), most_s=PATIENT_S)
         assert await asked.explain(KEY, MINE)
+
+    def test_what_cannot_be_read_for_want_of_memory_is_passed_over_and_said(self):
+        """The process ended, and tenants were told of a fault instead of the remedy."""
+
+        class Tight(io.BytesIO):
+            def read(self, size: int | None = -1, /) -> bytes:
+                if size is not None and size > SKIPPED_BYTES:
+                    raise MemoryError
+                return super().read(size)
+
+        large = Piece(PodsReplaced, (), ("x" * 3 * SKIPPED_BYTES,), last=True)
+        sent = [Start(Settings().model_dump_json(), 0.0), large, Question(KEY, MINE)]
+        answers = io.BytesIO()
+        serve(Tight(b"".join(framed(pickle.dumps(each)) for each in sent)), answers)
+        assert answers.getvalue() == framed(TOO_LARGE)
 
     async def test_it_imports_nothing_from_the_folder_in_which_the_operator_was_started(
         self, examiner, tmp_path, monkeypatch
