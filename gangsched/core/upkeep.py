@@ -138,11 +138,11 @@ class Upkeep:
             try:
                 assessment = self._assessments[key]
                 state.writer.schedule(gang, assessment, now)
-                if gang.told.tell_at <= now:
+                if gang.telling.tell_at <= now:
                     written = state.writer.write(gang, assessment, now)
                     state.writer.schedule(gang, assessment, now)
                     effects += written
-                state.status_deadlines.set(key, gang.told.tell_at)
+                state.status_deadlines.set(key, gang.telling.tell_at)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 state.contain(effects, now, Step.TELLING, key, error)
         if key in containment.parked:

@@ -17,7 +17,7 @@ from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.observed import Observed
 from gangsched.core.gang.operations import Operations
 from gangsched.core.gang.roster import Durability, Roster
-from gangsched.core.gang.told import Told
+from gangsched.core.gang.told import Telling, Told
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, member_order, role_of
@@ -35,8 +35,9 @@ class Gang:
     What is `observed`, its `record`, which is all that outlives a restart, and its `operations` make the gang. The rest
     is what one process knows beside them: `roster` says which members belong to which run and quorum, `durability`
     which reservations are written to the status, `attempt` how the last attempt to place the gang ended, `told` what
-    people were told of it. `look_at`: the gang is large and is not reconciled again before this time. `outside` says
-    why the gang is not tried, if too many of its namespace wait before it (`core.queueing.admission`).
+    people were told of it, and `telling` what they are told next. `look_at`: the gang is large and is not reconciled
+    again before this time. `outside` says why the gang is not tried, if too many of its namespace wait before it
+    (`core.queueing.admission`).
     """
 
     key: GroupKey
@@ -47,6 +48,7 @@ class Gang:
     durability: Durability = field(default_factory=Durability)
     attempt: Attempt = field(default_factory=Attempt)
     told: Told = field(default_factory=Told)
+    telling: Telling = field(default_factory=Telling)
     look_at: float = 0.0
     outside: str = ""
 
@@ -108,14 +110,7 @@ class Gang:
 
 def forget_what_was_told(gang: Gang) -> None:
     """Forget what was written about the PodGroup, which came or went; pod conditions and Events stay known."""
-    told = gang.told
-    gang.told = Told(
-        members=told.members,
-        strangers=told.strangers,
-        reason=told.reason,
-        reason_since=told.reason_since,
-        tell_at=told.tell_at,
-    )
+    gang.told = Told(members=gang.told.members, strangers=gang.told.strangers)
 
 
 class Census(Struct, frozen=True, kw_only=True):

@@ -9,6 +9,15 @@ from gangsched.core.objects.status import GroupStatus
 
 
 @dataclass(slots=True)
+class Telling:
+    """What the writer tells next: `reason` is the status' and has held since `reason_since`; it is due at `tell_at`."""
+
+    reason: str = ""
+    reason_since: float = 0.0
+    tell_at: float = float("inf")
+
+
+@dataclass(slots=True)
 class Told:
     """Changed by its methods, and by the status writer.
 
@@ -19,8 +28,7 @@ class Told:
     group, `named_owners` are the owners named in such an Event. `members` are the reasons on members' conditions, each
     with the time of the write; `on_pods` are the reasons of Events on members. More of these are due at `pods_at`, for
     which the gang `has_turn` or has to ask for one. Of `passed_over`, a group of Kubernetes' own, an Event says that it
-    does not count. `version` is the resourceVersion that was known when `status` was decided. The status' `reason` has
-    held since `reason_since`; what is due is written at `tell_at`.
+    does not count. `version` is the resourceVersion that was known when `status` was decided.
     """
 
     status: GroupStatus | None = None
@@ -40,9 +48,6 @@ class Told:
     has_turn: bool = False
     strangers: set[str] = field(default_factory=set)
     passed_over: str = ""
-    reason: str = ""
-    reason_since: float = 0.0
-    tell_at: float = float("inf")
 
     def owe(self, status: GroupStatus | None) -> None:
         """This status is to be written, though nothing was decided since the last write."""

@@ -246,7 +246,7 @@ class Surroundings:
 
     def _look_back(self, gang: Gang, now: float) -> None:
         """Infer what the restart could not, because the gang's terms have been hidden until now."""
-        if gang.told.reason in _UNSEEN and not (gang.record.scheduled_at or gang.begun()):
+        if gang.telling.reason in _UNSEEN and not (gang.record.scheduled_at or gang.begun()):
             unrecorded.find_begun(gang, foreign=self._members.foreign, policy=self._policy, now=now)
 
     def _all_declared_by(self, dialect: str) -> list[Gang]:

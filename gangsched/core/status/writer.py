@@ -46,9 +46,9 @@ class StatusWriter:
         """Set when the gang's status is next due; called after every change, as one may end before it is written."""
         told = gang.told
         reason = reason_of(gang, assessment)
-        if reason != told.reason:
-            told.reason = reason
-            told.reason_since = now
+        if reason != gang.telling.reason:
+            gang.telling.reason = reason
+            gang.telling.reason_since = now
         old = told.status or GroupStatus()
         new = self._build(gang, assessment, reason)
         changed = _settled(old) != _settled(new)
@@ -60,14 +60,14 @@ class StatusWriter:
             due = now
         elif changed or has_news(gang) or members.owed(gang, assessment, self._policy, now):
             fold_s = OWNER_S if reason is Reason.OWNER_UNKNOWN else self._policy.fold_s
-            due = max(min(told.tell_at, now + fold_s), told.reason_since + fold_s)
+            due = max(min(gang.telling.tell_at, now + fold_s), gang.telling.reason_since + fold_s)
         elif told.unwritten and gang.observed.group is not None:
             due = now
         elif told.behind or _basis_changed(gang, assessment):
             due = min(max(now, told.message_at + self._policy.message_interval_s), told.pods_at)
         else:
             due = told.pods_at
-        told.tell_at = max(due, told.write_again_at)
+        gang.telling.tell_at = max(due, told.write_again_at)
 
     def write(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
         """What is to be written now; empty if all of it has been written."""
@@ -92,7 +92,7 @@ class StatusWriter:
         else:
             told.unheard(self._build(gang, assessment, reason))
         told.basis = _basis(gang, assessment)
-        told.tell_at = float("inf")
+        gang.telling.tell_at = float("inf")
         effects += events_of(gang, assessment, reason, message, scheduler=self._policy.scheduler_names[0])
         effects += members.write(gang, assessment, message, self._policy, now)
         effects += pod_events.emit(gang, assessment, self._turns, message, now)
