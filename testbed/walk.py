@@ -1,15 +1,15 @@
 """The drawings of docs/architecture.md: the actual calls between modules for one pod and for one restart.
 
-Both run on the machine, from the bytes that the API server sends to the effects that go back to it. The first call from
-each room into each other is drawn, with the module and the function that are called; of the machine, the upkeep and the
-cycle, which lead through everything, the first call into each module.
+Both run on the machine, from the bytes that the API server sends to the effects that go back to it. Each story draws
+the calls that are its milestones, in the order in which they are first made; an arrow starts at the room whose
+milestone is next on the stack. A milestone that is not called is an error, so the drawing cannot outlive the code.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -26,18 +26,49 @@ from testbed.filling import put
 from testbed.workloads import member, pod_group
 
 PACKAGE = Path(__file__).resolve().parent.parent / "gangsched"
-_LEADING = ("machine", "upkeep", "cycle")
-_LEFT_OUT = ("budget",)
+_SERVER = "API server"
 _NOW = 1_800_000_000.0
 _AT = "2027-01-15T08:00:00Z"
+_ONE_POD = {
+    "resources.read": "decode the watch event",
+    "machine.handle": "handle(events, now)",
+    "intake.take": "apply the events",
+    "members.pod_seen": "find the gang of the pod",
+    "cache.set_pod": "enter the pod in the ledger",
+    "upkeep.some": "bring changed gangs up to date",
+    "reconcile.reconcile": "reconcile the gang",
+    "queue.file": "put the gang into the queue",
+    "cycle.run": "run a scheduling cycle",
+    "queue.candidates": "take the next gang",
+    "placement.place": "find nodes for the whole quorum",
+    "bindings.begin": "assume the nodes, return BindPod",
+    "upkeep.write_status": "write the status that is due",
+    "writer.schedule": "compare it with the last one written",
+}
+"""Calls of the first story, as `module.function`, and what each does."""
+_ONE_RESTART = {
+    "resources.read_group": "decode the PodGroup",
+    "status_conversion.status_from_object": "read the record from the status",
+    "machine.handle": "handle(events, now)",
+    "intake.take": "apply the events, Synced is the last",
+    "cache.set_node": "enter the node",
+    "cache.set_pod": "enter the pods in the ledger",
+    "members.resume": "resume each gang",
+    "recovery.resume": "with its record, without operations",
+    "upkeep.some": "bring the gangs up to date",
+    "reconcile.reconcile": "reconcile the gang",
+    "cycle.run": "run a scheduling cycle",
+    "further.place_each": "find a node for the replaced member",
+    "bindings.begin": "assume the node, return BindPod",
+}
 _NODE = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "8", "pods": "110"}}}
 
 
 def with_drawings(page: str) -> str:
-    """The page with both drawings, each of them behind a comment that names it."""
-    for name, story in (("one pod", _one_pod), ("one restart", _one_restart)):
+    """The page with both drawings, each after a comment that names it."""
+    for name, story, milestones in (("one pod", _one_pod, _ONE_POD), ("one restart", _one_restart, _ONE_RESTART)):
         head = f"<!-- Drawing of {name}, made by make docs from what testbed/walk.py sees -->"
-        drawn = "\n".join([head, "", *_drawn(story), ""])
+        drawn = "\n".join([head, "", *_drawn(story, milestones), ""])
         page = put(rf"<!-- Drawing of {name}, .*\n(\n```mermaid\n([^`].*\n)*```\n)?", drawn, page)
     return page
 
@@ -62,9 +93,11 @@ def _one_restart() -> tuple[Callable[[], Sequence[Effect]], type[Effect]]:
     return lambda: successor.handle([*known, *_read(GROUPS, group), Synced()], _NOW + 60), BindPod
 
 
-def _drawn(story: Callable[[], tuple[Callable[[], Sequence[Effect]], type[Effect]]]) -> list[str]:
+def _drawn(
+    story: Callable[[], tuple[Callable[[], Sequence[Effect]], type[Effect]]], milestones: Mapping[str, str]
+) -> list[str]:
     step, wanted = story()
-    trace = _Trace()
+    trace = _Trace(milestones)
     sys.setprofile(trace)
     try:
         effects = step()
@@ -72,41 +105,48 @@ def _drawn(story: Callable[[], tuple[Callable[[], Sequence[Effect]], type[Effect
         sys.setprofile(None)
     if not any(isinstance(effect, wanted) for effect in effects):
         raise AssertionError(f"the story of the drawing does not come to {wanted.__name__}: {story.__doc__}")
+    if trace.missing:
+        raise AssertionError(f"the story of the drawing does not call {trace.missing}: {story.__doc__}")
     return ["```mermaid", "sequenceDiagram", *trace.lines, "```"]
 
 
 class _Trace:
-    """Notes the first calls, as the module's docstring says."""
+    """Notes the first call of each milestone."""
 
-    def __init__(self) -> None:
+    def __init__(self, milestones: Mapping[str, str]) -> None:
         self.lines: list[str] = []
-        self._seen: set[tuple[str, str]] = set()
+        self._milestones = milestones
+        self._seen: set[str] = set()
+
+    @property
+    def missing(self) -> list[str]:
+        """The milestones that were not called."""
+        return [call for call in self._milestones if call not in self._seen]
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
-        name = frame.f_code.co_name
-        called = _place(frame)
-        if event != "call" or called is None or name.startswith(("<", "__")):
+        called = _call(frame)
+        if event != "call" or called not in self._milestones or called in self._seen:
             return
-        room, module = called
+        self._seen.add(called)
+        self.lines.append(f"    {self._caller(frame)}->>{_room(frame)}: {self._milestones[called]}<br/>({called})")
+
+    def _caller(self, frame: FrameType) -> str:
         caller = frame.f_back
-        while caller is not None and _place(caller) is None:
+        while caller is not None and _call(caller) not in self._milestones:
             caller = caller.f_back
-        place = _place(caller) if caller is not None else None
-        origin = place[0] if place is not None else "API server"
-        step = (origin, module if origin in _LEADING else room)
-        if room != origin and module not in _LEFT_OUT and step not in self._seen:
-            self._seen.add(step)
-            self.lines.append(f"    {origin}->>{room}: {module}.{name.strip('_')}")
+        return _room(caller) if caller is not None else _SERVER
 
 
-def _place(frame: FrameType) -> tuple[str, str] | None:
-    """Room and module of the code that runs; None for values, which every room uses, and for other packages."""
+def _call(frame: FrameType) -> str:
+    """The function that runs, as `module.function`; empty for other packages."""
     path = Path(frame.f_code.co_filename)
-    if not path.is_relative_to(PACKAGE) or "objects" in path.parts:
-        return None
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    inside = parts[1:] if parts[0] == "core" else parts
-    return inside[0], inside[-1]
+    return f"{path.stem}.{frame.f_code.co_name.strip('_')}" if path.is_relative_to(PACKAGE) else ""
+
+
+def _room(frame: FrameType) -> str:
+    """The package or room of the core whose code runs; the module for those directly in the core."""
+    parts = Path(frame.f_code.co_filename).relative_to(PACKAGE).with_suffix("").parts
+    return parts[1] if parts[0] == "core" else parts[0]
 
 
 def _read(resource: Resource[Any], manifest: dict[str, Any]) -> list[Event]:

@@ -250,7 +250,7 @@ class Containment:
         self.before[key] = self.parked.pop(key)
         if gang.observed.group is not None:
             gang.observed.declare(replace(gang.observed.group, status=faulted.last_status(gang)))
-        self._members.adopt(gang, now)
+        self._members.resume(gang, now)
         # The fault may have kept it from passing to another installation.
         self._members.installations.doubt(key)
         return gang

@@ -106,7 +106,7 @@ class Intake:
             self._members.dirty.note(gang.key)
             if gang.key not in self._state.containment.parked:
                 try:
-                    self._members.adopt(gang, now)
+                    self._members.resume(gang, now)
                 except Exception as error:  # noqa: BLE001 - a defect may raise anything
                     self._state.containment.park(gang.key, Step.RECOVERY, error, now)
 

@@ -28,7 +28,7 @@ STEPS = (
     (lifecycle, "advance"),
     (runs, "note_ended"),
     (making, "due"),
-    (recovery, "adopt"),
+    (recovery, "resume"),
     (rollback, "note_answer"),
     (cycle, "place"),
     (cycle, "place_each"),

@@ -462,7 +462,7 @@ def test_a_group_whose_status_cannot_be_taken_over_does_not_keep_a_new_leader_fr
     harness = Harness()
     two_groups(harness)
     harness.wait(2)
-    injector.into(recovery, "adopt")
+    injector.into(recovery, "resume")
     harness.restart()
     harness.add(group("c", min_member=2, created=9.0), *pods("c", 2))
     harness.wait(2)

@@ -31,7 +31,7 @@ from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.snapshot import Snapshot
 
 
-def adopt(gang: Gang, cluster: Cluster, *, foreign: Foreign, policy: Policy, now: float) -> None:
+def resume(gang: Gang, cluster: Cluster, *, foreign: Foreign, policy: Policy, now: float) -> None:
     """Resume with the record in the status of the gang's PodGroup; without a record nothing is taken over."""
     group = gang.observed.group
     record = group.status.record if group is not None else None

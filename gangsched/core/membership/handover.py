@@ -72,4 +72,4 @@ def _take(members: Members, cluster: Cluster, key: GroupKey, *, now: float, sync
     for pod in pods:
         members.pod_seen(cluster.pods.get(pod.uid, pod))
     if synced and key in members.gangs:
-        members.adopt(members.gangs[key], now)
+        members.resume(members.gangs[key], now)

@@ -205,7 +205,7 @@ class Members:
         if old is None:
             forget_what_was_told(gang)
             if synced:
-                recovery.adopt(gang, self._cluster, foreign=self.foreign, policy=self._policy, now=now)
+                recovery.resume(gang, self._cluster, foreign=self.foreign, policy=self._policy, now=now)
         elif (old.spec, old.error) != (group.spec, group.error):
             clock.begin_anew(gang)
 
@@ -235,11 +235,11 @@ class Members:
 
     # After a restart
 
-    def adopt(self, gang: Gang, now: float) -> None:
+    def resume(self, gang: Gang, now: float) -> None:
         """Everything has been listed once: take over what the status of the gang's PodGroup remembers."""
         # A standby does not examine the members that it sees being bound, so which began a quorum is found out again.
         gang.roster.inherit_only()
-        recovery.adopt(gang, self._cluster, foreign=self.foreign, policy=self._policy, now=now)
+        recovery.resume(gang, self._cluster, foreign=self.foreign, policy=self._policy, now=now)
         unrecorded.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
 
     def note_sent(self, uid: str, node: str) -> None:
