@@ -60,7 +60,7 @@ class DynamicResources(Constraint):
         Words(
             NodeReason.DEVICE_CLAIM,
             "closed until the ResourceClaim {resource} is ready",
-            "a ResourceClaim that is ready: {nodes} closed without",
+            "a ResourceClaim that is ready: {nodes} closed without it",
         ),
         Words(
             NodeReason.DEVICE_SELECTOR,
@@ -79,8 +79,8 @@ class DynamicResources(Constraint):
         ),
         Words(
             NodeReason.DEVICE_RESOURCE,
-            "where {resource}, is to be asked for by a ResourceClaim",
-            "a ResourceClaim in place of {resource}: {nodes} closed without",
+            "where {resource} must be requested with a ResourceClaim",
+            "a ResourceClaim instead of {resource}: {nodes} closed without it",
         ),
     )
 
@@ -208,7 +208,7 @@ class _DevicesPlan(Plan):
         for resource, _ in member.shape.requests:
             provider = self._world.devices.provided.get(resource)
             if provider and resource not in self._delegated:
-                told = f"{resource}, which the DeviceClass {provider} provides"
+                told = f"{resource} (provided by DeviceClass {provider})"
                 yield NodeReason.DEVICE_RESOURCE, told, self._unlisted(resource, rows)
         seen = member.sight(UsesDevices)
         if seen is None:

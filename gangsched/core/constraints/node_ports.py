@@ -90,7 +90,7 @@ class NodePorts(Constraint):
         Words(
             NodeReason.HOST_PORT,
             "with the host port {resource} taken",
-            "another host port than {resource}, or the end of its user: taken on {nodes}",
+            "a host port other than {resource}, or the end of the pod that uses it: taken on {nodes}",
         ),
     )
 

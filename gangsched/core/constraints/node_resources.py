@@ -28,7 +28,7 @@ class NodeResources(Constraint):
         Words(
             NodeReason.TOO_MANY_PODS,
             "with as many pods as allowed",
-            "the end of pods where their number is at its limit: on {nodes}",
+            "fewer pods on nodes at their pod limit: {nodes} full",
         ),
     )
 

@@ -93,7 +93,7 @@ class Segments:
             yield f"no CSIStorageCapacity selects them; {format_bytes(size)} wanted", ~covered
         if len(there) > NAMED:
             most = max(int(self._left(at)) for at in there)
-            told = f"{len(there)} segments, in which at most {format_bytes(most)} is left; {format_bytes(size)} wanted"
+            told = f"{len(there)} segments with at most {format_bytes(most)} left; {format_bytes(size)} wanted"
             yield told, covered
             return
         for at in there:
@@ -102,7 +102,7 @@ class Segments:
 
     def _told(self, at: int, size: int) -> str:
         number = int(self._volumes[at])
-        promised = f" beside {number} promised volume{'s' if number > 1 else ''}" if number else ""
+        promised = f" after {number} promised volume{'s' if number > 1 else ''}" if number else ""
         topology = self._found[at].topology
         where = node_terms([topology]) if topology is not None and topology.expressions[0].key else "all nodes"
         return f"{where}: {format_bytes(self._left(at))} left{promised}, {format_bytes(size)} wanted"

@@ -59,7 +59,7 @@ class VolumeBinding(NodeConstraint):
         Words(
             NodeReason.VOLUME_CLAIM,
             "closed until the PersistentVolumeClaim {resource} is ready",
-            "a PersistentVolumeClaim that is bound: {nodes} closed without",
+            "a PersistentVolumeClaim that is bound: {nodes} closed without it",
         ),
         Words(
             NodeReason.VOLUME_AFFINITY,

@@ -93,7 +93,7 @@ class VolumePool:
     def _shortage(self, wanted: Wanted, rows: IntArray) -> str:
         """The class, how many sufficient volumes are left for these rows, and where others are provisioned."""
         if self._settled(wanted) is not None:
-            return f"{wanted.storage_class} for the shared claim {wanted.claim[1]}, which is settled elsewhere"
+            return f"{wanted.storage_class} for the shared claim {wanted.claim[1]}, whose volume is elsewhere"
         told = []
         for terms, volumes in self._of_terms(wanted).items():
             if self._mask(terms)[rows].any():
@@ -102,7 +102,7 @@ class VolumePool:
         storage = self._world.volumes.storage_class(wanted.storage_class)
         if storage is not None and storage.provisions and storage.topologies is not None:
             told.append(f"provisioned only with {node_terms(storage.topologies)}")
-        return f"{wanted.storage_class} ({listed(sorted(told)) or 'none there that suffices'})"
+        return f"{wanted.storage_class} ({listed(sorted(told)) or 'none suitable there'})"
 
     def take(self, wants: Wants, row: int, count: int) -> set[str]:
         """Take the best volumes for `count` members. Returns these volumes."""

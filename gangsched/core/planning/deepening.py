@@ -104,7 +104,7 @@ class Deepening:
 
     def validate(self, alive: Container[GroupKey]) -> Iterator[str]:
         """Inconsistencies, each as a sentence."""
-        yield from (f"{key}: is searched for though it is gone" for key in self._searches if key not in alive)
+        yield from (f"{key}: a search is kept although the gang is gone" for key in self._searches if key not in alive)
 
     def _continue(self, search: _Search, cluster: Cluster) -> None:
         if search.work is None:
