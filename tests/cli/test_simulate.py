@@ -369,7 +369,7 @@ class TestVolumes:
         }
         told = run(both, made, *there, capacity).group()["message"]
         assert "1 without storage capacity for a volume of StorageClass later" in told
-        assert "(kubernetes.io/hostname=n2: 4Gi left beside 1 promised volume, 5Gi wanted)" in told
+        assert "(kubernetes.io/hostname=n2: 4Gi left after 1 promised volume, 5Gi wanted)" in told
 
     def test_a_volume_without_a_status_can_be_bound_to_such_a_claim(self, run):
         claims = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "later"}}]
@@ -419,7 +419,7 @@ class TestVolumes:
         made = workload("Job", parallelism=2, pod_spec=uses)
         assert run(node(), group(min_member=2), made, self.later("d")).group()["bound"] == 2
         lacking = run(node(), group(min_member=2), made, self.later("kubernetes.io/no-provisioner")).group()
-        assert "1 without a PersistentVolume of StorageClass later (none there that suffices" in lacking["message"]
+        assert "1 without a PersistentVolume of StorageClass later (none suitable there" in lacking["message"]
         alone = pod("p", "", volumes=[{"name": "scratch", "ephemeral": template}])
         [event] = run(node(), alone, self.later("d")).answer["events"]
         assert event["placements"] == {"p": "n1"}

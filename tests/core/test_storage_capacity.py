@@ -201,7 +201,7 @@ def test_a_refusal_names_the_segment_what_is_left_there_and_what_was_promised():
     cluster = known(*NODES, LATER, TELLS, segment("a", IN_A, 9 * GI), segment("b", IN_B, GI), *wanting(4 * GI))
     asking = cluster.pods["uid-default/x"]
     assert told(cluster, asking) == [
-        "2 later (zone=a: 1Gi left beside 2 promised volumes, 4Gi wanted)",
+        "2 later (zone=a: 1Gi left after 2 promised volumes, 4Gi wanted)",
         "2 later (zone=b: 1Gi left, 4Gi wanted)",
     ]
     withdraw(cluster, segment("b", IN_B))
@@ -212,9 +212,7 @@ def test_a_refusal_names_the_segment_what_is_left_there_and_what_was_promised():
     for at, (name, where) in enumerate(zip("abcde", names, strict=True)):
         provide(several, node(f"a{at}", labels={"kubernetes.io/hostname": name}))
         provide(several, segment(name, where, at * GI // 2))
-    assert told(several, several.pods["uid-default/x"]) == [
-        "5 later (5 segments, in which at most 2Gi is left; 4Gi wanted)"
-    ]
+    assert told(several, several.pods["uid-default/x"]) == ["5 later (5 segments with at most 2Gi left; 4Gi wanted)"]
 
 
 def sharing(cluster: Cluster, number: int, **fields) -> list:
@@ -302,7 +300,7 @@ def test_only_orders_of_ours_for_this_very_claim_that_has_no_volume_yet_are_prom
     ):
         provide(cluster, found)
         assert rooms(cluster, asking)["a0"] == room, found
-    assert "2 later (zone=a: 2 left beside 2 promised volumes, 5 wanted)" in told(cluster, asking)
+    assert "2 later (zone=a: 2 left after 2 promised volumes, 5 wanted)" in told(cluster, asking)
 
 
 def test_where_storage_is_short_no_volume_is_said_to_be():

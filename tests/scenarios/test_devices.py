@@ -226,7 +226,7 @@ def test_where_some_nodes_list_the_resource_only_they_take_the_members(harness: 
     harness.add(*(pod(f"default/a-{at}", requests={RESOURCE: 1}) for at in range(2)))
     harness.wait(3)
     assert harness.bound() == []
-    told = f"1 where {RESOURCE}, which the DeviceClass gpu provides, is to be asked for by a ResourceClaim"
+    told = f"1 where {RESOURCE} (provided by DeviceClass gpu) must be requested with a ResourceClaim"
     assert told in harness.condition("default/a").message
     harness.add(node("n1", cpu="8", extra={RESOURCE: 2}))
     harness.wait(31)

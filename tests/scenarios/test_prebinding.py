@@ -330,7 +330,7 @@ def test_two_gangs_that_race_for_the_last_storage_leave_one_whole_and_order_no_m
     assert harness.disks.given_up == []
     assert harness.disks.left() == []
     waits = "default/b" if harness.bound("default/a") else "default/a"
-    assert "zone=a: 0 left beside" in harness.condition(waits).message
+    assert "zone=a: 0 left after" in harness.condition(waits).message
     harness.provide(storage_in("a", 2))
     harness.wait(10)
     assert len(harness.bound()) == 4
@@ -345,7 +345,7 @@ def test_a_gang_for_which_storage_does_not_suffice_orders_nothing_and_says_why(h
     assert "2 of 3" in harness.condition("default/a").message
     assert (
         "1 without storage capacity for a volume of StorageClass fast "
-        "(zone=a: 0 left beside 2 promised volumes, 1Gi wanted)"
+        "(zone=a: 0 left after 2 promised volumes, 1Gi wanted)"
     ) in harness.condition("default/a").message
     harness.provide(storage_in("a", 3))
     harness.wait(10)

@@ -1,4 +1,4 @@
-"""Which nodes take a pod: each filter plug-in of kube-scheduler in one file, one line of `registry`, one interface.
+"""Decides which nodes take a pod: each filter plug-in of kube-scheduler is one file and one line of `registry`.
 
-Law: a rule cites its source, answers for all nodes at once, and knows neither gangs nor the cluster's cache.
+Law: a rule cites its source, evaluates all nodes at once, and knows neither gangs nor the cluster's cache.
 """

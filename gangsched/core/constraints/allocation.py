@@ -1,7 +1,7 @@
-"""Which devices a node has for the claims of one member: the first solution of an exhaustive search.
+"""Allocates devices of a node to the claims of one member: the first solution of an exhaustive search.
 
 Source: k8s.io/dynamic-resource-allocation/structured at v1.36.3. Claims, requests and alternatives are tried in order,
-devices in the order of pools, slices and the list of the slice.
+devices in the order of pools, slices and the list in the slice.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from gangsched.core.objects.devices import (
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
 
 MOST_STEPS = 20_000
-"""So many devices are tried for one member on one node; then the node counts as one without enough devices."""
+"""Limit for the number of devices tried for one member on one node; beyond it the node counts as short of devices."""
 
 Selected = Callable[[DeviceRequest], Sequence[int]]
-"""Which of the offers, by number, a request and its class select."""
+"""A function that returns the offers, by number, that a request and its class select."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A device that can be used on a node, and the slice that says so."""
+    """A device that can be used on a node, and the slice that lists it."""
 
     key: DeviceKey
     device: Device
@@ -50,9 +50,9 @@ class Offers:
 def allocate(
     wishes: Sequence[DeviceWishes], offers: Offers, *, selected: Selected, in_use: Callable[[DeviceKey], bool]
 ) -> tuple[Allocation, ...] | None:
-    """An allocation for each of the claims of one member; None if the devices do not suffice.
+    """An allocation for each of the claims of one member; None if there are not enough devices.
 
-    All devices can be asked for only where every pool is whole, and only if together they keep to the claim's matches.
+    A request for all devices needs every pool to be whole, and the devices must satisfy the claim's matches together.
     """
     requests = [each for wish in wishes for alternatives in wish.requests for each in alternatives]
     if not offers.whole and any(request.all for request in requests):
@@ -67,11 +67,14 @@ def allocate(
 
 
 class _Contradiction(Exception):  # noqa: N818 - the end of a search, as in kube-scheduler, and no error
-    """All devices are asked for, and one of them breaks a match."""
+    """A request asks for all devices, and one of them breaks a match."""
 
 
 class _Search:
-    """`_chosen` are the devices for each claim, `_values` those of each match by claim, one for each device there."""
+    """The state of the search.
+
+    `_chosen` are the devices for each claim. `_values` are the values of each match by claim, one for each device.
+    """
 
     def __init__(
         self,
@@ -90,14 +93,14 @@ class _Search:
         self._steps = 0
 
     def claims(self, at: int) -> Iterator[None]:
-        """Yields whenever all claims from this one on have what they ask for."""
+        """Yield for each way to give all claims from this one on their devices."""
         if at == len(self._wishes):
             yield None
         else:
             yield from self._requests(at, 0)
 
     def allocation(self, at: int) -> Allocation:
-        """What the claim has got."""
+        """The allocation of the claim in the current solution."""
         chosen = self._chosen[at]
         devices = tuple(AllocatedDevice(request.name, offer.key, request.admin) for request, offer in chosen)
         return Allocation(devices, _usable_on([offer.part for _, offer in chosen]))
@@ -115,7 +118,7 @@ class _Search:
                 yield from self._pick(claim, at, request, numbers, len(numbers))
 
     def _pick(self, claim: int, at: int, request: DeviceRequest, numbers: Sequence[int], count: int) -> Iterator[None]:
-        """Yields for each choice of so many of the devices that the request can have, in whichever order."""
+        """Yield for each combination of `count` of the devices that the request can have."""
         if not count:
             yield from self._requests(claim, at + 1)
             return
@@ -158,13 +161,13 @@ class _Search:
             self._values[claim, match].pop()
 
     def _matches(self, claim: int, request: DeviceRequest) -> Iterator[Match]:
-        """The claim's matches that are about this request, or about the one of which it is an alternative."""
+        """The claim's matches that apply to this request, or to the request of which it is an alternative."""
         names = {request.name, request.name.partition("/")[0]}
         return (each for each in self._wishes[claim].matches if not each.requests or names.intersection(each.requests))
 
 
 def usable(device: Device, request: DeviceRequest) -> bool:
-    """Whether the request can have the device at all, if its selectors select it."""
+    """Whether the request can have the device, provided that its selectors select it."""
     return not device.beyond and _tolerated(device.taints, request.tolerations)
 
 
@@ -180,9 +183,9 @@ def _tolerates(toleration: Toleration, taint: DeviceTaint) -> bool:
 
 
 def _usable_on(parts: Sequence[ResourceSlice]) -> tuple[NodeTerm, ...] | None:
-    """Where devices of all these slices can be used; None for everywhere.
+    """The node terms where devices of all these slices can be used; None for everywhere.
 
-    A slice has at most one term, as the API server demands.
+    A slice has at most one term; the API server enforces that.
     """
     node = next((part.node for part in parts if part.node), "")
     if node:

@@ -1,6 +1,6 @@
-"""Required anti-affinity of placed or nominated pods: the topology domains that it forbids to newcomers.
+"""The topology domains that the required anti-affinity of placed or nominated pods forbids to new pods.
 
-Each term of such a pod is judged on its own, against the newcomer's labels, namespace and namespace's labels
+Each term is evaluated on its own, against the new pod's labels, its namespace and the labels of that namespace
 (`InterPodAffinity` of kube-scheduler). A pod on a node without the term's topology key forbids nothing.
 """
 
@@ -16,17 +16,17 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm
 
 Domain = tuple[str, str]
-"""A topology key and a node label's value of it: all nodes with that label."""
+"""(topology key, value): all nodes with this value of the label."""
 Owner = tuple[str, str]
-"""Namespace, and group or name, of a pod with a term."""
+"""(namespace, name of the group or else of the pod) of a pod with a term."""
 
 _NONE: frozenset[Domain] = frozenset()
 MOST_KEPT = 4096
-"""Results are cached for so many newcomers that terms can tell apart; then the cache is cleared."""
+"""Limit for the number of cached results, one for each new pod that terms can tell apart; then all are dropped."""
 
 
 def by_key(domains: Iterable[Domain]) -> dict[str, list[str]]:
-    """The values of these domains by topology key, sorted."""
+    """The sorted values of these domains by topology key."""
     found: dict[str, list[str]] = {}
     for key, value in sorted(domains):
         found.setdefault(key, []).append(value)
@@ -36,10 +36,10 @@ def by_key(domains: Iterable[Domain]) -> dict[str, list[str]]:
 class AntiAffinityIndex:
     """The terms of pods, and the domains of their nodes.
 
-    Terms are counted by domain, so that `remove` reverts `add` exactly, and judged once however many pods share them.
-    What they forbid is cached for all newcomers whose labels they cannot tell apart. Falsy while there is no term;
-    `digest` is equal while terms and domains are. Owners of terms, by UID, are what their pods declared when they were
-    added; they are only told of.
+    Terms are counted by domain, so that `remove` reverts `add` exactly. A term is evaluated once, however many pods
+    share it. Forbidden domains are cached for all new pods that the terms cannot tell apart. Falsy while there is no
+    term; `digest` is equal while terms and domains are. The owners of terms, by UID, are as declared by their pods when
+    they were added; they serve for messages only.
     """
 
     __slots__ = ("_domains", "_forbidden", "_owners", "digest", "terms")
@@ -111,11 +111,11 @@ class AntiAffinityIndex:
         return copy
 
     def namespaces_changed(self) -> None:
-        """Clear the cache: a namespace has other labels."""
+        """Clear the cache after the labels of a namespace have changed."""
         self._forbidden.clear()
 
     def forbidden(self, newcomer: Matchable, namespaces: Mapping[str, Mapping[str, str]]) -> frozenset[Domain]:
-        """The domains that are forbidden to this newcomer; `namespaces` are their labels."""
+        """The domains that are forbidden to this new pod; `namespaces` holds the labels of each namespace."""
         if not self._domains:
             return _NONE
         known = self._forbidden.get(newcomer)
@@ -131,7 +131,7 @@ class AntiAffinityIndex:
         return known
 
     def owners(self, newcomer: Matchable, namespaces: Mapping[str, Mapping[str, str]]) -> str:
-        """Whose terms match this newcomer: some of its own namespace by name, others by number."""
+        """The owners of terms that match this new pod: a few of its own namespace by name, all others as a number."""
         matching = (term for term in self.terms.candidates(newcomer) if term_matches(term, newcomer, namespaces))
         found = {owner for term in matching for owner in self._owners.get(term, {}).values()}
         own = [name for namespace, name in found if namespace == newcomer.namespace]

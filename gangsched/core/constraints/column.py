@@ -1,4 +1,4 @@
-"""One value per row, stored as a number: a question is evaluated once per distinct value and answered for all rows."""
+"""One value per row, stored as a number, so that a question is evaluated once per distinct value instead of per row."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from gangsched.core.objects.arrays import IntArray, Mask
 
 Value = TypeVar("Value", bound=Hashable)
 FEW = 8
-"""Up to so many rows are evaluated one by one."""
+"""Up to this many rows are evaluated one by one."""
 _KEPT = 1024
-"""The answers to so many questions are cached; the oldest is dropped first."""
+"""Limit for the number of questions with cached results; the oldest is evicted first."""
 
 
 def uncount(counts: dict[Value, int], value: Value) -> None:
-    """Count the value once less, and drop it at zero.
+    """Decrement the value's count and drop it at zero.
 
     Raises:
         KeyError: it is not counted.
@@ -47,7 +47,7 @@ class Column(Generic[Value]):
         return {row: self._values[at] for row, at in enumerate(self._of_row.tolist()) if at >= 0}
 
     def numbers(self, rows: IntArray) -> IntArray:
-        """A number for each of the rows, less than `count` and equal where the value is; -1 where there is none."""
+        """A number for each of the rows, below `count` and equal for equal values; -1 where there is no value."""
         numbers: IntArray = self._of_row[rows]
         return numbers
 
@@ -57,7 +57,7 @@ class Column(Generic[Value]):
 
     @property
     def count(self) -> int:
-        """More than any of the `numbers`."""
+        """Upper bound of the `numbers`, exclusive."""
         return len(self._values)
 
     def any(self, rows: IntArray) -> Mask:
@@ -74,17 +74,17 @@ class Column(Generic[Value]):
         if len(found) == 1:
             single: Mask = numbers == found[0]
             return single
-        # The last element answers for rows without a value.
+        # The last element stands for rows without a value.
         answers: Mask = np.zeros(len(self._values) + 1, dtype=np.bool_)
         answers[found] = True
         return answers[numbers]
 
     def where(self, holds: Callable[[Value], bool], rows: IntArray, *, question: Hashable) -> Mask:
-        """Which of the rows have a value for which this holds. Answers are cached by `question`."""
+        """Which of the rows have a value for which this holds. Results are cached by `question`."""
         return self.number(holds, rows, question=question) > 0
 
     def number(self, of: Callable[[Value], int], rows: IntArray, *, question: Hashable) -> IntArray:
-        """This number of each row's value; 0 where there is none. Answers are cached by `question`."""
+        """The number that `of` gives for each row's value; 0 where there is none. Results are cached by `question`."""
         known = self._answers.get(question)
         if known is None or len(known) <= len(self._values):
             sure = [] if known is None else known[:-1].tolist()

@@ -1,8 +1,8 @@
 """The interface of constraints: each is one filter plug-in of kube-scheduler, one file here and a line of `registry`.
 
-A `Constraint` holds what the cluster has told it of nodes and of pods that count there. A `Plan` is its state on one
+A `Constraint` holds its state of the cluster: nodes and the pods that count on them. A `Plan` is its state on one
 snapshot, where members are placed and taken back; so member k of a gang is judged with members 1 … k-1 placed.
-Every question concerns many rows (nodes) at once, and arrays answer it.
+Every method evaluates many rows (nodes) at once, as arrays.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from gangsched.core.objects.volumes import StorageKey
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What constraints may read of the cluster.
+    """The part of the cluster that constraints may read.
 
-    `tallies` are of what pods require, `preferred` of what they prefer. `spoken_for`: by what they take, pre-bindings
-    under way, by owner. `attached`: what a node of this name has attached.
+    `tallies` count pods for required terms, `preferred` for preferred ones. `spoken_for` holds the pre-bindings in
+    flight, by the object that they take and by owner. `attached` returns the volumes attached to a node, by its name.
     """
 
     nodes: Nodes
@@ -47,10 +47,13 @@ class World:
 
 
 class Sight(Hashable, Protocol):
-    """What one constraint sees of a pod beside its shape. Pods are interchangeable if all constraints see the same."""
+    """The properties of a pod, besides its shape, that one constraint distinguishes.
+
+    Pods of equal shape are interchangeable if their sights are equal for every constraint.
+    """
 
     def in_order(self) -> Sequence[object]:
-        """The same in an order that does not depend on hashing."""
+        """A sort key that does not depend on hashing."""
 
 
 SightT = TypeVar("SightT", bound=Sight)
@@ -61,18 +64,18 @@ class Member(Protocol):
 
     @property
     def shape(self) -> Shape:
-        """What the members say themselves."""
+        """The shape of the members' pods."""
 
     @property
     def soft(self) -> Soft | None:
-        """What they prefer."""
+        """The preferences of their pods."""
 
     @property
     def known(self) -> Matchable | None:
-        """What preferences about other pods look at in them; None if they look at nothing."""
+        """The labels by which preferences of other pods match them; None if no preference does."""
 
     def sight(self, kind: type[SightT]) -> SightT | None:
-        """What the constraint with this kind of sight sees of them beside their shape."""
+        """The properties, besides the shape, that the constraint with this kind of sight distinguishes."""
 
 
 class Happening(Enum):
@@ -84,10 +87,10 @@ class Happening(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What users are told where nodes refuse for this reason.
+    """The wording of one reason in messages to users.
 
-    `told` describes such nodes, with the `{resource}` in question if there is one (or whatever else the reason is
-    about). `remedy` is what would open the refusing `{nodes}`; empty where another message says that.
+    `told` describes the nodes that refuse for this reason; `{resource}` stands for the resource, or other subject of
+    the reason, if any. `remedy` is what would open the refusing `{nodes}`; empty where another message says it.
     """
 
     reason: str
@@ -96,51 +99,51 @@ class Words:
 
 
 class Constraint:
-    """One filter plug-in. A subclass overrides what matters to it."""
+    """One filter plug-in. A subclass overrides the methods that concern it."""
 
     words: ClassVar[tuple[Words, ...]]
-    """The reasons for which it refuses."""
+    """The reasons for which it refuses nodes."""
 
     def __init__(self, world: World) -> None:
         self._world = world
 
     def anew(self) -> Self:
-        """A constraint of the same type that knows no nodes and pods."""
+        """A new constraint of the same type, without nodes and pods."""
         return type(self)(self._world)
 
     def set_node(self, row: int, node: Node) -> None:
         """Set the row's node.
 
-        If its labels have changed, its pods were removed before and are added again afterwards.
+        If its labels have changed, the caller removes its pods before and adds them again afterwards.
         """
 
     def remove_node(self, row: int) -> None:
-        """The row has no node any more."""
+        """Forget the row's node."""
 
     def add(self, pod: Pod, row: int) -> None:
         """Count the pod on the row."""
 
     def remove(self, pod: Pod, row: int) -> None:
-        """Stop counting the pod, which was added before."""
+        """Stop counting a pod that was added before."""
 
     def labels_changed(self) -> None:
-        """A namespace, or a node, has other labels."""
+        """Handle a change of the labels of a namespace or node."""
 
     def claims_changed(self, keys: Sequence[StorageKey]) -> None:
-        """These volume claims, or the volumes that they name, are not what they were when pods were added."""
+        """Handle a change of these volume claims, or of the volumes that they name, since pods were added."""
 
     def opens_elsewhere(self, happening: Happening, pod: Pod | None = None) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether the event (for POD_LEFT, of this `pod`) may open nodes other than its own.
+        """Whether the event may open nodes other than its own; for POD_LEFT, `pod` is the one that left.
 
         An event on a node may always open that node.
         """
         return False
 
     def told(self) -> object:
-        """What it knows of nodes and pods; equal for equal nodes and pods."""
+        """The state derived from nodes and pods, for consistency checks; equal for equal nodes and pods."""
 
     def plan(self, *, emptied: bool) -> Plan:
-        """The state of a new snapshot; of an `emptied` one no pod is on any node."""
+        """The plan of a new snapshot; on an `emptied` one there are no pods."""
         raise NotImplementedError
 
 
@@ -149,134 +152,134 @@ class Plan:
 
     @property
     def selective(self) -> bool:
-        """Whether it sees more of any pod than its shape."""
+        """Whether it distinguishes pods by more than their shape."""
         return False
 
     def expect(self, shapes: Collection[Shape]) -> None:
-        """Members of these shapes are to be placed: what they ask of other pods matters from now on."""
+        """Prepare for members of these shapes: their required terms about other pods count from now on."""
 
     def sees(self, pod: Pod) -> Sight | None:  # noqa: ARG002 - for subclasses
-        """What matters beside the pod's shape: to its placement, or to other pods once it is placed."""
+        """The properties, besides the shape, that matter to the pod's placement, or to other pods once it is placed."""
         return None
 
     def sees_nominated(self, pod: Pod) -> Sight | None:
-        """What may matter to members, also to those not expected yet, of a pod that is nominated to a node."""
+        """The properties of a nominated pod that may matter to members, including members not expected yet."""
         return self.sees(pod)
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:  # noqa: ARG002 - for subclasses
-        """Which of the rows accept members of the class, whatever room there is; None for all."""
+        """Which of the rows accept members of the class, regardless of room; None for all."""
         return None
 
     def room(self, member: Member, rows: IntArray) -> IntArray | None:  # noqa: ARG002 - for subclasses
-        """How many members of the class each of the rows takes at most, each row for itself; None for any number."""
+        """The most members of the class that each of the rows takes, judged row by row; None for no limit."""
         return None
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:  # noqa: ARG002 - for subclasses
-        """Place so many members on these rows, each of which is named once.
+        """Place `counts` members on these rows, each of which occurs once.
 
-        Returns the rows for which `mask` may change, and those other than `rows` for which `room` may. If only `score`
-        may, that is an empty array.
+        Returns the rows for which `mask` may change and those other than `rows` for which `room` may. If only `score`
+        may change, returns an empty array.
         """
         return None
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:  # noqa: ARG002 - for subclasses
-        """Take back so many members, placed here or counted by the cluster. Returns the same as `take`."""
+        """Take back `counts` members, placed here or counted by the cluster. Returns the same as `take`."""
         return None
 
     def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:  # noqa: ARG002 - for subclasses
-        """What must be done before this pod, a member taken on the row, is bound. Asked once for each such member."""
+        """The writes that must precede the binding of this pod, a member taken on the row. Call it once per member."""
         return ()
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """Why one more member is refused, and on which of the rows: (reason, resource in question, where)."""
+        """Why one more member is refused, and on which of the rows: (reason, resource or other subject, mask)."""
         raise NotImplementedError
 
     def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - for subclasses
-        """What is taken on these rows: equal while it is the same."""
+        """A digest of what is taken on these rows: equal while that is unchanged."""
         return None
 
     def beyond(self, member: Member) -> Hashable:  # noqa: ARG002 - for subclasses
-        """What members of the class may take that belongs to no row: equal while the cluster has the same."""
+        """A digest of what members of the class may take that belongs to no row: equal while that is unchanged."""
         return None
 
     # Preferences
 
     weight: ClassVar[int] = 0
-    """kube-scheduler's weight of this score. Where it is 0 the score orders nodes that are equal by all else."""
+    """kube-scheduler's weight of this score. With weight 0 the score only orders nodes that are otherwise equal."""
 
     def prefers(self, member: Member) -> bool:  # noqa: ARG002 - for subclasses
         """Whether members of the class may prefer some rows to others."""
         return False
 
     def score(self, member: Member, rows: IntArray) -> IntArray:
-        """How much they prefer each of the rows that accept the class: 0 to 100, normalised as kube-scheduler does."""
+        """The score of each of the rows that accept the class: 0 to 100, normalised as kube-scheduler does."""
         raise NotImplementedError
 
     def minded(self, soft: Soft) -> Soft:
-        """The same preferences without those that can make no difference on the present nodes."""
+        """The preferences without those that make no difference on the current nodes."""
         return soft
 
     def heed(self, soft: Soft) -> None:
-        """Members with these preferences are to be placed: what they prefer of other pods matters from now on."""
+        """Prepare for members with these preferences: their preferred terms about other pods count from now on."""
 
     @property
     def keys(self) -> Collection[str] | None:
-        """The labels that preferences about other pods look at; None while there are no such preferences."""
+        """The label keys that preferences about other pods use; None while there are no such preferences."""
         return None
 
     def notices(self, pod: Matchable) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether such a preference may concern pods with these of the labels."""
+        """Whether such a preference may match the pod, of which only the labels with these keys are given."""
         return False
 
     def stirs(self, member: Member) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether a member placed changes the score of the others of its class."""
+        """Whether placing a member changes the score of the others of its class."""
         return False
 
     # How members depend on each other
 
     def couples(self, member: Member, other: Member) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether a member placed on one row changes which other rows take the `other`, which may be of its class."""
+        """Whether placing a member on one row changes which other rows take the `other`, maybe of the same class."""
         return False
 
     def helps(self, member: Member, other: Member) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether a member placed may open rows to the `other` that are closed before."""
+        """Whether placing a member may open rows to the `other`."""
         return False
 
     def bond(self, member: Member) -> str:  # noqa: ARG002 - for subclasses
-        """The label of which all members must be in one domain, whichever it is; empty if there is none."""
+        """The label by which all members must share one domain, whichever it is; empty if there is none."""
         return ""
 
     # For the exhaustive search, which visits single rows
 
     def amounts(self, member: Member) -> Mapping[int, int]:  # noqa: ARG002 - for subclasses
-        """What one member takes of each stock of the rows, by the stock's number."""
+        """The amount that one member takes of each countable resource of a row, by the resource's number here."""
         return {}
 
     def left(self, number: int, rows: IntArray) -> IntArray:
-        """How much of the stock of this number each row has left."""
+        """The amount that each row has left of the resource with this number."""
         raise NotImplementedError
 
     def excludes(self, member: Member, other: Member) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether the two (or two of one class) cannot stand on one node, though either can alone."""
+        """Whether the two, or two of one class, cannot share a node that takes either alone."""
         return False
 
 
 class NodeConstraint(Constraint, Plan):
-    """A constraint that depends on the pod's shape and on the node, not on the pods there: it is its own plan."""
+    """A constraint that depends on the pod and the node, not on the pods there: it is its own plan."""
 
     def plan(self, *, emptied: bool) -> Plan:  # noqa: ARG002 - what the node is does not depend on it
-        """The constraint itself, because what is placed does not matter to it."""
+        """The constraint itself, because placed members do not affect it."""
         return self
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """The one reason of such a constraint."""
+        """The only reason of such a constraint."""
         mask = self.mask(member, rows)
         if mask is not None:
             yield self.words[0].reason, "", ~mask
 
 
 class PropertyConstraint(NodeConstraint, Generic[Value]):
-    """A constraint that looks at one property of nodes, kept in `column`."""
+    """A constraint on one property of nodes, kept in `column`."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -291,7 +294,7 @@ class PropertyConstraint(NodeConstraint, Generic[Value]):
         self.column.set(row, self.of_node(node))
 
     def remove_node(self, row: int) -> None:
-        """The row has no property any more."""
+        """Remove the property of the row."""
         self.column.set(row, None)
 
     def told(self) -> object:

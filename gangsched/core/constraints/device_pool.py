@@ -1,6 +1,6 @@
 """The devices that members placed on one snapshot take for claims that have none yet.
 
-Members that wish the same on one row take devices one after the other, and give back those taken last.
+Members with equal wishes take devices of a row one after another and give them back in reverse order.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from gangsched.core.objects.devices import (
 from gangsched.core.objects.prebindings import UseDevices
 
 _MANY = 1 << 40
-"""More members than there are."""
+"""Stands for no limit: more members than any gang has."""
 OWN: ObjectKey = ("", "")
-"""Stands for a claim that one pod alone uses."""
+"""Stands for a claim that only one pod uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What one claim asks for. `claim` is its key if several pods use it, which then get the same devices."""
+    """The wishes of one claim. `claim` is its key if several pods use it; these then get the same devices."""
 
     wishes: DeviceWishes
     claim: ObjectKey = OWN
 
 
 Wishes = tuple[Wish, ...]
-"""What the claims of one member ask for."""
+"""The wishes of one member's claims."""
 
 
 class DevicePool:
-    """`_used` are the devices that members take, `_taken` their allocations by wishes and row.
+    """The devices that members take on one snapshot.
 
-    `_shared` are the allocations of claims that several pods use, one for each member. `_known` is the room of nodes
-    with such devices.
+    `_used` are the devices taken, `_taken` the allocations by wishes and row. `_shared` holds the allocations of claims
+    that several pods use, one for each member. `_known` caches the room of nodes by wishes and devices.
     """
 
     def __init__(self, world: World, affinity: NodeAffinity, supply: DeviceSupply, *, emptied: bool) -> None:
@@ -62,15 +62,15 @@ class DevicePool:
         self._known: dict[Hashable, int] = {}
 
     def taken(self, wishes: Wishes, row: int) -> Sequence[tuple[Allocation, ...]]:
-        """What members took on the row, one after the other."""
+        """The allocations of the members on the row, in order."""
         return self._taken.get((wishes, row), ())
 
     def look(self) -> Hashable:
-        """Equal while the same devices are taken."""
+        """A digest of the devices taken."""
         return frozenset(self._used.items())
 
     def room(self, wishes: Wishes, rows: IntArray) -> IntArray:
-        """For how many members each row has devices; the same for rows with devices alike to these wishes."""
+        """The number of members for which each row has devices, computed once for rows with equivalent devices."""
         if any(wish.claim != OWN for wish in wishes):
             return np.array([self._members(wishes, row) for row in rows.tolist()], dtype=np.int64)
         found: list[int] = []
@@ -82,7 +82,7 @@ class DevicePool:
         return np.array(found, dtype=np.int64)
 
     def _alike(self, wishes: Wishes, row: int) -> Hashable:
-        """All that the search heeds of the row's devices."""
+        """All properties of the row's devices that the search considers."""
         offers = self._supply.offers(row)
         if not offers.devices:
             return ()
@@ -95,14 +95,14 @@ class DevicePool:
         return offers.whole, tuple(devices), tuple(self._supply.selected(each, row) for each in requests)
 
     def _members(self, wishes: Wishes, row: int) -> int:
-        """For how many members the row has devices: found by taking them, which is then undone."""
+        """The number of members for which the row has devices, found by taking the devices and giving them back."""
         number = 0
         while (found := self.find(wishes, row)) is not None:
             before = len(self._used)
             self.push(wishes, row, found)
             number += 1
             if len(self._used) == before:
-                # The next ones would take no devices of their own either: they share, or have admin access.
+                # Further members would take no devices of their own either: they share, or have admin access.
                 for _ in range(number):
                     self.pop(wishes, row)
                 return max(number, self._sharers(wishes))
@@ -111,7 +111,7 @@ class DevicePool:
         return number
 
     def shortage(self, wishes: Wishes, rows: IntArray) -> str:
-        """What one more member asks for, with the most that one of these rows has left of it."""
+        """The requests of one more member, each with the most devices for it that any of these rows has left."""
         said: list[str] = []
         for wish in wishes:
             said += [" or ".join(self._asked(each, rows) for each in either) for either in wish.wishes.requests]
@@ -133,12 +133,12 @@ class DevicePool:
         )
 
     def _sharers(self, wishes: Wishes) -> int:
-        """How many more pods may use the claims."""
+        """The number of pods that may still be added to the users of these claims."""
         several = [wish.claim for wish in wishes if wish.claim != OWN]
         return min([MOST_RESERVED - len(self._shared.get(key, ())) for key in several], default=_MANY)
 
     def find(self, wishes: Wishes, row: int) -> tuple[Allocation, ...] | None:
-        """The allocations for the next member on the row; None if the devices do not suffice."""
+        """The allocations for the next member on the row; None if there are not enough devices."""
         settled = [self._settled(wish.claim) for wish in wishes]
         here = np.array([row], dtype=np.int64)
         for allocation in settled:
@@ -188,7 +188,7 @@ class DevicePool:
         self._used += Counter()
 
     def elsewhere(self, wishes: Wishes) -> IntArray | None:
-        """The rows where members may find other devices than before, beside the one where some were taken."""
+        """The rows, besides that where devices were taken, whose devices may have changed; None if there are none."""
         if self._supply.shared or any(wish.claim != OWN for wish in wishes):
             return np.arange(len(self._world.stock.names))
         return None

@@ -1,4 +1,4 @@
-"""What constraints may ask about devices; `cluster/devices.py` answers."""
+"""The interface by which constraints read devices; implemented in `cluster/devices.py`."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from gangsched.core.objects.pod import Pod
 
 
 class DeviceStore(Protocol):
-    """What constraints may ask about devices; `cluster/devices.py` answers."""
+    """The known devices, DeviceClasses and ResourceClaims."""
 
     @property
     def generation(self) -> int:
-        """Grows with each change of slices and classes."""
+        """A number that grows with each change of slices and classes."""
 
     @property
     def in_use(self) -> Mapping[DeviceKey, int]:
-        """How many claims have a device, but for admin access."""
+        """The number of claims that hold each device, except for admin access."""
 
     @property
     def matter(self) -> bool:
         """Whether there are any claims."""
 
     def unready(self, pod: Pod) -> UnreadyClaim | None:
-        """The first claim with which the pod cannot be placed; None if it can with all of them."""
+        """The first claim that keeps the pod from being placed; None if there is none."""
 
     def claims(self, pod: Pod) -> list[ResourceClaim]:
-        """The pod's claims, each once, as far as they exist."""
+        """The existing claims of the pod, each once."""
 
     def is_shared(self, key: ObjectKey) -> bool:
         """Whether several known pods use the claim."""
@@ -46,10 +46,10 @@ class DeviceStore(Protocol):
 
     @property
     def provided(self) -> Mapping[str, str]:
-        """The DeviceClass of each extended resource for which devices can stand."""
+        """The DeviceClass of each extended resource that devices can provide."""
 
     def making(self, pod: Pod, delegated: Container[str]) -> tuple[ResourceClaim, Making] | None:
-        """The claim for those of its extended resources that are `delegated`, as it exists or would be made."""
+        """The claim for the pod's `delegated` extended resources, as it exists or would be created."""
 
     def pools(self) -> list[tuple[tuple[ResourceSlice, ...], bool]]:
-        """The slices of the newest generation of each pool, and whether they are all there."""
+        """The slices of the newest generation of each pool, and whether all of them exist."""

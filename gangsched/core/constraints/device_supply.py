@@ -1,6 +1,6 @@
-"""Which devices nodes offer, which of them requests select, and which claims ask for something that cannot be judged.
+"""Finds the devices that nodes offer, those that requests select, and the expressions that cannot be evaluated.
 
-What is found is kept until slices, classes or nodes change.
+The results are cached until slices, classes or nodes change.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from gangsched.core.objects.devices import DeviceRequest, DeviceWishes, Resource
 
 _NOTHING = Offers()
 _KEPT = 1 << 20
-"""So many answers are kept: of requests that no claim makes any more, too."""
+"""Limit for the number of cached results, some of claims that no longer exist; at the limit all are dropped."""
 
 
 class DeviceSupply:
-    """Asked by row. `shared`: some devices can be used on several nodes."""
+    """The devices on offer, by row. `shared`: some devices can be used on several nodes."""
 
     def __init__(self, devices: DeviceStore, nodes: Nodes, affinity: NodeAffinity) -> None:
         self.shared = False
@@ -40,12 +40,12 @@ class DeviceSupply:
         return self._offers.get(row, _NOTHING)
 
     def rows(self) -> IntArray:
-        """The rows whose nodes offer devices, or have a pool that is incomplete."""
+        """The rows whose nodes offer devices, or have a pool that is incomplete or contradicts itself."""
         self._renew()
         return np.array(sorted(self._offers), dtype=np.int64)
 
     def selected(self, request: DeviceRequest, row: int) -> Sequence[int]:
-        """Which of the row's offers, by number, the request and its class select."""
+        """The row's offers, by number, that the request and its class select."""
         offers = self.offers(row)
         found = self._selected.get((request, row))
         if found is None:
@@ -57,7 +57,7 @@ class DeviceSupply:
         return found
 
     def failure(self, wishes: DeviceWishes) -> str:
-        """The first expression that cannot be judged for some device on some node; empty if there is none."""
+        """The first expression that cannot be evaluated for some device on some node; empty if there is none."""
         rows = self.rows().tolist()
         for request in (each for alternatives in wishes.requests for each in alternatives):
             for row in rows:
@@ -79,7 +79,7 @@ class DeviceSupply:
         return True
 
     def _renew(self) -> None:
-        """Forget what is kept if slices, classes or nodes have changed."""
+        """Rebuild the offers and drop cached results if slices, classes or nodes have changed."""
         now = (self._devices.generation, self._nodes.generation)
         if self._known_at == now:
             return
@@ -104,7 +104,7 @@ class DeviceSupply:
         self._offers = {row: Offers(tuple(offers), row not in broken) for row, offers in offered.items()}
 
     def _usable(self, part: ResourceSlice, everywhere: IntArray) -> list[int]:
-        """The rows where the slice's devices can be used."""
+        """The rows where the slice's devices can be used; sets `shared` unless that is a single node."""
         if part.beyond:
             return []
         if part.node:

@@ -1,10 +1,11 @@
-"""DynamicResources: a node must have the devices that a pod's ResourceClaims ask for, or be where they have some.
+"""DynamicResources: a node must have the devices that a pod's ResourceClaims request, or be able to use allocated ones.
 
-Which devices each member takes is planned here; the allocation and the reservation are written before the member is
-bound (`prebindings`). Members whose claims are made from one template are alike.
+The devices that each member takes are planned here; the allocation and the reservation are written before the member is
+bound (`prebindings`). Members whose claims come from one template are interchangeable.
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources at v1.36.3. Beside it, an expression that
-cannot be judged for some device refuses the pod wherever that device is: kube-scheduler may find a node before.
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources at v1.36.3. One difference: an expression
+that cannot be evaluated for some device refuses the pod on all nodes, wherever that device is; kube-scheduler may find
+a node before it gets to that device.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ from gangsched.core.objects.shape import NodeTerm
 
 @dataclass(frozen=True, slots=True)
 class UsesDevices:
-    """Where the devices are that a pod's claims have, what its other claims ask for; or that a claim is not `ready`.
+    """The affinities of the devices already allocated to a pod's claims, and the wishes of its other claims.
 
-    Whose claim is not ready (`claim`), or has the devices of each affinity (`claims`), is told of one pod alone.
+    `ready` is False if a claim is not ready. `claim`, the one that is not ready, and `claims`, the one behind each
+    affinity, are those of a single pod of the class.
     """
 
     affinities: tuple[tuple[NodeTerm, ...], ...] = ()
@@ -47,7 +49,7 @@ class UsesDevices:
     claims: tuple[str, ...] = field(default=(), compare=False)
 
     def in_order(self) -> Sequence[object]:
-        """Whether it is ready, where its devices are, and what it asks for."""
+        """The fields that matter to placement."""
         return self.ready, repr(self.affinities), repr(self.wishes)
 
 
@@ -58,7 +60,7 @@ class DynamicResources(Constraint):
         Words(
             NodeReason.DEVICE_CLAIM,
             "closed until the ResourceClaim {resource} is ready",
-            "a ResourceClaim that is ready: {nodes} closed without",
+            "a ResourceClaim that is ready: {nodes} closed without it",
         ),
         Words(
             NodeReason.DEVICE_SELECTOR,
@@ -77,8 +79,8 @@ class DynamicResources(Constraint):
         ),
         Words(
             NodeReason.DEVICE_RESOURCE,
-            "where {resource}, is to be asked for by a ResourceClaim",
-            "a ResourceClaim in place of {resource}: {nodes} closed without",
+            "where {resource} must be requested with a ResourceClaim",
+            "a ResourceClaim instead of {resource}: {nodes} closed without it",
         ),
     )
 
@@ -88,12 +90,15 @@ class DynamicResources(Constraint):
         self._supply = DeviceSupply(world.devices, world.nodes, self._affinity)
 
     def plan(self, *, emptied: bool) -> Plan:
-        """Which devices members take. If no pod were there, all devices could be free."""
+        """The devices that members take. On an `emptied` snapshot all devices count as free."""
         return _DevicesPlan(self._world, self._affinity, self._supply, emptied=emptied)
 
 
 class _DevicesPlan(Plan):
-    """`_handed`: of how many of the members on a row the devices were handed to pods."""
+    """The devices that members take on one snapshot.
+
+    `_handed` counts, by wishes and row, the members whose devices were already assigned to pods (`prebindings`).
+    """
 
     def __init__(self, world: World, affinity: NodeAffinity, supply: DeviceSupply, *, emptied: bool) -> None:
         self._world = world
@@ -111,11 +116,11 @@ class _DevicesPlan(Plan):
 
     @property
     def selective(self) -> bool:
-        """Whether there are any claims, or classes for which some may be made."""
+        """Whether there are any claims, or classes for which claims may be created."""
         return self._world.devices.matter
 
     def sees(self, pod: Pod) -> UsesDevices | None:
-        """What its claims demand of nodes; nothing if all nodes do, and no devices may stand for what it requests."""
+        """The requirements of its claims on nodes; None if there are none and no device may provide its requests."""
         if not pod.uses_devices:
             return None
         devices = self._world.devices
@@ -134,12 +139,12 @@ class _DevicesPlan(Plan):
         return UsesDevices(affinities, wishes, claims=names) if affinities or wishes or may else None
 
     def sees_nominated(self, pod: Pod) -> UsesDevices | None:
-        """Where the devices are that its claims have. Others that another scheduler has in mind are not known."""
+        """The affinities of its claims' allocated devices. Devices that another scheduler has in mind are unknown."""
         seen = self.sees(pod)
         return None if seen is None or not seen.affinities else UsesDevices(seen.affinities)
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
-        """The rows where the devices are that its claims have; none if a claim is not ready, or cannot be judged."""
+        """The rows where its allocated devices can be used; none if a claim is not ready or an expression fails."""
         seen = member.sight(UsesDevices)
         if seen is None:
             return None
@@ -149,7 +154,7 @@ class _DevicesPlan(Plan):
         return mask
 
     def room(self, member: Member, rows: IntArray) -> IntArray | None:
-        """For how many members each row has devices that are left."""
+        """The number of members for which each row has devices left."""
         seen = member.sight(UsesDevices)
         if seen is None or not seen.wishes:
             return None
@@ -162,12 +167,12 @@ class _DevicesPlan(Plan):
             return None
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
             for _ in range(count):
-                # A pod that has to be counted there, though nothing is left, takes nothing.
+                # A pod that must be counted there although nothing is left takes nothing.
                 self._pool.push(seen.wishes, row, self._pool.find(seen.wishes, row) or ())
         return self._pool.elsewhere(seen.wishes)
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Give back what the last members of the class took."""
+        """Give back the devices that the last members of the class took."""
         seen = member.sight(UsesDevices)
         if seen is None or not seen.wishes:
             return None
@@ -177,7 +182,7 @@ class _DevicesPlan(Plan):
         return self._pool.elsewhere(seen.wishes)
 
     def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:
-        """What reserves the pod's claims for it, with the devices that it takes there."""
+        """The writes that reserve the pod's claims for it, with the devices that it takes on the row."""
         if not pod.uses_devices:
             return ()
         seen = self.sees(pod)
@@ -195,15 +200,15 @@ class _DevicesPlan(Plan):
         return asked
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """The claim, an expression, where its devices cannot be used, or where there are not enough.
+        """The claim that is not ready, the failing expression, or where devices cannot be used or are too few.
 
-        Where a node lists nothing of a resource that others list and a DeviceClass provides, NodeResources refuses it;
-        the reason is said here.
+        If a DeviceClass provides a resource that some nodes list, NodeResources refuses the nodes that do not list it;
+        the explanation is given here.
         """
         for resource, _ in member.shape.requests:
             provider = self._world.devices.provided.get(resource)
             if provider and resource not in self._delegated:
-                told = f"{resource}, which the DeviceClass {provider} provides"
+                told = f"{resource} (provided by DeviceClass {provider})"
                 yield NodeReason.DEVICE_RESOURCE, told, self._unlisted(resource, rows)
         seen = member.sight(UsesDevices)
         if seen is None:
@@ -225,11 +230,11 @@ class _DevicesPlan(Plan):
                 yield NodeReason.DEVICES, self._pool.shortage(seen.wishes, rows[room == 0]), room == 0
 
     def look(self, rows: IntArray) -> Hashable:
-        """The devices that are taken, wherever."""
+        """A digest of the devices taken, on all nodes."""
         return self._pool.look(), len(rows)
 
     def beyond(self, member: Member) -> Hashable:
-        """All devices, and those in use: some can be used on several nodes."""
+        """A digest of all devices and of those in use, because some can be used on several nodes."""
         seen = member.sight(UsesDevices)
         if seen is None or not seen.wishes:
             return None
@@ -237,9 +242,10 @@ class _DevicesPlan(Plan):
         return devices.generation, frozenset(devices.in_use), frozenset(self._world.spoken_for)
 
     def couples(self, member: Member, other: Member) -> bool:
-        """Whether both may take devices that several nodes can use, or use one claim that has no devices yet.
+        """Whether both may take devices that several nodes can use, or share a claim without devices.
 
-        Two classes also compete for the devices of one node, which the exhaustive search does not know.
+        Different classes always count as coupled: they compete for the devices of a node, which the exhaustive search
+        for independent classes does not model.
         """
         seen, others = member.sight(UsesDevices), other.sight(UsesDevices)
         if seen is None or others is None or not seen.wishes or not others.wishes:
@@ -261,7 +267,7 @@ class _DevicesPlan(Plan):
         return unlisted
 
     def _claims(self, pod: Pod) -> list[tuple[ResourceClaim, Making | None]]:
-        """Its claims, and the one that is made for its extended resources."""
+        """The pod's claims, and the one that is created for its extended resources."""
         made = self._world.devices.making(pod, self._delegated)
         found: list[tuple[ResourceClaim, Making | None]] = [(each, None) for each in self._world.devices.claims(pod)]
         return [*found, made] if made is not None else found
@@ -277,7 +283,7 @@ class _DevicesPlan(Plan):
         return found
 
     def _config(self, claim: ResourceClaim, allocation: Allocation) -> tuple[ClaimConfigured, ...]:
-        """What the drivers of the devices are told: by their classes first, then by the claim."""
+        """The configuration for the drivers of the devices: first that of their classes, then that of the claim."""
         chosen = dict.fromkeys(each.request for each in allocation.devices)
         found = []
         by_class: dict[str, list[str]] = {}

@@ -1,8 +1,9 @@
-"""ImageLocality: nodes that have more of a pod's images are preferred, by their sizes.
+"""ImageLocality: prefers nodes that already have a pod's images, weighed by image size.
 
 Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/imagelocality. An image counts for more if more nodes have it,
-so that pods do not all go to the few that do. Nobody writes this preference: here it only orders nodes that are equal
-by all else (`weight`). The size is that on the node itself, where kube-scheduler takes it from the node seen first.
+so that pods do not all go to the few nodes that do. Users do not ask for this preference, so here it only orders nodes
+that are otherwise equal (`weight`). The size is the one on the node itself; kube-scheduler takes that of the node seen
+first.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _MIB = 1 << 20
 _LEAST = 23 * _MIB
 _MOST_OF_CONTAINER = 1000 * _MIB
 _KEPT = 64
-"""So many images have their sizes cached for all nodes; the oldest is dropped first."""
+"""Limit for the number of images whose sizes on all nodes are cached; the oldest is evicted first."""
 
 
 class ImageLocality(NodeConstraint):
@@ -46,17 +47,17 @@ class ImageLocality(NodeConstraint):
         self._images[row] = node.images
 
     def remove_node(self, row: int) -> None:
-        """The row has no images any more."""
+        """Remove the images of the row."""
         for name, _ in self._images.pop(row, ()):
             uncount(self._nodes, name)
         self._renew(row, ())
 
     def told(self) -> object:
-        """The images by row."""
+        """The images by row, and the number of nodes by image."""
         return self._images, self._nodes
 
     def minded(self, soft: Soft) -> Soft:
-        """Without images that no node has."""
+        """The preferences without images that no node has."""
         there = tuple(image for image in soft.images if image in self._nodes)
         return replace(soft, images=there, containers=soft.containers if there else 0)
 
@@ -65,7 +66,7 @@ class ImageLocality(NodeConstraint):
         return member.soft is not None and bool(member.soft.images)
 
     def score(self, member: Member, rows: IntArray) -> IntArray:
-        """From nothing, up to 23 MiB in all, to 1,000 MiB for each container."""
+        """0 up to 23 MiB in all, rising to 100 at 1,000 MiB for each container."""
         sums: IntArray = np.zeros(len(rows), dtype=np.int64)
         if member.soft is None:
             return sums
@@ -77,7 +78,7 @@ class ImageLocality(NodeConstraint):
         return scores
 
     def _size(self, image: str) -> IntArray:
-        """The image's size by row; 0 where it is missing."""
+        """The size of the image by row; 0 where it is missing."""
         sizes = self._sizes.get(image)
         if sizes is None:
             if len(self._sizes) >= _KEPT:

@@ -1,7 +1,7 @@
 """InterPodAffinity: required affinity and anti-affinity of members, and required anti-affinity of placed pods.
 
 Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/interpodaffinity. A member whose affinity terms no pod matches
-may be the first of its kind if it matches them itself; the next members must then be where it is.
+may be the first of its kind if it matches them itself; further members must then share its domain.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KEY = attrgetter("topology_key")
 
 
 class Seen(Noticed, frozen=True, gc=False, cache_hash=True):
-    """What terms look at in the pod."""
+    """The namespace and labels by which terms match the pod."""
 
 
 class InterPodAffinity(Constraint):
@@ -56,27 +56,27 @@ class InterPodAffinity(Constraint):
         self._index = AntiAffinityIndex()
 
     def add(self, pod: Pod, row: int) -> None:
-        """Its terms apply to the domains of the row."""
+        """Apply the pod's anti-affinity terms to the domains of the row."""
         for term in pod.shape.anti_affinity:
             self._index.add(term, self._world.nodes.labels(row), pod)
 
     def remove(self, pod: Pod, row: int) -> None:
-        """Its terms no longer apply there."""
+        """Stop applying the pod's terms there."""
         for term in pod.shape.anti_affinity:
             self._index.remove(term, self._world.nodes.labels(row), pod)
 
     def labels_changed(self) -> None:
-        """Terms may match other pods now."""
+        """Drop cached results, because terms may match other pods now."""
         self._index.namespaces_changed()
 
     def opens_elsewhere(self, happening: Happening, pod: Pod | None = None) -> bool:
-        """A pod with such a term closes more than its node, and which pods it matches depends on labels."""
+        """Pods with anti-affinity close whole domains, and labels decide which pods their terms match."""
         if happening is Happening.POD_LEFT:
             return pod is not None and bool(pod.shape.anti_affinity)
         return bool(self._index)
 
     def told(self) -> object:
-        """The terms of placed pods."""
+        """The anti-affinity terms of placed pods."""
         return self._index
 
     def plan(self, *, emptied: bool) -> Plan:
@@ -85,10 +85,11 @@ class InterPodAffinity(Constraint):
 
 
 class AffinityPlan(Plan):
-    """The cluster's terms in `_index` (a copy once some are taken back), those of members placed here in `_own`.
+    """The terms and the pods of a snapshot.
 
-    `_closed` are the rows that the index closes to a pod. `_keys` are the topology keys of each question's terms; None
-    for those of affinity, because the first match changes what all nodes say.
+    `_index` holds the cluster's terms (a copy once some are taken back), `_own` those of members placed here. `_closed`
+    caches the rows that terms close to a pod. `_keys` are the topology keys of each question's terms; None for affinity
+    terms, because their first match changes the result of every node.
     """
 
     def __init__(self, world: World, index: AntiAffinityIndex, *, emptied: bool) -> None:
@@ -109,7 +110,7 @@ class AffinityPlan(Plan):
         return bool(self._index) or bool(self._own) or bool(self._tallies)
 
     def expect(self, shapes: Collection[Shape]) -> None:
-        """Count the pods that their terms match."""
+        """Count pods for the terms of these shapes."""
         for shape in shapes:
             for term in shape.anti_affinity:
                 keys = self._keys.setdefault(of_term(term), set())
@@ -120,22 +121,22 @@ class AffinityPlan(Plan):
         self._tallies.ask(self._keys)
 
     def sees(self, pod: Pod) -> Seen | None:
-        """What terms look at in it, if one matches it."""
+        """The namespace and labels by which terms match the pod; None if none matches it."""
         asked = (self._tallies.keys, self._index.terms.keys, self._own.terms.keys)
         known = Matchable(pod.namespace, tuple([pair for pair in pod.labels if any(pair[0] in keys for keys in asked)]))
         return Seen(known) if self._tallies.matched(known) or self._forbidden(known) else None
 
     def sees_nominated(self, pod: Pod) -> Seen:
-        """All its labels."""
+        """The namespace and all labels of the pod."""
         return Seen(Matchable(pod.namespace, pod.labels, nominated=True))
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
-        """The rows that neither the terms of placed pods nor the members' own close."""
+        """The rows that are closed neither by the terms of placed pods nor by the members' own."""
         closed = [where for _, _, where in self._refusing(member, rows)]
         return ~np.logical_or.reduce(closed) if closed else None
 
     def room(self, member: Member, rows: IntArray) -> IntArray | None:
-        """One where members exclude each other."""
+        """One where members of the class exclude each other."""
         keys = [term.topology_key for term in member.shape.anti_affinity if of_term(term) in self._matched(member)]
         if not keys:
             return None
@@ -143,15 +144,15 @@ class AffinityPlan(Plan):
         return np.where(labelled, 1, _MOST)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Their terms apply to the domains of these rows, and terms may match them there."""
+        """Apply the members' terms to the domains of these rows, and count the members for terms that match them."""
         return self._change(member, rows, counts)
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """The reverse."""
+        """Revert `take`."""
         return self._change(member, rows, -counts)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """Which terms close the rows, the domains that they close, and which pods these ask for or belong to."""
+        """The rows closed by each kind of term, with the domains, and the pods that the terms match or belong to."""
         seen, shape = member.sight(Seen), member.shape
         forbidden = self._forbidden(seen.pod) if seen is not None else frozenset()
         for reason, keys, where in self._refusing(member, rows):
@@ -163,31 +164,31 @@ class AffinityPlan(Plan):
             yield reason, f"{', '.join(starmap(self._nodes.described, sorted(found.items())))}: {who}", where
 
     def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
-        """Where pods are that terms match, and where terms apply."""
+        """A digest of the places of pods that terms match, and of the domains that terms apply to."""
         return self._tallies.digest, self._index.digest, self._own.digest
 
     def couples(self, member: Member, other: Member) -> bool:
-        """Whether one's terms match the other, except terms that concern single nodes."""
+        """Whether the terms of either match the other, except terms whose domains are single nodes."""
         if self._joins(member, other):
             return not (member is other and self._is_met(member.shape))
         keys = {*self._excluding(member, other), *self._excluding(other, member)}
         return not all(self._nodes.tells_apart(key) for key in keys)
 
     def helps(self, member: Member, other: Member) -> bool:
-        """Whether the other's affinity asks for such a member."""
+        """Whether the affinity of the `other` asks for pods like the member."""
         return member is not other and self._joins(member, other)
 
     def excludes(self, member: Member, other: Member) -> bool:
-        """Whether one's anti-affinity matches the other."""
+        """Whether the anti-affinity of either matches the other."""
         return any(self._excluding(member, other)) or any(self._excluding(other, member))
 
     def is_left_alone(self, member: Member) -> bool:
-        """Whether its affinity asks for pods that are nowhere, so that no node takes it before they come."""
+        """Whether the member's affinity asks for pods that do not exist, so that no node takes it until they do."""
         terms = member.shape.affinity
         return bool(terms) and not self._joins(member, member) and not self._is_met(member.shape)
 
     def bond(self, member: Member) -> str:
-        """The key of most domains in its affinity terms, if they match the members and no other pod."""
+        """The topology key with most domains among the affinity terms, if these match the members but no placed pod."""
         terms = member.shape.affinity
         if self._emptied or not terms or not self._joins(member, member) or self._is_met(member.shape):
             return ""
@@ -215,7 +216,7 @@ class AffinityPlan(Plan):
         return any(self._nodes.by_label(term.topology_key).any(there).any() for term in shape.affinity)
 
     def _refusing(self, member: Member, rows: IntArray) -> Iterator[tuple[str, Sequence[str], Mask]]:
-        """Each reason, the topology keys of the member's terms in question, and where it holds."""
+        """Each reason, the topology keys of the member's terms that cause it, and the rows where it holds."""
         shape, seen = member.shape, member.sight(Seen)
         if shape.affinity:
             yield NodeReason.POD_AFFINITY, list(map(_KEY, shape.affinity)), ~self._near(member, rows)
@@ -232,7 +233,10 @@ class AffinityPlan(Plan):
             yield NodeReason.ANTI_AFFINITY, (), self._closed_to(seen.pod)[rows] & ~excluded
 
     def _near(self, member: Member, rows: IntArray) -> Mask:
-        """The rows in domains of the pods that the affinity terms ask for; on an emptied snapshot these may come."""
+        """The rows in domains of the pods that the affinity terms ask for.
+
+        On an emptied snapshot these pods may still come, so every row with the topology keys counts.
+        """
         terms = member.shape.affinity
         near: Mask = np.ones(len(rows), dtype=np.bool_)
         for term in terms:
@@ -245,11 +249,11 @@ class AffinityPlan(Plan):
         return near
 
     def _forbidden(self, pod: Matchable) -> frozenset[Domain]:
-        """The domains that the terms of placed pods and members forbid to it."""
+        """The domains that the terms of placed pods and members forbid to the pod."""
         return self._index.forbidden(pod, self._namespaces) | self._own.forbidden(pod, self._namespaces)
 
     def _closed_to(self, pod: Matchable) -> Mask:
-        """The rows of domains that the terms of placed pods close to it."""
+        """The rows of the domains that the terms of placed pods and members close to the pod."""
         known = self._closed.get(pod)
         if known is None:
             rows = np.arange(self._size)
@@ -259,7 +263,7 @@ class AffinityPlan(Plan):
         return known
 
     def _change(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Count so many members on these rows, or uncount them where negative."""
+        """Count `counts` members on these rows, or uncount them where negative."""
         seen, terms = member.sight(Seen), member.shape.anti_affinity
         keys = {term.topology_key for term in terms}
         if terms:
@@ -274,7 +278,7 @@ class AffinityPlan(Plan):
         return rows if not everywhere and all(map(self._nodes.tells_apart, keys)) else np.arange(self._size)
 
     def _apply(self, terms: tuple[PodTerm, ...], rows: IntArray, counts: IntArray) -> None:
-        """Count their terms on these rows, or uncount them where negative."""
+        """Count the terms of the members on these rows, or uncount them where negative."""
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
             labels = self._nodes.labels(row)
             for term in terms * abs(count):

@@ -1,4 +1,4 @@
-"""Which pods a term of inter-pod affinity or of topology spread matches, and an index of the terms that may match one.
+"""Matches pods against terms of inter-pod affinity and topology spread, and indexes the terms that may match a pod.
 
 Source: k8s.io/kube-scheduler/framework (AffinityTerm.Matches).
 """
@@ -18,14 +18,14 @@ from gangsched.core.objects.shape import Labels, PodTerm
 
 Item = TypeVar("Item", bound=Hashable)
 _Anchor = tuple[str, str | None]
-"""A label that a pod must have for a term to match it: key and value, None for any. With key "" the value is a
-namespace that it must be in instead, None for any."""
+"""A label that a pod must have for a term to match it: key and value, where None stands for any value. With key "" the
+value is instead the namespace that the pod must be in, None for any."""
 
 
 class Matchable(Struct, frozen=True, gc=False, cache_hash=True):
-    """What terms look at in a pod: its namespace, and those of its labels that some term asks for.
+    """The properties of a pod that terms match: its namespace, and those of its labels that some term uses.
 
-    `nominated`: another scheduler has nominated it to a node; it comes with all its labels.
+    `nominated`: another scheduler has nominated the pod to a node; then all its labels are included.
     """
 
     namespace: str
@@ -33,22 +33,22 @@ class Matchable(Struct, frozen=True, gc=False, cache_hash=True):
     nominated: bool = False
 
     def in_order(self) -> Sequence[object]:
-        """Its fields, of which the labels are sorted."""
+        """The fields; labels are sorted."""
         return (self.namespace, self.labels, self.nominated)
 
 
 class Noticed(Struct, frozen=True, gc=False, cache_hash=True):
-    """What terms look at in a pod, as one constraint sees it."""
+    """The sight of a constraint that distinguishes pods by the terms that match them."""
 
     pod: Matchable
 
     def in_order(self) -> tuple[object, ...]:
-        """Namespace and labels."""
+        """The fields of the pod."""
         return tuple(self.pod.in_order())
 
 
 def term_matches(term: PodTerm, pod: Matchable | Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
-    """Whether the term matches the pod; an unknown namespace has no labels."""
+    """Whether the term matches the pod; an unknown namespace counts as one without labels."""
     if term.selector is None:
         return False
     in_scope = pod.namespace in term.namespaces or (
@@ -58,9 +58,9 @@ def term_matches(term: PodTerm, pod: Matchable | Pod, namespaces: Mapping[str, M
 
 
 class TermIndex(Generic[Item]):
-    """Items by the terms that decide about them, so that only terms that may match a pod are evaluated.
+    """An index of items by their terms, so that only terms that may match a pod are evaluated.
 
-    `keys` are the labels that any of the terms asks for, each with the number of terms.
+    `keys` counts, for each label key that the terms use, the items that use it.
     """
 
     __slots__ = ("_by_anchor", "keys")
@@ -73,13 +73,13 @@ class TermIndex(Generic[Item]):
         return bool(self._by_anchor)
 
     def enter(self, item: Item, *terms: PodTerm) -> None:
-        """Find the item wherever all the terms may match."""
+        """Add the item; `candidates` finds it for each pod that all these terms may match."""
         self.keys.update(_keys(terms))
         for anchor in _anchors(terms[0]):
             self._by_anchor.setdefault(anchor, {})[item] = None
 
     def drop(self, item: Item, *terms: PodTerm) -> None:
-        """Find the item no more, which was entered with these terms."""
+        """Remove the item, which was entered with these terms."""
         for key in _keys(terms):
             uncount(self.keys, key)
         for anchor in _anchors(terms[0]):

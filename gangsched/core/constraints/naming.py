@@ -1,4 +1,4 @@
-"""How refusals name what they are about: labels, terms of affinity, taints, ports and disks, in a few words."""
+"""Formats the subjects of refusals in a few words: labels, affinity terms, taints, ports and disks."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from gangsched.core.objects.node import Taint
 from gangsched.core.objects.shape import Disk, HostPort, NodeTerm, PodTerm, Requirement
 
 NAMED = 3
-"""The most things of one kind that are named in one sentence."""
+"""Limit for the number of things of one kind that a sentence names."""
 
 
 def listed(names: Sequence[str], number: int = 0) -> str:
-    """The first NAMED of them, and how many more there are (of this number in all): `a, b, c and 2 more`."""
+    """The first NAMED names and how many more there are, `number` in all if it is larger: `a, b, c and 2 more`."""
     left = max(number, len(names)) - NAMED
     more = f" and {left} more" if left > 0 else ""
     return ", ".join(names[:NAMED]) + more
 
 
 def requirement(asked: Requirement) -> str:
-    """What is required of one label: `zone in (a, b)`, or `zone=a` for a single value."""
+    """One requirement on a label: `zone in (a, b)`, or `zone=a` for a single value."""
     values = listed(asked.values)
     match asked.operator:
         case "In":
@@ -34,28 +34,28 @@ def requirement(asked: Requirement) -> str:
 
 
 def node_terms(terms: Sequence[NodeTerm]) -> str:
-    """Where nodes match one of the terms: `zone=a and disk=ssd or zone=b`."""
+    """The nodes that match one of the terms: `zone=a and disk=ssd or zone=b`."""
     return _some([_all([*each.expressions, *each.fields]) for each in terms], "or")
 
 
 def pod_terms(terms: Sequence[PodTerm]) -> str:
-    """Which pods the terms match, whatever their namespace: `app=web`."""
+    """The pods that the terms match, in whichever namespace: `app=web`."""
     return _some(list(dict.fromkeys(_all(each.selector or ()) or "any pod" for each in terms)), "and")
 
 
 def taint(found: Taint) -> str:
-    """As `kubectl taint` writes it."""
+    """The taint as `kubectl taint` writes it."""
     return f"{found.key}={found.value}:{found.effect}" if found.value else f"{found.key}:{found.effect}"
 
 
 def port(asked: HostPort) -> str:
-    """`8080/TCP`, after its address if it is not for all of them."""
+    """The host port, `8080/TCP`, preceded by its address unless it is for all addresses."""
     number = f"{asked.port}/{asked.protocol}"
     return number if asked.ip == HostPort(port=0).ip else f"{asked.ip}:{number}"
 
 
 def disk(found: Disk) -> str:
-    """The field of the manifest and the disk's first name."""
+    """The disk's kind, which is the field of the manifest, and its first name."""
     return f"the {found.kind} disk {found.names[0]}"
 
 

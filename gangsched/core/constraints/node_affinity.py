@@ -1,7 +1,7 @@
 """NodeAffinity: a node must match the pod's nodeSelector and one term of its required node affinity.
 
-Nodes that match preferred terms are preferred, by the sum of the weights. A malformed term counts for no node; in
-kube-scheduler a preferred one would keep the pod from being scheduled.
+Nodes that match preferred terms are preferred, by the sum of the weights. A malformed term matches no node; in
+kube-scheduler a malformed preferred term would keep the pod from being scheduled.
 
 Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/nodeaffinity and k8s.io/component-helpers
 scheduling/corev1/nodeaffinity. A condition is evaluated once for each distinct value of its label, so a pod with
@@ -25,7 +25,7 @@ from gangsched.core.objects.shape import Labels, NodeTerm, Requirement
 _Asked = tuple[Labels, tuple[NodeTerm, ...] | None]
 _ANY: _Asked = ((), None)
 _KEPT = 1024
-"""So many selectors have their matching nodes cached; the oldest is dropped first."""
+"""Limit for the number of selectors whose matching nodes are cached; the least recently used is evicted first."""
 
 
 class NodeAffinity(NodeConstraint):
@@ -54,7 +54,7 @@ class NodeAffinity(NodeConstraint):
         return None if asked == _ANY else self._matching(asked, rows)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """Each label of the nodeSelector, and the node affinity, where it is the first that does not match."""
+        """Each label of the nodeSelector, then the node affinity, with the rows where it is the first not to match."""
         left: Mask = np.ones(len(rows), dtype=np.bool_)
         for key, value in member.shape.node_selector:
             matched = self._nodes.by_label(key).among((value,), rows)
@@ -65,13 +65,13 @@ class NodeAffinity(NodeConstraint):
             yield NodeReason.AFFINITY, f"node affinity {node_terms(terms)}", left & ~self.among(terms, rows)
 
     def among(self, terms: tuple[NodeTerm, ...], rows: IntArray) -> Mask:
-        """Which of the rows match one of the terms, whichever pod or volume has them."""
+        """Which of the rows match one of the terms, whether they come from a pod, a volume or a device."""
         return self._matching(((), terms), rows)
 
     def rows(self, term: NodeTerm) -> IntArray:
-        """All rows that match the term, in order; found once until a node changes.
+        """All rows that match the term, in order; cached until a node changes.
 
-        There may be a term for each node, with its name.
+        There may be as many terms as nodes, each with one node's name, so terms on a single label use an index.
         """
         if self._generation != self._nodes.generation:
             self._generation = self._nodes.generation
@@ -99,7 +99,7 @@ class NodeAffinity(NodeConstraint):
         return member.soft is not None and bool(member.soft.node_terms)
 
     def score(self, member: Member, rows: IntArray) -> IntArray:
-        """The sum of the weights of the terms that match, by the largest sum."""
+        """The sum of the weights of the terms that match, relative to the largest sum."""
         sums: IntArray = np.zeros(len(rows), dtype=np.int64)
         for weight, term in member.soft.node_terms if member.soft is not None else ():
             sums += weight * self.among((term,), rows)

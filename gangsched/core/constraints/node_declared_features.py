@@ -28,16 +28,16 @@ class NodeDeclaredFeatures(PropertyConstraint[tuple[str, ...]]):
     )
 
     def of_node(self, node: Node) -> tuple[str, ...]:
-        """The features that it declares."""
+        """The features that the node declares."""
         return node.features
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
-        """The nodes that declare all that is needed."""
+        """The nodes that declare all features that the members need."""
         needed = member.shape.features
         return self.column.where(set(needed).issubset, rows, question=needed) if needed else None
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """For each feature, where it is the first that is missing."""
+        """For each feature, the rows on which it is the first one missing."""
         left: Mask = np.ones(len(rows), dtype=np.bool_)
         for feature in member.shape.features:
             declared = self.column.where(partial(_declares, feature), rows, question=feature)

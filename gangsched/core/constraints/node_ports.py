@@ -1,4 +1,4 @@
-"""NodePorts: a node takes no pod with a host port that is taken there.
+"""NodePorts: a node takes no pod with a host port that is already in use there.
 
 Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/nodeports and HostPortInfo of k8s.io/kube-scheduler/framework.
 """
@@ -21,10 +21,10 @@ _EVERY_IP = HostPort(port=0).ip
 
 
 class PortsInUse:
-    """The host ports that pods take on one node.
+    """The host ports that pods use on one node.
 
-    Ports are counted, so that `remove` reverts `add` exactly even where pods that another scheduler bound take one port
-    twice. Falsy while no port is taken.
+    Ports are counted, so that `remove` reverts `add` exactly even if pods that another scheduler bound use a port
+    twice. Falsy while no port is in use.
     """
 
     __slots__ = ("_taken",)
@@ -41,13 +41,13 @@ class PortsInUse:
     __hash__ = None  # type: ignore[assignment]
 
     def add(self, ports: Iterable[HostPort]) -> None:
-        """Count a pod that takes these ports."""
+        """Count a pod that uses these ports."""
         for port in ports:
             ips = self._taken.setdefault((port.protocol, port.port), {})
             ips[port.ip] = ips.get(port.ip, 0) + 1
 
     def remove(self, ports: Iterable[HostPort]) -> None:
-        """Stop counting a pod that took these ports.
+        """Stop counting a pod that used these ports.
 
         Raises:
             KeyError: one of the ports was never added.
@@ -65,13 +65,13 @@ class PortsInUse:
         return copy
 
     def look(self) -> Hashable:
-        """Which ports are taken: equal for equal ones, however many pods take them."""
+        """A digest of the ports in use, regardless of how many pods use each."""
         return frozenset((port, ip) for port, ips in self._taken.items() for ip in ips)
 
     def conflicts(self, ports: Iterable[HostPort]) -> bool:
-        """Whether one of the ports is taken: same protocol and number, and IPs that are equal or one of them 0.0.0.0.
+        """Whether one of the ports is in use: same protocol and number, and equal IPs or one of them 0.0.0.0.
 
-        IPs are compared as text, as kube-scheduler does: `::` is no wildcard.
+        IPs are compared as text, as in kube-scheduler: `::` is no wildcard.
         """
         for port in ports:
             ips = self._taken.get((port.protocol, port.port))
@@ -90,7 +90,7 @@ class NodePorts(Constraint):
         Words(
             NodeReason.HOST_PORT,
             "with the host port {resource} taken",
-            "another host port than {resource}, or the end of its user: taken on {nodes}",
+            "a host port other than {resource}, or the end of the pod that uses it: taken on {nodes}",
         ),
     )
 
@@ -100,7 +100,7 @@ class NodePorts(Constraint):
         self._by_port: dict[tuple[str, int], dict[int, int]] = {}
 
     def add(self, pod: Pod, row: int) -> None:
-        """Its ports are taken there."""
+        """Count the pod's ports on the row."""
         if pod.shape.host_ports:
             self._by_row.setdefault(row, PortsInUse()).add(pod.shape.host_ports)
         for port in pod.shape.host_ports:
@@ -108,7 +108,7 @@ class NodePorts(Constraint):
             rows[row] = rows.get(row, 0) + 1
 
     def remove(self, pod: Pod, row: int) -> None:
-        """Its ports are free there."""
+        """Stop counting the pod's ports on the row."""
         for port in pod.shape.host_ports:
             rows = self._by_port[port.protocol, port.port]
             uncount(rows, row)
@@ -120,15 +120,15 @@ class NodePorts(Constraint):
                 del self._by_row[row]
 
     def told(self) -> object:
-        """Ports by row, and rows by port."""
+        """The ports by row, and the rows by port."""
         return self._by_row, self._by_port
 
     def on(self, row: int) -> PortsInUse:
-        """What pods take on the row; read-only."""
+        """The ports in use on the row; read-only."""
         return self._by_row.get(row, _NONE)
 
     def rows_taking(self, ports: Iterable[HostPort]) -> list[int]:
-        """The rows on which one of the ports is taken."""
+        """The rows on which one of the ports is in use."""
         rows = {row for port in ports for row in self._by_port.get((port.protocol, port.port), ())}
         return [row for row in rows if self._by_row[row].conflicts(ports)]
 
@@ -138,7 +138,7 @@ class NodePorts(Constraint):
 
 
 class _Plan(Plan):
-    """`_changed` holds the rows on which ports were taken or given back: they no longer follow the cluster."""
+    """The ports on one snapshot. `_changed` holds the rows whose ports differ from the cluster."""
 
     def __init__(self, before: NodePorts, size: int) -> None:
         self._before = before
@@ -147,30 +147,30 @@ class _Plan(Plan):
         self._closed_before: dict[tuple[HostPort, ...], Mask] = {}
 
     def room(self, member: Member, rows: IntArray) -> IntArray | None:
-        """One where the ports are free: any port conflicts with itself."""
+        """One where the ports are free, because every port conflicts with itself."""
         if not member.shape.host_ports:
             return None
         return np.where(self._closed(member.shape.host_ports)[rows], 0, 1)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Their ports are taken there."""
+        """Count the members' ports on these rows."""
         ports = member.shape.host_ports
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True) if ports else ():
             self._own(row).add(ports * count)
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Their ports are free there."""
+        """Stop counting the members' ports on these rows."""
         ports = member.shape.host_ports
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True) if ports else ():
             self._own(row).remove(ports * count)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """Each port, and where it is taken."""
+        """For each port, the rows where it is in use."""
         for port in dict.fromkeys(member.shape.host_ports):
             yield NodeReason.HOST_PORT, named(port), self._closed((port,))[rows]
 
     def look(self, rows: IntArray) -> Hashable:
-        """Which ports are taken."""
+        """A digest of the ports in use on these rows."""
         return tuple(self._changed.get(row, self._before.on(row)).look() for row in rows.tolist())
 
     def excludes(self, member: Member, other: Member) -> bool:
@@ -185,7 +185,7 @@ class _Plan(Plan):
         return self._changed[row]
 
     def _closed(self, ports: tuple[HostPort, ...]) -> Mask:
-        """The rows on which one of the ports is taken."""
+        """The rows on which one of the ports is in use."""
         known = self._closed_before.get(ports)
         if known is None:
             known = np.zeros(self._size, dtype=np.bool_)

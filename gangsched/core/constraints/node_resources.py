@@ -1,7 +1,7 @@
-"""NodeResourcesFit: a node takes pods whose requests, and number, fit into what is allocatable and not requested.
+"""NodeResourcesFit: a node takes pods whose requests, and number, fit into its allocatable but unrequested amounts.
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go. The cluster itself sums the requests of
-its pods exactly (`cluster/capacity.py`).
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go. `cluster/capacity.py` keeps the exact
+sums of the requests of placed pods.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class NodeResources(Constraint):
         Words(
             NodeReason.TOO_MANY_PODS,
             "with as many pods as allowed",
-            "the end of pods where their number is at its limit: on {nodes}",
+            "fewer pods on nodes at their pod limit: {nodes} full",
         ),
     )
 
     def plan(self, *, emptied: bool) -> ResourcesPlan:
-        """What is free on a snapshot."""
+        """The free amounts on a snapshot."""
         return ResourcesPlan(self._world.stock, emptied=emptied)
 
 
@@ -46,7 +46,7 @@ class Vector:
 
 
 class ResourcesPlan(Plan):
-    """What is `free` by row and column; read-only. Resources that are `delegated` to devices are not asked for."""
+    """The `free` amounts by row and column; read-only. Resources `delegated` to devices are ignored."""
 
     def __init__(self, stock: Stock, *, emptied: bool) -> None:
         self._stock = stock
@@ -60,7 +60,7 @@ class ResourcesPlan(Plan):
         return self._stock.allocatable if self._emptied else self._stock.free
 
     def room(self, member: Member, rows: IntArray) -> IntArray:
-        """How many of them have what they request."""
+        """The number of members whose requests fit on each of the rows."""
         vector = self.vector(member.shape)
         if vector is None:
             return np.zeros(len(rows), dtype=np.int64)
@@ -72,7 +72,7 @@ class ResourcesPlan(Plan):
         return np.maximum(most, 0, out=most)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Their requests are taken.
+        """Subtract the members' requests from what is free.
 
         Raises:
             ValueError: no node has ever had one of the resources.
@@ -83,11 +83,11 @@ class ResourcesPlan(Plan):
         self.free[rows[:, None], vector.columns] -= counts[:, None] * vector.amounts
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Their requests are free."""
+        """Add the members' requests to what is free."""
         self.take(member, rows, -counts)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """For each resource, where too little is left."""
+        """For each resource, the rows where too little is left."""
         for resource, amount in (*member.shape.requests, (PODS, 1)):
             if resource in self.delegated:
                 continue
@@ -101,38 +101,38 @@ class ResourcesPlan(Plan):
                 yield NodeReason.INSUFFICIENT, resource, lacking
 
     def look(self, rows: IntArray) -> Hashable:
-        """What is free."""
+        """A digest of the free amounts on these rows."""
         return self.free[rows].tobytes()
 
     def amounts(self, member: Member) -> Mapping[int, int]:
-        """What one pod of the shape takes, by column; nothing where no node has ever had one of the resources."""
+        """The amounts that one member takes, by column; empty if no node has ever had one of the resources."""
         vector = self.vector(member.shape)
         return {} if vector is None else dict(zip(vector.columns.tolist(), vector.amounts.tolist(), strict=True))
 
     def left(self, number: int, rows: IntArray) -> IntArray:
-        """What is free of this column."""
+        """The free amount of this column on each row."""
         left: IntArray = self.free[rows, number]
         return left
 
-    # What only planning asks
+    # Used by planning only
 
     def column(self, resource: str) -> int | None:
-        """The resource's column in `free`; None where no node has any of it."""
+        """The resource's column in `free`; None if no node has any of it."""
         column = self._stock.column(resource)
         if column is not None and column >= self.free.shape[1]:
-            # The column is asked for the first time, so nothing of it was taken here.
+            # The column is requested for the first time, so nothing of it was taken here.
             new = self._source()[: self.size, self.free.shape[1] : column + 1]
             self.free = np.concatenate([self.free, new], axis=1)
         return column
 
     def used(self, column: int, rows: IntArray) -> npt.NDArray[np.float64]:
-        """The share in use of this column of the rows. One column at a time takes a sixth of the time of several."""
+        """The used share of this column on the rows. One column at a time takes a sixth of the time of all at once."""
         given: npt.NDArray[np.float64] = self._stock.allocatable[rows, column].astype(np.float64)
         share: npt.NDArray[np.float64] = (given - self.free[rows, column]) / np.maximum(given, 1.0)
         return share
 
     def vector(self, shape: Shape) -> Vector | None:
-        """The shape's requests; None where no node has ever had one of the resources."""
+        """The shape's requests; None if no node has ever had one of the resources."""
         if shape in self._vectors:
             return self._vectors[shape]
         asked = [each for each in (*shape.requests, (PODS, 1)) if each[0] not in self.delegated]

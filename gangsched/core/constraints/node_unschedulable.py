@@ -1,6 +1,6 @@
-"""NodeUnschedulable: a cordoned node takes no pod that does not tolerate the taint which stands for a cordon.
+"""NodeUnschedulable: a cordoned node takes only pods that tolerate the `node.kubernetes.io/unschedulable` taint.
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/nodeunschedulable. Whether the taint is there does not matter.
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/nodeunschedulable. The node need not have the taint.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class NodeUnschedulable(PropertyConstraint[bool]):
         return node.unschedulable
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
-        """All but cordoned nodes."""
+        """All nodes except cordoned ones."""
         if tolerated(member.shape.tolerations, _CORDON):
             return None
         return ~self.column.among((True,), rows)

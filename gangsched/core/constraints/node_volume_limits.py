@@ -1,11 +1,11 @@
 """NodeVolumeLimits: a node attaches no more volumes of a CSI driver than its CSINode allows.
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/nodevolumelimits/csi.go. A volume that several pods of a node
-use counts once. One that is attached though no pod there uses it counts too, and as in kube-scheduler a newcomer that
-uses it brings it once more.
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/nodevolumelimits/csi.go. A volume that several pods on a node
+use counts once. A volume that is attached although no pod there uses it counts too and, as in kube-scheduler, counts
+once more for a new pod that uses it.
 
-Members that bring equally many volumes of their own are alike; a volume that another known pod may use too is told
-apart by its name.
+Members with equally many volumes of their own are interchangeable; a volume that another known pod may use too is
+identified by its name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gangsched.core.objects.shape import Attachment, Disk
 from gangsched.core.objects.volumes import StorageKey, keys_of
 
 _NO_LIMIT = 1 << 31
-"""So many volumes a node attaches of a driver that it does not limit."""
+"""The limit that stands for a driver without one on a node."""
 _NOTHING: Mapping[Attachment, int] = {}
 _NO_ATTACHMENTS: frozenset[Attachment] = frozenset()
 _NONE: Mapping[int, int] = {}
@@ -35,19 +35,19 @@ _NONE: Mapping[int, int] = {}
 
 @dataclass(frozen=True, slots=True)
 class Attaches:
-    """What a pod attaches by drivers that some node limits: how many volumes of its own of each, and which others."""
+    """The volumes of a pod whose drivers some node limits: the number of its own by driver, and the shared ones."""
 
     own: tuple[tuple[str, int], ...]
     shared: tuple[Attachment, ...]
 
     def in_order(self) -> Sequence[object]:
-        """Drivers and volumes, sorted."""
+        """The drivers and volumes, sorted."""
         return self.own, self.shared
 
 
 @dataclass(slots=True)
 class _Counted:
-    """What a claim counts as, and how many pods on which rows use it."""
+    """The attachment that a claim counts as, and the number of pods that use it by row."""
 
     attachment: Attachment | None
     rows: dict[int, int]
@@ -72,15 +72,15 @@ class NodeVolumeLimits(Constraint):
         self._attached: dict[int, frozenset[Attachment]] = {}
 
     def set_node(self, row: int, node: Node) -> None:
-        """Count what is attached to the node, whoever uses it."""
+        """Count the volumes attached to the node, whether or not a pod uses them."""
         self._attach(row, frozenset(self._world.attached(node.name)))
 
     def remove_node(self, row: int) -> None:
-        """Nothing is attached there."""
+        """Stop counting the volumes attached to the row's node."""
         self._attach(row, _NO_ATTACHMENTS)
 
     def add(self, pod: Pod, row: int) -> None:
-        """Its volumes are attached there."""
+        """Count the pod's volumes on the row."""
         for key in keys_of(pod) if pod.uses_claims else ():
             counted = self._claims.get(key)
             if counted is None:
@@ -91,7 +91,7 @@ class NodeVolumeLimits(Constraint):
             self._count(row, disk.attachment, 1)
 
     def remove(self, pod: Pod, row: int) -> None:
-        """They are no longer."""
+        """Stop counting the pod's volumes on the row."""
         for key in keys_of(pod) if pod.uses_claims else ():
             counted = self._claims[key]
             uncount(counted.rows, row)
@@ -102,7 +102,7 @@ class NodeVolumeLimits(Constraint):
             self._count(row, disk.attachment, -1)
 
     def claims_changed(self, keys: Sequence[StorageKey]) -> None:
-        """What these claims count as may be something else."""
+        """Update the attachments that these claims count as."""
         for key in keys:
             counted = self._claims.get(key)
             if counted is not None:
@@ -113,7 +113,7 @@ class NodeVolumeLimits(Constraint):
                 counted.attachment = attachment
 
     def told(self) -> object:
-        """Claims, attachments by row, their number by driver and row, and those that do not depend on pods."""
+        """The claims, the attachments by row, their number by driver and row, and those that do not depend on pods."""
         return self._claims, self._by_row, self._numbers, self._attached
 
     def plan(self, *, emptied: bool) -> Plan:
@@ -143,7 +143,7 @@ class NodeVolumeLimits(Constraint):
             del self._by_row[row]
 
     def _number(self, row: int, driver: str, number: int) -> None:
-        """The row has so many more volumes of the driver."""
+        """Add this number to the row's volumes of the driver."""
         rows = self._numbers.setdefault(driver, {})
         rows[row] = rows.get(row, 0) + number
         if not rows[row]:
@@ -153,9 +153,10 @@ class NodeVolumeLimits(Constraint):
 
 
 class _LimitsPlan(Plan):
-    """`_left` is what each row may still attach of a driver, `_changed` how many members use a shared volume there.
+    """The attachments on one snapshot.
 
-    `_asked` are the drivers by their numbers in the search.
+    `_left` is the number of volumes that each row may still attach by driver. `_changed` counts the members that use a
+    shared volume on a row. `_asked` lists the drivers by their number in the exhaustive search.
     """
 
     def __init__(
@@ -173,11 +174,11 @@ class _LimitsPlan(Plan):
 
     @property
     def selective(self) -> bool:
-        """Whether there are claims, and nodes with limits."""
+        """Whether there are claims and nodes with limits."""
         return self._world.volumes.matter and bool(self._world.volumes.limited)
 
     def sees(self, pod: Pod) -> Attaches | None:
-        """What its claims attach."""
+        """The volumes that the pod's claims attach; None if nodes limit none of them."""
         if not pod.uses_claims:
             return None
         volumes = self._world.volumes
@@ -193,7 +194,7 @@ class _LimitsPlan(Plan):
         return Attaches(tuple(sorted(own.items())), tuple(sorted(shared))) if own or shared else None
 
     def room(self, member: Member, rows: IntArray) -> IntArray | None:
-        """How many members can attach what they bring; shared volumes are attached once."""
+        """The number of members whose volumes each row can attach; shared volumes are attached once."""
         own, shared = self._of(member)
         if not own and not shared:
             return None
@@ -207,7 +208,7 @@ class _LimitsPlan(Plan):
         return room
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """What they bring is attached on these rows."""
+        """Attach the members' volumes on these rows."""
         own, shared = self._of(member)
         for driver, each in own.items():
             self._left_of(driver)[rows] -= each * counts
@@ -221,11 +222,11 @@ class _LimitsPlan(Plan):
                     del self._changed[row, attachment]
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """It is attached there no longer."""
+        """Detach the members' volumes from these rows."""
         self.take(member, rows, -counts)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """For each driver, with its limits, where they are reached."""
+        """For each driver with its limits, the rows where one more member exceeds them."""
         own, shared = self._of(member)
         for driver in sorted({*own, *(attachment[0] for attachment in shared)}):
             wanted = own.get(driver, 0) + self._not_there([one for one in shared if one[0] == driver], rows)
@@ -234,7 +235,7 @@ class _LimitsPlan(Plan):
             yield NodeReason.VOLUME_LIMIT, f"{driver} ({listed(limits)})", where
 
     def look(self, rows: IntArray) -> Hashable:
-        """What is attached there, and how much more may be."""
+        """A digest of the volumes attached on these rows, and of how many more fit."""
         drivers = sorted(self._world.volumes.limited)
         if not drivers:
             return None
@@ -246,14 +247,14 @@ class _LimitsPlan(Plan):
     # For the exhaustive search
 
     def couples(self, member: Member, other: Member) -> bool:
-        """Whether it brings a shared volume: then the first member on a row takes more of the limit than the next.
+        """Whether the member has a shared volume: then the first member on a row takes more of the limit than the next.
 
-        The amounts of the search do not say that.
+        The fixed amounts of the exhaustive search cannot express that.
         """
         return bool(self._of(member)[1]) and any(self._of(other))
 
     def amounts(self, member: Member) -> Mapping[int, int]:
-        """How many volumes of its own it brings, by driver."""
+        """The number of the member's own volumes by driver, as the driver's number in the search."""
         found = {}
         for driver, each in self._of(member)[0].items():
             if driver not in self._asked:
@@ -262,14 +263,14 @@ class _LimitsPlan(Plan):
         return found
 
     def left(self, number: int, rows: IntArray) -> IntArray:
-        """How many volumes of the driver each row may still attach."""
+        """The number of volumes of the driver that each row may still attach."""
         left: IntArray = self._left_of(self._asked[number])[rows]
         return left
 
     # Inside
 
     def _of(self, member: Member) -> tuple[dict[str, int], list[Attachment]]:
-        """What the class brings by limited drivers: of its own by driver, and shared volumes."""
+        """The volumes of the class with limited drivers: the number of its own by driver, and the shared ones."""
         seen = member.sight(Attaches)
         shared = [] if seen is None else list(seen.shared)
         shared += [found for found in _attached(member.shape.disks) if found[0] in self._world.volumes.limited]
@@ -291,7 +292,7 @@ class _LimitsPlan(Plan):
         return self._by_row.get(row, _NOTHING).get(attachment, 0) + self._changed[row, attachment]
 
     def _not_there(self, shared: Sequence[Attachment], rows: IntArray) -> IntArray:
-        """How many of these volumes each row does not have attached."""
+        """The number of these volumes that each row has not attached."""
         found = [sum(not self._uses(row, each) for each in shared) for row in rows.tolist()] if shared else 0
         return np.array(found, dtype=np.int64)
 

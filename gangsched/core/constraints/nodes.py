@@ -1,4 +1,4 @@
-"""The nodes by row, as constraints see them: names, labels, and when each was changed last."""
+"""The nodes by row, as constraints read them: names, labels, and the last change of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 
 _MOST_KEYS = 256
-"""So many labels have a column; the oldest is dropped first."""
+"""Limit for the number of label keys with a cached column; the oldest is evicted first."""
 _NO_LABELS: Mapping[str, str] = {}
 
 
@@ -37,7 +37,7 @@ class Nodes:
         self._touch(row)
 
     def remove(self, row: int) -> None:
-        """The row has no node any more."""
+        """Remove the row's node."""
         del self._labels[row]
         self.names.set(row, None)
         for column in self._by_key.values():
@@ -45,7 +45,7 @@ class Nodes:
         self._touch(row)
 
     def contradictions(self, nodes: Mapping[int, Node]) -> list[str]:
-        """A sentence if what is kept differs from these nodes by row."""
+        """A sentence if the stored names and labels differ from these nodes by row; empty otherwise."""
         labels = {row: dict(node.labels) for row, node in nodes.items()}
         by_label = {key: {row: pairs[key] for row, pairs in labels.items() if key in pairs} for key in self._by_key}
         right = self.names.by_row() == {row: node.name for row, node in nodes.items()} and self._labels == labels
@@ -53,7 +53,7 @@ class Nodes:
         return [] if right else ["labels and names by row are not those of the nodes"]
 
     def labels(self, row: int) -> Mapping[str, str]:
-        """The labels of the row's node; empty where there is none."""
+        """The labels of the row's node; empty if the row has none."""
         return self._labels.get(row, _NO_LABELS)
 
     def by_label(self, key: str) -> Column[str]:
@@ -69,16 +69,16 @@ class Nodes:
         return column
 
     def beside(self, rows: IntArray, key: str, others: IntArray) -> Mask:
-        """Which of the rows are in the topology domain, by this label, of one of the others."""
+        """Which of the rows share a topology domain, by this label, with one of the `others`."""
         column = self.by_label(key)
         inside: Mask = np.zeros(column.count + 1, dtype=np.bool_)
         inside[column.numbers(others)] = True
-        # The last element answers for rows without the label.
+        # The last element stands for rows without the label.
         inside[-1] = False
         return inside[column.numbers(rows)]
 
     def tells_apart(self, key: str) -> bool:
-        """Whether all nodes have this label, each with a value of its own, as with kubernetes.io/hostname."""
+        """Whether every node has this label with a value of its own, as with kubernetes.io/hostname."""
         known = self._apart.get(key)
         if known is None or known[0] != self.generation:
             numbers = self.by_label(key).numbers(np.array(list(self._labels), dtype=np.int64))
@@ -87,14 +87,14 @@ class Nodes:
         return known[1]
 
     def values(self, key: str, rows: IntArray) -> list[str]:
-        """The different values of this label on these rows, sorted."""
+        """The distinct values of this label on these rows, sorted."""
         column = self.by_label(key)
         return sorted(column.value(number) for number in np.unique(column.numbers(rows)).tolist() if number >= 0)
 
     def described(self, key: str, values: Sequence[str]) -> str:
-        """The topology domains of these values as a person is told them: `zone (a, b)`; the key alone for single nodes.
+        """The topology domains of these values for messages: `zone (a, b)`; only the key if each domain is a node.
 
-        A few are named, and the others are counted.
+        The first values are named and the others counted.
         """
         if not values or self.tells_apart(key):
             return key
@@ -106,11 +106,11 @@ class Nodes:
 
     @property
     def size(self) -> int:
-        """How many rows there may be."""
+        """Upper limit for the number of rows."""
         return len(self._changed)
 
     def changed_since(self, generation: int) -> IntArray:
-        """The rows that have changed since this generation; all of them for -1."""
+        """The rows that have changed since this generation; all rows for -1."""
         return np.flatnonzero(self._changed > generation)
 
     def last_change(self, rows: IntArray) -> int:

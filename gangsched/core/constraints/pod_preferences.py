@@ -1,8 +1,8 @@
 """The score of InterPodAffinity: preferred affinity and anti-affinity to other pods, in both directions.
 
-A node gains or loses the weight of each preferred term of the pod for each pod in its topology domain that the term
-matches. It gains or loses as much for each term of a pod there that matches the pod itself; a required affinity term
-counts there with the weight 1.
+For each preferred term of the pod, a node gains or loses the term's weight for each pod in the node's topology domain
+that the term matches. It gains or loses likewise for each preferred term of a pod there that matches the pod itself;
+required affinity terms of those pods count with weight 1.
 
 Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/interpodaffinity/scoring.go, with the default arguments.
 """
@@ -23,14 +23,14 @@ from gangsched.core.objects.shape import PodTerm, Shape
 from gangsched.core.objects.soft import Soft
 
 Weighed = tuple[int, PodTerm]
-"""A term and what each pod that has it adds for those that it matches."""
+"""(weight, term): each pod with the term adds the weight to the score of the pods that the term matches."""
 _OF_REQUIRED = 1
 _MOST = 1 << 62
 _NOWHERE: IntArray = np.zeros(0, dtype=np.int64)
 
 
 def _terms(shape: Shape, soft: Soft | None) -> Iterator[Weighed]:
-    """What such a pod prefers of others, and so others of it."""
+    """The terms by which such a pod attracts or repels other pods."""
     if soft is not None:
         yield from soft.pod_terms
     for term in shape.affinity:
@@ -38,7 +38,7 @@ def _terms(shape: Shape, soft: Soft | None) -> Iterator[Weighed]:
 
 
 class PodPreferences(Constraint):
-    """The terms of the pods that are there: `rows` counts by row how many pods have each."""
+    """The terms of placed pods: `rows` counts, for each term, the pods that have it by row."""
 
     words = ()
 
@@ -48,7 +48,7 @@ class PodPreferences(Constraint):
         self.rows: dict[Weighed, dict[int, int]] = {}
 
     def add(self, pod: Pod, row: int) -> None:
-        """Its terms hold for the domains of the row."""
+        """Count the pod's terms on the row."""
         for weighed in _terms(pod.shape, pod.soft):
             if weighed not in self.rows:
                 self.rows[weighed] = {}
@@ -57,7 +57,7 @@ class PodPreferences(Constraint):
             there[row] = there.get(row, 0) + 1
 
     def remove(self, pod: Pod, row: int) -> None:
-        """Its terms no longer hold there."""
+        """Stop counting the pod's terms on the row."""
         for weighed in _terms(pod.shape, pod.soft):
             uncount(self.rows[weighed], row)
             if not self.rows[weighed]:
@@ -65,7 +65,7 @@ class PodPreferences(Constraint):
                 self.index.drop(weighed, weighed[1])
 
     def told(self) -> object:
-        """The terms of the pods that are there."""
+        """The terms of placed pods."""
         return self.rows
 
     def plan(self, *, emptied: bool) -> Plan:
@@ -74,10 +74,11 @@ class PodPreferences(Constraint):
 
 
 class PodPreferencesPlan(Plan):
-    """`_own` are the rows of pods with terms that were asked for, among them all terms of members to be placed.
+    """The terms and the pods of a snapshot.
 
-    They begin with those of the cluster. Others are copied from there once a class is scored that they match, which
-    by then has all members placed earlier that have such terms.
+    `_own` counts by row the pods with each term in use here. An entry starts as a copy of the cluster's count. It is
+    made in advance for all terms of members to be placed, so no placed member is missed; for any other term it is made
+    when a class that the term matches is scored.
     """
 
     weight = 2
@@ -92,35 +93,35 @@ class PodPreferencesPlan(Plan):
         self._own: dict[Weighed, dict[int, int]] = {}
 
     def expect(self, shapes: Collection[Shape]) -> None:
-        """Required affinity of members attracts others too."""
+        """Count the required affinity terms of these shapes, because they attract other pods too."""
         for shape in shapes:
             for weighed in _terms(shape, None):
                 self._ask(weighed)
 
     def heed(self, soft: Soft) -> None:
-        """Count the pods that its terms match, and those that have these terms."""
+        """Count the pods that the preferred terms match, and the pods that have these terms."""
         self._tallies.ask(of_term(term) for _, term in soft.pod_terms)
         for weighed in soft.pod_terms:
             self._ask(weighed)
 
     @property
     def keys(self) -> Collection[str] | None:
-        """The labels of all terms."""
+        """The label keys of all terms."""
         if not (self._index or self._tallies or self._present):
             return None
         return self._index.keys.keys() | self._there.index.keys.keys() | set(self._tallies.keys)
 
     def notices(self, pod: Matchable) -> bool:
-        """Whether a term matches it."""
+        """Whether a term matches the pod."""
         return bool(self._tallies.matched(pod)) or any(True for _ in self._matching(pod))
 
     def prefers(self, member: Member) -> bool:
-        """Whether it has terms, or those of others match it."""
+        """Whether the members have preferred terms, or terms of other pods match them."""
         own = member.soft is not None and bool(member.soft.pod_terms)
         return own or (member.known is not None and any(True for _ in self._matching(member.known)))
 
     def score(self, member: Member, rows: IntArray) -> IntArray:
-        """The sum of all weights, from the least to the most."""
+        """The sum of all weights, scaled from the smallest sum (0) to the largest (100)."""
         sums: IntArray = np.zeros(len(rows), dtype=np.int64)
         for weight, term in member.soft.pod_terms if member.soft is not None else ():
             found = self._tallies.of(of_term(term))
@@ -135,7 +136,7 @@ class PodPreferencesPlan(Plan):
         return scores
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Terms may match the members there, and theirs hold in the domains of these rows."""
+        """Count the members for the terms that match them, and count their own terms on these rows."""
         if not (self._own or self._tallies):
             return None
         changed = member.known is not None and bool(self._tallies.place(member.known, rows, counts))
@@ -148,7 +149,7 @@ class PodPreferencesPlan(Plan):
         return _NOWHERE if changed else None
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """The reverse."""
+        """Revert `take`."""
         return self.take(member, rows, -counts)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:  # noqa: ARG002
@@ -156,7 +157,7 @@ class PodPreferencesPlan(Plan):
         return iter(())
 
     def stirs(self, member: Member) -> bool:
-        """Whether one's terms match the others."""
+        """Whether the terms of one member match the others of its class."""
         if member.known is None:
             return False
         return any(term_matches(term, member.known, self._namespaces) for _, term in _terms(member.shape, member.soft))
@@ -168,7 +169,7 @@ class PodPreferencesPlan(Plan):
         return not self._emptied and bool(self._there.index)
 
     def _ask(self, weighed: Weighed) -> dict[int, int]:
-        """The rows of pods with the term, and how many are on each; counted here from now on."""
+        """The number of pods with the term by row, counted here from now on."""
         there = self._own.get(weighed)
         if there is None:
             there = self._own[weighed] = {} if self._emptied else dict(self._there.rows.get(weighed, ()))
@@ -176,7 +177,7 @@ class PodPreferencesPlan(Plan):
         return there
 
     def _matching(self, pod: Matchable) -> Iterator[Weighed]:
-        """The terms that match such a pod, each once."""
+        """The terms that match the pod, each once."""
         found = dict.fromkeys(self._index.candidates(pod))
         if self._present:
             found.update(dict.fromkeys(self._there.index.candidates(pod)))
@@ -185,9 +186,9 @@ class PodPreferencesPlan(Plan):
                 yield weighed
 
     def _in_domains(self, key: str, at: IntArray, counts: IntArray, rows: IntArray) -> IntArray:
-        """How many of the pods on the rows `at` are in the topology domain of each of the `rows`."""
+        """For each of the `rows`, the number of pods, among `counts` on the rows `at`, in its topology domain."""
         column = self._nodes.by_label(key)
-        # The last element is for rows without the label.
+        # The last element stands for rows without the label.
         numbers = column.numbers(at)
         sums = np.bincount(numbers[numbers >= 0], weights=counts[numbers >= 0], minlength=column.count + 1)
         found: IntArray = sums.astype(np.int64)[column.numbers(rows)]

@@ -1,4 +1,4 @@
-"""Where volumes are made for the claims of members placed on one snapshot, and how many."""
+"""Tracks where, and how many, volumes are provisioned for the claims of members placed on one snapshot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gangsched.core.objects.volumes import Wanted
 
 
 class Provisioning:
-    """What storage classes provision, beside what is promised."""
+    """The volumes that storage classes can provision, less those already promised."""
 
     def __init__(self, world: World, affinity: NodeAffinity) -> None:
         self._world = world
@@ -24,7 +24,7 @@ class Provisioning:
         self._segments: dict[str, Segments | None] = {}
 
     def makes(self, wanted: Wanted, rows: IntArray) -> Mask:
-        """On which of the rows the class has volumes made, whether or not there is storage for them."""
+        """The rows on which the class provisions volumes, whether or not there is storage for them."""
         found = self._world.volumes.storage_class(wanted.storage_class)
         mask: Mask = np.full(len(rows), found is not None and found.provisions, dtype=np.bool_)
         if found is not None and found.provisions and found.topologies is not None:
@@ -32,12 +32,12 @@ class Provisioning:
         return mask
 
     def room(self, wanted: Wanted, wants: Sequence[Wanted], rows: IntArray) -> IntArray:
-        """For how many members with these wants, of which this is one, there is storage on each of the rows.
+        """The number of members with these wants, of which `wanted` is one, that each of the rows has storage for.
 
-        A pod's own claims are judged each for itself, as kube-scheduler does. A claim of several pods counts once.
+        A pod's own claims are judged one by one, as kube-scheduler does. A claim of several pods counts once.
         """
         room: IntArray = np.where(self.makes(wanted, rows), MANY, 0)
-        # The driver is at work for a claim whose node we have selected, and may have taken the storage already.
+        # For a claim whose node gangsched has selected, the driver is at work and may have taken the storage already.
         if wanted.ours or not wanted.size:
             return room
         segments = self._of_class(wanted.storage_class)
@@ -52,7 +52,7 @@ class Provisioning:
         return np.minimum(segments.room(wanted.size, each)[rows], room)
 
     def order(self, ordered: Iterable[Wanted], row: int, sign: int) -> None:
-        """Volumes are to be made for the row's node (1), or no longer (-1)."""
+        """Add orders for volumes on the row's node (`sign` 1), or withdraw them (-1)."""
         for wanted in ordered:
             segments = self._of_class(wanted.storage_class)
             if segments is not None:
@@ -61,18 +61,18 @@ class Provisioning:
         self._orders += Counter()
 
     def segments_of(self, wants: Iterable[Wanted]) -> list[Segments]:
-        """The segments of each class, as far as its driver tells of any."""
+        """The segments of each class, without classes whose driver does not publish its capacity."""
         names = dict.fromkeys(wanted.storage_class for wanted in wants)
         return [segments for name in names if (segments := self._of_class(name)) is not None]
 
     def beside(self, wants: Iterable[Wanted], rows: IntArray) -> IntArray:
-        """The rows where members may find other storage than before, once some was ordered on these."""
-        # Where none was asked for yet, none was ordered.
+        """The rows whose storage may change after volumes were ordered on these rows."""
+        # A class whose segments were never read has no orders.
         known = [found for name in {each.storage_class for each in wants} if (found := self._segments.get(name))]
         return np.unique(np.concatenate([np.zeros(0, np.int64), *(each.beside(rows) for each in known)]))
 
     def full(self, wants: Sequence[Wanted], rows: IntArray) -> Iterator[tuple[str, Mask]]:
-        """On which of the rows a volume would be made if there were storage, with the class and what there is."""
+        """The rows where only storage capacity is missing, each group with the class and the capacity that is left."""
         for wanted in wants:
             segments = self._of_class(wanted.storage_class)
             lacking = self.makes(wanted, rows) & (self.room(wanted, wants, rows) == 0)
@@ -83,18 +83,18 @@ class Provisioning:
                     yield f"{wanted.storage_class} ({told})", there
 
     def told(self, wants: Iterable[Wanted]) -> Hashable:
-        """What there is for these and what is promised of it: equal while it is the same."""
+        """A digest of the storage capacity for these claims and of the volumes promised from it."""
         volumes, names = self._world.volumes, dict.fromkeys(wanted.storage_class for wanted in wants)
         found = {name: volumes.capacities(name) for name in names}
         promises = self._world.spoken_for
         return tuple((*each, *volumes.promises(name, promises)) for name, each in found.items() if each is not None)
 
     def look(self) -> Hashable:
-        """Equal while as much is ordered."""
+        """A digest of the orders."""
         return frozenset(self._orders.items())
 
     def _of_class(self, storage_class: str) -> Segments | None:
-        """The segments of the class, less what is promised; None if its driver does not tell of any."""
+        """The segments of the class, less what is promised; None if its driver does not publish its capacity."""
         if storage_class in self._segments:
             return self._segments[storage_class]
         volumes, names = self._world.volumes, self._world.stock.names

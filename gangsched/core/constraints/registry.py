@@ -1,4 +1,4 @@
-"""Every constraint, one line each, in the order in which kube-scheduler tries its filters."""
+"""All constraints, one line each, in the order in which kube-scheduler runs its filters."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ CONSTRAINTS: list[type[Constraint]] = [
 
 
 def words_of(reason: str) -> Words | None:
-    """What users are told of this reason; None if it is no constraint's."""
+    """The wording of this reason in messages to users; None if no constraint has the reason."""
     return next((words for each in CONSTRAINTS for words in each.words if words.reason == reason), None)
 
 
 def is_of_node(reason: str) -> bool:
-    """Whether nodes that refuse for this reason do so regardless of the pods there."""
+    """Whether nodes that refuse for this reason do so regardless of the pods on them."""
     of_node = [each for each in CONSTRAINTS if issubclass(each, NodeConstraint)]
     return any(words.reason == reason for each in of_node for words in each.words)

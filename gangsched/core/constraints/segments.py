@@ -1,8 +1,8 @@
-"""Where there is storage for volumes of one class, and what members placed on one snapshot take of it.
+"""The storage capacity for volumes of one class, and how much of it members placed on one snapshot take.
 
-A CSIStorageCapacity tells of the nodes of one segment. kube-scheduler takes a node for a claim if the object of some
-segment there is large enough for that claim alone. Here, what gangsched has promised counts too: a volume counts in
-each segment of its node until it is made.
+A CSIStorageCapacity describes one segment of nodes. kube-scheduler accepts a node for a claim if the object of some
+segment there is large enough for that claim alone. Here, volumes that gangsched has promised count too: each counts in
+every segment of its node until it is provisioned.
 
 Source: hasEnoughCapacity of k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding/binder.go at v1.36.3.
 """
@@ -20,20 +20,20 @@ from gangsched.core.objects.shape import NodeTerm
 from gangsched.core.objects.volumes import StorageCapacity
 
 MANY = 1 << 40
-"""More members than there are."""
+"""Stands for no limit: more members than any gang has."""
 _NO_LIMIT = 1 << 62
 _MOST_PROMISED = 1 << 50
-"""A larger volume counts as this large once it is promised, so that no sum overflows."""
+"""Upper limit, in bytes, for the size that a promised volume counts with, so that no sum overflows."""
 
 
 class Segments:
-    """The segments of one class; `rows_of` says which of `rows` rows match a selector."""
+    """The segments of one class; `rows_of` returns the rows, of `rows` in all, that match a selector."""
 
     def __init__(self, found: Sequence[StorageCapacity], rows_of: Callable[[NodeTerm], IntArray], rows: int) -> None:
         inside = [rows_of(each.topology) if each.topology is not None else np.zeros(0, np.int64) for each in found]
         self._found = found
         self._size = rows
-        # One element for each segment and row of it, in the order of rows.
+        # One element for each pair of a segment and one of its rows, in the order of rows.
         of_rows: IntArray = np.concatenate([np.zeros(0, np.int64), *inside])
         in_order = np.argsort(of_rows, kind="stable")
         self._row: IntArray = of_rows[in_order]
@@ -45,7 +45,7 @@ class Segments:
         self._volumes: IntArray = np.zeros(len(found), dtype=np.int64)
 
     def promise_all(self, rows: Sequence[int], sizes: Sequence[int]) -> None:
-        """Count volumes of these sizes that are to be made for these rows' nodes."""
+        """Count volumes of these sizes that are to be provisioned for these rows' nodes."""
         by_row, volumes = np.zeros((2, self._size), dtype=np.int64)
         np.add.at(by_row, list(rows), [min(size, _MOST_PROMISED) for size in sizes])
         np.add.at(volumes, list(rows), 1)
@@ -53,17 +53,17 @@ class Segments:
         np.add.at(self._volumes, self._segment, volumes[self._row])
 
     def promise(self, row: int, size: int, sign: int = 1) -> None:
-        """Count a volume that is to be made for the row's node (1), or no longer (-1)."""
+        """Count a volume to be provisioned for the row's node (`sign` 1), or stop counting it (-1)."""
         there = self._of(row)
         self._promised[there] += sign * min(size, _MOST_PROMISED)
         self._volumes[there] += sign
 
     def suffices(self, size: int) -> Mask:
-        """By row, whether kube-scheduler would take the node for a volume of this size."""
+        """By row, whether kube-scheduler would accept the node for a volume of this size."""
         return self._best(self._limit >= size) > 0
 
     def room(self, size: int, each: int) -> IntArray:
-        """By row, for how many members there is room, each of which takes `each` and has a volume of this size."""
+        """By row, the number of members that fit if each takes `each` bytes, among them a volume of `size` bytes."""
         size, each = min(size, _NO_LIMIT), min(each, _NO_LIMIT)
         left = self._capacity - self._promised
         more = np.maximum(left - size, 0) // max(each, 1)
@@ -72,12 +72,12 @@ class Segments:
         return self._best(np.where(self._limit >= size, room, 0))
 
     def beside(self, rows: IntArray) -> IntArray:
-        """The rows that have a segment in common with one of these."""
+        """The rows that share a segment with one of these rows."""
         there = np.unique(self._segment[np.isin(self._row, rows)])
         return np.unique(self._row[np.isin(self._segment, there)])
 
     def here(self, row: int) -> Hashable:
-        """Equal for rows that have the same left."""
+        """A digest of the storage left for the row: equal for rows with the same limits, capacities and promises."""
         there = self._of(row)
         left = zip(
             self._limit[there].tolist(), self._capacity[there].tolist(), self._promised[there].tolist(), strict=True
@@ -85,7 +85,7 @@ class Segments:
         return tuple(left)
 
     def told(self, size: int, rows: IntArray) -> Iterator[tuple[str, Mask]]:
-        """What there is in the segments of the rows, in words, for a volume of this size that is wanted."""
+        """The storage left in the segments of the rows, in words, for a wanted volume of this size, and the rows."""
         inside = np.isin(self._row, rows)
         there = np.unique(self._segment[inside]).tolist()
         covered = np.isin(rows, self._row)
@@ -93,7 +93,7 @@ class Segments:
             yield f"no CSIStorageCapacity selects them; {format_bytes(size)} wanted", ~covered
         if len(there) > NAMED:
             most = max(int(self._left(at)) for at in there)
-            told = f"{len(there)} segments, in which at most {format_bytes(most)} is left; {format_bytes(size)} wanted"
+            told = f"{len(there)} segments with at most {format_bytes(most)} left; {format_bytes(size)} wanted"
             yield told, covered
             return
         for at in there:
@@ -102,13 +102,13 @@ class Segments:
 
     def _told(self, at: int, size: int) -> str:
         number = int(self._volumes[at])
-        promised = f" beside {number} promised volume{'s' if number > 1 else ''}" if number else ""
+        promised = f" after {number} promised volume{'s' if number > 1 else ''}" if number else ""
         topology = self._found[at].topology
         where = node_terms([topology]) if topology is not None and topology.expressions[0].key else "all nodes"
         return f"{where}: {format_bytes(self._left(at))} left{promised}, {format_bytes(size)} wanted"
 
     def _left(self, at: int) -> int:
-        """The largest volume for which there is room in the segment."""
+        """The size of the largest volume that fits into the segment."""
         if not self._promised[at]:
             return max(0, int(self._limit[at]))
         return max(0, min(int(self._limit[at]), int(self._capacity[at] - self._promised[at])))
@@ -119,7 +119,7 @@ class Segments:
         return self._segment[first:last]
 
     def _best(self, of_segment: IntArray | Mask) -> IntArray:
-        """By row, the largest number of its segments; 0 without any."""
+        """By row, the largest value among its segments; 0 for rows without a segment."""
         best: IntArray = np.zeros(self._size, dtype=np.int64)
         np.maximum.at(best, self._row, of_segment[self._segment].astype(np.int64))
         return best

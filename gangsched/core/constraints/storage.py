@@ -1,4 +1,4 @@
-"""What constraints may ask about volume claims and volumes; `cluster/volumes.py` answers."""
+"""The interface by which constraints read volume claims and volumes; implemented in `cluster/volumes.py`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gangsched.core.objects.volumes import (
 
 
 class Stock(Protocol):
-    """What nodes have of each resource (rows × columns), including the number of pods; `names` of nodes by row."""
+    """The amounts that nodes have of each resource (rows × columns), including pods; `names` of nodes by row."""
 
     names: list[str]
     columns: dict[str, int]
@@ -29,14 +29,14 @@ class Stock(Protocol):
     allocatable: IntArray
 
     def column(self, resource: str) -> int | None:
-        """The resource's column; None where no node has any of it."""
+        """The resource's column; None if no node has any of it."""
 
     def delegated(self) -> frozenset[str]:
-        """The resources that no node lists, and for which pods are given devices."""
+        """The resources that no node lists and that devices provide instead."""
 
 
 class Storage(Protocol):
-    """What is known of volume claims and volumes; see `cluster/volumes.py`."""
+    """The known volume claims and volumes; see `cluster/volumes.py`."""
 
     limits: dict[str, Mapping[str, int]]
     contested: set[StorageKey]
@@ -47,16 +47,16 @@ class Storage(Protocol):
 
     @property
     def limited(self) -> Collection[str]:
-        """The drivers of which some node can attach only so many volumes."""
+        """The drivers for which some node limits the number of attached volumes."""
 
     def unready(self, pod: Pod) -> Unready | None:
-        """The first claim with which the pod cannot be placed; None if it can with all of them."""
+        """The first claim that keeps the pod from being placed; None if there is none."""
 
     def volumes(self, pod: Pod, *, own: bool = True) -> Iterator[Volume]:
-        """The volumes of the pod's claims, as far as they exist; with `own` also of its ephemeral volumes."""
+        """The existing volumes of the pod's claims; with `own`, also those of its ephemeral volumes."""
 
     def attachment(self, key: StorageKey) -> Attachment | None:
-        """What the claim counts as on a node."""
+        """The attachment that the claim counts as on a node."""
 
     def is_shared(self, key: StorageKey, attachment: Attachment) -> bool:
         """Whether another known pod may count as the same attachment."""
@@ -65,18 +65,18 @@ class Storage(Protocol):
         """Whether one of the pod's claims is for a single pod."""
 
     def wants(self, pod: Pod) -> Sequence[tuple[Wanted, VolumeClaim]]:
-        """The pod's claims that wait for its node, with what they ask of volumes, the smallest first."""
+        """The pod's claims that wait for its node, with their requirements on volumes, the smallest first."""
 
     def choices(self, wanted: Wanted) -> Sequence[Volume]:
-        """The volumes to which a claim that asks for this may be bound, wherever they can be used; the best first."""
+        """The volumes to which a claim with these requirements may be bound, on whichever nodes; the best first."""
 
     def capacities(self, storage_class: str) -> Sequence[StorageCapacity] | None:
-        """Where there is storage for volumes of the class; None if that is not said."""
+        """The storage capacity for volumes of the class; None if its driver does not publish it."""
 
     def promises(
         self, storage_class: str, spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
     ) -> Sequence[tuple[str, int]]:
-        """The volumes of the class that gangsched has ordered and that are not there yet: their nodes and sizes."""
+        """The volumes of the class that gangsched has ordered and that do not exist yet: their nodes and sizes."""
 
     def volume(self, name: str) -> Volume | None:
         """The volume of this name."""

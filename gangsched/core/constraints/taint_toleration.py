@@ -24,9 +24,9 @@ from gangsched.core.objects.shape import Toleration
 _KEEPING_OUT = frozenset({"NoSchedule", "NoExecute"})
 _REPELLING = "PreferNoSchedule"
 _MOST_KEYS = 64
-"""The taints of so many keys are told one by one."""
+"""Limit for the number of taint keys that a refusal reports one by one; taints of further keys join the last one."""
 _MOST_TOLD = 256
-"""So many different taints are looked at to name some of them."""
+"""Limit for the number of distinct sets of taints, per key, that are examined to name some taints."""
 
 
 class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
@@ -52,7 +52,7 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
         self._repel(row, tuple(taint for taint in node.taints if taint.effect == _REPELLING))
 
     def remove_node(self, row: int) -> None:
-        """The row has no taints any more."""
+        """Remove the taints of the row."""
         super().remove_node(row)
         self._repel(row, ())
 
@@ -65,14 +65,14 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
         return tuple(taint for taint in node.taints if taint.effect in _KEEPING_OUT)
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
-        """The nodes all of whose taints are tolerated."""
+        """The nodes whose taints are all tolerated."""
         tolerations = member.shape.tolerations
         return self.column.where(
             lambda taints: all(tolerated(tolerations, taint) for taint in taints), rows, question=tolerations
         )
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """For each key the taints that are the first not tolerated, and where; many keys are told together."""
+        """For each key, the taints that are the first not tolerated, and where; beyond a limit keys are grouped."""
         tolerations = member.shape.tolerations
 
         def refusing(taints: tuple[Taint, ...]) -> Taint | None:
@@ -91,12 +91,12 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
             found = {taint for value in values[:_MOST_TOLD] if (taint := refusing(self.column.value(value)))}
             yield NodeReason.TAINT, listed(sorted(map(named, found))), np.isin(numbers, values)
 
-    def prefers(self, member: Member) -> bool:  # noqa: ARG002 - whoever tolerates all such taints is no special case
-        """Whether there are such nodes."""
+    def prefers(self, member: Member) -> bool:  # noqa: ARG002 - members that tolerate all of them are no special case
+        """Whether a node has a PreferNoSchedule taint."""
         return bool(self._rows)
 
     def score(self, member: Member, rows: IntArray) -> IntArray:
-        """100 without such taints, 0 with most of them."""
+        """100 without untolerated PreferNoSchedule taints, 0 for the node with most of them."""
         tolerations = member.shape.tolerations
         counts = self._repelling.number(
             lambda taints: sum(not tolerated(tolerations, taint) for taint in taints), rows, question=tolerations
@@ -114,8 +114,8 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
 def tolerated(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
     """Whether one of the tolerations covers the taint.
 
-    An empty effect covers all effects and an empty key all keys. Without an operator values must be equal, also under
-    an empty key. Gt and Lt never match: their feature gate is off in Kubernetes 1.36.
+    An empty effect covers all effects and an empty key all keys. Without an operator the values must be equal, even if
+    the key is empty. Gt and Lt never match: their feature gate is off in Kubernetes 1.36.
     """
     covered = _covered(tolerations)
     return any(
@@ -128,7 +128,10 @@ def tolerated(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
 
 @lru_cache(maxsize=256)
 def _covered(tolerations: tuple[Toleration, ...]) -> frozenset[tuple[str, str, str | None]]:
-    """What they cover, for constant-time lookup: key and effect (empty: every one), and value (None: every one)."""
+    """The taints that they cover, for constant-time lookup, as (key, effect, value).
+
+    An empty key or effect and the value None stand for all.
+    """
     return frozenset(
         (toleration.key, toleration.effect, None if toleration.operator == "Exists" else toleration.value)
         for toleration in tolerations

@@ -1,7 +1,7 @@
-"""How many pods match a term on each node: what inter-pod affinity and topology spread ask of the pods that are there.
+"""Counts the pods that match a term on each node, for inter-pod affinity and topology spread.
 
-The cluster's `Tallies` count for the questions that were asked lately, and follow the pods from then on. A plan's
-`PlannedTallies` begin with those counts and follow the members placed.
+The cluster's `Tallies` keep counts for recent questions, updated with every change of pods. A plan's `PlannedTallies`
+start from those counts and follow the members placed.
 """
 
 from __future__ import annotations
@@ -22,59 +22,59 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm, Shape, Spread
 
 MOST_KEPT = 4096
-"""So many questions are kept up to date; the one asked longest ago is dropped first."""
+"""Limit for the number of questions that are kept up to date; the least recently asked is dropped first."""
 Placed = Callable[[], Iterable[tuple[Pod, int]]]
-"""The pods that count on a known node, each with its row."""
+"""A function that returns the pods that count on known nodes, each with its row."""
 
 
 class Question(Struct, frozen=True, gc=False, cache_hash=True):
-    """Pods that match all the `terms`, whose topology keys do not matter; `staying`: without those that terminate."""
+    """Which pods match all the `terms`, ignoring topology keys? `staying` excludes terminating pods."""
 
     terms: tuple[PodTerm, ...]
     staying: bool = False
 
     def matches(self, pod: Matchable | Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
-        """Whether the pod counts if it stays."""
+        """Whether the pod matches, whether or not it is terminating."""
         return all(term_matches(term, pod, namespaces) for term in self.terms)
 
 
 @lru_cache(maxsize=MOST_KEPT)
 def of_term(term: PodTerm) -> Question:
-    """Which pods match the term."""
+    """The question which pods match the term."""
     return Question((replace(term, topology_key=""),))
 
 
 @lru_cache(maxsize=MOST_KEPT)
 def of_all(terms: tuple[PodTerm, ...]) -> Question:
-    """Which pods match all the terms."""
+    """The question which pods match all the terms."""
     return Question(tuple(replace(term, topology_key="") for term in terms))
 
 
 @lru_cache(maxsize=MOST_KEPT)
 def of_spread(spread: Spread) -> Question:
-    """Which pods the constraint counts."""
+    """The question which pods the spread constraint counts."""
     return Question((replace(spread.term, topology_key=""),), staying=True)
 
 
 @lru_cache(maxsize=MOST_KEPT)
 def asked_by(shape: Shape) -> frozenset[Question]:
-    """All questions of a shape."""
+    """All questions that follow from the required terms of a shape."""
     of_affinity = [of_all(shape.affinity)] if shape.affinity else []
     return frozenset([*map(of_spread, shape.spread), *map(of_term, shape.anti_affinity), *of_affinity])
 
 
 class There(NamedTuple):
-    """The rows on which pods match a question, and how many on each."""
+    """The rows with pods that match a question, and the number of these pods on each."""
 
     rows: IntArray
     counts: IntArray
 
 
 class Tallies:
-    """The number of pods by question and row.
+    """The number of matching pods by question and row.
 
-    `looks` counts the pods, and the terms, that were looked at for new questions.
-    `forgetful`: questions were dropped, so that not every change that may matter to someone is noticed any more.
+    `looks` counts the pods and terms that were examined for new questions.
+    `forgetful`: questions were dropped, so `add` and `remove` may no longer report a question that a parked gang has.
     """
 
     def __init__(self, namespaces: Mapping[str, Mapping[str, str]], placed: Placed) -> None:
@@ -89,9 +89,9 @@ class Tallies:
         return bool(self._counts)
 
     def of(self, questions: Iterable[Question]) -> Mapping[Question, Mapping[int, int]]:
-        """For each of the questions, the number of pods by row, without zeros; read-only.
+        """For each of the questions, the number of matching pods by row, without zeros; read-only.
 
-        All pods are looked at once, however many of the questions are new.
+        All pods are examined once, however many of the questions are new.
         """
         found = {question: self._counts.pop(question, None) for question in questions}
         new = self._counted([question for question, rows in found.items() if rows is None])
@@ -104,7 +104,7 @@ class Tallies:
         return known
 
     def add(self, pod: Pod, row: int) -> Sequence[Question]:
-        """Count the pod on the row. Returns the questions that it matches."""
+        """Count the pod on the row. Returns the questions that it counts for."""
         if not self._counts:
             return ()
         found = list(self._asking(pod))
@@ -114,7 +114,7 @@ class Tallies:
         return found
 
     def remove(self, pod: Pod, row: int) -> Sequence[Question]:
-        """Stop counting the pod, which was added before. Returns the questions that it matches."""
+        """Stop counting a pod that was added before. Returns the questions that it counted for."""
         if not self._counts:
             return ()
         found = list(self._asking(pod))
@@ -123,13 +123,13 @@ class Tallies:
         return found
 
     def namespaces_changed(self) -> None:
-        """A namespace has other labels: count again for the questions that look at them."""
+        """Recount the questions that use namespace labels, after the labels of a namespace have changed."""
         self._counts |= self._counted(
             [question for question in self._counts if any(term.namespace_selector for term in question.terms)]
         )
 
     def contradictions(self) -> list[str]:
-        """A sentence for each question whose counts are not those of the pods."""
+        """A sentence for each question whose counts differ from the pods."""
         counted = self._counted(self._counts)
         wrong = [question for question, rows in self._counts.items() if rows != counted[question]]
         return [f"pods are miscounted for {question}" for question in wrong]
@@ -166,11 +166,11 @@ class Tallies:
 
 
 class PlannedTallies:
-    """The numbers on one snapshot; on an `emptied` one no pod is there at first.
+    """The counts on one snapshot; an `emptied` one starts without pods.
 
-    A question is asked before members that may match it are placed, unless the cluster counts them by then. Nominated
-    pods are counted apart: kube-scheduler lets them keep others from their own node and looks at them nowhere else.
-    `digest` is equal while the answers to the questions asked are.
+    A question must be asked before members that may match it are placed, unless the cluster counts them by then.
+    Nominated pods are counted separately: in kube-scheduler they keep other pods from their own node only. `digest` is
+    equal while the counts of all asked questions are.
     """
 
     def __init__(self, tallies: Tallies, *, emptied: bool) -> None:
@@ -187,7 +187,7 @@ class PlannedTallies:
         return bool(self._counts)
 
     def ask(self, questions: Iterable[Question]) -> None:
-        """Answer these from now on."""
+        """Keep counts for these questions from now on."""
         new = [question for question in dict.fromkeys(questions) if question not in self._counts]
         if not new:
             return
@@ -199,7 +199,7 @@ class PlannedTallies:
             self.digest += _digest(question, self._counts[question].items())
 
     def of(self, question: Question) -> There:
-        """Where the pods are; of a question that was asked."""
+        """The counts of a question that was asked before."""
         known = self._there.get(question)
         if known is None:
             counts = self._counts[question]
@@ -210,7 +210,7 @@ class PlannedTallies:
 
     @property
     def keys(self) -> Collection[str]:
-        """The labels that the questions look at."""
+        """The label keys that the questions use."""
         return self._index.keys
 
     def matched(self, pod: Matchable) -> Sequence[Question]:
@@ -224,7 +224,7 @@ class PlannedTallies:
         return known
 
     def place(self, pod: Matchable, rows: IntArray, counts: IntArray) -> Sequence[Question]:
-        """Count so many such pods on these rows, or uncount them where negative. Returns the questions they match."""
+        """Count `counts` such pods on these rows, or uncount them where negative. Returns the questions they match."""
         matched = self.matched(pod)
         more = list(zip(rows.tolist(), counts.tolist(), strict=True))
         counted = [self._counts[question] for question in matched]
@@ -241,7 +241,7 @@ class PlannedTallies:
         return matched
 
     def nominated(self, question: Question) -> Mapping[int, int]:
-        """How many matching pods are nominated to each row."""
+        """The number of matching nominated pods by row."""
         found: Counter[int] = Counter()
         for pod, rows in self._nominated.items():
             if question.matches(pod, self._tallies.namespaces):

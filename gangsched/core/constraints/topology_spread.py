@@ -1,9 +1,9 @@
-"""PodTopologySpread: the members of a topology domain may be at most maxSkew more than those of the emptiest one.
+"""PodTopologySpread: a topology domain may have at most maxSkew matching pods more than the emptiest domain.
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/podtopologyspread. DoNotSchedule constraints close nodes, and
-ScheduleAnyway ones make domains with fewer pods preferred. Only nodes with the topology keys of all constraints of the
-same kind are counted, and of them those that nodeAffinityPolicy and nodeTaintsPolicy leave. Terminating pods do not
-count, and those of other namespaces do not either.
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/podtopologyspread. DoNotSchedule constraints close nodes;
+ScheduleAnyway constraints prefer domains with fewer pods. Only nodes with the topology keys of all constraints of the
+same kind count, and of these only the ones that nodeAffinityPolicy and nodeTaintsPolicy include. Terminating pods and
+pods of other namespaces do not count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 class Seen(Noticed, frozen=True, gc=False, cache_hash=True):
-    """What constraints count the pod by."""
+    """The namespace and labels by which constraints count the pod."""
 
 
 class TopologySpread(Constraint):
@@ -57,11 +57,11 @@ class TopologySpread(Constraint):
         self._taints = TaintToleration(world)
 
     def set_node(self, row: int, node: Node) -> None:
-        """Its taints matter where nodeTaintsPolicy is Honor."""
+        """Set the taints of the row, which matter if nodeTaintsPolicy is Honor."""
         self._taints.set_node(row, node)
 
     def remove_node(self, row: int) -> None:
-        """The row has no node any more."""
+        """Forget the taints of the row."""
         self._taints.remove_node(row)
 
     def told(self) -> object:
@@ -69,12 +69,12 @@ class TopologySpread(Constraint):
         return self._taints.told()
 
     def plan(self, *, emptied: bool) -> Plan:
-        """The pods of a snapshot."""
+        """The pods of a snapshot, by constraint."""
         return SpreadPlan(self._world, self._affinity, self._taints, emptied=emptied)
 
 
 class _Judged(NamedTuple):
-    """The domains that a constraint counts, the pods `there` by domain, and which rows it refuses for which reason."""
+    """The domains that a constraint counts, the pods `there` by domain, and the rows that it refuses, by reason."""
 
     spread: Spread
     domains: IntArray
@@ -84,7 +84,10 @@ class _Judged(NamedTuple):
 
 
 class SpreadPlan(Plan):
-    """`_eligible` are for each constraint of a shape the rows that it counts, and the numbers of their domains."""
+    """The pods of a snapshot and the members placed there, by constraint.
+
+    `_eligible` holds, for each constraint of a shape, the rows that it counts and the numbers of their domains.
+    """
 
     def __init__(self, world: World, affinity: NodeAffinity, taints: TaintToleration, *, emptied: bool) -> None:
         self._world = world
@@ -100,25 +103,25 @@ class SpreadPlan(Plan):
 
     @property
     def selective(self) -> bool:
-        """Whether there are constraints."""
+        """Whether there are spread constraints."""
         return bool(self._tallies)
 
     def expect(self, shapes: Collection[Shape]) -> None:
-        """Count the pods of their constraints."""
+        """Count pods for the constraints of these shapes."""
         self._tallies.ask(of_spread(spread) for shape in shapes for spread in shape.spread)
 
     def sees(self, pod: Pod) -> Seen | None:
-        """What constraints count it by, if one does."""
+        """The namespace and labels by which constraints count the pod; None if none counts it."""
         keys = self._tallies.keys
         known = Matchable(pod.namespace, tuple([pair for pair in pod.labels if pair[0] in keys]))
         return Seen(known) if self._tallies.matched(known) else None
 
     def sees_nominated(self, pod: Pod) -> Seen:
-        """All its labels."""
+        """The namespace and all labels of the pod."""
         return Seen(Matchable(pod.namespace, pod.labels, nominated=True))
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
-        """The rows on which no constraint is exceeded."""
+        """The rows on which one more member exceeds no constraint."""
         closed: Mask | None = None
         for counted in self._judged(member, rows):
             where = counted.unlabelled | counted.closed
@@ -126,7 +129,7 @@ class SpreadPlan(Plan):
         return None if closed is None else ~closed
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Where a constraint counts them, the emptiest domain, and so what all nodes say, may be another."""
+        """Count the members. A constraint that counts them may get another emptiest domain, which affects all rows."""
         preferred = member.known is not None and self._preferred and self._preferred.place(member.known, rows, counts)
         seen = member.sight(Seen)
         if seen is not None and self._tallies.place(seen.pod, rows, counts):
@@ -134,26 +137,26 @@ class SpreadPlan(Plan):
         return self._every[:0] if preferred else None
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """The reverse."""
+        """Stop counting the members."""
         return self.take(member, rows, -counts)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """Each constraint, and where it is exceeded or the label is missing."""
+        """For each constraint, the rows where it would be exceeded or where the label is missing."""
         for counted in self._judged(member, rows):
             key = counted.spread.term.topology_key
             yield NodeReason.SPREAD_LABEL, key, counted.unlabelled
             yield NodeReason.SPREAD, self._described(counted, rows[counted.closed]), counted.closed
 
     def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
-        """Where pods are that constraints count."""
+        """A digest of the places of all pods that constraints count."""
         return self._tallies.digest
 
     def couples(self, member: Member, other: Member) -> bool:
-        """Whether a constraint of the other counts the member."""
+        """Whether a constraint of the `other` counts the member."""
         return any(self._is_counted(member, spread) for spread in other.shape.spread)
 
     def helps(self, member: Member, other: Member) -> bool:
-        """Whether one more member may raise the number in the emptiest domain."""
+        """Whether one more member may raise the count of the emptiest domain."""
         return self.couples(member, other)
 
     # Preferences
@@ -161,33 +164,33 @@ class SpreadPlan(Plan):
     weight = 2
 
     def heed(self, soft: Soft) -> None:
-        """Count the pods of its ScheduleAnyway constraints."""
+        """Count pods for its ScheduleAnyway constraints."""
         self._preferred.ask(map(of_spread, soft.spread))
 
     @property
     def keys(self) -> Collection[str] | None:
-        """The labels by which such constraints count pods."""
+        """The label keys by which ScheduleAnyway constraints count pods."""
         return self._preferred.keys if self._preferred else None
 
     def notices(self, pod: Matchable) -> bool:
-        """Whether such a constraint counts it."""
+        """Whether a ScheduleAnyway constraint counts the pod."""
         return bool(self._preferred.matched(pod))
 
     def stirs(self, member: Member) -> bool:
-        """Whether it counts members of its own class."""
+        """Whether such a constraint counts members of its own class."""
         if member.soft is None or member.known is None:
             return False
         matched = self._preferred.matched(member.known)
         return any(of_spread(spread) in matched for spread in member.soft.spread)
 
     def prefers(self, member: Member) -> bool:
-        """Whether it has such constraints."""
+        """Whether the members have ScheduleAnyway constraints."""
         return member.soft is not None and bool(member.soft.spread)
 
     def score(self, member: Member, rows: IntArray) -> IntArray:
-        """The fewer pods in the domains of a row, the more; 0 without the label of a constraint.
+        """Higher for rows whose domains have fewer pods; 0 without the label of a constraint.
 
-        Counts weigh more for a label with more values, and on the hostname only the pods of the node itself count.
+        Counts weigh more for a label with more values. For the hostname label only the pods of the node itself count.
         """
         spreads = member.soft.spread if member.soft is not None else ()
         labelled = self._labelled(spreads)
@@ -214,7 +217,7 @@ class SpreadPlan(Plan):
     # Inside
 
     def _judged(self, member: Member, rows: IntArray) -> Iterator[_Judged]:
-        """Each constraint, judged on these rows."""
+        """Each constraint, evaluated on these rows."""
         spreads = member.shape.spread
         for spread, (eligible, domains) in zip(spreads, self._counted(member) if spreads else (), strict=True):
             numbers = self._numbers(spread)[rows]
@@ -229,7 +232,7 @@ class SpreadPlan(Plan):
             yield _Judged(spread, domains, there, numbers < 0, closed)
 
     def _is_counted(self, member: Member, spread: Spread) -> bool:
-        """Whether members of the class match the selector; an empty one matches them, though it counts no pod."""
+        """Whether members of the class match the selector; an empty selector matches them, though it counts no pod."""
         if spread.term.selector == ():
             return True
         seen = member.sight(Seen)
@@ -250,7 +253,7 @@ class SpreadPlan(Plan):
         return np.bincount(numbers, weights=there.counts[counted], minlength=size).astype(np.int64)
 
     def _described(self, judged: _Judged, rows: IntArray) -> str:
-        """The constraint's key, how full the domains of these rows are, and what keeps them from taking more."""
+        """The constraint's key, how full the domains of these rows are, and which limit they have reached."""
         spread, domains, there = judged.spread, judged.domains, judged.there
         key, column = spread.term.topology_key, self._world.nodes.by_label(spread.term.topology_key)
         most, why = spread.max_skew, f"minDomains {spread.min_domains}, there are {len(domains)}"
@@ -264,12 +267,12 @@ class SpreadPlan(Plan):
         return f"{key} ({', '.join(full)}; {why})"
 
     def _most(self, spread: Spread, member: Member, there: IntArray) -> int:
-        """How many pods a domain may have that takes one more member; `there` are those in the counted domains."""
+        """The most pods that a domain with room for one more member may have; `there` are those of counted domains."""
         fewest = int(there.min()) if len(there) >= spread.min_domains else 0
         return spread.max_skew + fewest - self._is_counted(member, spread)
 
     def _counted(self, member: Member) -> list[tuple[Mask, IntArray]]:
-        """For each constraint the rows that count, and the numbers of their domains."""
+        """For each constraint, the rows that count and the numbers of their domains."""
         known = self._eligible.get(member.shape)
         if known is None:
             labelled = self._labelled(member.shape.spread)

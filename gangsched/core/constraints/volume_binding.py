@@ -1,11 +1,11 @@
 """VolumeBinding: a node must match the node affinity of each volume of a pod, and have volumes for its unbound claims.
 
-A claim that waits for the pod's node (WaitForFirstConsumer) is bound to the smallest volume that suffices and can be
-used on the node; otherwise one must be provisioned there. Which volume each member takes is planned here and done
-before the member is bound (`prebindings`).
+A claim that waits for the pod's node (WaitForFirstConsumer) is bound to the smallest sufficient volume that can be used
+on the node; otherwise one must be provisioned there. The volume for each member is planned here and bound before the
+member is (`prebindings`).
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding at v1.36.3. Which claims are ready, and which
-volumes they may be bound to, is said in `cluster/volumes.py` and `cluster/unbound.py`.
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding at v1.36.3. `cluster/volumes.py` and
+`cluster/unbound.py` determine which claims are ready and which volumes they may be bound to.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from gangsched.core.objects.volumes import Wanted
 
 @dataclass(frozen=True, slots=True)
 class BoundTo:
-    """The node affinities of a pod's volumes, each once, and what its other claims want; or that one is not `ready`.
+    """The distinct node affinities of a pod's volumes, and the wants of its other claims.
 
-    Whose claim that is (`claim`), and a volume of each affinity (`volumes`), is told of one pod of the class alone.
+    `ready` is False if a claim is not ready. `claim`, the one that is not ready, and `volumes`, one for each affinity,
+    are those of a single pod of the class.
     """
 
     affinities: tuple[tuple[NodeTerm, ...], ...] = ()
@@ -43,11 +44,11 @@ class BoundTo:
 
     @property
     def shares(self) -> bool:
-        """Whether other pods use one of the claims that wait."""
+        """Whether other pods use one of the waiting claims."""
         return any(wanted.shared for wanted in self.wants)
 
     def in_order(self) -> Sequence[object]:
-        """Whether it is ready, the affinities, and what it wants."""
+        """The fields that matter to placement."""
         return self.ready, repr(self.affinities), repr(self.wants)
 
 
@@ -58,7 +59,7 @@ class VolumeBinding(NodeConstraint):
         Words(
             NodeReason.VOLUME_CLAIM,
             "closed until the PersistentVolumeClaim {resource} is ready",
-            "a PersistentVolumeClaim that is bound: {nodes} closed without",
+            "a PersistentVolumeClaim that is bound: {nodes} closed without it",
         ),
         Words(
             NodeReason.VOLUME_AFFINITY,
@@ -82,7 +83,7 @@ class VolumeBinding(NodeConstraint):
         self._affinity = NodeAffinity(world)
 
     def plan(self, *, emptied: bool) -> Plan:
-        """Which volumes members take. If no pod were there, volumes could be free that are not now."""
+        """The volumes that members take; ignored on an `emptied` snapshot, where more volumes might be free."""
         return self if emptied or not self.selective else VolumePlan(self._world, self._affinity, self)
 
     @property
@@ -91,7 +92,7 @@ class VolumeBinding(NodeConstraint):
         return self._world.volumes.matter
 
     def sees(self, pod: Pod) -> BoundTo | None:
-        """What its claims demand of nodes; nothing if all nodes do."""
+        """The requirements of the pod's claims on nodes; None if there are none."""
         if not pod.uses_claims:
             return None
         volumes = self._world.volumes
@@ -105,15 +106,15 @@ class VolumeBinding(NodeConstraint):
         return BoundTo(affinities, wants, volumes=names) if affinities or wants else None
 
     def sees_nominated(self, pod: Pod) -> BoundTo | None:
-        """Where its bound volumes are. Volumes that another scheduler has in mind for it are not known."""
+        """The affinities of its bound volumes. Volumes that another scheduler has in mind for it are unknown."""
         seen = self.sees(pod)
         return None if seen is None or not seen.affinities else BoundTo(seen.affinities)
 
     def mask(self, member: Member, rows: IntArray, is_settled: Callable[[Wanted], bool] | None = None) -> Mask | None:
-        """The rows that all volumes can be used on; none if a claim is not ready.
+        """The rows on which all volumes can be used; none if a claim is not ready.
 
-        Pods that may use a volume on other nodes too go there once its claim `is_settled` by one on the selected node.
-        Without `is_settled`, they all may be such pods.
+        A claim with a selected node keeps its pods there. Exempt are pods that share a volume usable on several nodes,
+        once the claim `is_settled` by a pod on the selected node. Without `is_settled`, all such pods are exempt.
         """
         seen = member.sight(BoundTo)
         if seen is None:
@@ -129,7 +130,7 @@ class VolumeBinding(NodeConstraint):
     def refusals(
         self, member: Member, rows: IntArray, is_settled: Callable[[Wanted], bool] | None = None
     ) -> Iterator[tuple[str, str, Mask]]:
-        """The claim, or for each volume where it is the first that cannot be used."""
+        """The claim that is not ready, or for each volume the rows on which it is the first that cannot be used."""
         seen = member.sight(BoundTo)
         left: Mask = np.ones(len(rows), dtype=np.bool_)
         if seen is None:
@@ -148,13 +149,16 @@ class VolumeBinding(NodeConstraint):
 
 
 def _keeps(wanted: Wanted, is_settled: Callable[[Wanted], bool] | None) -> bool:
-    """Whether the claim keeps its pods on the node that was selected for it."""
+    """Whether the claim keeps its pods on its selected node."""
     elsewhere = wanted.shared and wanted.anywhere and (is_settled is None or is_settled(wanted))
     return bool(wanted.selected) and not elsewhere
 
 
 class VolumePlan(Plan):
-    """Which volumes the members placed on one snapshot take, and which of them were handed to pods."""
+    """The volumes that members take on one snapshot.
+
+    `_handed` counts, by wants and row, the members whose volumes were already assigned to pods (`prebindings`).
+    """
 
     def __init__(self, world: World, affinity: NodeAffinity, constraint: VolumeBinding) -> None:
         self._world = world
@@ -168,15 +172,15 @@ class VolumePlan(Plan):
         return self._constraint.selective
 
     def sees(self, pod: Pod) -> BoundTo | None:
-        """What its claims demand of nodes."""
+        """The requirements of the pod's claims on nodes."""
         return self._constraint.sees(pod)
 
     def sees_nominated(self, pod: Pod) -> BoundTo | None:
-        """Where its bound volumes are."""
+        """The affinities of its bound volumes."""
         return self._constraint.sees_nominated(pod)
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
-        """The rows that all volumes can be used on, whichever are left; of those that are shared, where they may be."""
+        """The rows on which all volumes can be used, however many are left, and shared ones can be used or obtained."""
         mask = self._constraint.mask(member, rows, self._pool.is_settled)
         seen = member.sight(BoundTo)
         if mask is not None and seen is not None and seen.shares:
@@ -184,14 +188,14 @@ class VolumePlan(Plan):
         return mask
 
     def room(self, member: Member, rows: IntArray) -> IntArray | None:
-        """For how many members the volumes suffice that are left, or are provisioned, on each row."""
+        """The number of members for which each row has volumes, left over or provisioned."""
         seen = member.sight(BoundTo)
         if seen is None or not seen.wants:
             return None
         return self._pool.room(seen.wants, rows)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Take the best volumes for each member. Returns the rows where these could be used."""
+        """Take the best volumes for each member. Returns the rows whose volumes may change."""
         seen = member.sight(BoundTo)
         if seen is None or not seen.wants:
             return None
@@ -201,7 +205,7 @@ class VolumePlan(Plan):
         return self._pool.rows_of(seen.wants, chosen, rows)
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Give back what the last members of the class took."""
+        """Give back the volumes that the last members of the class took."""
         seen = member.sight(BoundTo)
         if seen is None or not seen.wants:
             return None
@@ -212,7 +216,7 @@ class VolumePlan(Plan):
         return self._pool.rows_of(seen.wants, chosen, rows)
 
     def couples(self, member: Member, other: Member) -> bool:
-        """Whether both may take the same volumes or storage, or use a claim that is still to be bound."""
+        """Whether both may take the same volumes or storage, or share a claim that is yet to be bound."""
         seen, others = member.sight(BoundTo), other.sight(BoundTo)
         if seen is None or others is None:
             return False
@@ -223,7 +227,7 @@ class VolumePlan(Plan):
         return any(wanted.storage_class in wants or wanted.claim in claims for wanted in seen.wants)
 
     def helps(self, member: Member, other: Member) -> bool:
-        """Whether both share a claim, which may be bound for one where the other cannot have it bound."""
+        """Whether both share a claim that one may get bound on rows where the other cannot."""
         seen, others = member.sight(BoundTo), other.sight(BoundTo)
         if seen is None or others is None or not (seen.shares and others.shares):
             return False
@@ -231,7 +235,7 @@ class VolumePlan(Plan):
         return any(wanted.claim in claims for wanted in seen.wants)
 
     def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:
-        """What binds the pod's claims to the volumes that it takes there."""
+        """The writes that bind the pod's claims to the volumes that it takes on the row."""
         seen = self.sees(pod)
         if seen is None or not seen.wants:
             return ()
@@ -248,16 +252,16 @@ class VolumePlan(Plan):
         return asked
 
     def look(self, rows: IntArray) -> int:
-        """A digest of the volumes that are taken, wherever: they may be shared by rows."""
+        """A digest of the volumes taken on all rows, because rows may share volumes."""
         return hash((self._pool.look(), len(rows)))
 
     def beyond(self, member: Member) -> Hashable:
-        """The volumes and the storage that its claims may get."""
+        """A digest of the volumes and the storage that its claims may get."""
         seen = member.sight(BoundTo)
         return self._pool.choices(seen.wants) if seen is not None and seen.wants else None
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """The claim, where the volumes cannot be used, or where none is left."""
+        """The claim that is not ready, or the rows where volumes cannot be used or none is left."""
         yield from self._constraint.refusals(member, rows, self._pool.is_settled)
         seen, room = member.sight(BoundTo), self.room(member, rows)
         if seen is None or room is None:

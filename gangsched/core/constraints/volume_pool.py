@@ -1,10 +1,11 @@
 """The volumes that members placed on one snapshot take for their claims that wait for a node.
 
-Rows whose nodes can use the same volumes share them. Members that want the same take volumes in turn, and give back
-those taken last.
+Rows whose nodes can use the same volumes share them. Members with equal wants take volumes one after another and give
+them back in reverse order.
 
-Members that share a claim depend on the first one, for which it is bound: the others go where its volume can be used,
-or, if it is still to be made for pods on several nodes, wherever such volumes are made; they are checked again then.
+Members that share a claim depend on the first one, for which it is bound: the others go where its volume can be used.
+If that volume is yet to be provisioned and pods on several nodes may use it, they go wherever the class provisions
+volumes, and are checked again once it exists.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from gangsched.core.objects.volumes import Volume, Wanted
 
 Terms = tuple[NodeTerm, ...] | None
 Wants = tuple[Wanted, ...]
-"""What the claims of one member want, the smallest first."""
+"""The wants of one member's claims, the smallest first."""
 Chosen = tuple[str, ...]
-"""The volume for each of them, empty where one is provisioned."""
+"""The volume for each of these claims; empty where one is to be provisioned."""
 
 
 class VolumePool:
-    """What is left of the cluster's volumes, none of which was taken at first."""
+    """The volumes of the cluster that are left; a new pool has taken none."""
 
     def __init__(self, world: World, affinity: NodeAffinity) -> None:
         self._world = world
@@ -49,7 +50,7 @@ class VolumePool:
         self._masks: dict[Terms, Mask] = {}
 
     def room(self, wants: Wants, rows: IntArray) -> IntArray:
-        """For how many members the volumes suffice that are left, or are provisioned, on each row."""
+        """The number of members for which each row has volumes, left over or provisioned."""
         open_ = [wanted for wanted in wants if not self.is_settled(wanted)]
         offered = [wanted for wanted in open_ if self.offered(wanted)]
         own = [wanted for wanted in open_ if not wanted.shared]
@@ -71,7 +72,7 @@ class VolumePool:
         return room
 
     def may_share(self, wants: Wants, rows: IntArray) -> Mask:
-        """On which of the rows the volumes that members share can be used, or may be bound or made."""
+        """The rows where the volumes that members share can be used, or can be bound or provisioned."""
         mask: Mask = np.ones(len(rows), dtype=np.bool_)
         for wanted in wants:
             settled = self._settled(wanted)
@@ -82,7 +83,7 @@ class VolumePool:
         return mask
 
     def shortages(self, wants: Wants, rows: IntArray, lacking: Mask) -> Iterator[tuple[str, Mask]]:
-        """For which claim one more member finds no volume on the rows that are `lacking` some, and what there is."""
+        """For each claim, the rows among the `lacking` ones without a volume for one more member, and what is left."""
         for wanted in wants[:-1]:
             alone = lacking & ((self.room((wanted,), rows) == 0) | ~self.may_share((wanted,), rows))
             yield self._shortage(wanted, rows[alone]), alone
@@ -90,9 +91,9 @@ class VolumePool:
         yield self._shortage(wants[-1], rows[lacking]), lacking
 
     def _shortage(self, wanted: Wanted, rows: IntArray) -> str:
-        """The class, how many volumes that suffice are left for these rows, and where others are provisioned."""
+        """The class, how many sufficient volumes are left for these rows, and where others are provisioned."""
         if self._settled(wanted) is not None:
-            return f"{wanted.storage_class} for the shared claim {wanted.claim[1]}, which is settled elsewhere"
+            return f"{wanted.storage_class} for the shared claim {wanted.claim[1]}, whose volume is elsewhere"
         told = []
         for terms, volumes in self._of_terms(wanted).items():
             if self._mask(terms)[rows].any():
@@ -101,47 +102,47 @@ class VolumePool:
         storage = self._world.volumes.storage_class(wanted.storage_class)
         if storage is not None and storage.provisions and storage.topologies is not None:
             told.append(f"provisioned only with {node_terms(storage.topologies)}")
-        return f"{wanted.storage_class} ({listed(sorted(told)) or 'none there that suffices'})"
+        return f"{wanted.storage_class} ({listed(sorted(told)) or 'none suitable there'})"
 
     def take(self, wants: Wants, row: int, count: int) -> set[str]:
-        """Take the best volumes for so many members. Returns them."""
+        """Take the best volumes for `count` members. Returns these volumes."""
         chosen: set[str] = set()
         for _ in range(count):
-            # A pod that has to be counted there, though nothing is left, takes nothing.
+            # A pod that must be counted there although nothing is left takes nothing.
             one = self._choose(wants, row) or ("",) * len(wants)
             self._push(wants, row, one)
             chosen.update(one)
         return chosen
 
     def taken(self, wants: Wants, row: int) -> Sequence[Chosen]:
-        """What members took on the row, one after the other."""
+        """The volumes that members took on the row, in order."""
         return self._taken[wants, row]
 
     def look(self) -> Hashable:
-        """Equal while the same volumes are taken, and as many ordered."""
+        """A digest of the volumes taken and ordered."""
         return frozenset(self._used.items()), self.provisioning.look()
 
     def choices(self, wants: Wants) -> Hashable:
-        """The volumes for these, whoever takes them, and what is under way: equal while they are the same."""
+        """A digest of the volumes for these claims, taken or not, of pre-bindings in flight and of storage capacity."""
         volumes = tuple(tuple(each.name for each in self.offered(wanted)) for wanted in wants)
         return volumes, frozenset(self._world.spoken_for), self.provisioning.told(wants)
 
     def offered(self, wanted: Wanted) -> Sequence[Volume]:
-        """The volumes for it, used or not."""
+        """The volumes that suffice for the claim, used or not."""
         found = self._choices.get(wanted)
         if found is None:
             found = self._choices[wanted] = self._world.volumes.choices(wanted)
         return found
 
     def _room_made(self, wants: Wants, rows: IntArray) -> IntArray:
-        """For how many members volumes of their own are provisioned on each row."""
+        """The number of members for which each row can provision volumes of their own."""
         room: IntArray = np.full(len(rows), MANY, dtype=np.int64)
         for wanted in (each for each in wants if not each.shared):
             room = np.minimum(room, self.provisioning.room(wanted, wants, rows))
         return room
 
     def _mask(self, terms: Terms) -> Mask:
-        """The rows where volumes with this node affinity can be used."""
+        """The rows on which volumes with this node affinity can be used."""
         mask = self._masks.get(terms)
         if mask is None:
             rows = np.arange(len(self._world.stock.names))
@@ -150,7 +151,7 @@ class VolumePool:
         return mask
 
     def _of_terms(self, wanted: Wanted) -> dict[Terms, list[Volume]]:
-        """The volumes offered for it, used or not, by node affinity; the best first."""
+        """The volumes offered for the claim, used or not, by node affinity; the best first."""
         found = self._offers.get(wanted)
         if found is None:
             found = self._offers[wanted] = {}
@@ -159,7 +160,7 @@ class VolumePool:
         return found
 
     def _here(self, wanted: Wanted, row: int) -> Sequence[Terms]:
-        """The node affinities of volumes offered for it that can be used on the row."""
+        """The node affinities, among the volumes offered for the claim, that match the row."""
         by_row = self._by_row.get(wanted)
         if by_row is None:
             by_row = self._by_row[wanted] = {}
@@ -169,14 +170,14 @@ class VolumePool:
         return by_row.get(row, ())
 
     def _left(self, wanted: Wanted, terms: Terms) -> int:
-        """How many volumes of this node affinity are left for it."""
+        """The number of volumes with this node affinity that are left for the claim."""
         known = self._lefts.setdefault(terms, {})
         if wanted not in known:
             known[wanted] = sum(self._is_free(volume, ()) for volume in self._of_terms(wanted)[terms])
         return known[wanted]
 
     def _left_on(self, wanted: Wanted, rows: IntArray) -> IntArray:
-        """How many volumes are left for it on each of the rows."""
+        """The number of volumes left for the claim on each of the rows."""
         left: IntArray = np.zeros(len(rows), dtype=np.int64)
         offers = self._of_terms(wanted)
         if len(offers) <= len(rows):
@@ -188,14 +189,14 @@ class VolumePool:
         return left
 
     def _members(self, wants: Wants, row: int) -> int:
-        """For how many members the row has volumes: found by taking them, which is then undone."""
+        """The number of members for which the row has volumes, found by taking the volumes and giving them back."""
         number, more = 0, 0
         while (chosen := self._choose(wants, row)) is not None:
             fresh = any(name and not self._used[name] for name in chosen)
             self._push(wants, row, chosen)
             number += 1
             if not fresh:
-                # The next ones will find no volume either, only such as are made.
+                # Further members find no existing volume either, so only provisioned ones count.
                 more = int(self._room_made(wants, np.array([row], dtype=np.int64))[0])
                 break
         for _ in range(number):
@@ -203,7 +204,7 @@ class VolumePool:
         return min(number + more, MANY)
 
     def _choose(self, wants: Wants, row: int) -> Chosen | None:
-        """The volumes for the next member on the row; None if they do not suffice."""
+        """The volumes for the next member on the row; None if there are not enough."""
         one = np.array([row], dtype=np.int64)
         chosen: list[str] = []
         for wanted in wants:
@@ -225,7 +226,7 @@ class VolumePool:
         return not (self._used[volume.name] or volume.name in chosen or taken)
 
     def _settled(self, wanted: Wanted) -> tuple[int, str] | None:
-        """The row and the volume (empty if it is still to be made) of a claim of several pods, if one has them."""
+        """The row and the volume (empty if yet to be provisioned) of a shared claim, once a pod has settled them."""
         if not wanted.shared:
             return None
         if self._shared.get(wanted.claim):
@@ -239,16 +240,16 @@ class VolumePool:
         return None
 
     def is_settled(self, wanted: Wanted) -> bool:
-        """Whether a member here, or one in flight, has settled where the claim of several pods is bound."""
+        """Whether a member here, or one in flight, has settled where the shared claim is bound."""
         return self._settled(wanted) is not None
 
     def is_made_for(self, wanted: Wanted, row: int) -> bool:
-        """Whether the volume of a claim, which is to be made, is made for a member on this row."""
+        """Whether the volume to be provisioned for the claim is made for this row's node."""
         settled = self._settled(wanted)
         return settled is None or settled[0] == row
 
     def _is_there(self, wanted: Wanted, settled: tuple[int, str], rows: IntArray) -> Mask:
-        """On which of the rows the volume of a settled claim can be used, as far as that is known."""
+        """The rows on which the volume of a settled claim can be used, as far as is known."""
         if not settled[1]:
             there: Mask = rows == settled[0]
             return there | self.provisioning.makes(wanted, rows) if wanted.anywhere else there
@@ -269,7 +270,7 @@ class VolumePool:
                 self._shared.setdefault(wanted.claim, []).append((row, name))
 
     def give_back(self, wants: Wants, row: int) -> Chosen:
-        """Give back what the last member took on the row. Returns it."""
+        """Give back the volumes that the last member took on the row. Returns them."""
         chosen = self._taken[wants, row].pop()
         for wanted, name in zip(wants, chosen, strict=True):
             if name:
@@ -282,14 +283,14 @@ class VolumePool:
         return chosen
 
     def _recount(self, chosen: Chosen) -> None:
-        """What is left of these volumes has changed."""
+        """Invalidate the cached counts of free volumes with the node affinities of these volumes."""
         for name in filter(None, chosen):
             volume = self._world.volumes.volume(name)
             if volume is not None:
                 self._lefts.pop(volume.node_affinity, None)
 
     def rows_of(self, wants: Wants, chosen: set[str], rows: IntArray) -> IntArray | None:
-        """The rows where members may find other volumes than before, once these were taken or given back on `rows`."""
+        """The rows whose volumes may change after the `chosen` ones were taken or given back on `rows`."""
         if any(wanted.shared for wanted in wants):
             return np.arange(len(self._world.stock.names))
         changed: Mask = np.zeros(len(self._world.stock.names), dtype=np.bool_)

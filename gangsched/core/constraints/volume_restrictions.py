@@ -1,8 +1,8 @@
-"""VolumeRestrictions: no second pod uses a claim for a single pod, nor on one node a disk that allows no second user.
+"""VolumeRestrictions: only one pod uses a claim for a single pod, or on one node a disk that allows no second user.
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumerestrictions. Which disks are the same is said in
-`Disk.names`. A claim for a single pod (ReadWriteOncePod) matters only while several known pods name it, so that the
-members of a gang that each have one of their own are still alike.
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumerestrictions. `Disk.names` defines which disks are the
+same. A claim for a single pod (ReadWriteOncePod) matters only while several known pods name it, so that the members of
+a gang with one claim each stay interchangeable.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gangsched.core.objects.shape import Disk
 from gangsched.core.objects.volumes import StorageKey
 
 _Use = tuple[str, str, bool]
-"""A kind of disk, one of the disk's names, and whether it is only read."""
+"""(kind of disk, one of the disk's names, whether it is mounted read-only)"""
 
 _ANY_NUMBER = 1 << 31
 _NONE: Mapping[_Use, int] = {}
@@ -31,7 +31,7 @@ _NONE: Mapping[_Use, int] = {}
 
 @dataclass(frozen=True, slots=True)
 class Contested:
-    """The claims for a single pod that other known pods name too."""
+    """The single-pod claims of a pod that other known pods name too."""
 
     claims: tuple[StorageKey, ...]
 
@@ -57,7 +57,7 @@ class VolumeRestrictions(Constraint):
         self._disks: dict[int, Counter[_Use]] = {}
 
     def add(self, pod: Pod, row: int) -> None:
-        """Its claims are used, and its disks there."""
+        """Count the pod as a user of its claims, and of its disks on the row."""
         for name in pod.volume_claims:
             key = (pod.namespace, name)
             self._users[key] = self._users.get(key, 0) + 1
@@ -65,7 +65,7 @@ class VolumeRestrictions(Constraint):
             self._disks.setdefault(row, Counter()).update(_uses(pod.shape.disks))
 
     def remove(self, pod: Pod, row: int) -> None:
-        """It uses them no longer."""
+        """Stop counting the pod as a user of its claims and disks."""
         for name in pod.volume_claims:
             uncount(self._users, (pod.namespace, name))
         for use in _uses(pod.shape.disks):
@@ -74,15 +74,15 @@ class VolumeRestrictions(Constraint):
             del self._disks[row]
 
     def opens_elsewhere(self, happening: Happening, pod: Pod | None = None) -> bool:
-        """The end of its only pod opens a claim on all nodes."""
+        """When the only user of a single-pod claim leaves, the claim is free on all nodes."""
         return happening is Happening.POD_LEFT and pod is not None and self._world.volumes.is_single(pod)
 
     def told(self) -> object:
-        """Users by claim, and disks by row."""
+        """The users by claim, and the disks by row."""
         return self._users, self._disks
 
     def plan(self, *, emptied: bool) -> Plan:
-        """The users of a snapshot."""
+        """The users of claims and disks on a snapshot."""
         if emptied:
             return _UsesPlan(self._world, {}, {})
         users = {key: self._users[key] for key in self._world.volumes.contested if key in self._users}
@@ -90,7 +90,7 @@ class VolumeRestrictions(Constraint):
 
 
 class _UsesPlan(Plan):
-    """`users` are those of contested claims. `_changed` are the rows whose disks no longer follow the cluster."""
+    """The users of contested claims, and of disks by row. `_changed` holds the rows that differ from the cluster."""
 
     def __init__(self, world: World, users: dict[StorageKey, int], disks: dict[int, Counter[_Use]]) -> None:
         self._world = world
@@ -100,22 +100,22 @@ class _UsesPlan(Plan):
 
     @property
     def selective(self) -> bool:
-        """Whether several pods name a claim that is for one."""
+        """Whether several pods name the same single-pod claim."""
         return bool(self._world.volumes.contested)
 
     def sees(self, pod: Pod) -> Contested | None:
-        """The claims that it contests."""
+        """The contested claims that the pod names."""
         contested = self._world.volumes.contested
         found = [(pod.namespace, name) for name in pod.volume_claims if (pod.namespace, name) in contested]
         return Contested(tuple(sorted(found))) if found else None
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
-        """All rows or none: a claim is used anywhere, or nowhere."""
+        """All rows or none, because a claim in use anywhere is closed everywhere."""
         seen = member.sight(Contested)
         return None if seen is None else np.full(len(rows), self._are_free(seen), dtype=np.bool_)
 
     def room(self, member: Member, rows: IntArray) -> IntArray | None:
-        """One, if a second member could not use what the first does; none where a disk is in use."""
+        """One if a second member could not use the same claim or disk; zero where a disk is in use."""
         disks, contests = member.shape.disks, member.sight(Contested) is not None
         if not contests and not _named(disks):
             return None
@@ -123,15 +123,15 @@ class _UsesPlan(Plan):
         return np.where(self._taken(disks, rows), 0, most)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """They use their claims, and disks on these rows."""
+        """Count the members as users of their claims, and of their disks on these rows."""
         return self._count(member, rows, counts)
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """They no longer use them."""
+        """Stop counting the members as users."""
         return self._count(member, rows, -counts)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """The claim that is in use, or each disk and where it is."""
+        """The claim that is in use, or each disk with the rows where it is in use."""
         seen = member.sight(Contested)
         used = [name for key in seen.claims if key in self._users for name in key[1:]] if seen is not None else ()
         if used:
@@ -142,23 +142,23 @@ class _UsesPlan(Plan):
                 yield NodeReason.VOLUME_IN_USE, named(disk), self._taken([disk], rows)
 
     def look(self, rows: IntArray) -> Hashable:
-        """The contested claims in use, and the disks there."""
+        """A digest of the contested claims in use, and of the disks on these rows."""
         return frozenset(self._users), tuple(frozenset(self._on(row)) for row in rows.tolist())
 
     def couples(self, member: Member, other: Member) -> bool:
-        """Whether one member closes all rows to the other."""
+        """Whether they contest the same claim, so that placing one closes all rows to the other."""
         seen, also = member.sight(Contested), other.sight(Contested)
         return seen is not None and also is not None and not set(seen.claims).isdisjoint(also.claims)
 
     def excludes(self, member: Member, other: Member) -> bool:
-        """Whether they have a disk in common that allows no second user."""
+        """Whether they share a disk that allows no second user."""
         return _excludes(member.shape.disks, other.shape.disks)
 
     def _are_free(self, seen: Contested) -> bool:
         return not any(key in self._users for key in seen.claims)
 
     def _taken(self, disks: Iterable[Disk], rows: IntArray) -> Mask:
-        """The rows on which one of the disks is in use by a pod that does not let others use it."""
+        """The rows on which one of the disks is in use in a way that excludes another user."""
         taken: Mask = np.zeros(len(self._world.stock.names), dtype=np.bool_)
         if _named(disks):
             taken[[row for row in (*self._before, *self._changed) if _clashes(self._on(row), disks)]] = True

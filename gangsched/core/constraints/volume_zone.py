@@ -1,6 +1,6 @@
-"""VolumeZone: a node that has a zone or region must be in one of those that the labels of a pod's volumes name.
+"""VolumeZone: a node with a zone or region label must be in the zones and regions that a pod's volumes name.
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumezone. Volumes of ephemeral volumes are not looked at.
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumezone. Volumes of ephemeral volumes are ignored.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ NOW_CALLED = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""The former names of the labels, and the present ones."""
+"""The current name of each label by its former name."""
 ZONE_LABELS = (*NOW_CALLED, *NOW_CALLED.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """Labels, each with the values of which a node must have one. For each, a volume of one pod of the class."""
+    """Labels, each with the values that a node may have; `volumes` are examples, one for each, from one pod."""
 
     labels: tuple[tuple[str, tuple[str, ...]], ...]
     volumes: tuple[str, ...] = field(default=(), compare=False)
@@ -52,7 +52,7 @@ class VolumeZone(NodeConstraint):
         return self._world.volumes.matter
 
     def sees(self, pod: Pod) -> Zones | None:
-        """The labels of its volumes."""
+        """The zone and region labels of the pod's volumes."""
         if not pod.volume_claims:
             return None
         volumes = self._world.volumes.volumes(pod, own=False)
@@ -61,7 +61,7 @@ class VolumeZone(NodeConstraint):
         return Zones(labels, tuple(found[label] for label in labels)) if found else None
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """For each volume with its zone or region, where it is the first that is elsewhere."""
+        """For each volume with a zone or region, the rows on which it is the first that is elsewhere."""
         seen = member.sight(Zones)
         if seen is None:
             return
@@ -72,9 +72,9 @@ class VolumeZone(NodeConstraint):
             left &= inside
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
-        """The rows without any zone or region, and those in the zones and regions of all volumes.
+        """The rows without a zone or region label, and those in the zones and regions of all volumes.
 
-        A node need not have a former name of a label beside the present one.
+        A node with the current label needs no label with the former name.
         """
         seen = member.sight(Zones)
         if seen is None:
@@ -85,7 +85,7 @@ class VolumeZone(NodeConstraint):
         return inside | self._nowhere(rows)
 
     def _inside(self, key: str, values: Sequence[str], rows: IntArray) -> Mask:
-        """The rows with one of these values of the label, or of its present name if they lack the former."""
+        """The rows with one of these values of the label, or of its current name if they lack the former one."""
         nodes = self._world.nodes
         inside = nodes.by_label(key).among(values, rows)
         if key in NOW_CALLED:
@@ -93,7 +93,7 @@ class VolumeZone(NodeConstraint):
         return inside
 
     def _nowhere(self, rows: IntArray) -> Mask:
-        """The rows without any zone or region."""
+        """The rows without a zone or region label."""
         nowhere: Mask = np.ones(len(rows), dtype=np.bool_)
         for key in ZONE_LABELS:
             nowhere &= ~self._world.nodes.by_label(key).any(rows)

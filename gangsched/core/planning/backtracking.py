@@ -1,7 +1,8 @@
 """The exhaustive search for members that depend on each other: pod by pod, in every order, within a budget of steps.
 
-It stands in for `search` where a member placed on one node changes what others say. It tries on the snapshot itself,
-so each step costs as much as a look at all nodes, and only small gangs are searched to the end.
+It replaces `search` where a member placed on one node changes which other nodes accept further members. It places
+members on the snapshot itself, so each step costs as much as evaluating all nodes, and only small gangs are searched
+completely.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from gangsched.core.planning.snapshot import Snapshot
 MOST_MEMBERS = 64
 """Larger gangs are not searched."""
 _ROWS_IN_A_STEP = 16
-"""The processor looks at so many rows in the time of a step."""
+"""Number of rows that are evaluated in the time of one step."""
 
 _Placed = frozenset[tuple[int, int, int]]
-"""How many members of each class (by its number) are on each row."""
+"""(class number, row, members) for each class and row that has members."""
 
 
 class Backtracking:
-    """The search on one snapshot with these classes; `find` runs it for a selection, and takes nothing."""
+    """The search on one snapshot with these classes; `find` runs it for a selection and undoes all that it takes."""
 
     def __init__(self, snapshot: Snapshot, classes: Sequence[MemberClass], steps: Steps) -> None:
         self._snapshot = snapshot
@@ -47,7 +48,7 @@ class Backtracking:
         return (yield from self._from_here(tuple(counts[member] for member in self._classes), {}))
 
     def _from_here(self, left: tuple[int, ...], there: dict[tuple[int, int], int]) -> Pausing[list[Share] | None]:
-        """Places for the members that are left, beside those that are there by class and row."""
+        """Places for the members that are `left`, given those that are already placed (`there`, by class and row)."""
         if not any(left):
             return []
         state = left, frozenset((which, row, number) for (which, row), number in there.items())

@@ -1,8 +1,8 @@
-"""How much work one call of `Machine.handle` may do: counted in units, never timed, so that a replay does the same.
+"""Limits the work of one call of `Machine.handle`. Work is counted in units, not timed, so that a replay is identical.
 
-A unit is a look at one row for one class of members; other work is counted as the number of units that take the same
-time. Planning charges what it has done, even beyond what is left; code that is about to begin something checks first.
-So one call exceeds its budget by at most the work on one gang, which is itself bounded.
+A unit is the evaluation of one row for one class of members; other work costs the number of units that take the same
+time. Planning charges work after doing it, even if that overdraws the budget; code checks the budget before it starts
+something new. So one call exceeds its budget by at most the work on one gang, which is itself bounded.
 """
 
 from __future__ import annotations
@@ -10,45 +10,45 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 TURN = 600_000
-"""One call of `Machine.handle`. 20,000 to 30,000 units take a millisecond of one core of the benchmark's machine:
-`python -m bench "core: longest call"` prints what a call took at most."""
+"""Units for one call of `Machine.handle`. 20,000 to 30,000 units take a millisecond on one core of the benchmark's
+machine; `python -m bench "core: longest call"` prints how long a call took at most."""
 HUNT = 200_000
-"""Trying topology domains for one gang; the next call tries those that are left."""
+"""Units for trying topology domains for one gang; the next call tries the remaining domains."""
 DIAGNOSIS = 200_000
-"""Finding out whether a refused gang could ever fit; beyond this nothing is said about it."""
+"""Units for finding out whether a refused gang could ever fit; beyond this limit the question stays open."""
 CLASS = 1_000
-"""The fixed cost of a look at a class, beside its rows."""
+"""Fixed cost of evaluating a class, on top of its rows."""
 MEMBER = 300
-"""Placing one member, and sending its binding."""
+"""Cost of placing one member and sending its binding."""
 GANG = 6_000
-"""Bringing one gang and its status up to date, beside its pods."""
+"""Cost of reconciling one gang and its status, on top of its pods."""
 POD = 60
-"""The same for each of its pods."""
+"""Cost of reconciling each of the gang's pods."""
 LOOK = 20
-"""A look at one pod of the cluster for what members ask of other pods."""
+"""Cost of matching one pod of the cluster against the pod affinity and topology spread terms of members."""
 STEP = 30
-"""A step of the exhaustive search."""
+"""Cost of one step of the exhaustive search."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """Units that are `left` (may be negative), and that were `spent` so far; and how many searches broke off."""
+    """The units `left` (may be negative) and `spent` so far, and the number of searches that were cut short."""
 
     left: int = TURN
     spent: int = 0
     broken_off: int = 0
 
     def charge(self, units: int) -> None:
-        """Spend so many units."""
+        """Spend this many units."""
         self.left -= units
         self.spent += units
 
     def broke_off(self) -> None:
-        """A search has ended without an answer."""
+        """Count a search that was cut short, without a result."""
         self.broken_off += 1
 
     def leave(self, units: int) -> None:
-        """Have at least so many units left, whatever was charged."""
+        """Raise what is left to at least this many units, whatever was charged."""
         self.left = max(self.left, units)
 
     def __bool__(self) -> bool:

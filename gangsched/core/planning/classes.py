@@ -1,4 +1,4 @@
-"""Classes of members: those that no node can tell apart."""
+"""Classes of members: all members of a class are interchangeable on every node."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.soft import Soft
 
 MOST = 1 << 31
-"""The maximal number of members that a row is said to take, so that sums over all rows cannot overflow."""
+"""Upper limit for the number of members that a row takes, so that sums over all rows cannot overflow."""
 Seen = tuple[Sight, ...]
-"""What constraints see of a pod beside its shape; constraints that see nothing are left out."""
+"""The properties of a pod, besides its shape, that constraints distinguish; one entry per constraint that has any."""
 
 
 class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
-    """Members of one shape that all constraints see alike.
+    """Members with the same shape that no constraint distinguishes.
 
-    `avoided` names nodes that the gang avoids for now; `domain`, if any, is the only one that it may go to. `prefer`
-    are preferences of these members alone, `soft` is what their pods prefer, and `known` what preferences about other
-    pods look at in them.
+    `avoided` names nodes that the gang avoids for now. `domain`, if set, is the only domain that the class may use.
+    `prefer` holds the preferences of these members alone, `soft` those of their pods, and `known` the namespace and
+    labels by which the preferences of other pods match them.
     """
 
     shape: Shape
@@ -46,19 +46,19 @@ class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
         return replace(self, prefer=(), soft=None, known=None)
 
     def sight(self, kind: type[SightT]) -> SightT | None:
-        """What the constraint with this kind of sight sees of them beside their shape."""
+        """The properties, besides the shape, that the constraint with this kind of sight distinguishes."""
         return next((sight for sight in self.seen if isinstance(sight, kind)), None)
 
     def in_order(self) -> tuple[str, Sequence[object]]:
-        """Shape and what is seen beside it, in an order that does not depend on hashing."""
+        """A sort key, made of the shape and of `seen`, that does not depend on hashing."""
         return repr(self.shape), [(type(sight).__name__, sight.in_order()) for sight in self.seen]
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A change: how many members of one class were placed on each row, or taken back from it where negative.
+    """A change: how many members of one class were placed on each row, or removed from it where negative.
 
-    `of_gang`: they belong to the present gang.
+    `of_gang`: they belong to the current gang.
     """
 
     member: MemberClass

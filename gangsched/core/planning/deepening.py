@@ -1,8 +1,9 @@
-"""Searches that go on for quorums which were neither found nor found impossible: least urgent, a part in each call.
+"""Continues searches that were cut short before a quorum was found or proved impossible: lowest priority, in slices.
 
-A search that broke off is repeated with each of `EFFORTS` times the steps. Where members do not depend on each other
-it works on a copy, and what it finds is tried on the cluster of that moment; where they do, it ends once the cluster
-has changed. A gang that is refused for the same again while its search goes on does not begin anew.
+A search that ran out of steps is repeated with each of `EFFORTS` times the steps, a slice in each call of the machine.
+If members do not depend on each other, the search works on a copy and its result is tried on the cluster as it is then;
+if they do, it ends as soon as the cluster changes. A gang that is refused again with the same request while its search
+is running does not restart it.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from gangsched.core.planning.snapshot import Snapshot
 
 EFFORTS = (4, 16)
 _LEAST = 64 * units.STEP
-"""With less left of a call nothing is searched."""
+"""Least budget, in units, that must be left in a call for a search to continue."""
 
 
 @dataclass(slots=True)
 class _Search:
-    """`work` is None before it begins and after its end; `found` is what it has found, in which order of domains."""
+    """`work` is None before the search starts and after it ends; `found` is its result, with the domain."""
 
     ask: Ask
     priority: int | None
@@ -39,7 +40,7 @@ class _Search:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """Which kinds of members go where; all of them in the domain, if any."""
+    """The kinds of members that were selected and their places; all of them in the domain, if there is one."""
 
     domain: Domain | None
     selection: Selection
@@ -47,29 +48,29 @@ class Selected:
 
 
 class Deepening:
-    """The searches by gang, in the order in which they were asked for."""
+    """The searches by gang, in the order in which they were requested."""
 
     def __init__(self) -> None:
         self._searches: dict[GroupKey, _Search] = {}
 
     @property
     def waits(self) -> bool:
-        """Whether a search can go on."""
+        """Whether a search is still running."""
         return any(not search.ended for search in self._searches.values())
 
     def want(self, key: GroupKey, ask: Ask, priority: int | None) -> None:
-        """Search for places for the gang, with more steps than have not sufficed."""
+        """Start a search for the gang, with more steps than the one that ran out, unless the same one is running."""
         ask = _anywhere(ask)
         known = self._searches.get(key)
         if known is None or known.ended or known.ask != ask:
             self._searches[key] = _Search(ask, priority, Budget(0))
 
     def drop(self, key: GroupKey) -> None:
-        """The gang is placed, or wants nothing any more."""
+        """End the gang's search: the gang is placed, or no longer needs a place."""
         self._searches.pop(key, None)
 
     def go_on(self, cluster: Cluster, budget: Budget) -> GroupKey | None:
-        """Search as long as the budget lasts; the first gang for which that has found places, None if for none."""
+        """Continue searches while the budget lasts. Returns the first gang that has a result, None if there is none."""
         for key, search in self._searches.items():
             while not search.ended and budget.left >= _LEAST:
                 began = search.budget.spent
@@ -81,7 +82,7 @@ class Deepening:
         return None
 
     def take(self, key: GroupKey, ask: Ask, snapshot: Snapshot) -> Placement | None:
-        """Take the places found for this gang, if it still asks for the same and they are still free."""
+        """Take the places found for this gang, if its request is unchanged and they are still free."""
         search = self._searches.get(key)
         if search is None or search.found is None:
             return None
@@ -102,8 +103,8 @@ class Deepening:
         return Placement(tuple(quorum.place(found.selection, found.shares)))
 
     def validate(self, alive: Container[GroupKey]) -> Iterator[str]:
-        """Contradictions, each as a sentence."""
-        yield from (f"{key}: is searched for though it is gone" for key in self._searches if key not in alive)
+        """Inconsistencies, each as a sentence."""
+        yield from (f"{key}: a search is kept although the gang is gone" for key in self._searches if key not in alive)
 
     def _continue(self, search: _Search, cluster: Cluster) -> None:
         if search.work is None:
@@ -119,7 +120,7 @@ def _anywhere(ask: Ask) -> Ask:
 
 
 def _searching(ask: Ask, priority: int | None, budget: Budget, cluster: Cluster) -> Pausing[Selected | None]:
-    """Search with each effort in each domain, until something is found or known to be impossible."""
+    """Search with each effort in each domain, until a quorum is found or proved impossible."""
     for effort in EFFORTS:
         certain, hopeless = True, True
         for domain in domains_of(_fresh(cluster, ask, priority, budget), ask):
@@ -142,7 +143,7 @@ def _searching(ask: Ask, priority: int | None, budget: Budget, cluster: Cluster)
             certain &= not steps.ended
             hopeless &= steps.left == STEPS * effort
             yield
-        # What is too large to be begun is not helped by more steps.
+        # More steps do not help a search that was too large to start.
         if certain or hopeless:
             return None
     return None

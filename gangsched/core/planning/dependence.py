@@ -1,6 +1,6 @@
-"""How members depend on each other: by constraints that ask which pods are on other nodes.
+"""Determines how members depend on each other, through constraints that consider the pods on other nodes.
 
-With many different classes not every pair is looked at; they are then taken to depend on each other.
+Beyond `MOST_PAIRS` pairs of classes the pairs are not examined; the classes then count as dependent on each other.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.snapshot import Snapshot
 
 MOST_PAIRS = 4096
-"""So many pairs of classes are looked at for one question."""
+"""Limit for the number of pairs of classes that are examined for one question."""
 
 
 def expect(snapshot: Snapshot, shapes: Collection[Shape]) -> None:
-    """Members of these shapes are to be placed: what they ask of other pods matters from now on."""
+    """Prepare the snapshot for members of these shapes: their terms about other pods count from now on."""
     before = snapshot.cluster.tallies.looks
     for plan in snapshot.plans:
         plan.expect(shapes)
@@ -28,15 +28,15 @@ def expect(snapshot: Snapshot, shapes: Collection[Shape]) -> None:
 
 
 def couples(snapshot: Snapshot, member: MemberClass, other: MemberClass) -> bool:
-    """Whether a member placed on one row changes which other rows take the `other`, which may be of its class.
+    """Whether placing a member on one row changes which other rows take the `other`, which may be of the same class.
 
-    Members of a class that does so to itself are placed one by one.
+    Members of a class that is coupled to itself are placed one by one.
     """
     return any(plan.couples(member, other) for plan in snapshot.plans)
 
 
 def any_couples(snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:
-    """Whether a member of one of these classes changes which other rows take another."""
+    """Whether placing a member of one of these classes changes which other rows take a member of another."""
     some = _dependent(classes)
     if len(some) ** 2 > MOST_PAIRS:
         return True
@@ -44,7 +44,7 @@ def any_couples(snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:
 
 
 def helped(snapshot: Snapshot, classes: Collection[MemberClass]) -> set[MemberClass]:
-    """The classes to which members of one of these classes, once placed, may open rows that are closed before."""
+    """The classes for which a placed member of one of these classes may open rows."""
     some = _dependent(classes)
     if len(some) ** 2 > MOST_PAIRS:
         return set(some)
@@ -52,7 +52,7 @@ def helped(snapshot: Snapshot, classes: Collection[MemberClass]) -> set[MemberCl
 
 
 def hoped(snapshot: Snapshot, member: MemberClass, others: Collection[MemberClass]) -> IntArray:
-    """Like `Snapshot.caps`, but as if members of the others had opened each row that they may open."""
+    """Like `Snapshot.caps`, but assumes that members of the others have opened every row that they may open."""
     if not _depends(member):
         return snapshot.caps(member)
     some = _dependent(others)
@@ -64,14 +64,14 @@ def hoped(snapshot: Snapshot, member: MemberClass, others: Collection[MemberClas
 
 
 def waits_for_pods(snapshot: Snapshot, missing: Collection[MemberClass]) -> bool:
-    """Whether the affinity of one of these classes asks for pods that are not there and belong to none of them."""
+    """Whether the affinity of one of these classes requires pods that do not exist and that none of them provides."""
     plan = next(plan for plan in snapshot.plans if isinstance(plan, AffinityPlan))
     alone = [member for member in missing if plan.is_left_alone(member)]
     return any(not any(plan.helps(other, member) for other in missing) for member in alone)
 
 
 def bond(snapshot: Snapshot, member: MemberClass) -> str:
-    """The label of which all members of the class must be in one domain, whichever it is; empty if there is none."""
+    """The label by which all members of the class must share one domain, whichever it is; empty if there is none."""
     return next((bond for plan in snapshot.plans if (bond := plan.bond(member))), "") if _depends(member) else ""
 
 

@@ -1,7 +1,7 @@
-"""What new nodes must offer so that a refused quorum fits: capacity for the members that fit on no present node.
+"""Computes what new nodes must offer so that a refused quorum fits: capacity for the members that fit on no node today.
 
-Each of them may get a node of its own. The name of a new node is not known in advance, so no new node helps members
-that accept nodes by name only.
+Each of these members may get a node of its own. The name of a new node is not known in advance, so no new node helps
+members that accept nodes by name only.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from gangsched.core.objects.status import MOST_DEMANDS, Demand
 from gangsched.core.planning.classes import MemberClass
 
 HOSTNAME = "kubernetes.io/hostname"
-"""The label by which each node is a domain of its own."""
+"""The label that makes each node a domain of its own."""
 
 
 def demand(missing: Mapping[MemberClass, int], domain: Domain | None) -> tuple[Demand, ...]:
-    """What these members need, the most numerous first; empty if a new node cannot help one of them.
+    """The requests of these members, the most frequent first; empty if there is a member that no new node can help.
 
-    If there are more different requests than may be listed, the last entry stands for the rest, with the largest
-    amount of each resource among them.
+    If there are more distinct requests than the limit, the last entry stands for the rest, with their largest amount
+    of each resource.
     """
     if any(map(only_by_name, missing)):
         return ()
@@ -46,7 +46,7 @@ def demand(missing: Mapping[MemberClass, int], domain: Domain | None) -> tuple[D
 
 
 def demand_on_one_node(whole: Mapping[MemberClass, int]) -> tuple[Demand, ...]:
-    """What the whole quorum needs if it must be on one node: a single node that takes all of it."""
+    """The request of a quorum that must be on one node: a single node with room for all of it."""
     if any(map(only_by_name, whole)):
         return ()
     total: Counter[str] = Counter({PODS: sum(whole.values())})
@@ -58,7 +58,7 @@ def demand_on_one_node(whole: Mapping[MemberClass, int]) -> tuple[Demand, ...]:
 
 
 def only_by_name(member: MemberClass) -> bool:
-    """Whether the members accept only nodes of certain names, or none at all: their volumes may be on single nodes."""
+    """Whether the members, or their volumes, accept only nodes with certain names, or none at all."""
     shape, bound_to = member.shape, member.sight(BoundTo)
     affinities = bound_to.affinities if bound_to is not None else ()
     if (bound_to is not None and not bound_to.ready) or any(all(map(_only_by_name, terms)) for terms in affinities):

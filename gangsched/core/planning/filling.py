@@ -1,4 +1,4 @@
-"""Which members a quorum is tried with, how many members of one class each node gets, and which member gets which."""
+"""The steps of filling nodes: choose members for a quorum, fill nodes with one class, and assign nodes to members."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ Distribute = Callable[[Room, int], list[tuple[int, int]]]
 
 
 def choose(members: Sequence[Pod], slots: Slots, passed: set[str]) -> list[Pod] | None:
-    """The first members, in order and without those in `passed`, that fill all slots; None if there are too few."""
+    """The first members, in order and except those in `passed`, that fill all slots; None if there are too few."""
     chosen = slots.first_of(pod for pod in members if pod.uid not in passed)
     return chosen if len(chosen) == slots.number else None
 
 
 def asks_too_much_in_all(snapshot: Snapshot, usable: Counts, number: int) -> bool:
-    """Whether of some resource even the `number` members that request least of it request more than is free."""
+    """Whether, for some resource, even the `number` members that request least of it request more than is free."""
     open_ = np.zeros(snapshot.size, dtype=np.bool_)
     for member in usable:
         open_ |= hoped(snapshot, member, usable) > 0
@@ -63,12 +63,12 @@ def fill_class(
 ) -> list[Share]:
     """Place as many as possible of `count` members of one class, by the strategy and preferences for nodes.
 
-    The class's own preferences come before `prefer`, and what its pods prefer after it; with None nothing of it counts.
+    The class's own preferences come before `prefer` and those of its pods after it; if `prefer` is None, none count.
     """
     shares: list[Share] = []
     left = count
     while left:
-        # Whether each member changes what rows say to the next may itself change once one is placed.
+        # Asked again after each placement, because placing a member may change the result.
         several = 1 if _singly(snapshot, member, prefer) else left
         placed = _fill(snapshot, member, several, prefer, strategy.distribute)
         shares += placed
@@ -83,14 +83,14 @@ def fill_singly(
 ) -> list[Share]:
     """Place at most `count` members of one class as if each were placed in a call of its own.
 
-    Fewer are placed than fit where the strategy must be asked again for the next one.
+    Places fewer than fit if the strategy must be called again for the next member.
     """
     most = 1 if _singly(snapshot, member, prefer) else count
     return _fill(snapshot, member, most, prefer, partial(one_by_one, strategy))
 
 
 def _singly(snapshot: Snapshot, member: MemberClass, prefer: tuple[Preference, ...] | None) -> bool:
-    """Whether each member placed changes which rows take the next one, or which of them it prefers."""
+    """Whether placing a member changes which rows take the next one, or which of them it prefers."""
     return couples(snapshot, member, member) or (prefer is not None and snapshot.scores.stirs(member))
 
 
@@ -126,7 +126,7 @@ def _fill(
 
 
 def _spared(snapshot: Snapshot, member: MemberClass, rows: IntArray) -> IntArray | None:
-    """What a strategy is told of GPUs that the class does not request (`objects.strategy.Room`)."""
+    """`Room.spared` for a strategy (`objects.strategy`): which rows have GPUs that the class does not request."""
     capacity = snapshot.cluster.capacity
     columns = [column for resource, column in capacity.columns.items() if resource.endswith(GPU_SUFFIX)]
     if not columns or any(resource.endswith(GPU_SUFFIX) for resource, _ in member.shape.requests):
@@ -141,9 +141,9 @@ def preferring(
     classes: Mapping[str, MemberClass],
     wishes: Mapping[str, tuple[Preference, ...]],
 ) -> Mapping[str, MemberClass]:
-    """Each member's class with what it prefers, by UID; `classes` itself if none prefers anything.
+    """Each member's class with its preferences, by UID; `classes` itself if no member has any.
 
-    `classes` are those without preferences. `wishes` are preferences by role.
+    `classes` are the classes without preferences. `wishes` are preferences by role.
     """
     found: dict[str, MemberClass] = {}
     kinds: dict[tuple[MemberClass, tuple[Preference, ...], Soft | None, Matchable | None], MemberClass] = {}
@@ -163,7 +163,7 @@ def preferring(
 def hand_out(
     snapshot: Snapshot, pods: Iterable[Pod], classes: Mapping[str, MemberClass], shares: Iterable[Share]
 ) -> Places:
-    """Give each member a node out of the shares of its class (`classes` is by UID), in the order of both."""
+    """Assign each member a node from the shares of its class (`classes` is by UID), in the order of both."""
     nodes: dict[MemberClass, list[str]] = {}
     for member, row, count in shares:
         nodes.setdefault(member, []).extend([snapshot.name(row)] * count)

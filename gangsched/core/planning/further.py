@@ -1,7 +1,7 @@
-"""Places for members above the minimum: each on its own, in their order, but counted by class like a quorum.
+"""Finds places for members above the minimum: each on its own, in order, but counted by class like a quorum.
 
-Consecutive members of one class are placed together wherever each then gets the node that it would have got alone;
-where all members find room, all of a class are. A member that finds no room does not stop the others.
+Consecutive members of one class are placed together wherever each then gets the node that it would have got alone.
+Where there is room for all members, each class is placed as a whole. A member without room does not stop the others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gangsched.core.planning.topology import Hunts
 
 @dataclass(slots=True)
 class Found:
-    """Places, which the snapshot has taken; refusals by UID; and the members `left` when the budget ended."""
+    """The places, taken on the snapshot; refusals by UID; and the members `left` when the budget ran out."""
 
     places: list[tuple[Pod, str]] = field(default_factory=list)
     refused: dict[str, Refusal] = field(default_factory=dict)
@@ -36,9 +36,9 @@ class Found:
 
 
 def place_each(snapshot: Snapshot, ask: Ask, hunts: Hunts) -> Found:
-    """Find a place for each of the members on its own; `need` and the minima of the ask do not matter.
+    """Find a place for each of the members on its own; `need` and `role_needs` of the ask do not matter.
 
-    It stops when the snapshot's budget is used up, but not before it has placed or refused a member.
+    Stops when the snapshot's budget is used up, but not before it has placed or refused a member.
     """
     return _Each(snapshot, ask, hunts).run()
 
@@ -75,7 +75,7 @@ class _Each:
         return found
 
     def _all(self, members: Sequence[Pod], classes: Mapping[str, MemberClass]) -> bool:
-        """Place all of them class by class, or none."""
+        """Place all members class by class, or none."""
         mark = self._snapshot.mark()
         shares: list[Share] = []
         for member, count in Counter(classes[pod.uid] for pod in members).items():
@@ -91,7 +91,7 @@ class _Each:
         return True
 
     def _run(self, member: MemberClass, pods: Sequence[Pod]) -> int:
-        """Place or refuse members of one class, in order. Returns for how many that was done."""
+        """Place or refuse members of one class, in order. Returns the number placed or refused."""
         done = 0
         while done < len(pods) and member not in self._closed:
             if done and not self._snapshot.budget:
@@ -130,7 +130,7 @@ class _Each:
         return replace(self._ask, members=(pod,), need=1, role_needs={}, own=own)
 
     def _some(self, member: MemberClass, count: int) -> list[Share]:
-        """Places for the next members of the class, as many as can be decided at once; none if there is no room."""
+        """Places for the next members of the class, as many as can be decided at once; empty if there is no room."""
         wanted = self._ask.topology
         home = self._home()
         for avoided in dict.fromkeys((member.avoided, self._ask.refused, frozenset[str]())):
@@ -141,7 +141,7 @@ class _Each:
                 value, lead = home
                 shares = self._fill(renewed(one, domain=(wanted.key, value)), count)
                 if not shares and not wanted.required:
-                    # So many may go elsewhere before another domain has most of them and attracts the next ones.
+                    # At most `lead` members may go elsewhere before another domain has most of them and becomes home.
                     shares = self._fill(one, min(count, max(1, lead)))
             if shares:
                 return shares

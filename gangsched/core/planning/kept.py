@@ -1,4 +1,4 @@
-"""Cached values for every row, computed again only for rows on which something was taken or given back."""
+"""A cache of values for every row; only rows on which something was taken or given back are recomputed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gangsched.core.planning.budget import Budget
 Key = TypeVar("Key", bound=Hashable)
 Array = TypeVar("Array", IntArray, npt.NDArray[np.float64], Mask)
 MOST_KEPT = 256
-"""So many keys have an array; the oldest is dropped first."""
+"""Limit for the number of cached arrays; the oldest is evicted first."""
 
 
 class Kept(Generic[Key, Array]):
-    """Arrays of `size` rows by key. `changed`, which grows, lists the rows of each change; `budget` is charged."""
+    """Arrays of `size` rows by key. `changed` is a growing log of changed rows; `budget` is charged for each update."""
 
     def __init__(self, size: int, changed: list[IntArray], budget: Budget) -> None:
         self._size = size
@@ -28,7 +28,7 @@ class Kept(Generic[Key, Array]):
         self._known: dict[Key, tuple[Array, int]] = {}
 
     def get(self, key: Key, of: Callable[[Key, IntArray], Array]) -> Array:
-        """The key's array, read-only; `of` computes the values of some rows."""
+        """The key's array, read-only; `of` computes the values of the given rows."""
         before = self._known.get(key)
         if before is None:
             values = of(key, np.arange(self._size))
@@ -47,7 +47,7 @@ class Kept(Generic[Key, Array]):
 
 
 def _without_repetition(rows: IntArray, size: int) -> IntArray:
-    """Each of the rows once, in order. Many are marked instead of sorted, which takes a twentieth of the time."""
+    """The distinct rows, sorted. Large inputs go through a mask, which takes a twentieth of the time of sorting."""
     if len(rows) < size // 8:
         return np.unique(rows) if len(rows) > 1 else rows
     there: Mask = np.zeros(size, dtype=np.bool_)

@@ -1,6 +1,6 @@
-"""Decides where all members of a gang go at once: `place(snapshot, ask)` returns a Placement or a Refusal.
+"""Decides where the members of a gang go, all at once: `place(snapshot, ask)` returns a Placement or a Refusal.
 
-`quorum` finds the nodes; this module chooses domains and avoided nodes for it, and explains what does not fit.
+`quorum` finds the nodes; this module chooses domains and avoided nodes for it, and explains refusals.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from gangsched.core.planning.topology import Hunts, to_look_at
 class Ask:
     """A gang's request: `need` of `members`, which are tried in this order, must be placed.
 
-    `role_needs` are minima among them by role; at least so many members must name the role, and at least `need` exist.
-    `own` counts members that are bound already, by node. `avoided` nodes are used only if the gang fits nowhere else,
-    and among them `refused`, where the gang itself was refused, only if it fits on no other of them. `topology`
+    `role_needs` are minima by role; at least that many members must have the role, and at least `need` members exist.
+    `own` counts the members that are already bound, by node. `avoided` nodes are used only if the gang fits nowhere
+    else; among them `refused` nodes, which refused the gang itself, only if it fits on none of the others. `topology`
     requests one domain of a label for all members. `wishes` are preferences by role, which come before `prefer`.
     """
 
@@ -67,7 +67,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Some topology domains were not tried yet: call `place` again with the same `Hunts`."""
+    """Some topology domains have not been tried yet: call `place` again with the same `Hunts`."""
 
 
 _UNFINISHED = Unfinished()
@@ -78,10 +78,10 @@ def place(snapshot: Snapshot, ask: Ask) -> Placement | Refusal: ...
 @overload
 def place(snapshot: Snapshot, ask: Ask, hunts: Hunts) -> Placement | Refusal | Unfinished: ...
 def place(snapshot: Snapshot, ask: Ask, hunts: Hunts | None = None) -> Placement | Refusal | Unfinished:
-    """Place the quorum on the snapshot, which keeps it taken; a refusal leaves the snapshot unchanged.
+    """Place the quorum on the snapshot, where its places stay taken; a refusal leaves the snapshot unchanged.
 
-    Members that fit nowhere are skipped while the minimum and each role's can still be reached (contract rule 8).
-    Without `hunts`, which remember the domains that were tried, all domains are tried in this call.
+    Members that fit nowhere are skipped while the minimum and the minima of roles are within reach (contract rule 8).
+    `hunts` remembers the domains already tried; without it all domains are tried in this call.
     """
     if ask.avoided:
         elsewhere = _found(snapshot, ask, hunts)
@@ -112,7 +112,7 @@ def _found(snapshot: Snapshot, ask: Ask, hunts: Hunts | None) -> Placement | Unf
 
 
 def _found_together(snapshot: Snapshot, ask: Ask, hunts: Hunts | None) -> Placement | Unfinished | None:
-    """Places by trying each domain for the members whose affinity requires them all to be in one."""
+    """Find places by trying each domain for the members whose affinity requires all of them to share one."""
     bonds = {member: bond(snapshot, member) for member in dict.fromkeys(_classes(snapshot, ask))}
     key = max(bonds.values(), default="")
     if not key:
@@ -135,7 +135,7 @@ def _best_domain(
     *,
     of: Collection[MemberClass] | None = None,
 ) -> str | Unfinished | None:
-    """The domain that takes the quorum with the highest utilisation; None if none takes it. `of` as in `quorum_in`."""
+    """The domain that takes the quorum with the highest utilisation; None if none does. `of` is as in `quorum_in`."""
     scores: list[tuple[float, str]] = []
     began = snapshot.budget.spent
     asked = key, _asked(snapshot, ask)
@@ -165,7 +165,7 @@ def _best_domain(
 
 
 def _asked(snapshot: Snapshot, ask: Ask) -> Hashable:
-    """All that decides whether the quorum fits, except the nodes."""
+    """A key of everything, except the nodes, that decides whether the quorum fits."""
     roles = frozenset((role, need) for role, need in ask.role_needs.items() if need > 0)
     classes = classify(snapshot, ask.members, ask.avoided)
     kinds = Counter((classes[pod.uid], role_of(pod)) for pod in ask.members)
@@ -173,14 +173,14 @@ def _asked(snapshot: Snapshot, ask: Ask) -> Hashable:
 
 
 def domains_of(snapshot: Snapshot, ask: Ask) -> Sequence[Domain | None]:
-    """Where the quorum may be as a whole: in one of these domains, or with None wherever there is room."""
+    """The domains that may hold the whole quorum; a single None means that it may be anywhere."""
     if ask.topology is None or not ask.topology.required:
         return [None]
     return [(ask.topology.key, value) for value in _domains(snapshot, ask, ask.topology)]
 
 
 def _domains(snapshot: Snapshot, ask: Ask, wanted: Topology) -> list[str]:
-    """The domains that may take the quorum, in the order of trial."""
+    """The domains that may take the quorum, in the order in which to try them."""
     home = topology.home(snapshot, wanted, ask.own)
     if home is not None:
         return [home]
@@ -188,7 +188,7 @@ def _domains(snapshot: Snapshot, ask: Ask, wanted: Topology) -> list[str]:
 
 
 def _classes(snapshot: Snapshot, ask: Ask) -> list[MemberClass]:
-    """Each member's class, in their order."""
+    """The class of each member, in the order of the members."""
     classes = classify(snapshot, ask.members, ask.avoided)
     return [classes[pod.uid] for pod in ask.members]
 
@@ -206,7 +206,7 @@ def _found_in(
 
 
 def _refused(snapshot: Snapshot, ask: Ask, *, exhausted: bool) -> Refusal:
-    """Why the quorum does not fit; if it must be in one domain, in that with most room."""
+    """Explain why the quorum does not fit; if it must be in one domain, examine its own or the one with most room."""
     domain: Domain | None = None
     home: str | None = None
     if ask.topology is not None and ask.topology.required:
@@ -226,10 +226,10 @@ def _refused(snapshot: Snapshot, ask: Ask, *, exhausted: bool) -> Refusal:
     elif domain is None or domain[0] != expansion.HOSTNAME:
         demand = expansion.demand(missing, domain)
     else:
-        # A new node is a domain of its own: it helps if no member is placed yet, and then it must take all.
+        # A new node is a domain of its own: it helps only if no member is placed yet, and then it must take all.
         demand = expansion.demand_on_one_node(smallest) if home is None else ()
     refusal = Refusal(
-        # The priority is part of it: it decides for which nominated pods room is left.
+        # The priority is included because it decides which nominated pods room is left for.
         asked=(_asked(snapshot, ask), ask.topology, home, snapshot.priority),
         wanted=quorum.slots.number,
         fits=fits,
@@ -252,7 +252,7 @@ def _refused(snapshot: Snapshot, ask: Ask, *, exhausted: bool) -> Refusal:
 
 
 def _never(empty: Snapshot, ask: Ask) -> bool:
-    """Whether the quorum would certainly not fit even onto these empty nodes."""
+    """Whether it is certain that the quorum would not fit even on these empty nodes."""
     began, mark = empty.budget.spent, empty.mark()
     for domain in domains_of(empty, ask):
         if empty.budget.spent - began > units.DIAGNOSIS:
@@ -268,7 +268,7 @@ def _never(empty: Snapshot, ask: Ask) -> bool:
 def quorum_in(
     snapshot: Snapshot, ask: Ask, domain: Domain | None, *, of: Collection[MemberClass] | None = None
 ) -> Quorum:
-    """The quorum with its members in this domain: all of them, or only those `of` these classes."""
+    """The quorum with its members confined to this domain: all members, or only those `of` these classes."""
     owed = {role: need for role, need in ask.role_needs.items() if need > 0}
     everybody = domain if of is None else None
     classes = classify(snapshot, ask.members, ask.avoided, domain=everybody)

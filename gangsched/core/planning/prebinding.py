@@ -1,4 +1,4 @@
-"""What must be done for members that have a place on a snapshot, before they are bound."""
+"""The pre-bindings: writes to other objects that members with a place on a snapshot need before they are bound."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gangsched.core.planning.snapshot import Snapshot
 
 
 def prebindings(snapshot: Snapshot, found: Iterable[tuple[Pod, str]]) -> Mapping[str, Sequence[Prebinding]]:
-    """What each constraint asks for, by the member's UID. Each member placed on the snapshot is asked for once."""
+    """The pre-bindings that constraints require, by the member's UID. Call this once for each member placed."""
     asking = [plan for plan in snapshot.plans if plan.selective]
     asked: dict[str, Sequence[Prebinding]] = {}
     if not asking:

@@ -1,9 +1,9 @@
-"""Which members make up a gang's quorum, and where each of them goes.
+"""Chooses the members of a gang's quorum and a node for each of them.
 
 Members of one class (equal shape, excluded by the same existing pods) are counted, not iterated: how many of them a
 node takes is arithmetic on the capacity matrix, which is exact for a gang of one class. Several classes are a packing
 problem: they are tried scarcest first, then largest first, and small cases that still fail are searched exhaustively
-within a budget. Members are chosen in their order; if these do not fit the smallest are tried, then, in small cases,
+within a budget. Members are chosen in their order; if these do not fit, the smallest are tried, then, in small cases,
 every choice. Nothing else depends on the order of members.
 """
 
@@ -26,17 +26,18 @@ from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
 
 TRIES = 8
-"""The number of choices of members that are tried in one order."""
+"""Limit for the number of choices of members that are tried in one order."""
 DIAGNOSED = search.STEPS // 4
-"""Steps for finding out how many members of a refused quorum fit."""
+"""Limit of search steps for finding out how many members of a refused quorum fit."""
 _Way = tuple[Strategy, tuple[Preference, ...] | None]
 _PACKED: _Way = (PACK, None)
 
 
 class Quorum:
-    """One gang's quorum on one snapshot. `room` is how many of each class would fit alone.
+    """One gang's quorum on one snapshot. `room` is how many members of each class would fit alone.
 
-    `classes` are without preferences, `preferring` with them, both by UID. `steps` end if the search is not exhaustive.
+    `classes` are the members' classes without preferences, `preferring` those with them, both by UID. `steps` has ended
+    if the search was not exhaustive.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Quorum:
         self._ways: list[_Way] = [(strategy, prefer)]
         minded = any(each.prefer or snapshot.scores.prefers(each) for each in set(preferring.values()))
         if strategy is not PACK or prefer or minded:
-            # A strategy or preference never decides whether a gang fits: one that fits only packed is packed.
+            # Strategies and preferences never decide whether a gang fits: one that only fits packed is packed.
             self._ways.append(_PACKED)
         self._kinds = Counter(map(self._kind, members))
         self._size = {member: search.size(snapshot, member) for member in self.room}
@@ -72,7 +73,7 @@ class Quorum:
         self._rank = {member: at for at, member in enumerate(reversed(self._largest))}
 
     def find(self) -> Places | None:
-        """A place for each member of the quorum, taken on the snapshot; None, and nothing taken, if none is found.
+        """Find and take a place for each member of the quorum; None, with nothing taken, if there is none.
 
         None is certain unless the steps have ended.
         """
@@ -89,7 +90,7 @@ class Quorum:
         return self._packed_or_searched()
 
     def smallest(self) -> Counter[MemberClass]:
-        """The quorum's classes if it is made of the smallest members."""
+        """The classes, with counts, of a quorum made of the smallest members."""
         by_size = self._by_size()
         chosen = choose(by_size, self.slots, set()) or by_size[: self.slots.number]
         return Counter(self._classes[pod.uid] for pod in chosen)
@@ -97,8 +98,8 @@ class Quorum:
     def take_most(self) -> tuple[int, MemberClass, Counts]:
         """Take places for as much of the quorum as fits.
 
-        Returns how many members have places, the class of the first member that has none, and the classes of those
-        that would complete the quorum: where there is a choice, the smallest that a new node can help.
+        Returns the number of members with places, the class of the first member without one, and the classes of the
+        members that would complete the quorum: where there is a choice, the smallest that a new node can help.
         """
         mark = self._snapshot.mark()
         placed, shares = self._greedy()
@@ -118,7 +119,7 @@ class Quorum:
     # Ways to find places
 
     def _hopeless(self) -> bool:
-        """Whether there is too little room even if each class had the nodes to itself, or all shared them as one."""
+        """Whether room is too small even if each class had the nodes to itself, or if all nodes were one."""
         roles: Counter[str] = Counter()
         usable: Counter[MemberClass] = Counter()
         for (member, role), count in self._kinds.items():
@@ -131,7 +132,7 @@ class Quorum:
         return len(usable) > 1 and asks_too_much_in_all(self._snapshot, usable, self.slots.number)
 
     def _in_order(self, members: Sequence[Pod], ways: Sequence[_Way]) -> Places | None:
-        """Places for the first members that fill the slots and fit; those that do not fit are skipped."""
+        """Find places for the first members that fill the slots, skipping members that do not fit."""
         passed: set[str] = set()
         for _ in range(TRIES):
             chosen = choose(members, self.slots, passed)
@@ -156,14 +157,14 @@ class Quorum:
         return found and self.place(*found)
 
     def place(self, selection: Selection, shares: list[Share]) -> Places:
-        """Take these shares for the first members of these kinds."""
+        """Take these shares for the first members of these kinds. Returns the members with their nodes."""
         places = hand_out(self._snapshot, self._first_of(selection), self._classes, shares)
         taken = Counter((self._preferring[pod.uid], self._snapshot.cluster.capacity.rows[node]) for pod, node in places)
         self._take((member, row, count) for (member, row), count in taken.items())
         return places
 
     def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> tuple[Places | None, Counts]:
-        """Places for all of them, or None and by how many which class was short in the first order."""
+        """Places for all of them; or None, with the number of members without room by class, from the first order."""
         counts = Counter(self._classes[pod.uid] for pod in chosen)
         short: Counts = {member: count - self.room[member] for member, count in counts.items()}
         short = {member: missing for member, missing in short.items() if missing > 0}
@@ -182,7 +183,7 @@ class Quorum:
         return None, short
 
     def _fill_in(self, order: Sequence[MemberClass], counts: Counts, way: _Way) -> tuple[list[Share], Counts]:
-        """Place so many of each class, with or without its preferences, in the order of the classes without them."""
+        """Place `counts` of each class, with or without preferences; `order` lists the classes without preferences."""
         mark = self._snapshot.mark()
         shares: list[Share] = []
         position = {member: at for at, member in enumerate(order)}
@@ -204,7 +205,7 @@ class Quorum:
         return shares, {}
 
     def _greedy(self) -> tuple[Counter[Kind], list[Share]]:
-        """As many as fit, the smallest first, packed and taken."""
+        """Pack and take as many members as fit, the smallest first."""
         slots = self.slots
         placed: Counter[Kind] = Counter()
         shares: list[Share] = []
@@ -221,21 +222,21 @@ class Quorum:
                     number = sum(count for _, _, count in taken)
                     placed[kind] += number
                     slots = slots.without(role, number)
-            # A second round only for those to which the others may have opened rows.
+            # Further rounds are only for classes to which other members may have opened rows.
             kinds = [(kind, count) for kind, count in kinds if kind[0] in self._helped]
         return +placed, shares
 
     def search(self, number: int, steps: Steps) -> Pausing[tuple[Selection, list[Share]] | None]:
-        """Places for so many of the members, by the exhaustive search alone; nothing is taken."""
+        """Search places for `number` of the members, by the exhaustive search alone; nothing is taken."""
         kinds = {kind: min(count, self.room[kind[0]]) for kind, count in self._kinds.items() if self.room[kind[0]]}
         classes = [member for member in self._largest if self.room[member]]
         if len(kinds) > search.MOST_KINDS:
             steps.break_off()
             return None
-        # What one row takes may depend on other rows: then members are tried one by one.
+        # If the room of one row depends on other rows, members are tried one by one.
         dependent = any_couples(self._snapshot, classes)
         attempt = Backtracking(self._snapshot, classes, steps) if dependent else Search(self._snapshot, classes, steps)
-        # Even the first selection costs work, and a stack frame for each kind.
+        # No selection is built once the steps have ended: even the first costs work, and a stack frame for each kind.
         for selection in () if steps.ended else selections(list(kinds.items()), self.slots, number):
             if steps.ended:
                 break
@@ -253,7 +254,7 @@ class Quorum:
         return sorted(self._members, key=lambda pod: self._size[self._classes[pod.uid]])
 
     def _dispensable(self, chosen: Sequence[Pod], short: Counts, passed: set[str]) -> set[str]:
-        """The last members of the classes that are short, as many as lack room, whose roles do not need them."""
+        """The last members of the classes without enough room, as many as lack room, that their roles do not need."""
         missing = dict(short)
         there = Counter(self._kind(pod)[1] for pod in self._members if pod.uid not in passed)
         dispensable = set()
@@ -276,14 +277,14 @@ class Quorum:
         return chosen
 
     def _left_out(self, placed: Selection, slots: Slots) -> MemberClass:
-        """The class of the first member that has no place and could fill one of the open slots."""
+        """The class of the first member without a place that could fill one of the open slots."""
         for kind, count in self._kinds.items():
             if placed.get(kind, 0) < count and slots.open_to(kind[1]):
                 return kind[0]
         return next(iter(self.room))
 
     def _missing(self, placed: Counter[Kind], slots: Slots) -> Counter[MemberClass]:
-        """The classes of members without a place that would fill the open slots."""
+        """The classes, with counts, of members without a place that would fill the open slots."""
         missing: Counter[MemberClass] = Counter()
         left = (self._kinds - placed).items()
         order = sorted(left, key=lambda item: (only_by_name(item[0][0]), self._rank[item[0][0]]))

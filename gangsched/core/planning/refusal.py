@@ -1,4 +1,4 @@
-"""Why a gang does not fit: counted by reason and resource, for users, metrics and autoscalers."""
+"""Explains why a gang does not fit: nodes counted by reason and resource, for users, metrics and autoscalers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.snapshot import Snapshot
 
 TOLD = 3
-"""The most classes for which nodes are asked why they refuse."""
+"""Limit for the number of classes whose refusals are explained."""
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """One reason why nodes do not take one more member: how many nodes refuse for it, and for which resource.
+    """One reason why nodes refuse one more member, the number of such nodes, and the resource in question.
 
     Reasons are those of `NodeReason` and of added constraints (`Constraint.words`).
     """
@@ -35,7 +35,7 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """So many `members` of one class have no place: why nodes refuse one more, once those that fit are placed."""
+    """The number of `members` of one class without a place, and why nodes refuse one more after those that fit."""
 
     members: int
     obstacles: tuple[Obstacle, ...]
@@ -43,18 +43,18 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The quorum of `wanted` members does not fit; `fits` of them do at most.
+    """The quorum of `wanted` members does not fit; at most `fits` of them do.
 
-    `gaps` say why, the first for the class `failing`, the others for further classes, of which TOLD are looked at in
-    all. `short` is, per resource, how much more the quorum requests than is free in total on the nodes that accept it
-    (empty: enough is free in total). `fragmented`: each of those nodes has too little left for one member. `never`: it
-    would not fit even if the nodes were empty. `domain`, where all members must be in one, is the domain that was
-    examined: that of the members already placed, else the one with most room; its value is None where no node has the
-    label. `missing` are the classes of the members that would complete the quorum and fit nowhere; `demand` is what new
-    nodes must offer so that they fit, empty if no new node can help. Quorums that `asked` for the same are refused for
-    the same reason. `exhausted`: the search broke off, so there may be places that were not found. `waits_for_pods`: no
-    new node helps before the pods that the members' affinity asks for are there. `oversized` are the resources of which
-    one member of the class `failing` requests more than any node offers that accepts it, with both amounts.
+    `gaps` explain why: the first for the class `failing`, the others for further classes, at most TOLD classes in all.
+    `short` is, per resource, how much more the quorum requests than is free in total on the nodes that accept it; empty
+    if enough is free in total. `fragmented`: each of those nodes has too little left for one member. `never`: it would
+    not fit even if the nodes were empty. If all members must be in one domain, `domain` is the one examined: that of
+    the members already placed, else the one with most room; its value is None if no node has the label. `missing`
+    counts, by class, the members that would complete the quorum and fit nowhere; `demand` is what new nodes must offer
+    so that they fit, empty if no new node can help. Quorums with an equal `asked` are refused for the same reason.
+    `exhausted`: the search was cut short, so there may be places that it did not find. `waits_for_pods`: no new node
+    helps until the pods that the members' affinity requires exist. `oversized` lists the resources of which one member
+    of the class `failing` requests more than any node that accepts it offers, with both amounts.
     """
 
     asked: Hashable
@@ -76,14 +76,14 @@ class Refusal:
 
     @property
     def reason(self) -> Reason:
-        """The reason of a gang that was refused for this."""
+        """The gang's reason that follows from this refusal."""
         if self.never:
             return Reason.NEVER_FITS
         return Reason.SEARCH_EXHAUSTED if self.exhausted else Reason.UNSCHEDULABLE
 
     @property
     def hopeless(self) -> bool:
-        """Whether neither the end of other pods nor a new node can help."""
+        """Whether the gang stays unschedulable even if other pods end or new nodes come."""
         return self.never and not self.demand
 
     @property
@@ -93,7 +93,7 @@ class Refusal:
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """The resources of which some node that otherwise accepts the failing class has too little."""
+        """The resources of which a node that otherwise accepts the failing class has too little."""
         return tuple(obstacle.resource for obstacle in self.obstacles if obstacle.reason is NodeReason.INSUFFICIENT)
 
 
@@ -102,7 +102,7 @@ def shortage(snapshot: Snapshot, counts: Mapping[MemberClass, int]) -> Amounts:
     accepting = np.zeros(snapshot.size, dtype=np.bool_)
     asked: Counter[str] = Counter()
     for member, count in counts.items():
-        # Which pods are where may change; it is said by the obstacles.
+        # Where pods are may change, so their terms do not count here; the obstacles report them.
         by_nodes = snapshot.cluster.accepting(member) if member.shape.heeds_pods else snapshot.accepts(member)
         accepting |= by_nodes[: snapshot.size]
         for resource, amount in member.shape.requests:
@@ -119,7 +119,7 @@ def shortage(snapshot: Snapshot, counts: Mapping[MemberClass, int]) -> Amounts:
 
 
 def gaps(snapshot: Snapshot, failing: MemberClass, missing: Mapping[MemberClass, int], number: int) -> tuple[Gap, ...]:
-    """For the class `failing` and further ones of the `number` of members that are `missing`."""
+    """The gaps of the class `failing` and of further classes among the `missing` members, `number` in all."""
     classes = [failing, *(member for member in missing if member != failing)] if failing in missing else [failing]
     found: Counter[tuple[Obstacle, ...]] = Counter()
     for member in classes[:TOLD]:
@@ -130,7 +130,7 @@ def gaps(snapshot: Snapshot, failing: MemberClass, missing: Mapping[MemberClass,
 def obstacles(snapshot: Snapshot, member: MemberClass, rows: IntArray | None = None) -> tuple[Obstacle, ...]:
     """Why nodes (or those on these rows) refuse one more member of the class now, the most frequent reason first.
 
-    Nodes that refuse it regardless of the pods there give no other reason.
+    A node that refuses the class regardless of the pods there counts for that reason only.
     """
     rows = np.arange(snapshot.size) if rows is None else rows
     rows = rows[snapshot.cluster.nodes_by_row.there(rows)]
@@ -154,7 +154,7 @@ def obstacles(snapshot: Snapshot, member: MemberClass, rows: IntArray | None = N
 
 
 def oversized(snapshot: Snapshot, member: MemberClass) -> tuple[tuple[str, int, int], ...]:
-    """The resources of which one member requests more than any node offers that accepts it, with both amounts."""
+    """The resources of which one member requests more than any node that accepts it offers, with both amounts."""
     rows = np.flatnonzero(snapshot.cluster.accepting(member))
     found = []
     for resource, amount in member.shape.requests if len(rows) else ():
@@ -166,7 +166,7 @@ def oversized(snapshot: Snapshot, member: MemberClass) -> tuple[tuple[str, int, 
 
 
 def fragmented(snapshot: Snapshot, member: MemberClass) -> bool:
-    """Whether nodes accept the class and each of them has too little of some resource for one more."""
+    """Whether there are nodes that accept the class, each with too little of some resource for one more member."""
     rows = np.flatnonzero(snapshot.accepts(member))
     lacking = np.zeros(len(rows), dtype=np.bool_)
     for reason, _, where in snapshot.resources.refusals(member, rows):

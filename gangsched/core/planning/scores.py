@@ -1,7 +1,7 @@
-"""What members prefer, weighed as kube-scheduler weighs its scores, and kept by class while it is the same.
+"""The preferences of members, weighed as kube-scheduler weighs its scores, and cached by class until they change.
 
 The scores of all plug-ins that have a weight add up to one order of nodes (docs/strategies.md). Each is normalised over
-all nodes that accept the class, whether they have room or not: so the order changes neither while nodes fill up nor
+all nodes that accept the class, whether they have room or not, so the order changes neither while nodes fill up nor
 with the domain that is tried.
 """
 
@@ -28,10 +28,10 @@ _NOTHING = Soft()
 
 
 class Liking(NamedTuple):
-    """What a class prefers, by row.
+    """The preferences of a class, by row.
 
-    `behind` is how far the row is behind the most preferred one, None if the class has no preference. `rank` is the
-    row's place among rows that are equal by all else, lower first.
+    `behind` is the row's distance from the most preferred row; None if the class has no preference. `rank` breaks ties
+    between rows that are otherwise equal, the lowest first.
     """
 
     behind: IntArray | None
@@ -39,20 +39,20 @@ class Liking(NamedTuple):
 
 
 def overriding(plans: Sequence[Plan], method: str) -> list[Plan]:
-    """Those of the plans that have such a method of their own."""
+    """The plans that override this method."""
     return [plans[at] for at in _overriding(tuple(map(type, plans)), method)]
 
 
 @lru_cache
 def _overriding(types: tuple[type[Plan], ...], method: str) -> tuple[int, ...]:
-    """Where they are. Every snapshot asks, and nearly always for plans of the same types."""
+    """Their positions. Cached, because every snapshot needs them, nearly always for the same types of plans."""
     return tuple(at for at, each in enumerate(types) if getattr(each, method) is not getattr(Plan, method))
 
 
 class Scores:
-    """Scores by class on one snapshot: of these `plans`, over the rows that `accept` a class.
+    """Scores by class on one snapshot: of these `plans`, over the rows that accept a class (`accepts`).
 
-    `turned` grows with each change of what is accepted or scored, and `names` gives each row's place by name.
+    `turned` grows with each change of the accepted rows or of a score. `names` gives each row's rank by name.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Scores:
         return self._minded[soft]
 
     def known(self, pods: Sequence[Pod]) -> Mapping[str, Matchable]:
-        """What preferences about other pods look at in these pods, by UID; pods that concern none are left out."""
+        """The labels of these pods that preferences about other pods match, by UID; without pods that none matches."""
         keys = [asked for plan in self._plans if (asked := plan.keys) is not None]
         found: dict[str, Matchable] = {}
         noticed: dict[Matchable, bool] = {}
@@ -97,7 +97,7 @@ class Scores:
         return found
 
     def stirs(self, member: MemberClass) -> bool:
-        """Whether a member placed changes what the others of its class prefer."""
+        """Whether placing a member changes the preferences of the others of its class."""
         return any(plan.stirs(member) for plan in self._plans)
 
     def prefers(self, member: MemberClass) -> bool:
@@ -105,7 +105,7 @@ class Scores:
         return any(plan.prefers(member) for plan in self._plans)
 
     def liking(self, member: MemberClass) -> Liking:
-        """What the class prefers; read-only."""
+        """The preferences of the class; read-only."""
         if not self.prefers(member):
             return Liking(None, self._names())
         asked = replace(member, avoided=frozenset(), domain=None, prefer=())
@@ -133,7 +133,7 @@ class Scores:
 
 
 def _behind(scores: IntArray, rows: IntArray, size: int) -> IntArray | None:
-    """How far each of the rows is behind the best, 0 for others; None if all are equal."""
+    """The distance of each of the rows from the best score, 0 for all other rows; None if all scores are equal."""
     most = scores.max(initial=0)
     if (scores == most).all():
         return None

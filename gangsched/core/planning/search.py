@@ -1,9 +1,9 @@
 """The exhaustive search for a packing of several classes of members, within a budget of steps.
 
-It is the last resort of `quorum`: greedy orders find nearly everything. The search finds the rest where the problem is
-small enough, and proves that no other packing exists. Nodes that no remaining class can tell apart are
-interchangeable, so only one order of filling them is tried. A search can pause, so that it is continued in another call
-of the machine (`core.planning.deepening`).
+It is the last resort of `quorum`: greedy orders find nearly everything. Where the problem is small enough, the search
+finds the rest or proves that no packing exists. Nodes that no remaining class can tell apart are interchangeable, so
+only one order of filling them is tried. A search can pause and continue in another call of the machine
+(`core.planning.deepening`).
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.snapshot import Snapshot
 
 STEPS = 20_000
-"""The limit for one question; a step is a look at one class on one row and takes a microsecond or two."""
+"""Limit of steps for one search. A step is the evaluation of one class on one row and takes a microsecond or two."""
 WIDEST = 400
-"""Largest number of nodes × classes that is searched."""
+"""Largest number of nodes × classes that is searched; a larger problem counts as cut short."""
 MOST_KINDS = 64
-"""Largest number of kinds of members among which is chosen."""
+"""Largest number of kinds of members of which selections are tried; with more kinds nothing is searched."""
 _KIND_STEPS = 4
 _TRIAL_STEPS = 4
 
 Share = tuple[MemberClass, int, int]
-"""(class, row, how many)"""
+"""(class, row, number of members)"""
 Kind = tuple[MemberClass, str]
 """Members that neither a node nor the group's roles can tell apart: class and role."""
 Selection = Mapping[Kind, int]
 Result = TypeVar("Result")
 Pausing = Generator[None, None, Result]
-"""Work that yields where it pauses, and returns its result."""
+"""Work that yields whenever it pauses, and returns its result."""
 
 
 def whole(work: Pausing[Result]) -> Result:
-    """The result of this work, without pauses."""
+    """Run the work without pauses. Returns its result."""
     while True:
         try:
             next(work)
@@ -52,10 +52,10 @@ def whole(work: Pausing[Result]) -> Result:
 
 @dataclass(slots=True)
 class Steps:
-    """Steps that are left for one question, charged to the budget of the whole call.
+    """The steps that are left for one search, charged to the budget of the whole call.
 
-    `ended`: the search broke off, so what it did not find may still exist. It pauses when the budget is used up if it
-    `pauses`.
+    `ended`: the search was cut short, so what it did not find may still exist. `pauses`: the search pauses when the
+    budget is used up.
     """
 
     left: int = STEPS
@@ -65,16 +65,16 @@ class Steps:
 
     @property
     def due(self) -> bool:
-        """Whether it is time for a pause."""
+        """Whether the search must pause now."""
         return self.pauses and not self.budget
 
     def break_off(self) -> None:
-        """The question is too large to be answered."""
+        """Cut the search short: it is too large to finish."""
         self.ended = True
         self.budget.broke_off()
 
     def spend(self, steps: int = 1) -> bool:
-        """Spend so many steps; False, and `ended`, if fewer are left."""
+        """Spend this many steps. If fewer are left, returns False and sets `ended`."""
         if steps > self.left:
             self.break_off()
             return False
@@ -84,14 +84,14 @@ class Steps:
 
 
 class Slots(NamedTuple):
-    """What a quorum consists of: so many members of each role, and so many of any."""
+    """The composition of a quorum: the number of members of each role, and of members with any role (`free`)."""
 
     roles: Mapping[str, int]
     free: int
 
     @classmethod
     def of(cls, need: int, roles: Mapping[str, int]) -> Slots:
-        """The slots of so many members, of which so many must be of each role."""
+        """The slots for `need` members, with these minima by role."""
         return cls(roles, max(0, need - sum(roles.values())))
 
     @property
@@ -100,16 +100,16 @@ class Slots(NamedTuple):
         return self.free + sum(self.roles.values())
 
     def open_to(self, role: str) -> int:
-        """How many members of the role they take."""
+        """The number of members of the role that the slots take."""
         return self.roles.get(role, 0) + self.free
 
     def without(self, role: str, number: int) -> Slots:
-        """The slots that stay open once so many members of the role fill some: the role's own first."""
+        """The slots that stay open after `number` members of the role have filled some, the role's own slots first."""
         own = self.roles.get(role, 0)
         return Slots({**self.roles, role: max(0, own - number)}, self.free - max(0, number - own))
 
     def first_of(self, members: Iterable[Pod]) -> list[Pod]:
-        """The first members, in order, that each fill a slot, one of their role if it is open; fewer if too few can."""
+        """The first members, in order, that fill the slots, those of their own role first; fewer if too few fit."""
         owed, free, most = dict(self.roles), self.free, self.number
         chosen = []
         for pod in members:
@@ -127,7 +127,7 @@ class Slots(NamedTuple):
 
 
 def size(snapshot: Snapshot, member: MemberClass) -> float:
-    """The largest share of any node's largest amount of a resource that one member takes: 1.0 fills a node."""
+    """The largest share that one member takes of the amount of a resource on the largest node: 1.0 fills that node."""
     capacity = snapshot.cluster.capacity
     shares = [0.0]
     for resource, amount in member.shape.requests:
@@ -138,7 +138,7 @@ def size(snapshot: Snapshot, member: MemberClass) -> float:
 
 
 def selections(kinds: Sequence[tuple[Kind, int]], slots: Slots, number: int) -> Iterator[Selection]:
-    """The ways to choose `number` members that each fill a slot of their own; most of the first kinds first."""
+    """The ways to choose `number` members that each fill a slot; selections with most of the first kinds come first."""
     if number == 0:
         yield {}
     elif number <= _fillable(kinds, slots):
@@ -149,7 +149,7 @@ def selections(kinds: Sequence[tuple[Kind, int]], slots: Slots, number: int) -> 
 
 
 def _fillable(kinds: Sequence[tuple[Kind, int]], slots: Slots) -> int:
-    """How many slots these members can fill at most."""
+    """The largest number of slots that these members can fill."""
     by_role: Counter[str] = Counter()
     for (_, role), count in kinds:
         by_role[role] += count
@@ -158,15 +158,15 @@ def _fillable(kinds: Sequence[tuple[Kind, int]], slots: Slots) -> int:
 
 
 State = tuple[tuple[int, ...], int]
-"""What a row has left of each resource, and a bit mask of the classes that it is closed to."""
+"""The amount of each resource that a row has left, and a bit mask of the classes that it is closed to."""
 Found = list[tuple[int, int, int]]
-"""(class, position of the row, how many)"""
+"""(number of the class, position of the row, number of members)"""
 
 
 class Search:
-    """The search on one snapshot with classes of which each fits somewhere; `find` runs it for a selection.
+    """The search on one snapshot with classes that each fit somewhere; `find` runs it for a selection.
 
-    Nothing is taken on the snapshot.
+    It takes nothing on the snapshot.
     """
 
     def __init__(self, snapshot: Snapshot, classes: Sequence[MemberClass], steps: Steps) -> None:
@@ -199,7 +199,7 @@ class Search:
         self._failed: set[tuple[int, ...]] = set()
 
     def find(self, selection: Selection) -> Pausing[list[Share] | None]:
-        """Places for all members of the selection; None if there are none or the steps end."""
+        """Places for all members of the selection; None if there are none or the steps run out."""
         counts = Counter[MemberClass]()
         for (member, _), count in selection.items():
             counts[member] += count
@@ -224,7 +224,7 @@ class Search:
         return (yield from self._fill(step, 0, self._counts[which]))
 
     def _too_little(self, first: int, states: Sequence[State]) -> bool:
-        """Whether a class from this one on has too little room even if it is alone."""
+        """Whether a class from this one on has too little room even on its own."""
         return any(
             count > sum(self._room(later, state) for state in states)
             for later, count in enumerate(self._counts[first:], start=first)
@@ -232,7 +232,7 @@ class Search:
         )
 
     def _fill(self, step: _Step, at: int, left: int, last: int = 0) -> Pausing[Found | None]:
-        """Distribute the `left` members of the class over the rows from `at` on; `last` went to the row before."""
+        """Distribute the `left` members of the class over the rows from `at` on; the row before `at` got `last`."""
         if left == 0:
             return (yield from self._places(step.which + 1, step.states))
         if step.behind[at] < left:
@@ -267,10 +267,10 @@ class Search:
 
 
 class _Step:
-    """One class on its way through the rows.
+    """The distribution of one class over the rows.
 
-    `room` is what each row takes, `behind` the sum of that from each row on. `alike` marks rows that no class to come
-    can tell from the one before. `states` are those of all rows.
+    `room` is the number of members that each row takes, `behind` its sum from each row on. `alike` marks the rows that
+    neither this class nor a later one can tell from the row before. `states` are those of all rows.
     """
 
     def __init__(self, which: int, room: list[int], states: Sequence[State]) -> None:
@@ -283,7 +283,7 @@ class _Step:
 
 
 def _clashes(snapshot: Snapshot, classes: Sequence[MemberClass]) -> list[int]:
-    """For each class a bit mask of those that cannot share a node with it."""
+    """For each class, a bit mask of the classes that cannot share a node with it."""
     return [
         sum(1 << at for at, other in enumerate(classes) if any(plan.excludes(member, other) for plan in snapshot.plans))
         for member in classes

@@ -1,6 +1,6 @@
-"""A private copy of what is free, on which a plan is tried and taken back.
+"""A private copy of the free capacity, on which a plan is tried and undone.
 
-`mark` and `undo` frame an attempt: everything done since the mark is undone exactly. A snapshot never changes the
+`mark` and `undo` frame an attempt: `undo` reverts exactly everything since the mark. A snapshot never changes the
 cluster itself.
 """
 
@@ -28,17 +28,17 @@ from gangsched.core.planning.scores import Scores, overriding
 from gangsched.core.planning.strategies import GPU_SUFFIX
 
 MOST_HEEDED = 1 << 52
-"""A nominated pod counts with at most this much of a resource."""
+"""Upper limit for the amount of a resource that a nominated pod counts for."""
 
 
 class Snapshot:
-    """What is free and which pods are there at one moment, with undo. `emptied` gives the same nodes without any pod.
+    """The free capacity and the pods at one moment, with undo. `emptied` gives the same nodes without any pod.
 
     It is valid while no node and no nomination changes; pods that are assumed on the cluster must have been taken here
-    first. `plans` are the constraints on it, `resources` is the plan of requests, `scores` say what members prefer;
-    these and `own` (members of the present gang by row) are read-only. Where pods are heeded (`heeds_pods`: not on an
-    emptied snapshot), they restrict newcomers. `priority` is the one for which nominated pods are heeded; None while
-    none are. All work is charged to `budget`.
+    first. `plans` are its constraints, `resources` is the plan of requests, `scores` holds the preferences of members;
+    these and `own` (members of the current gang by row) are read-only. `heeds_pods`: pods on nodes restrict newcomers;
+    false on an emptied snapshot. `priority` is the lowest priority of the nominated pods that room is left for; None
+    while they are ignored. All work is charged to `budget`.
     """
 
     def __init__(self, cluster: Cluster, *, emptied: bool = False, budget: Budget | None = None) -> None:
@@ -65,7 +65,7 @@ class Snapshot:
 
     @property
     def free(self) -> IntArray:
-        """What is free by row and column of the capacity matrix."""
+        """The free amounts by row and column of the capacity matrix."""
         return self.resources.free
 
     def name(self, row: int) -> str:
@@ -73,7 +73,7 @@ class Snapshot:
         return self.cluster.capacity.names[row]
 
     def emptied(self) -> Snapshot:
-        """The same nodes as if no pod were on them, created once: a caller that plans on it undoes its plan."""
+        """The same nodes without any pod. It is created once and shared, so callers must undo what they plan there."""
         if self._bare is None:
             self._bare = Snapshot(self.cluster, emptied=True, budget=self.budget)
         return self._bare
@@ -94,12 +94,12 @@ class Snapshot:
                 self.own = done
 
     def begin(self, own: Mapping[str, int]) -> None:
-        """Switch to another gang, of which so many members are on these nodes already."""
+        """Switch to another gang; `own` counts its members that are already on nodes."""
         self._log.append(self.own)
         self.own = self.by_row(own)
 
     def by_row(self, own: Mapping[str, int]) -> IntArray:
-        """The same numbers of members by row instead of node; those on unknown nodes are left out."""
+        """These numbers of members by row instead of by node, without members on unknown nodes."""
         by_row: IntArray = np.zeros(self.size, dtype=np.int64)
         rows = self.cluster.capacity.rows
         for node, count in own.items():
@@ -110,9 +110,9 @@ class Snapshot:
     def heed_nominated(self, priority: int) -> None:
         """Leave room for pods that another scheduler has nominated, if their priority is at least this.
 
-        Until the next call they count as if they were there. kube-scheduler does the same when it filters, but looks
-        only at pods nominated to the node in question, and not always at their required anti-affinity; here that
-        closes its whole domain at once, as it will when they are bound.
+        Until the next call they count as if they were there. kube-scheduler does the same when it filters, but it
+        considers only pods nominated to the node in question, and not always their required anti-affinity. Here their
+        anti-affinity closes its whole domain at once, as it will when they are bound.
         """
         if priority == self.priority:
             return
@@ -129,11 +129,11 @@ class Snapshot:
                 self._change(self._heeded[uid], 1)
 
     def take(self, row: int, member: MemberClass, count: int) -> None:
-        """Take the requests of so many members of the class on a node that has room for them."""
+        """Take the requests of `count` members of the class on a node that has room for them."""
         self.take_all(member, [(row, count)])
 
     def take_all(self, member: MemberClass, shares: Sequence[tuple[int, int]]) -> None:
-        """Take the requests of members on nodes that have room for them: (row, how many), each row at most once.
+        """Take the requests of members on nodes with room: `shares` are (row, members) pairs, each row at most once.
 
         Raises:
             ValueError: no node has ever had one of the resources.
@@ -144,25 +144,25 @@ class Snapshot:
         self._log.append(taken)
 
     def give_back(self, row: int, member: MemberClass) -> None:
-        """Give back what a member of the class takes that the cluster counts on the node."""
+        """Give back the requests of a member of the class that the cluster counts on the node."""
         self.take(row, member, -1)
 
     # Questions
 
     @property
     def selective(self) -> bool:
-        """Whether a constraint sees more of any pod than its shape."""
+        """Whether a constraint distinguishes pods by more than their shape."""
         return any(plan.selective for plan in self.plans)
 
     def seen(self, pod: Pod) -> Seen:
-        """What constraints see of the pod now, beside its shape."""
+        """The properties of the pod, besides its shape, that constraints distinguish now."""
         return tuple(sight for plan in self.plans if plan.selective and (sight := plan.sees(pod)) is not None)
 
     def accepts(self, member: MemberClass) -> Mask:
         """The rows that would take the class if they had room; read-only."""
         member = member.impartial
         if member.domain is not None:
-            # Not kept: there may be a domain for every node.
+            # Not cached: there may be a domain for every node.
             return self.accepts(replace(member, domain=None)) & self.inside(member.domain)
         return self._masks.get(member, self._mask)
 
@@ -178,7 +178,7 @@ class Snapshot:
         return caps
 
     def look(self, key: str, value: str) -> int:
-        """A digest of the domain: equal while neither its nodes nor what is taken there changes."""
+        """A digest of the domain: unchanged while its nodes and everything taken there stay the same."""
         rows = np.flatnonzero(self.inside((key, value)))
         looks = tuple(plan.look(rows) for plan in self._counting)
         return hash((rows.tobytes(), self.cluster.nodes_by_row.last_change(rows), looks))
@@ -195,12 +195,12 @@ class Snapshot:
         return self._fullness.get(shape, self._fullness_of)
 
     def used(self, columns: Sequence[int] | npt.NDArray[np.intp], rows: IntArray) -> npt.NDArray[np.float64]:
-        """Each row's largest share in use of a resource among these columns."""
+        """For each row, the largest used share of the resources in these columns."""
         most: npt.NDArray[np.float64] = np.maximum.reduce([self.resources.used(column, rows) for column in columns])
         return most
 
     def scarce(self, member: MemberClass, rows: IntArray) -> Scarce:
-        """What these rows have of the scarcest resource that the class requests (see `objects.strategy.Scarce`)."""
+        """These rows' amounts of the scarcest resource that the class requests (see `objects.strategy.Scarce`)."""
         vector = self.resources.vector(member.shape)
         if vector is None:
             return Scarce(np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64))
@@ -222,14 +222,14 @@ class Snapshot:
         return self.cluster.labels.inside(domain)[: self.size]
 
     def columns(self, shape: Shape) -> npt.NDArray[np.intp]:
-        """The columns of what the shape requests; that of the pod count if it requests nothing that nodes have."""
+        """The columns of the requested resources; that of the pod count if there are none, or if no node has one."""
         vector = self.resources.vector(shape)
         if vector is None:
             return np.zeros(1, dtype=np.intp)
         return vector.columns[:-1] if len(vector.columns) > 1 else vector.columns
 
     def caps_by(self, member: MemberClass, masking: Sequence[Plan]) -> IntArray:
-        """Like `caps`, where only these plans may close rows."""
+        """Like `caps`, but only these plans may close rows."""
         rows = np.arange(self.size)
         open_ = self._mask(member, rows, masking)
         if member.domain is not None:
@@ -239,13 +239,14 @@ class Snapshot:
     # Inside
 
     def _all_seen(self, pod: Pod) -> Seen:
-        """Like `seen`, but from every constraint, and all that could matter later."""
+        """Like `seen`, but from every constraint, and with every property that could matter later."""
         return tuple(sight for plan in self.plans if (sight := plan.sees_nominated(pod)) is not None)
 
     def _nominated(self, pod: Pod) -> MemberClass:
-        """The class of a nominated pod, with requests only of resources that some node has.
+        """The class of a nominated pod, with requests only for resources that some node has.
 
-        They are bounded: nothing checks that the node has so much, and sums of absurd amounts would overflow.
+        The amounts are bounded, because nothing checks that the node has enough and sums of absurd amounts would
+        overflow.
         """
         requests = tuple(
             (resource, min(amount, MOST_HEEDED))
@@ -267,7 +268,7 @@ class Snapshot:
         return mask
 
     def _room(self, member: MemberClass, rows: IntArray) -> IntArray:
-        """How many members of the class these rows have room for, each for itself."""
+        """How many members of the class each of these rows has room for, judged row by row."""
         room: IntArray = np.full(len(rows), MOST, dtype=np.int64)
         for plan in self._limiting:
             most = plan.room(member, rows)

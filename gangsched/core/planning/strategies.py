@@ -1,8 +1,8 @@
-"""Placement strategies: in which order nodes are filled.
+"""The built-in placement strategies, which determine the order in which nodes are filled.
 
-A strategy distributes one class of interchangeable members at a time. It sees how many of them each node could still
-take and how full each node is, and returns how many go where. It never decides whether something fits. A plug-in adds
-one by the entry point `gangsched.strategies` (docs/strategies.md).
+A strategy distributes one class of interchangeable members at a time. It gets each node's fullness and the number of
+members that the node can still take, and returns how many members go to each node. It never decides whether something
+fits. A plug-in adds a strategy through the entry point `gangsched.strategies` (docs/strategies.md).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from gangsched.core.objects.strategy import Room, Strategy
 GPU_SUFFIX = "/gpu"
 """The suffix of the names that vendors' device plug-ins give to GPUs, such as nvidia.com/gpu."""
 Keys = Sequence[npt.NDArray[np.float64] | IntArray]
-"""What candidates are ordered by, the most important first; the smallest value comes first."""
+"""Sort keys of candidates, the most important first; the smallest value comes first."""
 
 
 def _first(keys: Keys, most: int) -> IntArray:
-    """Positions of elements that include the first `most` in the order of these keys, not sorted.
+    """Positions, unsorted, of a set of elements that includes the first `most` in the order of these keys.
 
     Sorting thousands of nodes to fill a few takes longer than the rest of a plan.
     """
@@ -41,7 +41,7 @@ def _first(keys: Keys, most: int) -> IntArray:
 
 
 def _very_first(keys: Keys) -> int:
-    """The position of the first element in the order of these keys; of equal ones the first position."""
+    """The position of the first element in the order of these keys, the lowest position among ties."""
     tied: IntArray | None = None
     for key in keys:
         values = key if tied is None else key[tied]
@@ -67,12 +67,12 @@ def _filled(room: Room, count: int, keys: Keys) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class NodeByNode:
-    """Fills one node after the other, ordered by `keys`. It does not matter whether members come together or singly."""
+    """Fills one node after another, ordered by `keys`. Placing members together or singly gives the same result."""
 
     keys: Callable[[Room], Keys]
 
     def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
-        """Node by node, each filled completely; among equal ones by name."""
+        """Fill nodes one by one, each completely; ties are broken by name."""
         return _filled(room, count, self.keys(room))
 
 
@@ -82,16 +82,16 @@ def _packing(room: Room) -> Keys:
 
 
 PACK = NodeByNode(_packing)
-"""Fills the fullest accepted node first, so that large gaps stay whole; among equal nodes the one with least room.
+"""Fills the fullest accepted node first, so that large gaps stay whole; among ties, the node with least room.
 
 Nodes with GPUs come last for members that request none.
 """
 BEST_FIT = NodeByNode(lambda room: room.preferred(room.scarce().left, -room.fullness, room.rank))
-"""Places each member where it leaves least of the scarcest requested resource; among equal nodes on the fullest."""
+"""Places each member where it leaves least of the scarcest requested resource; among ties, on the fullest node."""
 MOST_USED = NodeByNode(lambda room: room.preferred(-room.scarce().used, -room.fullness, room.rank))
 """Places members where most of the scarcest requested resource is in use, as toy-scheduler does with GPUs.
 
-That is not the tightest fit: four of eight in use are more than three of four. Among equal nodes the fullest is first.
+That is not the tightest fit: four of eight in use are more than three of four. Among ties the fullest node is first.
 """
 
 
@@ -99,7 +99,7 @@ class Spread:
     """Gives each node one member in turn, so that the loss of a node costs as few members as possible."""
 
     def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
-        """Levels all candidates' numbers of own members; emptiest nodes first for the remainder, then by name."""
+        """Level the gang's members over all candidates; the remainder goes to the emptiest nodes, ties by name."""
         low, high = int(room.own.min()), int((room.own + room.caps).max())
         while low < high:
             level = (low + high) // 2
@@ -117,21 +117,21 @@ class Spread:
         return list(zip(room.rows[used].tolist(), shares[used].tolist(), strict=True))
 
     def one_by_one(self, room: Room, count: int) -> list[tuple[int, int]]:
-        """One for each node with the fewest members; only then it is known which of the next nodes is emptiest."""
+        """One member for each node with the fewest members: which node is emptiest next depends on these."""
         return self.distribute(room, min(count, int(np.count_nonzero(room.own == room.own.min()))))
 
 
 class MinimalFragmentation:
-    """Uses few nodes and leaves the nearly empty ones alone: the rule of palantir's k8s-spark-scheduler.
+    """Uses few nodes and spares the nearly empty ones: the rule of palantir's k8s-spark-scheduler.
 
-    If one node holds all members, the smallest such node does. Otherwise the largest nodes are filled completely, as
-    long as more members are left than one of them holds, and so on with the rest. A node with far more room than needed
-    (halfway from the number of members to the largest room, or more) is used only if the others are not enough. A
-    single member goes to a node on which the gang is already, if one has room.
+    If one node can hold all members, the smallest such node gets them. Otherwise the largest nodes are filled
+    completely while more members are left than one of them holds, and the rest is distributed by the same rule. A node
+    with far more room than needed (at least halfway from the number of members to the largest room) is used only if the
+    others are not enough. A single member goes to a node that already has members of the gang, if one has room.
     """
 
     def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
-        """Whole nodes first, the largest first; nodes of equal room by preference, fullest first, then by name."""
+        """Fill whole nodes, the largest first; nodes with equal room by preference, fullest first, then by name."""
         keys = self._keys(room)
         if count == 1:
             return self.one_by_one(room, count)
@@ -142,7 +142,7 @@ class MinimalFragmentation:
         return [(int(room.rows[order[at]]), number) for at, number in shares]
 
     def one_by_one(self, room: Room, count: int) -> list[tuple[int, int]]:
-        """Nodes on which the gang is already, then those with the least room: a single member joins the one before."""
+        """Fill nodes with members of the gang, then those with least room, so that single members stay together."""
         return _filled(room, count, (room.own == 0, *self._keys(room)))
 
     @staticmethod
@@ -151,7 +151,7 @@ class MinimalFragmentation:
 
 
 def _whole(caps: IntArray, count: int) -> list[tuple[int, int]]:
-    """(Position, members) by `MinimalFragmentation`; `caps` ascend, and their sum is at least `count`."""
+    """(position, members) pairs by `MinimalFragmentation`; `caps` ascend, and their sum is at least `count`."""
     left: IntArray = np.arange(len(caps))
     shares: list[tuple[int, int]] = []
     while count:
@@ -169,9 +169,9 @@ def _whole(caps: IntArray, count: int) -> list[tuple[int, int]]:
 
 
 def one_by_one(strategy: Strategy, room: Room, count: int) -> list[tuple[int, int]]:
-    """Where members go that are placed one after the other, like those above a minimum: some or all of `count`.
+    """Places for some or all of `count` members that are placed one after another, like those above a minimum.
 
-    Of a plug-in strategy only the first member's node is returned, because the next ones depend on what it leaves.
+    For a plug-in strategy it returns the first member's node only, because the next places depend on what that leaves.
     """
     if isinstance(strategy, MinimalFragmentation | Spread):
         return strategy.one_by_one(room, count)
@@ -185,9 +185,9 @@ STRATEGIES: Mapping[str, Strategy] = {
     "BestFit": BEST_FIT,
     "MostUsed": MOST_USED,
 }
-"""The built-in strategies, by their name in `placement.strategy`."""
+"""The built-in strategies by their name in `placement.strategy`."""
 
 
 def named(name: str, plug_ins: Mapping[str, Strategy]) -> Strategy:
-    """The built-in or plug-in strategy of that name; Pack if there is none."""
+    """The built-in or plug-in strategy with that name; Pack if there is none."""
     return STRATEGIES.get(name) or plug_ins.get(name) or PACK

@@ -1,6 +1,6 @@
-"""Which topology domain a gang goes to, if all its members must, or should, be in one (`placement.topology`).
+"""Chooses the topology domain of a gang whose members all must, or should, be in one (`placement.topology`).
 
-Members that are placed already decide: the gang stays where most of them are. Otherwise every domain with enough room
+Members that are already placed decide: the gang stays where most of them are. Otherwise every domain with enough room
 is tried, the one with the least room first. Among the first few that take the gang the one with the highest utilisation
 wins: the mean, over the members, of the fullest resource of the member's node. palantir's k8s-spark-scheduler chooses a
 zone by the same rule.
@@ -26,20 +26,20 @@ from gangsched.core.planning.snapshot import Snapshot
 
 _SLACK = 1 + 1e-9
 COMPARED = 8
-"""So many domains that take the gang are compared; a label may have thousands of values."""
+"""Limit for the number of domains with room for the gang that are compared; a label may have thousands of values."""
 _REMEMBERED = 256
 _LOOK = 100
-"""Units of the budget for finding out that a domain has not changed."""
+"""Cost, in units of the budget, of checking whether a domain has changed."""
 
 
 def home(snapshot: Snapshot, topology: Topology, own: Mapping[str, int]) -> str | None:
-    """The domain with most of the gang's members, the first by name among equals; None if they are in none."""
+    """The domain with most of the gang's members, ties broken by name; None if no domain has any."""
     found = leading(snapshot, topology, snapshot.by_row(own)) if own else None
     return found[0] if found is not None else None
 
 
 def leading(snapshot: Snapshot, topology: Topology, own: IntArray) -> tuple[str, int] | None:
-    """Like `home`, for members counted by row; and by how many it is ahead of the next domain."""
+    """Like `home`, for members counted by row, with the domain's lead in members over the next domain."""
     there = _sums(snapshot, topology, own)
     if not there.any():
         return None
@@ -49,7 +49,7 @@ def leading(snapshot: Snapshot, topology: Topology, own: IntArray) -> tuple[str,
 
 
 def candidates(snapshot: Snapshot, topology: Topology, classes: Sequence[MemberClass], need: int) -> list[str]:
-    """The domains that may have room for so many members of these classes (one for each member), the tightest first."""
+    """The domains that may have room for `need` of these members (one class for each), the tightest first."""
     found, fits, room = _room(snapshot, topology, classes)
     free = _free(snapshot, topology, classes, need)
     enough = [position for position in range(len(found)) if fits[position] >= need and free[position]]
@@ -57,13 +57,13 @@ def candidates(snapshot: Snapshot, topology: Topology, classes: Sequence[MemberC
 
 
 def roomiest(snapshot: Snapshot, topology: Topology, classes: Iterable[MemberClass]) -> str | None:
-    """The domain that takes most of these members, the first by name among equals; None if there is no domain."""
+    """The domain that takes most of these members, ties broken by name; None if there is no domain."""
     found, fits, _ = _room(snapshot, topology, classes)
     return max(zip(found, fits, strict=True), key=lambda each: each[1], default=(None, 0))[0]
 
 
 def utilisation(snapshot: Snapshot, placed: Iterable[tuple[Pod, str]]) -> float:
-    """The mean over the members placed of how full their node is, by the fullest resource that any of them requests."""
+    """The mean, over the placed members, of their node's fullest resource among those that any of them requests."""
     pods = list(placed)
     shapes = {pod.shape for pod, _ in pods}
     columns = sorted({column for shape in shapes for column in snapshot.columns(shape).tolist()})
@@ -72,7 +72,7 @@ def utilisation(snapshot: Snapshot, placed: Iterable[tuple[Pod, str]]) -> float:
 
 
 def _free(snapshot: Snapshot, topology: Topology, classes: Sequence[MemberClass], need: int) -> list[bool]:
-    """Whether each domain has enough of every resource in all for the `need` members that request least of it.
+    """For each domain, whether its total of every resource is enough for the `need` members that request least of it.
 
     This avoids searching thousands of domains that take members of each class, but not all of them together.
     """
@@ -80,7 +80,7 @@ def _free(snapshot: Snapshot, topology: Topology, classes: Sequence[MemberClass]
     asked = [snapshot.resources.amounts(member) for member in classes]
     for column in {column for amounts in asked for column in amounts}:
         least = sorted(amounts.get(column, 0) for amounts in asked)[:need]
-        # Floats, because sums of absurd amounts would overflow; their rounding is decided in the domain's favour.
+        # Floats, because sums of absurd amounts would overflow; `_SLACK` settles rounding in the domain's favour.
         free = np.maximum(snapshot.free[:, column], 0).astype(np.float64)
         enough &= _sums(snapshot, topology, free) * _SLACK >= float(sum(least))
     result: list[bool] = enough.tolist()
@@ -90,7 +90,7 @@ def _free(snapshot: Snapshot, topology: Topology, classes: Sequence[MemberClass]
 def _room(
     snapshot: Snapshot, topology: Topology, classes: Iterable[MemberClass]
 ) -> tuple[tuple[str, ...], list[int], list[int]]:
-    """The domains, how many of the members each takes if they do not compete, and how many of their classes in all."""
+    """The domains, how many of these members each takes if they do not compete, and its room summed over classes."""
     values = snapshot.cluster.labels.domains(topology.key).values
     fits, room = np.zeros((2, len(values)))
     counts = Counter(classes)
@@ -112,13 +112,13 @@ def _sums(
 
 
 class Hunts:
-    """For the latest requests, the state of each domain when it was found not to take the quorum."""
+    """For recent requests, the state in which each domain did not take the quorum."""
 
     def __init__(self) -> None:
         self._failed: dict[Hashable, dict[str, int]] = {}
 
     def of(self, asked: Hashable) -> dict[str, int]:
-        """The domains that did not take this quorum, with their states then (`to_look_at`); to be added to."""
+        """The domains that did not take this quorum, with their states (`to_look_at`); the caller adds to them."""
         failed = self._failed[asked] = self._failed.pop(asked, {})
         if len(self._failed) > _REMEMBERED:
             del self._failed[next(iter(self._failed))]
@@ -128,9 +128,10 @@ class Hunts:
 def to_look_at(
     snapshot: Snapshot, key: str, values: Sequence[str], failed: Mapping[str, int], beyond: int
 ) -> Iterator[tuple[str, int]]:
-    """The domains that may take a quorum that `failed` in others, with their states: those never tried first.
+    """The domains worth trying, with their states; domains never tried come first.
 
-    `beyond` is the state of what members may take in any domain.
+    A domain in `failed` is skipped while its state is unchanged. `beyond` is the state of everything that members may
+    take and that belongs to no domain.
     """
     for value in sorted(values, key=failed.__contains__):
         snapshot.budget.charge(_LOOK)
