@@ -1,4 +1,4 @@
-"""The schema of a PodGroup's status, which has everything that a restart must not lose."""
+"""The schema of a PodGroup's status, which contains everything that must survive a restart."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ ConditionReason = Annotated[
 
 LONGEST_MESSAGE = 32_768
 _MOST_RESOURCES = 1024
-"""Of one pod or of several together. The limit is generous, because above it the API server refuses the status."""
+"""Largest number of resources, of one pod or of several together. The limit is generous, because above it the API
+server refuses the status."""
 MOST_ROLES = 128
 _LONGEST_ROLE = 253
 """The longest role in another system's annotations; our own are shorter."""

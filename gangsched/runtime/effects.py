@@ -37,7 +37,7 @@ from gangsched.runtime.write import Lane, Retry, Table, Withdrawal, Write
 def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival: Rival) -> Table:
     """All rows. `instance` is the source of the Events; `now` returns the time in epoch seconds.
 
-    No phase is written beside the `rival`.
+    No phase is written while the `rival` is active.
     """
     return {
         BindPod: Write[BindPod](
