@@ -1,6 +1,6 @@
-"""The writes that inform people, programs and autoscalers: one call each, with a classified answer.
+"""The writes that inform people, programs and autoscalers, and the creation of PodGroups: one function each.
 
-None of them raises for a failure of the server or the network.
+Each returns a classified `Answer`. None raises for a failure of the server or the network.
 """
 
 from __future__ import annotations

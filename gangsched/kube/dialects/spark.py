@@ -1,8 +1,8 @@
 """Spark applications: a driver, which declares the number and size of its executors, and executors that come later.
 
-Both dialects reserve places for the executors from the moment at which the driver is bound, so the group's name must be
-a valid name of a PodGroup. The driver declares the size of an executor's place. A pod's own requests are those of its
-spec. The application succeeds when the driver succeeds.
+Both dialects reserve placeholders for the executors from the moment at which the driver is bound, so the group's name
+must be a valid name of a PodGroup. The driver declares the size of a placeholder; an existing executor requests what
+its spec says. The application succeeds when the driver succeeds.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ NATIVE = "native"
 """The dialect of Kubernetes' own groups."""
 _KEPT = 1024
 _LONGEST_KEPT = 4096
-"""Longer texts are not cached, so that they cannot fill the memory."""
+"""Longest texts of a pod that are cached, in characters, so that longer ones cannot fill the memory."""
 
 _TERMS = (
     ("min_member", "minimum", "minimum"),
@@ -94,9 +94,9 @@ class Dialects:
 
 
 def _without_native(found: list[Declaration]) -> list[Declaration]:
-    """Without the group that Kubernetes' own Job controller names in pods beside gangsched's label for another one.
+    """The declarations without the group that Kubernetes' Job controller names if gangsched's label names another one.
 
-    The label is its owner's wish, and that group nobody's: it is made for every parallel Job.
+    The pod's owner chose the label, whereas the controller creates its group for every parallel Job.
     """
     own = next((said for said in found if said.source == OWN_DIALECT and said.group and not said.error), None)
     native = next((said for said in found if said.source == NATIVE), None)

@@ -1,4 +1,4 @@
-"""What is watched of workloads: the objects of each kind that is chosen and served."""
+"""The watches of workloads: of the objects of each kind that is chosen and served."""
 
 from __future__ import annotations
 
