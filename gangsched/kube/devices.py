@@ -228,7 +228,10 @@ DEVICES = {
 
 
 def subject(kind: DeviceKind) -> Subject:
-    """The kind for a `ForeignWatch`, because an API server need not serve it. Without it, pods that need it wait."""
+    """The kind as the subject of a `ForeignWatch`: an API server need not serve it.
+
+    While the kind cannot be read, pods that need it wait.
+    """
     nothing = DeviceObjectsReplaced(kind, ())
     return Subject(
         dialect=GROUP,

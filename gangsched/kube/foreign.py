@@ -4,7 +4,7 @@ The rules
     Discovery shows whether the API server serves a kind. While it does not, the core receives an empty list, and the
     kind is checked again when one of its versions is listed. While it does, a reflector watches the kind.
     A missing right hides the kind: the core receives the reason, the log one line, and the request is retried. A kind
-    that was readable before is hidden only after a minute, because a server that has just started knows no rights yet.
+    that was readable before is hidden only after a minute, because a server that has just started has no roles yet.
     At startup a kind that is neither listed nor known to be absent is also hidden once everything else is ready, so
     that a failure for one kind delays no other group. Objects that are listed later count from then on. The event for
     the core says whether a right is missing or the kind is merely not listed yet, so that the content of its objects is

@@ -19,7 +19,7 @@ from gangsched.kube.session import JSON, MERGE_PATCH, ApiSession, Response
 
 API_VERSION = "coordination.k8s.io/v1"
 LABEL, VALUE = "app.kubernetes.io/name", "gangsched"
-"""The label of every Lease that gangsched creates. It finds Leases whatever their names."""
+"""The label of every Lease that gangsched creates, by which Leases of any name can be found."""
 SETTINGS = "gangsched.io/settings"
 """The annotation that publishes the leader's settings, in the form of `config.published`."""
 

@@ -4,8 +4,8 @@ Controllers that were made for Volcano create no pods before its scheduler has w
 
 Ownership
     A write is a server-side apply of this one field, with a field manager of our own and without force. The API server
-    refuses it if another writer has set the phase at any time, so our reads may be stale. The object's managedFields
-    show the owner beforehand.
+    refuses it if another writer has set the phase, no matter when, so a stale read of ours does no harm. The object's
+    managedFields show the owner beforehand.
 
 Where it is written
     To the subresource status if there is one. The CRD of Volcano 1.10 and before has none, so the same field is then

@@ -73,7 +73,10 @@ def about(what: Prebinding) -> str:
 
 
 async def _using(session: ApiSession, what: UseDevices) -> Answer:
-    """With `making`, create the claim. Mark it, name a created one in its pod's status, and write its status last."""
+    """Give the claim its devices: mark it, then write its status.
+
+    With `making`, create the claim first, and name it in its pod's status before its own status is written.
+    """
     if what.making is not None:
         uid, done = await _making(session, what, what.making)
         if not done.done:

@@ -65,7 +65,7 @@ _DRIVERS = {plugin: driver for plugin, driver, _ in IN_TREE.values()}
 
 
 class PodVolumes(NamedTuple):
-    """The claims that a pod names, those created for its ephemeral volumes (by name), and the disks that it names."""
+    """The names of a pod's claims, the names of those for its ephemeral volumes, and the disks that it names itself."""
 
     claims: tuple[str, ...] = ()
     own_claims: tuple[str, ...] = ()

@@ -47,7 +47,7 @@ class PfnetDialect(Dialect):
         """The gang's size; 0 if the pod declares none.
 
         Raises:
-            ValueError: the text is not a number. pfnet reads that as 0 and schedules the members one by one.
+            ValueError: the text is not a number in range. pfnet reads that as 0 and schedules members one by one.
         """
         [key] = self.row.minimum
         text = said.get(key, "0")
