@@ -164,7 +164,7 @@ def _impersonated(user: Mapping[str, Any], where: str) -> Impersonation | None:
     listed = [groups, *(extra.values() if isinstance(extra, dict) else [None])]
     if not all(isinstance(each, list) for each in listed) or ((groups or extra) and not name):
         # With a part of it left out, requests would have other rights than intended.
-        raise NoCredentials(f"{where} has a wrong `as-groups` or `as-user-extra`, or no `as` beside it: correct it.")
+        raise NoCredentials(f"{where} has an invalid `as-groups` or `as-user-extra`, or lacks `as`: correct it.")
     if not name:
         return None
     return Impersonation(

@@ -145,7 +145,7 @@ def _beyond(found: device_wire.Devices) -> str:
     for request in found.requests or ():
         alternatives = [*(request.first_available or ()), *([request.exactly] if request.exactly is not None else [])]
         if not alternatives:
-            return f"a kind of request that is not known ({request.name})"
+            return f"an unknown kind of request ({request.name})"
         for each in alternatives:
             if each.capacity is not None:
                 return "a part of a device's capacity (capacity.requests)"

@@ -40,10 +40,10 @@ async def forwarded(session: ApiSession, namespace: str, pod: str, port: int) ->
             raise ApiError(
                 error.status,
                 "PortForward",
-                f"the API server forwards no port of the pod {pod} of namespace {namespace}",
+                f"the API server does not forward port {port} of the pod {namespace}/{pod}",
             ) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiUnreachable(f"No port of the pod {namespace}/{pod} can be forwarded: {error}") from error
+            raise ApiUnreachable(f"Port {port} of the pod {namespace}/{pod} cannot be forwarded: {error}") from error
         relay = _Relay(channel)
         async with channel:
             server = await asyncio.start_server(relay.take, "127.0.0.1", 0)

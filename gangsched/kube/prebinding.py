@@ -45,7 +45,7 @@ async def prebind(session: ApiSession, effect: Prebind) -> Answer:
         raise TypeError(f"{type(what).__name__} cannot be written")
     if done.done:
         return done
-    said = done.message or f"{about(what)} is not as it was"
+    said = done.message or f"{about(what)} is no longer as expected"
     return done._replace(event=PrebindRefused(effect.uid, what, said, done.retry_after_s), message=said)
 
 
@@ -63,7 +63,7 @@ async def undo_prebinding(session: ApiSession, effect: UndoPrebinding) -> Answer
         if done.done:
             done = await _change(session, what, partial(claiming.unmarking, what=what))
         return done
-    raise TypeError(f"{type(what).__name__} cannot be taken back")
+    raise TypeError(f"{type(what).__name__} cannot be undone")
 
 
 def about(what: Prebinding) -> str:
@@ -136,7 +136,7 @@ async def _change(session: ApiSession, what: Prebinding, change: Change, subreso
         answer = await _change_once(session, what, change, subresource)
         if answer is not None:
             return answer
-    return Answer(Outcome.UNAVAILABLE, message=f"{about(what)} is changed by others all the time")
+    return Answer(Outcome.UNAVAILABLE, message=f"other writers keep changing {about(what)}")
 
 
 async def _change_once(session: ApiSession, what: Prebinding, change: Change, subresource: str) -> Answer | None:

@@ -163,7 +163,7 @@ def amounts(quantities: wire.Quantities, where: str, unreadable: list[str]) -> d
         except InvalidQuantity:
             found = -1
         if found < 0:
-            unreadable.append(printable(f"{where} ({name}: {text!r} is no amount)", limit=200))
+            unreadable.append(printable(f"{where} ({name}: {text!r} is not an amount)", limit=200))
         else:
             read[name] = found
     return read

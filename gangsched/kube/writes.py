@@ -45,7 +45,7 @@ async def make_group(session: ApiSession, effect: MakeGroup) -> Answer:
         return Answer(Outcome.WRITTEN)
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
         return Answer(Outcome.STALE)
-    said = f"the PodGroup {key.name}, which must record its places, was not created: {sent}"
+    said = f"the PodGroup {key.name}, which must record its reservation, was not created: {sent}"
     return Answer(Outcome.REFUSED, GroupNotMade(key, said), message=said)
 
 

@@ -18,8 +18,8 @@ async def beside(name: str, work: Callable[[], Awaitable[None]], *, pause_s: flo
             await work()
         except Exception:  # noqa: BLE001 - no fault here may stop scheduling
             _log.exception(
-                "a part of the operator failed, which is a bug: please report it; scheduling goes on, and the part is "
-                "started again",
+                "a part of the operator failed, which is a bug: please report it; scheduling continues, and the part "
+                "is restarted",
                 extra={"part": name, "after_s": pause_s},
             )
         await asyncio.sleep(pause_s)

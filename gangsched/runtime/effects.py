@@ -72,8 +72,8 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival
             send=partial(undo_prebinding, session),
             retry=Retry.SOME,
             about=lambda effect: about(effect.what),
-            done="took a pre-binding back",
-            failed="taking a pre-binding back failed; it is repeated",
+            done="undid a pre-binding",
+            failed="undoing a pre-binding failed; it is retried",
         ),
         EvictPod: Write[EvictPod](
             lane=_always(Lane.UNDOING),
@@ -98,7 +98,7 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival
             send=partial(make_group, session),
             retry=Retry.NEVER,
             about=_keyed,
-            done="created a PodGroup that records the places held for a group",
+            done="created a PodGroup that records a group's reservation",
             failed="creating a PodGroup failed",
         ),
         PatchStatus: Write[PatchStatus](

@@ -48,7 +48,7 @@ class MachineNumbers(Collector):
             ),
             (
                 "gangsched_partly_bound_groups",
-                "Groups of which a part was bound and the rest of the minimum is not; repairDeadline ends that.",
+                "Groups whose quorum is only partly bound; repairDeadline limits how long this lasts.",
                 stats and stats.partial,
             ),
         ):
@@ -89,7 +89,7 @@ def _capacity(stats: Stats | None) -> Iterator[Metric]:
         ),
         (
             "gangsched_idle_capacity",
-            "Capacity that members have of groups of which fewer than the minimum are bound, by resource.",
+            "Capacity of bound members whose group has fewer members bound than its minimum, by resource.",
             stats.idle if stats is not None else {},
         ),
     ):

@@ -132,22 +132,21 @@ class Metrics:
         )
         self._partial = Histogram(
             "gangsched_partly_bound_seconds",
-            "Time from the first binding of a quorum until it was whole or wholly unbound, for quorums that were seen"
-            " partly bound.",
+            "Time from the first binding of a quorum until it is completely bound or completely unbound, for quorums"
+            " that were seen partly bound.",
             buckets=_PARTIAL_BUCKETS,
             registry=registry,
         )
         self._stages = Distribution(
             "gangsched_stage_duration_seconds",
-            "Duration of the stages of a scheduling cycle: Events (applying what has happened), Upkeep (bringing groups"
-            " up to date), Plan (placing groups), Search (going on with long searches) and Status (deciding what people"
-            " and autoscalers are told).",
+            "Duration of the stages of a scheduling cycle: Events (applying events), Upkeep (updating groups), Plan"
+            " (placing groups), Search (continuing long searches) and Status (deciding statuses, Events and demands).",
             _STAGE_BUCKETS,
             label="stage",
         )
         self._budget = Distribution(
             "gangsched_pass_budget_used",
-            "Share of its budget of work that a scheduling cycle has used. At 1 it leaves work to the next one.",
+            "Share of its work budget that a scheduling cycle has used. At 1 it leaves work to the next cycle.",
             _BUDGET_BUCKETS,
         )
         self._watch_lag = Distribution(
@@ -174,7 +173,7 @@ class Metrics:
         )
         self._answers = Histogram(
             "gangsched_answer_duration_seconds",
-            "Time until a tenant who asks is answered, by the HTTP status of the answer; none unless answers.enabled.",
+            "Time to answer a tenant who asks why a group waits, by HTTP status. Empty unless answers.enabled is true.",
             ["status"],
             buckets=_CALL_BUCKETS,
             registry=registry,

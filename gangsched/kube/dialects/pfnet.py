@@ -53,7 +53,7 @@ class PfnetDialect(Dialect):
         text = said.get(key, "0")
         if not _INTEGER.fullmatch(text) or int(text) > MOST_MEMBERS:
             raise ValueError(
-                f"{sentence(key)} is {quoted(text)}: write a whole number up to {MOST_MEMBERS}; 1 is no gang."
+                f"{sentence(key)} is {quoted(text)}: write a whole number up to {MOST_MEMBERS}; 1 means no gang."
             )
         return int(text)
 

@@ -42,8 +42,8 @@ class SparkDialect(Dialect, ABC):
         if least and not OBJECT_NAME.fullmatch(base.group):
             raise ValueError(
                 f"The application's name {quoted(base.group)} is not a valid name for the PodGroup that records the "
-                "places of its executors: write at most 63 lower-case letters, digits, '-' and '.', with a letter or "
-                "digit at both ends."
+                "reservation for its executors: write at most 63 lower-case letters, digits, '-' and '.', with a "
+                "letter or digit at both ends."
             )
         template = Shape(requests=self.requests(said))
         return replace(

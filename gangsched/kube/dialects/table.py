@@ -163,8 +163,9 @@ def _merged(found: tuple[Declaration, ...]) -> Declaration:
     if stranger is not None:
         return replace(
             first,
-            contradiction=f"Its group is {quoted(first.group)} by {first.keys.group}, {quoted(stranger.group)} by "
-            f"{stranger.keys.group}: name the same group in both, or remove one of them.",
+            contradiction=f"Its group is {quoted(first.group)} according to {first.keys.group}, but "
+            f"{quoted(stranger.group)} according to {stranger.keys.group}: name the same group in both, or remove one "
+            "of them.",
         )
     default_s = next((said.default_time_s for said in found if said.default_time_s is not None), None)
     merged = replace(
@@ -184,8 +185,9 @@ def _merged(found: tuple[Declaration, ...]) -> Declaration:
         if other is not None:
             return replace(
                 first,
-                contradiction=f"Its {what} is {_shown(value)} by {where}, {_shown(getattr(other, field))} by "
-                f"{getattr(other.keys, key)}: make them equal, or remove one of them.",
+                contradiction=f"Its {what} is {_shown(value)} according to {where}, but "
+                f"{_shown(getattr(other, field))} according to {getattr(other.keys, key)}: make them equal, or remove "
+                "one of them.",
             )
         merged = replace(merged, **{field: value}, keys=replace(merged.keys, **{key: where}))
     return merged

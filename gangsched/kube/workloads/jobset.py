@@ -151,8 +151,8 @@ def _asked(found: _JobSet) -> Asked:
             if waits:
                 raise ValueError(
                     f"the Jobs of {quoted(each.name)} have an exclusive topology and are created only once others are "
-                    f"ready, so that no place can be held for them: create the JobSet again {_AT_ONCE}, or without the "
-                    f"annotation {_EXCLUSIVE}."
+                    f"ready, so that no places can be reserved for them: create the JobSet again {_AT_ONCE}, or "
+                    f"without the annotation {_EXCLUSIVE}."
                 )
             if each.job.pods <= 1:
                 leaders += there * each.job.pods

@@ -93,7 +93,7 @@ def role(name: str, number: int, raw: Raw | None, *, namespace: str, remedy: str
 
 def _impossible(why: str, remedy: str) -> str:
     return (
-        f"no place can be held for pods that are created only once others are ready, because their template {why}: "
+        f"no places can be reserved for pods that are created only once others are ready, as their template {why}: "
         f"correct the template, or {remedy}."
     )
 
