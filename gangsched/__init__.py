@@ -1,7 +1,7 @@
 """A Kubernetes gang scheduler: all pods of a group are bound together, or none is.
 
-For Python programs: `gangsched.simulate(nodes, pods)` says what the scheduler would decide, without a cluster. What it
-takes and returns is in `gangsched.whatif.decisions`, which is loaded when it is first used.
+For Python programs: `gangsched.simulate(nodes, pods)` says what the scheduler would decide, without a cluster. Its
+parameters and results are defined in `gangsched.whatif.decisions`, which is loaded on first use.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ _log = logging.getLogger(__name__)
 ENDED, FAILED, WRONG_USAGE = 0, 1, 2
 
 _DRAIN_S, _TELL_S = 7.0, 1.0
-"""Shutdown waits this long for bindings and evictions in flight, whose own time limit is 6 s, and sends statuses and
-Events for this long. A whole shutdown takes less than 10 s."""
+"""Time limits of a shutdown, in seconds. It waits for bindings and evictions in flight, whose own time limit is 6 s;
+within that time it sends statuses and Events for the second limit. A whole shutdown takes less than 10 s."""
 _RELEASE_S = 1.5
 
 
@@ -274,7 +274,7 @@ class _Shell:
         return self._machine
 
     def _make_page(self) -> Service:
-        from gangsched.page.service import Service  # noqa: PLC0415 - few operators serve it
+        from gangsched.page.service import Service  # noqa: PLC0415 - loaded only if enabled
 
         return Service(
             self._settings,
@@ -285,7 +285,7 @@ class _Shell:
         )
 
     def _make_answers(self, *, announced: bool) -> Answers:
-        from gangsched.answers.service import Answers  # noqa: PLC0415 - what makes certificates takes 10 MB
+        from gangsched.answers.service import Answers  # noqa: PLC0415 - the certificate library takes 10 MB
 
         return Answers(
             self._session,

@@ -54,9 +54,9 @@ def group_from_object(obj: Mapping[str, object]) -> Group:
 
 
 def made_group(key: GroupKey, spec: GroupSpec, owner: Reference, *, scheduler: str = "") -> dict[str, Any]:
-    """The PodGroup to create for a group that this object declares, which owns the PodGroup.
+    """The PodGroup to create for a group that the object `owner` declares. That object owns the PodGroup.
 
-    The schedulerName of its pods is written down unless it is the default one.
+    An annotation records the schedulerName of its pods unless it is the default one.
     """
     body: dict[str, Any] = {"minMember": spec.min_member}
     if spec.max_member is not None:

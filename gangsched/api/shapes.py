@@ -1,4 +1,4 @@
-"""Converts `roles[].template` of a PodGroup to what the core plans with, and back for created PodGroups."""
+"""Converts `roles[].template` of a PodGroup to the core's values for planning, and back for created PodGroups."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def shape_from_template(read: wanted.MemberTemplate) -> Shape:
 
 
 def soft_from_template(read: wanted.MemberTemplate) -> Soft | None:
-    """What such a pod prefers; None for nothing. A term without requirements is left out."""
+    """The preferences of a pod of this template; None if there are none. A term without requirements is left out."""
     affinity = read.affinity.node_affinity if read.affinity is not None else None
     preferred = affinity.preferred_during_scheduling_ignored_during_execution if affinity is not None else []
     found = [(each.weight, _term(each.preference)) for each in preferred]
@@ -39,7 +39,7 @@ def soft_from_template(read: wanted.MemberTemplate) -> Soft | None:
 
 
 def template_to_object(shape: Shape, soft: Soft | None = None) -> dict[str, Any]:
-    """The template with this shape's requests, selectors and tolerations, and with what is preferred."""
+    """The template with the requests, selectors and tolerations of this shape, and with the preferences."""
     found: dict[str, Any] = {"requests": requests_to_object(shape.requests)}
     if shape.node_selector:
         found["nodeSelector"] = dict(shape.node_selector)

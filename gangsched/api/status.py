@@ -1,4 +1,4 @@
-"""The schema of a PodGroup's status, which has everything that a restart must not lose."""
+"""The schema of a PodGroup's status, which contains everything that must survive a restart."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ ConditionReason = Annotated[
 
 LONGEST_MESSAGE = 32_768
 _MOST_RESOURCES = 1024
-"""Of one pod or of several together. The limit is generous, because above it the API server refuses the status."""
+"""Largest number of resources, of one pod or of several together. The limit is generous, because above it the API
+server refuses the status."""
 MOST_ROLES = 128
 _LONGEST_ROLE = 253
 """The longest role in another system's annotations; our own are shorter."""
@@ -97,8 +98,8 @@ ByRole = Annotated[dict[Annotated[str, Field(max_length=_LONGEST_ROLE)], Count],
 class MinimaStatus(StatusPart):
     """The number of members that a quorum needs."""
 
-    total: Count = Field(description="In all.")
-    roles: ByRole = Field(default_factory=dict, description="Of each role.")
+    total: Count = Field(description="Members of all roles together.")
+    roles: ByRole = Field(default_factory=dict, description="Members of each role.")
 
 
 class CapStatus(StatusPart):
@@ -113,14 +114,14 @@ _LONGEST_NAME = 253
 
 
 class WorkloadStatus(StatusPart):
-    """The object of a controller that made the members."""
+    """The object whose controller created the members."""
 
     kind: Annotated[str, Field(min_length=1, max_length=63)] = Field(
         description="Kind, as the operator's setting `workloads` names it."
     )
     name: Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME)] = Field(description="Name.")
     uid: Annotated[str, Field(max_length=_LONGEST_NAME)] = Field(
-        default="", description="UID; empty if the members do not know it."
+        default="", description="UID; empty if the members do not name it."
     )
 
 
@@ -131,7 +132,7 @@ class RecordStatus(StatusPart):
     outcome: Annotated[Outcome, Strict(strict=False)] = Field(
         default=Outcome.NONE,
         description="Succeeded, Failed: result of the run. Undecided: it ended because its members were deleted, or "
-        "more are to come. OutOfTime: it timed out under timeoutPolicy Fail.",
+        "more members will follow. OutOfTime: it timed out under timeoutPolicy Fail.",
     )
     incomplete_time: Time | None = Field(
         default=None,
@@ -153,13 +154,13 @@ class RecordStatus(StatusPart):
         default="", description="What happened to the last quorum whose bindings were rolled back."
     )
     leader_succeeded: bool = Field(
-        default=False, description="Whether the leading member has succeeded, whose success is that of the group."
+        default=False, description="Whether the leading member, whose success is that of the group, has succeeded."
     )
     member_failed: bool = Field(
         default=False, description="Whether a member has failed since the minimum was last bound."
     )
     workload: WorkloadStatus | None = Field(
-        default=None, description="The object that made the members, if it is of a kind that the operator watches."
+        default=None, description="The object whose controller created the members, if the operator watches its kind."
     )
     places_expired: bool = Field(
         default=False, description="Whether the reservation of places for missing members has expired."
@@ -169,12 +170,12 @@ class RecordStatus(StatusPart):
     )
     holds_released: Count = Field(default=0, description="How often places were released at the end of maxHoldTime.")
     settled_time: Time | None = Field(
-        default=None, description="Members that were bound before this belong to no quorum under way; they stay bound."
+        default=None, description="Members bound before this time belong to no unfinished quorum; they stay bound."
     )
     pre_bind_start_time: Time | None = Field(
         default=None, description="Since when members wait for their volumes and devices; maxScheduleTime is paused."
     )
-    pre_bind_clock_time: Time | None = Field(default=None, description="scheduleStartTime when that began.")
+    pre_bind_clock_time: Time | None = Field(default=None, description="scheduleStartTime at that time.")
     cap: CapStatus | None = Field(default=None, description="The limit that prevents the reservation of places.")
 
 

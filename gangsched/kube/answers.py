@@ -23,7 +23,7 @@ class Outcome(StrEnum):
     SEEN = "Seen"
     """The look-up has a result."""
     STALE = "Stale"
-    """Its condition no longer holds: the resourceVersion has changed, or the name is taken."""
+    """The write's condition no longer holds: the resourceVersion has changed, or the name is taken."""
     GONE = "Gone"
     """The object no longer exists, or another one has its name."""
     UNAVAILABLE = "Unavailable"
@@ -56,7 +56,7 @@ class Answer(NamedTuple):
 
     @property
     def passing(self) -> bool:
-        """Whether the same write may succeed later. The name of this result is the same for all kinds of writes."""
+        """Whether the same write may succeed later. This result has the same name for all kinds of writes."""
         return self.result == _UNAVAILABLE
 
 
@@ -66,7 +66,7 @@ def refused(event: BindRefused | EvictionRefused) -> Answer:
 
 
 def failed(error: KubeError, *, event: Event | None = None) -> Answer:
-    """The answer to a write that failed with this error, if its status alone decides what must follow."""
+    """The answer to a write that failed with this error, if the error's status alone decides the reaction."""
     if not isinstance(error, ApiError):
         return Answer(Outcome.UNAVAILABLE, event, message=str(error))
     if error.status == HTTPStatus.NOT_FOUND:

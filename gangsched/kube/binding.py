@@ -1,4 +1,4 @@
-"""Binds one pod to its node and classifies the answer by what must follow."""
+"""Binds one pod to its node and classifies the answer by the reaction that it needs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def bind(session: ApiSession, effect: BindPod) -> Answer:
 
 
 async def _look_up(session: ApiSession, effect: BindPod, *, said: str, retry_after_s: float = 0.0) -> Answer:
-    """The outcome of a binding whose answer does not tell it."""
+    """The outcome of a binding whose answer leaves it open."""
     try:
         found = await outcome(session, effect)
     except KubeError:

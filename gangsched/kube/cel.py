@@ -1,7 +1,7 @@
-"""Selectors of devices in the Common Expression Language.
+"""Device selectors in the Common Expression Language (CEL).
 
-The library is imported for the first expression that is evaluated: where nobody uses devices, its 15 MB and a tenth of
-a second at the start are saved.
+The library is imported when the first expression is evaluated. A cluster without devices saves its 15 MB and a tenth of
+a second at the start.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from gangsched.core.objects.devices import Device, Selector, Verdict
 
 
 class CelSelector(Selector, frozen=True, gc=False):
-    """An expression as claims and classes have it."""
+    """An expression of a ResourceClaim or DeviceClass."""
 
     def verdict(self, driver: str, device: Device) -> Verdict:
-        """Whether it selects the device: what does not compile, fails, or is no truth value is an error."""
+        """Whether the expression selects the device; see `cel_verdicts.verdict`."""
         from gangsched.kube.cel_verdicts import verdict  # noqa: PLC0415 - see the module
 
         return verdict(self.expression, driver, device.attributes, device.capacity)

@@ -1,7 +1,7 @@
-"""The functions that Kubernetes has in the Common Expression Language, beside those of the library.
+"""Kubernetes' functions in the Common Expression Language (CEL) that the library lacks.
 
-Source: k8s.io/apiserver/pkg/cel/library at v1.36.3 and github.com/google/cel-go/ext at v0.26.0. Where an argument is
-wrong they raise some ArithmeticError, LookupError, TypeError or ValueError, which is an error of the expression.
+Source: k8s.io/apiserver/pkg/cel/library at v1.36.3 and github.com/google/cel-go/ext at v0.26.0. For an invalid argument
+they raise an ArithmeticError, LookupError, TypeError or ValueError, which counts as an error of the expression.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gangsched.core.objects.quantity import InvalidQuantity, exact
 from gangsched.kube.cel_networks import NETWORK_FUNCTIONS
 
 Value = dict[str, Any]
-"""A quantity or a version, as expressions pass it on."""
+"""A quantity or a version in the form in which expressions handle it."""
 
 Container = cel.OptionalValue | dict[str | int, object] | list[object]
 _NUMBERS = 3
@@ -43,7 +43,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }
 _LONGEST_LIST = 10_000
 _MOST_WORK = 1_000_000
-"""A pattern that could take more steps than this on a text is an error: users write patterns, and all groups wait."""
+"""Largest number of steps that matching a pattern may take. A pattern that could take more is an error, because users
+write patterns and all groups wait while one is matched."""
 _SPACE = " \t\n\v\f\r\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 
 
@@ -51,19 +52,19 @@ _SPACE = " \t\n\v\f\r\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) 
 
 
 def quantity(text: str) -> Value:
-    """The quantity.
+    """The quantity in the text.
 
     Raises:
-        InvalidQuantity: the text is none.
+        InvalidQuantity: the text is not a quantity.
     """
     return _amount(exact(text))
 
 
-def semver(text: str, normalize: bool = False) -> Value:  # noqa: FBT001, FBT002 - expressions pass it so
-    """The version; with `normalize` also one with a v before it, with zeros before its numbers, or cut short.
+def semver(text: str, normalize: bool = False) -> Value:  # noqa: FBT001, FBT002 - expressions pass it by position
+    """The version in the text. `normalize` also accepts a leading v, leading zeros and missing minor or patch numbers.
 
     Raises:
-        ValueError: the text is none.
+        ValueError: the text is not a version.
     """
     found = _normalized(text) if normalize else text
     if _SEMVER.fullmatch(found) is None:
@@ -102,7 +103,7 @@ def _is(parse: Callable[..., Value]) -> Callable[..., bool]:
 
 
 def _order(value: Value) -> tuple[object, ...]:
-    """What quantities, or versions, are compared by."""
+    """The sort key of a quantity or a version."""
     if "quantity" in value:
         return (Fraction(value["quantity"]),)
     found = _SEMVER.fullmatch(value["semver"])
@@ -139,7 +140,7 @@ def _part(at: int) -> Callable[[Value], int]:
 # Texts
 
 
-def _bool(value: bool | str) -> bool:  # noqa: FBT001 - expressions pass it so
+def _bool(value: bool | str) -> bool:  # noqa: FBT001 - expressions pass it by position
     if isinstance(value, bool):
         return value
     if value not in _TRUE + _FALSE:
@@ -200,7 +201,7 @@ def _quote(text: str) -> str:
 
 
 def _format(text: str, values: list[Any]) -> str:
-    """The text with its values; some kinds of values, which Go writes in a way of its own, are an error."""
+    """The formatted text. Values of kinds that Go formats differently from Python are an error."""
     left = iter(values)
 
     def written(found: re.Match[str]) -> str:
@@ -273,7 +274,7 @@ def _range(number: int) -> list[int]:
 
 
 def _entries(found: list[Any] | dict[str, Any]) -> list[list[Any]]:
-    """The pairs of key, or place, and value."""
+    """The pairs of key, or index, and value."""
     return [[key, value] for key, value in (found.items() if isinstance(found, dict) else enumerate(found))]
 
 
@@ -289,7 +290,7 @@ def _within(inner: Sequence[Any], outer: Sequence[Any]) -> bool:
 
 
 def _optional_field(found: Container, key: str | int) -> cel.OptionalValue:
-    """What a map or a list has there, if it does; of an optional one too."""
+    """The value, if any, under the key or index of a map or list, which may itself be optional."""
     if isinstance(found, cel.OptionalValue):
         return _optional_field(found.value(), key) if found.has_value() else found
     if isinstance(found, list):
@@ -358,4 +359,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "first": _first,
     "last": lambda found: _first(found[-1:]),
 }
-"""By the names that `cel_syntax.py` leaves or gives them."""
+"""The functions by the names that `cel_syntax.py` leaves unchanged or gives them."""

@@ -1,7 +1,7 @@
 """Kubernetes' functions for IP addresses and networks in the Common Expression Language.
 
-Source: k8s.io/apiserver/pkg/cel/library (ip.go, cidr.go) at v1.36.3. Values are maps of one key, as those of quantities
-and versions are.
+Source: k8s.io/apiserver/pkg/cel/library (ip.go, cidr.go) at v1.36.3. Values are maps with one key, like those of
+quantities and versions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _network(found: str | Value) -> Interface:
 
 
 def _ip(found: str | Value) -> Value:
-    """The address that the text is, or that is before the length of a network."""
+    """The address in the text, or the address of a network."""
     if isinstance(found, dict) and "cidr" in found:
         return {"ip": str(_network(found).ip)}
     return {"ip": str(_address(found))}
@@ -90,4 +90,4 @@ NETWORK_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "masked": lambda found: {"cidr": str(_network(found).network)},
     "prefixLength": lambda found: _network(found).network.prefixlen,
 }
-"""By the names that `cel_syntax.py` leaves or gives them."""
+"""The functions by the names that `cel_syntax.py` leaves unchanged or gives them."""

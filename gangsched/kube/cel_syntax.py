@@ -1,10 +1,10 @@
-"""Writes expressions such that the library can read them: for what it has no syntax for, there are functions.
+"""Rewrites expressions for the library: syntax that it lacks becomes calls of functions.
 
 `cel.bind(x, e, b)` becomes `[e].map(x, b)[0]`, `e.?f` becomes `e.optionalField('f')`, `e[?k]` the same with k, and
-`o.optMap(x, e)` becomes `o.present().map(x, e).firstPresent()`. `matches(a, b)` becomes `(a).matches(b)`. What goes
-through a list with two variables goes through its pairs: `l.all(i, v, e)` becomes
-`l.entries().all(pair, [pair[0]].all(i, [pair[1]].all(v, e)))`. A function of a namespace, as `sets.contains`, gets a
-name without a dot; `size` gets another, as the library's own counts bytes.
+`o.optMap(x, e)` becomes `o.present().map(x, e).firstPresent()`. `matches(a, b)` becomes `(a).matches(b)`. A macro that
+iterates over a list with two variables iterates over its pairs instead: `l.all(i, v, e)` becomes
+`l.entries().all(pair, [pair[0]].all(i, [pair[1]].all(v, e)))`. A function in a namespace, such as `sets.contains`, gets
+a name without a dot. `size` is renamed, because the library's own function counts bytes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _OF_PAIRS = {
     "transformMap": "map",
 }
 _ONE, _TWO = 2, 3
-"""So many arguments have macros of one and of two variables."""
+"""The numbers of arguments of macros with one variable and with two."""
 _BOUND = {"optMap": "firstPresent", "optFlatMap": "firstOfFirst"}
 
 
 def readable(expression: str) -> str:
-    """The expression as the library can read it. One that is no expression is one afterwards neither."""
+    """The expression in the library's syntax. An invalid expression stays invalid."""
     tokens = [found for found in _TOKEN.finditer(expression) if found.lastgroup != "blank"]
     return " ".join(_written([each[0] for each in tokens]))
 
@@ -88,7 +88,7 @@ def _written(tokens: Sequence[str]) -> list[str]:
 
 
 def _through(tokens: Sequence[str], at: int) -> list[str]:
-    """What stands for a macro of two variables, or for sortBy; empty if there is none."""
+    """The replacement of the macro at `at` if it has two variables or is sortBy; empty otherwise."""
     macro, arguments = tokens[at + 1], _arguments(tokens[at + 3 : _end(tokens, at + 2)])
     if macro == "sortBy" and len(arguments) == _ONE:
         name, key = arguments
@@ -116,7 +116,7 @@ def _through(tokens: Sequence[str], at: int) -> list[str]:
 
 
 def _end(tokens: Sequence[str], at: int) -> int:
-    """Where the bracket that opens there is closed; the end where it is not."""
+    """The index of the bracket that closes the one at `at`; the number of tokens if none does."""
     open_: list[str] = []
     for place in range(at, len(tokens)):
         if tokens[place] in _CLOSING:
@@ -129,7 +129,7 @@ def _end(tokens: Sequence[str], at: int) -> int:
 
 
 def _arguments(tokens: Sequence[str], number: int | None = None) -> list[list[str]]:
-    """The arguments between brackets: so many, and empty ones for those that are missing; or as many as there are."""
+    """The arguments between brackets. With a `number`, exactly that many: missing ones are empty."""
     found: list[list[str]] = [[]]
     at = 0
     while at < len(tokens):

@@ -1,7 +1,7 @@
-"""What expressions in the Common Expression Language say of devices.
+"""Evaluates device selectors in the Common Expression Language (CEL).
 
-Source: k8s.io/dynamic-resource-allocation/cel at v1.36.3. What `cel_syntax.py`, `cel_functions.py` and the library do
-not know is an error, by which the pod is refused.
+Source: k8s.io/dynamic-resource-allocation/cel at v1.36.3. An expression that uses anything unknown to `cel_syntax.py`,
+`cel_functions.py` and the library is an error, and the pod is refused.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from gangsched.kube.cel_functions import FUNCTIONS, quantity, semver
 from gangsched.kube.cel_syntax import readable
 
 MOST_LOOPS = 3
-"""An expression may go through so many lists: each multiplies the work. The API server limits the cost of each."""
-logging.getLogger(cel.__name__).setLevel(logging.ERROR)  # a warning with users' text for each call that fails
+"""Largest number of loops over lists in an expression. Each multiplies the work; the API server limits the cost of each
+expression."""
+logging.getLogger(cel.__name__).setLevel(logging.ERROR)  # it logs a warning with users' text for each call that fails
 _LONGEST = 10 * 1024
 _LOOPS = re.compile(r"\.\s*(?:all|exists|exists_?[oO]ne|map|filter|sortBy|transform\w+)\s*\(")
 _DOMAINS = re.compile(r"device\s*\.\s*(attributes|capacity)\s*\[\s*(?:\"([^\"]*)\"|'([^']*)')\s*\]")
@@ -31,7 +32,7 @@ _ASKS_FOR_DOMAINS = re.compile(r"\bin\s+device\s*\.\s*(?:attributes|capacity)\s*
 def verdict(
     expression: str, driver: str, attributes: tuple[Attribute, ...], capacity: tuple[tuple[str, str], ...]
 ) -> Verdict:
-    """Whether it selects the device: what does not compile, fails, or is no truth value is an error."""
+    """Whether the expression selects the device. One that does not compile, fails or is not a Boolean is an error."""
     program, domains = _compiled(expression)
     if program is None:
         return Verdict.ERROR
@@ -58,7 +59,11 @@ def verdict(
 
 @lru_cache(maxsize=1024)
 def _compiled(expression: str) -> tuple[cel.Program | None, tuple[tuple[str, str], ...]]:
-    """The program, None if there is none; and the domains that it looks into, which need not exist."""
+    """The program, and the domains that it reads, which need not exist. The program is None for an invalid expression.
+
+    An expression that is too long or has too many loops counts as invalid. There are no domains if the expression asks
+    with `in` whether a domain exists.
+    """
     if len(expression) > _LONGEST or len(_LOOPS.findall(expression)) > MOST_LOOPS:
         return None, ()
     try:

@@ -1,7 +1,8 @@
-"""Writes the devices of a ResourceClaim and its reservation for a pod, and takes the reservation back.
+"""The patches that give a ResourceClaim its devices and reserve it for a pod, and those that undo this.
 
-The claim gets its finalizer and gangsched's mark first, because the API server ignores them in a status; then the
-status is written on condition that nothing has changed. Who takes back the last reservation takes back the devices.
+The claim first gets its finalizer and gangsched's mark, because the API server ignores them in a write of the status.
+The status is then written on condition that nothing has changed. The patch that removes the last reservation also
+removes the devices.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from gangsched.kube.objects import quoted
 from gangsched.kube.storage import MARK
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
-"""Keeps the claim while it has devices; kube-controller-manager knows it too."""
+"""The finalizer that keeps a claim while it has devices. kube-controller-manager knows it too."""
 Json = dict[str, Any]
 
 
 def claims_path(what: UseDevices) -> str:
-    """The path of the claims of its namespace."""
+    """The path of the ResourceClaims in the claim's namespace."""
     return f"/apis/{GROUP}/{VERSION}/namespaces/{quoted(what.namespace)}/resourceclaims"
 
 
@@ -32,7 +33,10 @@ def path(what: UseDevices) -> str:
 
 
 def marking(found: Json, what: UseDevices) -> Json | None:
-    """The patch of the claim that comes before its status; empty if it has its finalizer and mark, None if not ours."""
+    """The patch that adds finalizer and mark to the claim, which comes before the status.
+
+    Empty if the claim has both. None if another claim has its name or if it is being deleted.
+    """
     if found["metadata"]["uid"] != what.uid or found["metadata"].get("deletionTimestamp"):
         return None
     finalizers = found["metadata"].get("finalizers") or []
@@ -45,7 +49,8 @@ def marking(found: Json, what: UseDevices) -> Json | None:
 def using(found: Json, what: UseDevices) -> Json | None:
     """The patch of the status that gives the claim its devices, if it has none, and reserves it for the pod.
 
-    Empty if it is so already; None if others have taken finalizer and mark off since, or have chosen other devices.
+    Empty if the claim is already reserved for the pod. None if another claim has its name, if its finalizer or mark was
+    removed meanwhile, or if it has other devices.
     """
     if found["metadata"]["uid"] != what.uid or not _is_marked(found):
         return None
@@ -63,9 +68,9 @@ def using(found: Json, what: UseDevices) -> Json | None:
 
 
 def leaving(found: Json, what: UseDevices) -> Json | None:
-    """The patch of the status that takes the pod's reservation back, and with the last one the devices.
+    """The patch of the status that removes the pod's reservation and, with the last reservation, the devices.
 
-    Empty if there is no reservation, None if the claim is not ours.
+    Empty if the pod has no reservation, None if the claim is not ours.
     """
     if found["metadata"]["uid"] != what.uid or not _has_mark(found):
         return None
@@ -77,7 +82,7 @@ def leaving(found: Json, what: UseDevices) -> Json | None:
 
 
 def unmarking(found: Json, what: UseDevices) -> Json | None:
-    """The patch that takes finalizer and mark off; empty for a claim with devices, None if the claim is not ours."""
+    """The patch that removes finalizer and mark. Empty if the claim has devices, None if the claim is not ours."""
     if found["metadata"]["uid"] != what.uid or not _has_mark(found):
         return None
     if (found.get("status") or {}).get("allocation") is not None:
@@ -121,7 +126,7 @@ def _allocation(found: Json, what: UseDevices) -> Json:
 
 
 def _tolerations(found: Json) -> dict[str, Any]:
-    """The tolerations by what results call the request."""
+    """The tolerations by the request's name in results: `request` or `request/alternative`."""
     by_name = {}
     for request in found["spec"].get("devices", {}).get("requests") or []:
         by_name[request["name"]] = (request.get("exactly") or {}).get("tolerations")

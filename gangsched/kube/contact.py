@@ -118,7 +118,7 @@ _Subject = tuple[Problem, Right | None]
 
 
 class Contact:
-    """Records all answers of one API server, to all callers. `counter` is told of each with verb, resource, status."""
+    """Records one API server's answers to all callers, and passes verb, resource and status of each to `counter`."""
 
     def __init__(self, server: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.observer: Observer | None = None
@@ -162,11 +162,11 @@ class Contact:
             self._over(Problem.FAILING, right)
 
     def reached(self) -> None:
-        """Record that some answer arrived, regardless of what it says."""
+        """Record that an answer arrived, whatever its status."""
         self._over(Problem.UNREACHABLE, None)
 
     def problems(self) -> list[str]:
-        """The problems that have lasted for some seconds, one sentence each, with what to do about it."""
+        """The problems that have lasted for some seconds, one sentence each, with the remedy."""
         return [self._sentence(subject, trouble) for subject, trouble in self._lasting()]
 
     def lasts_s(self, problem: Problem) -> float:

@@ -27,7 +27,7 @@ _UNRENEWABLE = (ConfigException, OSError, ValueError, TypeError, AttributeError,
 
 @dataclass(frozen=True, kw_only=True)
 class Impersonation:
-    """Whose rights requests have instead of the caller's own, who must be allowed to impersonate.
+    """The user whose rights requests have instead of the caller's own. The caller must have the right to impersonate.
 
     `extra` are further attributes of the user, each with its values.
     """
@@ -70,8 +70,8 @@ async def find_connection(
 ) -> Connection:
     """Find credentials: `kubeconfig`, else $KUBECONFIG, else the pod's service account, else ~/.kube/config.
 
-    Only a kubeconfig has contexts, so with a `context` the service account is not considered. `acting_as` replaces whom
-    the kubeconfig impersonates.
+    Only a kubeconfig has contexts, so with a `context` the service account is not considered. `acting_as` replaces the
+    kubeconfig's impersonation.
 
     Raises:
         NoCredentials: there are no credentials, or they cannot be used; the message says what to do.
@@ -159,12 +159,12 @@ async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
 
 
 def _impersonated(user: Mapping[str, Any], where: str) -> Impersonation | None:
-    """Whom the kubeconfig's user impersonates."""
+    """The impersonation that the kubeconfig's user asks for; None if there is none."""
     name, groups, extra = user.get("as"), user.get("as-groups") or [], user.get("as-user-extra") or {}
     listed = [groups, *(extra.values() if isinstance(extra, dict) else [None])]
     if not all(isinstance(each, list) for each in listed) or ((groups or extra) and not name):
         # With a part of it left out, requests would have other rights than intended.
-        raise NoCredentials(f"{where} has a wrong `as-groups` or `as-user-extra`, or no `as` beside it: correct it.")
+        raise NoCredentials(f"{where} has an invalid `as-groups` or `as-user-extra`, or lacks `as`: correct it.")
     if not name:
         return None
     return Impersonation(
@@ -176,7 +176,7 @@ def _impersonated(user: Mapping[str, Any], where: str) -> Impersonation | None:
 
 
 def _current_of_first(files: list[str]) -> str | None:
-    """The current context of the first file that names one, as kubectl has it; of several the library takes the last.
+    """The current context of the first file that names one, as in kubectl; the library would take that of the last.
 
     None for a single file, which the library reads as kubectl does.
 
@@ -191,7 +191,7 @@ def _current_of_first(files: list[str]) -> str | None:
 
 
 def _unknown_context(files: list[str], context: str | None) -> str:
-    """A sentence about a context that the kubeconfig does not have; empty if it has it, or none was named."""
+    """A sentence about a context that the kubeconfig lacks; empty if it has the context, or if none was named."""
     if context is None:
         return ""
     known = [name for name, _ in _entries(files, "contexts")]
@@ -202,10 +202,10 @@ def _unknown_context(files: list[str], context: str | None) -> str:
 
 
 def contexts(kubeconfig: str | None) -> list[str]:
-    """The names of the contexts of this kubeconfig, by default of those of $KUBECONFIG or of ~/.kube/config.
+    """The names of the contexts in this kubeconfig, by default in those of $KUBECONFIG or in ~/.kube/config.
 
     Raises:
-        NoCredentials, OSError, ValueError, yaml.YAMLError: there is none, or one cannot be read.
+        NoCredentials, OSError, ValueError, yaml.YAMLError: there is no kubeconfig, or one cannot be read.
     """
     files = _existing(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
     return [name for name, _ in _entries(files, "contexts")]
@@ -226,7 +226,7 @@ def _missing_plugin(files: list[str], error: FileNotFoundError) -> str:
 
 
 def _entries(files: list[str], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The entries of this list in the files, which are YAML, by their names."""
+    """The entries of the list `key` in these YAML files, each with its name."""
     for name in files:
         content = yaml.safe_load(Path(name).read_text(encoding="utf-8"))
         listed = content.get(key) if isinstance(content, dict) else None

@@ -1,4 +1,4 @@
-"""palantir's Demand objects: the selector, reading and writing of ours."""
+"""palantir's Demand objects: selects, reads and writes those that gangsched creates."""
 
 from __future__ import annotations
 

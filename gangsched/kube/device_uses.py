@@ -1,4 +1,4 @@
-"""Which ResourceClaims a pod uses."""
+"""The ResourceClaims that a pod uses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gangsched.kube import wire
 
 
 def uses(spec: wire.PodSpec, status: wire.PodStatus) -> tuple[DeviceUse, ...]:
-    """The ResourceClaims of a pod, but for one that is to be made from a template and that it does not need."""
+    """The pod's ResourceClaims. Claims from templates are left out if the pod's status says that it needs none."""
     made = {each.name: each for each in status.resource_claim_statuses or ()}
     found = []
     for each in spec.resource_claims or ():

@@ -10,7 +10,7 @@ from gangsched.kube import wire
 
 GROUP, VERSION = "resource.k8s.io", "v1"
 EXTENDED = "resource.kubernetes.io/extended-resource-claim"
-"""The annotation of claims that a scheduler has made for extended resources."""
+"""The annotation of claims that a scheduler has created for extended resources."""
 
 
 class AttributeValue(Struct, gc=False):
@@ -83,7 +83,7 @@ class DeviceClass(Struct, gc=False):
 
 
 class Request(Struct, gc=False, rename="camel"):
-    """An alternative, or what `exactly` says."""
+    """The content of `exactly`, or one alternative of `firstAvailable`."""
 
     name: str = ""
     device_class_name: str = ""

@@ -1,4 +1,4 @@
-"""Converts ResourceSlices, DeviceClasses and ResourceClaims to values of the core, and says where they are listed."""
+"""Converts ResourceSlices, DeviceClasses and ResourceClaims to values of the core, and defines how they are listed."""
 
 from __future__ import annotations
 
@@ -141,11 +141,11 @@ def _wishes(found: device_wire.Devices) -> DeviceWishes:
 
 
 def _beyond(found: device_wire.Devices) -> str:
-    """What a claim asks for that cannot be honoured, as a person finds it in the claim; empty for nothing."""
+    """The first feature of a claim that gangsched does not support, described for a person; empty if there is none."""
     for request in found.requests or ():
         alternatives = [*(request.first_available or ()), *([request.exactly] if request.exactly is not None else [])]
         if not alternatives:
-            return f"a kind of request that is not known ({request.name})"
+            return f"an unknown kind of request ({request.name})"
         for each in alternatives:
             if each.capacity is not None:
                 return "a part of a device's capacity (capacity.requests)"
@@ -201,7 +201,7 @@ def _json(found: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=_KEPT)
 def _kept_wishes(found: DeviceWishes) -> DeviceWishes:
-    """The first value equal to this one, as long as it is among the most recently used: a template makes equal ones."""
+    """A shared instance equal to this value, from the `_KEPT` most recently used: claims of one template are equal."""
     return found
 
 
@@ -224,11 +224,14 @@ DEVICES = {
     DeviceKind.SLICE: _listed(DeviceKind.SLICE, "resourceslices", device_wire.ResourceSlice, slice_),
     DeviceKind.CLAIM: _listed(DeviceKind.CLAIM, "resourceclaims", device_wire.ResourceClaim, claim),
 }
-"""What decides where pods with devices run, by kind."""
+"""The resources that decide where pods with devices can run, by kind."""
 
 
 def subject(kind: DeviceKind) -> Subject:
-    """The kind as one that an API server need not serve. While it cannot be read, pods that need it wait."""
+    """The kind as the subject of a `ForeignWatch`: an API server need not serve it.
+
+    While the kind cannot be read, pods that need it wait.
+    """
     nothing = DeviceObjectsReplaced(kind, ())
     return Subject(
         dialect=GROUP,

@@ -1,4 +1,4 @@
-"""The API server's discovery: the list at `/apis`, which is small and readable for every authenticated account."""
+"""The API server's discovery: the list at `/apis`, which is small and which every authenticated account may read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from gangsched.kube.session import ApiSession
 _log = logging.getLogger(__name__)
 
 LOOK_S = 5.0
-"""Interval of requests while a task waits for a group. The answers are small: a second of processor time per hour."""
+"""Seconds between requests while a task waits for a group. The answers are small and cost a second of processor time an
+hour."""
 
 
 class _Version(Struct, gc=False, rename="camel"):

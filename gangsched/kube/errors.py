@@ -8,14 +8,14 @@ from http import HTTPStatus
 import msgspec
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""The exceptions of decoding an answer: the second for bytes that are no UTF-8, the third for input that is nested more
-deeply than any object of an API server."""
+"""The exceptions of decoding an answer: the second for bytes that are not UTF-8, the third for input that is nested
+more deeply than any object of an API server."""
 
 _AUTHORIZER = re.compile(r"\bUser \".*\" cannot [a-z*]+ (resource|path) \"", re.DOTALL)
 """The message of an API server if the account lacks a right. A refusal by an admission plug-in reads differently."""
 
 ANONYMOUS = 'User "system:anonymous"'
-"""Whom the server takes for the sender of requests without credentials, in its messages."""
+"""The user, in the server's messages, of requests without credentials."""
 
 
 def printable(text: str, *, limit: int = 1000) -> str:
@@ -30,7 +30,7 @@ class KubeError(Exception):
     """Any failure of a request to the API server."""
 
 
-class NoCredentials(KubeError):  # noqa: N818 - what there is not
+class NoCredentials(KubeError):  # noqa: N818 - a state of affairs
     """There are no usable credentials; the message says where gangsched looked for them and what to do."""
 
 
@@ -76,20 +76,20 @@ class ApiError(KubeError):
 
     @property
     def denied(self) -> bool:
-        """Whether the account lacks the right, as far as the server knows. A restarted server has not read them yet.
+        """Whether the account lacks the right, as far as the server knows. A restarted one may not know its roles yet.
 
-        A refusal by an admission plug-in has the same status and is not one of these.
+        A refusal by an admission plug-in has the same status but does not count.
         """
         return self.status == HTTPStatus.FORBIDDEN and _AUTHORIZER.search(self.message) is not None
 
     @property
     def anonymous(self) -> bool:
-        """Whether the server denied it because no credentials reached it, as after a client certificate has expired."""
+        """Whether the server denied it because no credentials arrived, for example with an expired certificate."""
         return self.denied and ANONYMOUS in self.message
 
     @property
     def passing(self) -> bool:
-        """Whether the same request may succeed later. Rights and credentials may be granted, or be known again."""
+        """Whether the same request may succeed later: rights and credentials may be granted or become known again."""
         return (
             self.denied
             or self.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)

@@ -1,4 +1,4 @@
-"""Evicts one pod through the Eviction API and classifies the answer by what must follow."""
+"""Evicts one pod through the Eviction API and classifies the answer by the reaction that it needs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _STATUS = msgspec.json.Decoder(_Status)
 async def evict(session: ApiSession, effect: EvictPod) -> Answer:
     """Evict the pod with this UID. Never raises for a failure of the server or the network.
 
-    If the answer does not tell the outcome, the pod is read: a failure may have happened after the deletion, and the
+    If the answer leaves the outcome open, the pod is read: a failure may have happened after the deletion, and the
     server checks PodDisruptionBudgets before it compares UIDs (seen on 1.36). The result is `PodEvicted` if the pod is
     gone or terminating, or if another pod has its name.
     """

@@ -1,7 +1,7 @@
-"""The ResourceClaim that is made for a pod's extended resources, and the pod's status, by which its kubelet finds it.
+"""The ResourceClaim for a pod's extended resources, and the pod's status through which the kubelet finds the claim.
 
-kube-scheduler makes such a claim when it binds the pod; here it has a name that follows from the pod, so that a lost
-answer makes no second one.
+kube-scheduler creates such a claim when it binds the pod. Here the claim's name is derived from the pod, so that a
+retry after a lost answer does not create a second one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def claim(what: UseDevices, making: Making) -> Json:
 
 
 def made(found: Json, what: UseDevices) -> str:
-    """The claim's UID if it was made for the pod, and is not being deleted; else empty."""
+    """The claim's UID if it was created for the pod and is not being deleted; empty otherwise."""
     meta = found["metadata"]
     owners = [each["uid"] for each in meta.get("ownerReferences") or () if each.get("controller")]
     ours = owners == [what.pod_uid] and (meta.get("annotations") or {}).get(EXTENDED) == "true"
@@ -50,7 +50,7 @@ def made(found: Json, what: UseDevices) -> str:
 
 
 def deletion(what: UseDevices) -> Json:
-    """The options with which this very claim is deleted."""
+    """The options that delete the claim only if its UID matches."""
     return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": what.uid}}
 
 
@@ -65,5 +65,5 @@ def told(what: UseDevices, making: Making) -> Json:
 
 
 def untold(what: UseDevices) -> Json:
-    """The patch of the pod's status that names no claim."""
+    """The patch that removes the claim from the pod's status."""
     return {"metadata": {"uid": what.pod_uid}, "status": {"extendedResourceClaimStatus": None}}

@@ -1,7 +1,7 @@
-"""Which extended resources a pod's containers request, and the requests of a ResourceClaim that stand for them.
+"""The extended resources that a pod's containers request, and the requests of a ResourceClaim for them.
 
-Init containers that end hand their devices on, as those that run beside each other do not. Source:
-k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go at v1.36.3.
+Init containers that end pass their devices on to later containers; containers that run at the same time share none.
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go at v1.36.3.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from gangsched.kube import wire
 _KEPT = 1024
 _Requests = tuple[tuple[str, Quantity], ...]
 _Asked = tuple[str, bool, tuple[tuple[str, int], ...]]
-"""A container: its name, whether it ends before others begin, and its requests by name, 0 if not extended ones."""
+"""A container: its name, whether it ends before others begin, and its requests by name; 0 for resources that are not
+extended ones."""
 
 
 def uses(spec: wire.PodSpec) -> tuple[ExtendedUse, ...]:
@@ -52,7 +53,10 @@ def _count(name: str, text: Quantity) -> int:
 
 
 def _use(resource: str, containers: Sequence[_Asked]) -> ExtendedUse:
-    """Containers that run on have devices of their own; one that ends uses those of later ones, and shares the rest."""
+    """The requests and their mapping to containers. Containers that keep running have devices of their own.
+
+    A container that ends uses the devices of later ones. What it needs beyond them, it shares with others that end.
+    """
     own: dict[int, tuple[str, int]] = {}
     mappings: list[tuple[str, str]] = []
     for at, (container, ends, asked) in enumerate(containers):

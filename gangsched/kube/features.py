@@ -1,7 +1,8 @@
 """The features that a pod needs its node to declare, as kube-scheduler infers them from the pod's spec.
 
 Source: `InferForScheduling` of each feature in k8s.io/component-helpers/nodedeclaredfeatures at v0.36.3. Features that
-are missing here concern updates of bound pods, or no pod. One that Kubernetes adds is one function and one line.
+are missing here concern updates of bound pods, or no pod. A feature that Kubernetes adds needs one function and one
+line here.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from gangsched.kube import wire
 
 
 def needed_features(spec: wire.PodSpec) -> tuple[str, ...]:
-    """Their names, sorted."""
+    """The names of these features, sorted."""
     containers = spec.containers or ()
     if spec.init_containers:
         containers = [*containers, *spec.init_containers]
-    # Every event of a pod comes by here, and nearly no pod has any such field.
+    # This runs for every event of a pod, and almost no pod has any of these fields.
     ruled = [container.restart_policy_rules for container in containers]
     if spec.host_users is None and not any(ruled):
         return ()

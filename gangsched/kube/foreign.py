@@ -1,15 +1,15 @@
 """Watches the custom resources of other systems. They may be absent or unreadable, and may change while we watch.
 
 The rules
-    Discovery tells whether the API server serves a kind. While it does not, the core receives an empty list, and the
+    Discovery shows whether the API server serves a kind. While it does not, the core receives an empty list, and the
     kind is checked again when one of its versions is listed. While it does, a reflector watches the kind.
     A missing right hides the kind: the core receives the reason, the log one line, and the request is retried. A kind
-    that was readable before is hidden only after a minute, because a server that has just started knows no rights yet.
+    that was readable before is hidden only after a minute, because a server that has just started has no roles yet.
     At startup a kind that is neither listed nor known to be absent is also hidden once everything else is ready, so
-    that a failure for one kind delays no other group. Objects that are listed later count from then on. The core hears
-    whether a right is missing, or whether the kind is only not listed yet: nobody knows then what its objects say. An
-    answer of the server that a right is missing counts at the start only if it comes after the lists that are always
-    needed, because a server that has just started denies everything.
+    that a failure for one kind delays no other group. Objects that are listed later count from then on. The event for
+    the core says whether a right is missing or the kind is merely not listed yet, so that the content of its objects is
+    unknown. At the start, a denial counts only if it arrives after the lists that are always needed, because a server
+    that has just started denies everything.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _RESOURCES = msgspec.json.Decoder(_Resources)
 
 
 class Hidden(Protocol):
-    """The event for a kind that is unreadable, with the reason, and whether that is a missing right."""
+    """Returns the event for an unreadable kind, given the reason and whether that is a missing right."""
 
     def __call__(self, why: str, /, *, denied: bool) -> Event: ...
 
@@ -74,8 +74,8 @@ class Subject:
     """A kind of another system, and the events about it for the core.
 
     `resource` returns the resource to list and watch for a version. `absent` is the event for a kind that is not
-    served, `hidden` returns the event for a kind that is unreadable. The chart grants the right to
-    read it with `dialect` in its `value`. `without` is the consequence of a missing right, for the log.
+    served, `hidden` returns the event for a kind that is unreadable. The chart grants the right to read the kind if its
+    value `value` lists the `dialect`. `without` is the consequence of a missing right, for the log.
     """
 
     dialect: str
@@ -196,13 +196,13 @@ class ForeignWatch:
         self._hurried.clear()
 
     def doubt_denial(self) -> None:
-        """Do not count a denial that was asked for before this call: ask again at once."""
+        """Disregard denials of requests that were sent before this call, and retry at once."""
         if self._is_denied or not self.settled.is_set():
             self.settled.clear()
             self._hurried.set()
 
     def go_on_without(self) -> None:
-        """Let the core decide without this kind if it is not listed yet. Pods wait for it: the back-off begins anew."""
+        """Let the core decide without this kind if it is not listed yet. Pods wait for it: restart the back-off."""
         if not self.settled.is_set():
             self._hurried.set()
             self._hide(
@@ -275,9 +275,9 @@ class ForeignWatch:
 
 
 async def settle(watches: Sequence[ForeignWatch], within_s: float) -> None:
-    """Wait at most `within_s` until all kinds are settled, by answers of a server that knows the account's rights.
+    """Wait at most `within_s` until all kinds are settled; hide those that are not settled by then.
 
-    Those that are not settled then are hidden.
+    Denials from before this call do not count, because the server may not have known the account's rights yet.
     """
     for watch in watches:
         watch.doubt_denial()

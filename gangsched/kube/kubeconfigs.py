@@ -1,7 +1,7 @@
-"""What reads kubeconfigs and service accounts: the part of kubernetes_asyncio that gangsched uses, without the rest.
+"""Loads the part of kubernetes_asyncio that reads kubeconfigs and service accounts, without the rest.
 
 Importing any module of that library imports all of it first: some 700 model classes, a client of each API, a watch.
-They would take 38 MB and a quarter of a second of every process (ADR 42).
+They would cost every process 38 MB and a quarter of a second (ADR 42).
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _CLIENT = f"{_LIBRARY}.client"
 
 
 def _parts() -> tuple[object, ...]:
-    """What this module offers, imported into packages that have the library's folders but do not run its `__init__`.
+    """The names that this module exports, imported through packages that skip the library's own `__init__`.
 
-    The library's name is free again afterwards, so that a plug-in that imports it has all of it.
+    Afterwards `sys.modules` no longer contains these packages, so that a plug-in that imports the library gets all of
+    it.
     """
     found = find_spec(_LIBRARY)
     if found is None:
@@ -53,7 +54,7 @@ def _add_package(name: str, folders: Iterable[str]) -> ModuleType:
 
 
 def _forget_library() -> dict[str, ModuleType]:
-    """Remove all modules of the library from those that are known; returns them."""
+    """Remove all modules of the library from `sys.modules` and return them."""
     names = [name for name in sys.modules if name.partition(".")[0] == _LIBRARY]
     return {name: sys.modules.pop(name) for name in names}
 

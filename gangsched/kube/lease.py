@@ -19,9 +19,9 @@ from gangsched.kube.session import JSON, MERGE_PATCH, ApiSession, Response
 
 API_VERSION = "coordination.k8s.io/v1"
 LABEL, VALUE = "app.kubernetes.io/name", "gangsched"
-"""The label of every Lease that gangsched creates, by which those of other names are found."""
+"""The label of every Lease that gangsched creates, by which Leases of any name can be found."""
 SETTINGS = "gangsched.io/settings"
-"""The annotation by which a leader says by which settings it decides, in the form of `config.published`."""
+"""The annotation that publishes the leader's settings, in the form of `config.published`."""
 
 
 class LeaseSpec(Struct, frozen=True, rename="camel"):
@@ -58,13 +58,14 @@ _OBJECT = msgspec.json.Decoder(_Object)
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseClient:
-    """The Lease of this name. No call lasts longer than its `timeout_s`. One that is not `essential` is only read, and
-    gangsched can work though it may not. Each write sets the `annotations`.
+    """The Lease of this name. No call lasts longer than its `timeout_s`. Each write sets the `annotations`.
+
+    A Lease that is not `essential` is only read, and gangsched works even if it lacks the right to read it.
 
     All calls raise:
         ApiError: the API server refused; 409 means that another writer was first.
         ApiUnreachable: there was no answer; a write may still have taken effect.
-        Garbled: the answer is no Lease.
+        Garbled: the answer is not a Lease.
     """
 
     session: ApiSession

@@ -18,7 +18,7 @@ _FOUND = msgspec.json.Decoder(_Found)
 
 
 async def is_missing(session: ApiSession, name: str) -> bool:
-    """Whether there is no such namespace; False also if the API server does not say."""
+    """Whether there is no such namespace; False also if the API server does not answer."""
     params = {"fieldSelector": f"metadata.name={name}", "limit": "1"}
     try:
         answer = await session.request("GET", NAMESPACES.path, params=params)

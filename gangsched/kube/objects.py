@@ -18,7 +18,7 @@ _SENT_WITHIN_S = 1.0
 _SERVER_TIMEOUT = "4s"
 TIMEOUT_S = 6.0
 _NEEDS_NO_QUOTING = re.compile(r"[A-Za-z0-9_.~-]*")
-"""Texts that `quote` returns unchanged, but only after checking each character in Python, twice for every binding."""
+"""Texts that need no quoting. `quote` would check each of their characters in Python, twice for every binding."""
 
 
 def quoted(part: str) -> str:
@@ -42,10 +42,10 @@ async def write(
 ) -> Response:
     """Send one write that takes effect within 5 s of this call or never, unless renewing the credentials takes longer.
 
-    `manager` is the name under which an object's fields are applied.
+    `manager` is the field manager of a server-side apply.
 
-    It is sent within one second or not at all, and the server cancels it after four more, before we do. An unanswered
-    write, or one of a former leader, can therefore not take effect much later.
+    The write is sent within one second or not at all, and the server cancels it after four more seconds, before our own
+    time limit. An unanswered write, or one of a former leader, therefore cannot take effect much later.
 
     Raises:
         ApiUnreachable: there was no answer; the write may have taken effect.

@@ -27,7 +27,7 @@ _ENDING = {
 
 _IGNORE = "Ignore"
 _ENDED_BY_SIGNAL = (137, 143)
-"""Exit codes of a container that SIGKILL or SIGTERM ended, as an eviction does."""
+"""Exit codes of a container that ended by SIGKILL or SIGTERM, as in an eviction."""
 
 
 class _ConditionPattern(Struct, gc=False):

@@ -1,4 +1,4 @@
-"""Reads a list page by page, also where the list expires meanwhile."""
+"""Reads a list page by page, even if the list expires meanwhile."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class _Expired(Struct):
 
 
 async def pages(session: ApiSession, path: str, name: str) -> AsyncIterator[dict[str, Any]]:
-    """The pages of a list of this `name`, as JSON has them.
+    """The pages of a list, decoded from JSON. `name` is the list's name in messages.
 
-    Where the list expires before all of it has been read, it goes on with the objects as they are by then: for this the
-    API server sends another token (https://kubernetes.io/docs/reference/using-api/api-concepts, resuming a list).
+    If the list expires before all of it has been read, reading continues with the objects as they are then. The API
+    server sends another token for this (https://kubernetes.io/docs/reference/using-api/api-concepts, resuming a list).
 
     Raises:
         ApiError, ApiUnreachable, Garbled: there was no complete answer.
@@ -51,7 +51,7 @@ async def pages(session: ApiSession, path: str, name: str) -> AsyncIterator[dict
 
 
 def _renewed(answer: Response) -> str:
-    """The token with which a list that has expired goes on; empty if it has not."""
+    """The token that continues an expired list; empty if the list has not expired."""
     if answer.status != HTTPStatus.GONE:
         return ""
     try:

@@ -1,17 +1,18 @@
-"""Writes the phase in the status of Volcano's PodGroups, where it is nobody else's.
+"""Writes the phase in the status of Volcano's PodGroups, unless another writer owns it.
 
 Controllers that were made for Volcano create no pods before its scheduler has written the phase Inqueue.
 
-Whose it is
-    A write is a server-side apply of this one field, under a name of our own and without force. The API server refuses
-    it where anybody else has written the phase, whenever that was: no read of ours can come too early. The object's
-    managedFields say the same beforehand.
+Ownership
+    A write is a server-side apply of this one field, with a field manager of our own and without force. The API server
+    refuses it if another writer has set the phase, no matter when, so a stale read of ours does no harm. The object's
+    managedFields show the owner beforehand.
 
 Where it is written
     To the subresource status if there is one. The CRD of Volcano 1.10 and before has none, so the same field is then
-    applied to the object itself. The object's UID goes along, so that none is created.
+    applied to the object itself. The patch contains the object's UID, so that it never creates an object.
 
-Beside Volcano's scheduler, which writes phases itself, nothing is written: it is there while somebody holds its Lease.
+Nothing is written while Volcano's scheduler runs, because it writes phases itself. It counts as running while its Lease
+is held.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ from gangsched.kube.session import APPLY_PATCH, ApiSession, Response
 from gangsched.kube.writes import has_another_uid, send
 
 SKEW_S = 60.0
-"""So much longer than the Lease says its holder counts as there: its clock may be slower than ours."""
+"""Seconds after the Lease's expiry during which its holder still counts as running: its clock may be slower than
+ours."""
 LOOK_S = 2.0
-"""How long what the Lease said is believed. The rights to the fields are asked for at each write."""
+"""Seconds for which a read of the Lease is used again. The ownership of the field is checked at each write."""
 
 [_KIND] = DIALECTS["volcano"].resources
 [_VERSION] = _KIND.versions
@@ -53,7 +55,7 @@ class Rival:
         self._said = ""
 
     async def why_not(self) -> str:
-        """Why no phase may be written, in a sentence for a person; empty if nobody holds the Lease.
+        """Why no phase may be written, in a sentence for a person; empty if the Lease is free.
 
         Raises:
             KubeError: the Lease could not be read; it may be held.
@@ -82,7 +84,10 @@ class Rival:
 
 
 async def put_phase(session: ApiSession, effect: PutPhase, *, rival: Rival) -> Answer:
-    """Write the phase; `STALE` if it is somebody else's, `GONE` if the PodGroup is, `REFUSED` beside the rival."""
+    """Write the phase.
+
+    `STALE` if another writer owns it, `GONE` if the PodGroup no longer exists, `REFUSED` while the rival is active.
+    """
     try:
         why_not = await rival.why_not()
     except KubeError as error:

@@ -1,4 +1,4 @@
-"""Converts what a pod asks of other pods, required or preferred: terms of affinity and topology spread constraints."""
+"""Converts a pod's rules about other pods, required or preferred: affinity terms and topology spread constraints."""
 
 from __future__ import annotations
 

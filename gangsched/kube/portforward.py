@@ -1,7 +1,7 @@
-"""A connection to a port of a pod's loopback, through the API server: the port-forward of Kubernetes over WebSocket.
+"""Connects to a port on a pod's loopback interface through the API server: Kubernetes' port-forward over WebSocket.
 
-Of the API server's protocols this is the one without SPDY, `v4.channel.k8s.io`: each message begins with the number of
-its channel, and the first on each channel names the port.
+Of the API server's protocols it uses the one without SPDY, `v4.channel.k8s.io`: each message begins with the number of
+its channel, and the first message on each channel names the port.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _CHUNK = 2**15
 
 @asynccontextmanager
 async def forwarded(session: ApiSession, namespace: str, pod: str, port: int) -> AsyncIterator[int]:
-    """A port of our own loopback on which one connection is taken, which leads to that port of the pod.
+    """Yield a port on our own loopback interface, and forward the first connection to it to that port of the pod.
 
     Raises:
-        ApiError: the API server refuses; the message says what.
-        ApiUnreachable: it does not answer.
+        ApiError: the API server refuses; the message says what it refuses.
+        ApiUnreachable: the API server does not answer, or it cannot reach the pod's port.
     """
     async with session.client() as client:
         url = f"{session.server}{pod_path(namespace, pod)}/portforward?ports={port}"
@@ -40,10 +40,10 @@ async def forwarded(session: ApiSession, namespace: str, pod: str, port: int) ->
             raise ApiError(
                 error.status,
                 "PortForward",
-                f"the API server forwards no port of the pod {pod} of namespace {namespace}",
+                f"the API server does not forward port {port} of the pod {namespace}/{pod}",
             ) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise ApiUnreachable(f"No port of the pod {namespace}/{pod} can be forwarded: {error}") from error
+            raise ApiUnreachable(f"Port {port} of the pod {namespace}/{pod} cannot be forwarded: {error}") from error
         relay = _Relay(channel)
         async with channel:
             server = await asyncio.start_server(relay.take, "127.0.0.1", 0)
@@ -53,7 +53,7 @@ async def forwarded(session: ApiSession, namespace: str, pod: str, port: int) ->
                 except Exception as error:
                     if not relay.trouble:
                         raise
-                    # What the caller has seen is only that the connection ended.
+                    # The caller has seen only that the connection ended.
                     said = f"Port {port} of the pod {namespace}/{pod} cannot be reached: {relay.trouble}"
                     raise ApiUnreachable(said) from error
                 finally:
@@ -61,7 +61,7 @@ async def forwarded(session: ApiSession, namespace: str, pod: str, port: int) ->
 
 
 class _Relay:
-    """Carries bytes between the first connection and the channel. `trouble` is what the other side says is wrong."""
+    """Carries bytes between the first connection and the channel. `trouble` is the error that the server reports."""
 
     def __init__(self, channel: aiohttp.ClientWebSocketResponse) -> None:
         self._channel = channel
@@ -70,7 +70,7 @@ class _Relay:
         self.trouble = ""
 
     async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """A connection to our own port; only the first one is carried."""
+        """Accept a connection to our own port. Only the first one is forwarded."""
         if self._tasks:
             writer.close()
             return
@@ -79,7 +79,7 @@ class _Relay:
         self._tasks = [loop.create_task(self._out(reader)), loop.create_task(self._back(writer))]
 
     async def end(self) -> None:
-        """Carry nothing more, and close the connection."""
+        """Stop forwarding and close the connection."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,7 +1,7 @@
-"""Writes what must hold before a member is bound, and takes it back: one call each, with a classified answer.
+"""Writes and undoes pre-bindings, which must hold before a member is bound. Both return a classified `Answer`.
 
-Each reads the object first and writes it on condition that it has not changed since: what another has written there is
-never replaced. None of them raises for a failure of the server or the network.
+Each reads the object first and writes on condition that it has not changed since, so that values of other writers are
+never overwritten. Neither raises for a failure of the server or the network.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _MOST_READS = 8
 _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 Json = dict[str, Any]
 Change = Callable[[Json], Json | None]
-"""The merge patch for an object; empty if it is already as it should be, None if it must not be changed, because it
-is not, or no longer, as expected."""
+"""Returns the merge patch for an object: empty if the object is already as it should be, None if it must not be changed
+because it is not, or no longer, as expected."""
 
 
 async def prebind(session: ApiSession, effect: Prebind) -> Answer:
@@ -45,12 +45,12 @@ async def prebind(session: ApiSession, effect: Prebind) -> Answer:
         raise TypeError(f"{type(what).__name__} cannot be written")
     if done.done:
         return done
-    said = done.message or f"{about(what)} is not as it was"
+    said = done.message or f"{about(what)} is no longer as expected"
     return done._replace(event=PrebindRefused(effect.uid, what, said, done.retry_after_s), message=said)
 
 
 async def undo_prebinding(session: ApiSession, effect: UndoPrebinding) -> Answer:
-    """Take the pre-binding back. `STALE` if it has come to its end, or is not ours."""
+    """Undo the pre-binding. `STALE` if it has been completed or is not ours."""
     what = effect.what
     if isinstance(what, SelectNode):
         return await _change(session, what, partial(_unselecting, what=what))
@@ -63,7 +63,7 @@ async def undo_prebinding(session: ApiSession, effect: UndoPrebinding) -> Answer
         if done.done:
             done = await _change(session, what, partial(claiming.unmarking, what=what))
         return done
-    raise TypeError(f"{type(what).__name__} cannot be taken back")
+    raise TypeError(f"{type(what).__name__} cannot be undone")
 
 
 def about(what: Prebinding) -> str:
@@ -73,7 +73,10 @@ def about(what: Prebinding) -> str:
 
 
 async def _using(session: ApiSession, what: UseDevices) -> Answer:
-    """The claim is made if it is to be, then marked; its pod is told of it, and its status is written last."""
+    """Give the claim its devices: mark it, then write its status.
+
+    With `making`, create the claim first, and name it in its pod's status before its own status is written.
+    """
     if what.making is not None:
         uid, done = await _making(session, what, what.making)
         if not done.done:
@@ -89,7 +92,7 @@ async def _using(session: ApiSession, what: UseDevices) -> Answer:
 
 
 async def _making(session: ApiSession, what: UseDevices, making: Making) -> tuple[str, Answer]:
-    """The UID of the claim that exists for the pod, or was made now."""
+    """The UID of the pod's claim, which is created if it does not exist, and the result."""
     uid = ""
 
     def look(found: Json) -> Json | None:
@@ -107,7 +110,7 @@ async def _making(session: ApiSession, what: UseDevices, making: Making) -> tupl
 
 
 async def _unmaking(session: ApiSession, what: UseDevices) -> Answer:
-    """The pod is told that there is no claim; the claim is deleted, and gives up its devices and its finalizer."""
+    """Remove the claim from its pod's status, delete it, and remove its devices and its finalizer."""
     told = await _send(session, "PATCH", _pod_status_path(what), extended_claims.untold(what))
     if not told.done and told.result is not Outcome.GONE:
         return told
@@ -128,16 +131,16 @@ async def _send(session: ApiSession, method: str, path: str, body: Json) -> Answ
 
 
 async def _change(session: ApiSession, what: Prebinding, change: Change, subresource: str = "") -> Answer:
-    """Read and write it; anew if another has written in between, as the members that share a claim do to each other."""
+    """Read the object and patch it. Retry after a conflict, as between members that share a claim."""
     for _ in range(_MOST_READS):
         answer = await _change_once(session, what, change, subresource)
         if answer is not None:
             return answer
-    return Answer(Outcome.UNAVAILABLE, message=f"{about(what)} is changed by others all the time")
+    return Answer(Outcome.UNAVAILABLE, message=f"other writers keep changing {about(what)}")
 
 
 async def _change_once(session: ApiSession, what: Prebinding, change: Change, subresource: str) -> Answer | None:
-    """None if another has written in between."""
+    """One attempt of `_change`; None if another writer has changed the object in between."""
     path = _path(what)
     try:
         answer = await session.request("GET", path, timeout_s=TIMEOUT_S)

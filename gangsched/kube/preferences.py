@@ -1,7 +1,7 @@
-"""Converts what pods prefer, and the images of nodes.
+"""Converts the preferences of pods and the images of nodes.
 
-All images that a node names are kept, because any of them may be a pod's. Names and sizes are shared by the nodes that
-have them: 5,000 nodes with 50 images of two names each take 10 MB.
+All images that a node names are kept, because a pod may use any of them. Nodes with the same images share the names and
+sizes: 5,000 nodes with 50 images of two names each take 10 MB.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _KEPT_IMAGES = 1 << 13
 
 
 def soft(spec: wire.PodSpec, meta: wire.Meta) -> Soft | None:
-    """What the pod prefers; None for nothing. Terms without weight or requirements are left out.
+    """The pod's preferences; None if it has none. Terms without weight or requirements are left out.
 
-    Of affinity, anti-affinity and spread to other pods only the first `MOST_TERMS` each count, by weight.
+    Of affinity, anti-affinity and topology spread, only the first `MOST_TERMS` each count; affinity terms are sorted by
+    weight.
     """
     containers = spec.containers or ()
     if spec.init_containers:
@@ -63,7 +64,7 @@ def complete(image: str) -> str:
 
 @lru_cache(maxsize=_KEPT)
 def _of_images(images: tuple[str | None, ...], containers: int) -> Soft | None:
-    """Of most pods nothing else is preferred than nodes that have their images."""
+    """The preferences of a pod that prefers only nodes with its images, as most pods do; None if it names no image."""
     complete_ones = _complete(images)
     return _kept(Soft(images=complete_ones, containers=containers)) if complete_ones else None
 
@@ -81,11 +82,11 @@ def _terms(found: Iterable[wire.PreferredTerm]) -> Iterable[tuple[int, NodeTerm]
 
 @lru_cache(maxsize=_KEPT)
 def _kept(found: Soft) -> Soft:
-    """The first of equal ones, as long as it is among the most recently used: the members of a gang prefer the same."""
+    """A shared instance equal to this value, from the `_KEPT` most recently used: members of a gang prefer the same."""
     return found
 
 
 @lru_cache(maxsize=_KEPT_IMAGES)
 def _kept_image(name: str, size: int) -> tuple[str, int]:
-    """Likewise: many nodes have the same images."""
+    """Like `_kept`: many nodes have the same images."""
     return name, size

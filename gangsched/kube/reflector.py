@@ -205,7 +205,7 @@ class Reflector(Generic[Value]):
             _log.info("watch resumed", extra={"resource": self.resource.name})
 
     def _has_lasted(self) -> None:
-        """Record that a watch goes on: a server that has lost the version says so only after it has accepted it."""
+        """Record that a watch has lasted: a server that no longer has the version accepts a watch before it ends it."""
         self._all_is_well()
         self.going.set()
 

@@ -52,7 +52,7 @@ Value = TypeVar("Value")
 
 
 class _Object(Protocol):
-    """What every kind of object has."""
+    """The part that all kinds of objects have."""
 
     metadata: wire.Meta
 
@@ -86,7 +86,7 @@ _OBJECT = msgspec.json.Decoder(dict[str, object])
 
 
 def decode_pod(raw: Raw | bytes) -> wire.Pod:
-    """The pod. If a field has an unknown type, only the parts that are needed to let the pod wait with an error.
+    """The pod. If a field has an unexpected type, only the parts needed to make the pod wait with an error.
 
     Raises:
         msgspec.DecodeError: even these parts cannot be read.
@@ -122,7 +122,7 @@ def pods(dialects: Dialects, workloads: Workloads = NONE) -> Resource[Pod]:
 
 
 def reading(form: type[Sent], value: Callable[[Sent], Value]) -> Callable[[Raw], tuple[str | None, Value]]:
-    """A `Resource.read` of objects that have this form, with the value that the core has for one."""
+    """A `Resource.read` that decodes objects of this form and converts them with `value`."""
     decoder = msgspec.json.Decoder(form)
 
     def read(raw: Raw) -> tuple[str | None, Value]:
@@ -201,7 +201,7 @@ STORAGE = {
         storage.storage_capacity,
     ),
 }
-"""What decides where pods with volumes run, by kind."""
+"""The resources that decide where pods with volumes can run, by kind."""
 GROUPS = Resource[Group](
     name="podgroups",
     path=GROUPS_PATH,

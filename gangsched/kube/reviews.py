@@ -1,4 +1,4 @@
-"""Asks the API server who sent a token, what that user may do, and for tokens that are good for one audience only."""
+"""Reviews of tokens and rights by the API server, and requests for tokens that are valid for one audience only."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gangsched.kube.session import ApiSession
 
 _TIMEOUT_S = 5.0
 _TOKEN_S = 600
-"""The shortest life that the API server gives a token."""
+"""Requested lifetime of a token in seconds: the shortest that the API server grants."""
 
 
 class User(Struct, frozen=True):
-    """Whom the API server takes somebody for."""
+    """A user as the API server identifies it."""
 
     username: str = ""
     uid: str = ""
@@ -41,23 +41,23 @@ _REVIEW = msgspec.json.Decoder(_Review)
 
 
 async def sender(session: ApiSession, token: str, audience: str) -> User | None:
-    """Who has this token; None if it is no good, or not for this audience.
+    """The user whose token this is; None if the token is invalid, or not valid for this audience.
 
     Raises:
-        ApiError, ApiUnreachable, Garbled: the API server did not say.
+        ApiError, ApiUnreachable, Garbled: there was no usable answer.
     """
     spec = {"token": token, "audiences": [audience]}
     status = await _reviewed(session, "authentication.k8s.io/v1", "TokenReview", "tokenreviews", spec)
-    # An API server that knows no audiences names none: its tokens are good for itself only.
+    # An API server that does not support audiences names none: its tokens are valid for itself only.
     is_known = status.authenticated and audience in (status.audiences or ()) and bool(status.user.username)
     return status.user if is_known else None
 
 
 async def may(session: ApiSession, user: User, **attributes: str) -> bool:
-    """Whether the user may do what these attributes of a resource request say.
+    """Whether the user may send a resource request with these attributes.
 
     Raises:
-        ApiError, ApiUnreachable, Garbled: the API server did not say.
+        ApiError, ApiUnreachable, Garbled: there was no usable answer.
     """
     spec = {
         "user": user.username,
@@ -71,10 +71,10 @@ async def may(session: ApiSession, user: User, **attributes: str) -> bool:
 
 
 async def request_token(session: ApiSession, namespace: str, account: str, audience: str) -> str:
-    """A token of this ServiceAccount that is good for this audience only, for ten minutes.
+    """A token of this ServiceAccount that is valid for ten minutes and for this audience only.
 
     Raises:
-        ApiError, ApiUnreachable, Garbled: there is none.
+        ApiError, ApiUnreachable, Garbled: the API server issued none.
     """
     path = f"namespaces/{quoted(namespace)}/serviceaccounts/{quoted(account)}/token"
     spec = {"audiences": [audience], "expirationSeconds": _TOKEN_S}

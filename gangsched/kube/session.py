@@ -32,8 +32,9 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 _CONNECT_TIMEOUT_S = 10.0
 _WATCH_ANSWER_S = 20.0
-"""A watch is answered before its first event. The API server lets a request wait for 15 s at most (a quarter of its
-default time limit); one that answers later than this may never do so, as when it was not ready for the watch."""
+"""Time limit, in seconds, of the answer to a watch, which comes before the first event. The API server lets a request
+wait for 15 s at most (a quarter of its default time limit). One that has not answered within this limit may never do
+so, for example because it was not ready for the watch."""
 _KEEP_ALIVE_S = 60.0
 _WARM_S = 1.0
 _LONGEST_RETRY_AFTER_S = 30.0
@@ -121,7 +122,7 @@ class ApiSession:
         return session
 
     def elsewhere(self, loop: asyncio.AbstractEventLoop) -> ApiSession:
-        """A separate session for another event loop; call this there. `loop`, the current one, renews credentials."""
+        """A separate session for another event loop; call this there. `loop` is this session's, for credentials."""
         known = self._connection
 
         async def authorization() -> str | None:
@@ -324,9 +325,9 @@ async def _awaited(value: Awaitable[str | None]) -> str | None:
 
 
 def said(error: Exception) -> str:
-    """What the failure of a connection says of itself."""
+    """The cause of a failed connection, for messages."""
     if isinstance(error, aiohttp.ClientConnectorError):
-        # Its own words have the address of an object of ours in them.
+        # Its own text contains the memory address of a Python object.
         error = error.os_error
     if isinstance(error, OSError) and error.strerror:
         return error.strerror

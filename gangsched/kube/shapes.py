@@ -1,4 +1,4 @@
-"""Converts what decides where a pod may run: of a pod, or of a controller's template for pods to come."""
+"""Converts the fields of a pod, or of a controller's pod template, that decide where the pod may run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEPT = 1024
 _CONTAINERS = "spec.containers[].resources.requests"
 
 _Asked = tuple[tuple[tuple[str, str | int | float], ...], ...]
-"""Resources and amounts by container, as they are written."""
+"""For each container, the requested resources and amounts as they are written."""
 
 
 def shape(
@@ -31,7 +31,7 @@ def shape(
     why: str,
     resize_infeasible: bool,
 ) -> Shape:
-    """The shape of the pod, which uses these `disks`; `why` says why a field of it could not be read, if so."""
+    """The shape of a pod that uses these `disks`. `why` says why a field could not be read; empty if all could."""
     asked = _asked(spec, status)
     if asked is not None:
         requests, unreadable = _sum(asked)
@@ -64,7 +64,7 @@ def shape(
 
 
 def _asked(spec: wire.PodSpec, status: wire.PodStatus) -> _Asked | None:
-    """What each container asks for, if that is all that counts, as in most pods; None if more counts."""
+    """The requests of each container if nothing else counts for the pod's requests, as in most pods; None otherwise."""
     if spec.init_containers or spec.overhead or (spec.resources is not None and spec.resources.requests):
         return None
     for held in status.container_statuses or ():
@@ -82,7 +82,7 @@ def _asked(spec: wire.PodSpec, status: wire.PodStatus) -> _Asked | None:
 
 @lru_cache(maxsize=_KEPT)
 def _sum(asked: _Asked) -> tuple[Amounts, tuple[str, ...]]:
-    """What such a pod requests, and which amounts are unreadable: every event of a pod says the same."""
+    """The requests of such a pod and its unreadable amounts, cached because every event of a pod repeats them."""
     unreadable: list[str] = []
     found = [amounts(dict(each), _CONTAINERS, unreadable) for each in asked]
     return pod_requests(containers=found), tuple(unreadable)
@@ -155,7 +155,7 @@ def _held(
 
 
 def amounts(quantities: wire.Quantities, where: str, unreadable: list[str]) -> dict[str, Exact]:
-    """The amounts. Unreadable and negative ones are left out and named in `unreadable`, with `where` they stand."""
+    """The amounts. Unreadable and negative ones are left out and named in `unreadable`, with their field, `where`."""
     read: dict[str, Exact] = {}
     for name, text in quantities.items():
         try:
@@ -163,7 +163,7 @@ def amounts(quantities: wire.Quantities, where: str, unreadable: list[str]) -> d
         except InvalidQuantity:
             found = -1
         if found < 0:
-            unreadable.append(printable(f"{where} ({name}: {text!r} is no amount)", limit=200))
+            unreadable.append(printable(f"{where} ({name}: {text!r} is not an amount)", limit=200))
         else:
             read[name] = found
     return read

@@ -1,8 +1,8 @@
 """Converts the volumes of pods, and the objects behind them, to the values of the core.
 
-The disks that a CSI driver attaches though they are named in the older way (CSI migration) are those of
-k8s.io/csi-translation-lib for which `isCSIMigrationOn` in nodevolumelimits/utils.go at v1.36.3 holds; so azureFile and
-vsphereVolume count as nothing.
+CSI drivers also attach some disks that are named in the older, in-tree way (CSI migration): those of
+k8s.io/csi-translation-lib for which `isCSIMigrationOn` in nodevolumelimits/utils.go at v1.36.3 holds. azureFile and
+vsphereVolume are therefore ignored.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from gangsched.kube.node_terms import requirements
 
 _KEPT = 1024
 _MOST = 1 << 31
-"""More than any limit that the API server accepts."""
+"""Upper bound for the limit of a driver on a node: more than any value that the API server accepts."""
 _BOUND = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
-"""The annotation of a claim that says for which node its volume is to be provisioned."""
+"""The annotation of a claim that names the node for which its volume is to be provisioned."""
 MARK = "gangsched.io/pre-binding"
-"""The annotation of claims and volumes that says that gangsched has written a pre-binding there; its value is a UID:
-that of the pod, or of the claim to which the volume is to be bound."""
+"""The annotation that marks a claim or volume on which gangsched has written a pre-binding. Its value is a UID: that of
+the pod, or of the claim to which the volume is to be bound."""
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _CLASS = "volume.beta.kubernetes.io/storage-class"
 _ANYWHERE = Requirement(key="", operator="DoesNotExist")
-"""What every node matches."""
+"""A requirement that every node meets."""
 _OF_LABELS = ("In", "NotIn", "Exists", "DoesNotExist")
-"""What a label selector may say; one that says anything else selects nothing."""
+"""The operators of a label selector. A selector with another operator selects nothing."""
 
 IN_TREE: dict[str, tuple[str, str, Callable[[wire.Disk], str]]] = {
     "gcePersistentDisk": (
@@ -60,12 +60,12 @@ IN_TREE: dict[str, tuple[str, str, Callable[[wire.Disk], str]]] = {
     "cinder": ("kubernetes.io/cinder", "cinder.csi.openstack.org", lambda disk: disk.volume_id or ""),
     "portworxVolume": ("kubernetes.io/portworx-volume", "pxd.portworx.com", lambda disk: disk.volume_id or ""),
 }
-"""Kinds of sources: the former plug-in, the CSI driver that has replaced it, and its name for the disk."""
+"""By kind of source: the former plug-in, the CSI driver that has replaced it, and the driver's name for the disk."""
 _DRIVERS = {plugin: driver for plugin, driver, _ in IN_TREE.values()}
 
 
 class PodVolumes(NamedTuple):
-    """The names of the claims that a pod uses, of those made for its ephemeral volumes, and the disks that it names."""
+    """The names of a pod's claims, the names of those for its ephemeral volumes, and the disks that it names itself."""
 
     claims: tuple[str, ...] = ()
     own_claims: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ NO_VOLUMES = PodVolumes()
 
 
 def pod_volumes(pod: str, volumes: Iterable[wire.Volume]) -> PodVolumes:
-    """What matters of the volumes of the pod of this name. Most volumes are of kinds that do not."""
+    """The claims and disks among the volumes of the pod with this name. Volumes of most kinds do not matter."""
     claims: dict[str, None] = {}
     own_claims: list[str] = []
     disks: list[Disk] = []
@@ -91,7 +91,7 @@ def pod_volumes(pod: str, volumes: Iterable[wire.Volume]) -> PodVolumes:
 
 
 def _names_disk(volume: wire.Volume) -> bool:
-    """Whether there is anything in `_disks`, told at once: nearly every pod has a volume, and few name a disk."""
+    """Whether `_disks` yields anything. The check is fast: nearly every pod has a volume, and few name a disk."""
     return (
         volume.iscsi is not None
         or volume.rbd is not None
@@ -184,7 +184,7 @@ def volume(found: storage_wire.PersistentVolume) -> Volume:
     )
     phase = found.status.phase if found.status is not None else None
     ref, annotations = spec.claim_ref, meta.annotations or {}
-    # The claim that a volume is meant for may have it in any phase, as one that was released for it.
+    # A volume with a claimRef is available to that claim in any phase, such as Released, unless it is bound already.
     meant = ref is not None and not (phase == "Bound" and ref.uid)
     if not (phase == "Available" or meant) or meta.deletion_timestamp is not None:
         return known
@@ -203,7 +203,7 @@ def volume(found: storage_wire.PersistentVolume) -> Volume:
 
 
 def _size(amounts: wire.Quantities | None) -> int:
-    """The amount of storage, in bytes; none if it cannot be read."""
+    """The amount of storage, in bytes; 0 if it cannot be read."""
     try:
         return whole((amounts or {}).get("storage", "0"))
     except InvalidQuantity:
@@ -239,7 +239,7 @@ def storage_class(found: storage_wire.StorageClass) -> StorageClass:
 
 
 def _topology(term: storage_wire.TopologyTerm) -> NodeTerm:
-    """The labels that nodes must have; a term without any matches none."""
+    """The labels that a node must have. A term without labels matches no node."""
     return NodeTerm(
         tuple(Requirement(each.key, "In", tuple(each.values or ())) for each in term.match_label_expressions or ())
     )
@@ -296,7 +296,7 @@ def attachment(found: storage_wire.VolumeAttachment) -> VolumeAttachment:
 
 
 def _terms(required: wire.NodeSelector) -> tuple[NodeTerm, ...]:
-    """The terms of a volume's node affinity. kube-scheduler and kubelet compare labels alone, and ignore fields."""
+    """The terms of a volume's node affinity. kube-scheduler and kubelet compare only labels and ignore fields."""
     terms = []
     for term in required.node_selector_terms or ():
         expressions = tuple(
@@ -318,7 +318,7 @@ def _zones(labels: wire.Strings) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 @lru_cache(maxsize=_KEPT)
 def _kept_terms(found: tuple[NodeTerm, ...]) -> tuple[NodeTerm, ...]:
-    """The first value equal to this one, as long as it is among the most recently used: many volumes are alike."""
+    """A shared instance equal to this value, from the `_KEPT` most recently used: many volumes have equal terms."""
     return found
 
 

@@ -1,4 +1,4 @@
-"""What is read of claims, volumes, storage classes and CSINodes, as `wire` does for other objects."""
+"""Storage objects in their wire format, with only the fields that gangsched reads; `wire` has the other objects."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The fields of a pod's spec that gangsched does not support yet. It refuses them by name rather than bind wrongly.
 
-Which volumes and devices are refused is said in `declarations/volume_claims.py` and `declarations/device_claims.py`,
-because it depends on their claims.
+`declarations/volume_claims.py` and `declarations/device_claims.py` refuse volumes and devices, because that depends on
+their claims.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from gangsched.kube import wire
 
 MOST_TERMS = 8
-"""A pod may have so many required terms of affinity to pods and of topology spread: each is compared with all pods."""
+"""Largest number of required terms in a pod: pod affinity, pod anti-affinity and topology spread together. Each term is
+compared with all pods."""
 
 
 def unsupported_fields(spec: wire.PodSpec) -> tuple[str, ...]:
@@ -20,7 +21,7 @@ def unsupported_fields(spec: wire.PodSpec) -> tuple[str, ...]:
 
 
 def _terms(spec: wire.PodSpec) -> int:
-    """How many required terms of affinity to other pods, and of topology spread."""
+    """The number of required terms of pod affinity, pod anti-affinity and topology spread."""
     affinity = spec.affinity or wire.Affinity()
     both = (affinity.pod_affinity, affinity.pod_anti_affinity)
     of_pods = sum(len(each.required or ()) for each in both if each is not None)

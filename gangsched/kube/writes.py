@@ -1,6 +1,6 @@
-"""The writes that inform people, programs and autoscalers: one call each, with a classified answer.
+"""The writes that inform people, programs and autoscalers, and the creation of PodGroups: one function each.
 
-None of them raises for a failure of the server or the network.
+Each returns a classified `Answer`. None raises for a failure of the server or the network.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def make_group(session: ApiSession, effect: MakeGroup) -> Answer:
         return Answer(Outcome.WRITTEN)
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
         return Answer(Outcome.STALE)
-    said = f"the PodGroup {key.name}, which must record its places, was not created: {sent}"
+    said = f"the PodGroup {key.name}, which must record its reservation, was not created: {sent}"
     return Answer(Outcome.REFUSED, GroupNotMade(key, said), message=said)
 
 

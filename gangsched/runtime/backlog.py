@@ -2,8 +2,9 @@
 
 Priority
     A binding takes any free slot. So does a conditional status write: it is a reservation, and bindings wait for it.
-    Evictions, the look-ups of owners before them, and the creation of PodGroups come next: the first two undo gangs and
-    have a deadline, and bindings wait for the third. Together they take at most a quarter of the slots.
+    Evictions, the look-ups of owners before them, pre-bindings and their removal, and the creation of PodGroups come
+    next: some roll back gangs and have a deadline, and bindings wait for the others. Together they take at most a
+    quarter of the slots.
     Other status patches, pod conditions, Demand objects and Events only inform people and autoscalers. They take at
     most half of the slots, so that a burst of bindings always finds free ones. While a binding is in flight and they
     have not waited for `telling_patience_s`, they take at most two, so that a gang's bindings have the API server to
@@ -14,15 +15,15 @@ Priority
     them do not delay a gang.
 
 Concurrency
-    It starts at AT_FIRST and grows by one with every second answer while it is fully used. It falls back when a binding
+    It starts at AT_FIRST and grows by one with every second result while it is fully used. It falls back when a binding
     fails because the server is overloaded or unreachable. It never exceeds the number of workers.
 
 Writes that are not sent
     Of several writes with one key (status patches of one group, conditions of one pod, writes of one Demand) only the
     newest waits, and at most one is in flight. A write drops the waiting write that it overrules: a binding drops the
-    condition of its pod. If the overruled write is in flight, the new one waits for its answer, and it is not retried.
-    A waiting binding can be withdrawn. An undoing write is not added if one with its key waits or is in flight: one
-    answer serves both.
+    condition of its pod. If the overruled write is in flight, the new one waits for its result, and the overruled one
+    is not retried. A waiting binding can be withdrawn. A write of the lane UNDOING is not added if one with its key
+    waits or is in flight: one result serves both.
     Events wait in a bounded queue that drops the oldest.
 """
 
@@ -34,10 +35,10 @@ from collections.abc import Callable, Hashable, Iterator
 from gangsched.runtime.write import BINDINGS, SENT_AT_THE_END, TELLING, Job, Lane
 
 AT_FIRST = 64
-"""Initial concurrency. A thousand concurrent writes would open a thousand connections, which share the processor until
-all of them time out. An unresponsive server need not receive a thousand requests either."""
+"""Initial number of concurrent writes. A thousand would open a thousand connections, which share the processor until
+all of them time out, and an unresponsive server would receive a thousand requests."""
 EVENTS_YIELD_S = 5.0
-"""Statuses and conditions that were decided up to this much later than an Event are sent before it."""
+"""Seconds: statuses and conditions that are decided up to this much later than an Event are sent before it."""
 
 
 class Backlog:
@@ -75,7 +76,7 @@ class Backlog:
 
     @property
     def in_flight(self) -> int:
-        """Number of jobs that were taken and are not done."""
+        """Number of jobs in flight: taken by `next` and not yet `done`."""
         return self._in_flight
 
     @property
@@ -111,7 +112,7 @@ class Backlog:
         return job.key in self._behind or job.key in self._overruling
 
     def add_again(self, job: Job) -> None:
-        """Put back a job that may succeed later and has not been superseded."""
+        """Queue a failed job for a retry. It must not be superseded."""
         self._enter(job._replace(attempt=job.attempt + 1))
 
     def next(self, now: float) -> Job | None:
@@ -130,7 +131,7 @@ class Backlog:
         return job
 
     def done(self, job: Job) -> None:
-        """Take note that a taken job was answered, successfully or not."""
+        """Record that a job in flight has a result, successful or not."""
         self._in_flight -= 1
         if self._in_flight < self._most:
             self._most = max(AT_FIRST, min(self._most + 0.5, 2 * self._in_flight))

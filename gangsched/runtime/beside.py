@@ -1,4 +1,4 @@
-"""What runs beside the scheduler, for people who look or ask: a fault in it does not end what binds gangs."""
+"""Runs optional parts beside the scheduler, such as the page: a fault in one of them does not stop scheduling."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _PAUSE_S = 10.0
 
 
 async def beside(name: str, work: Callable[[], Awaitable[None]], *, pause_s: float = _PAUSE_S) -> None:
-    """Do this work until cancelled; if it fails, log that and begin it again after a pause."""
+    """Run the work until cancelled. If it fails, log the failure; restart it after a pause."""
     while True:
         try:
             await work()
-        except Exception:  # noqa: BLE001 - whatever it is, gangs are bound on
+        except Exception:  # noqa: BLE001 - no fault here may stop scheduling
             _log.exception(
-                "a part of the operator failed, which is a bug: please report it; scheduling goes on, and the part is "
-                "started again",
+                "a part of the operator failed, which is a bug: please report it; scheduling continues, and the part "
+                "is restarted",
                 extra={"part": name, "after_s": pause_s},
             )
         await asyncio.sleep(pause_s)

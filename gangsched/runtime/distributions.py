@@ -1,7 +1,7 @@
-"""Histograms that cost next to nothing to add to, for what is measured in every pass or for every pod.
+"""Histograms that are cheap to update, for values measured in every scheduling cycle or for every pod.
 
-The client library's own histogram takes a lock and looks at each bucket. Here only the event loop adds, and it scrapes
-too, so that one list of counts for each label is enough.
+The client library's own histogram takes a lock and checks each bucket. Here only the event loop updates and scrapes, so
+one list of counts for each label value is enough.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 
 class Distribution(Collector):
-    """A histogram with these upper bounds of buckets, for each value of one label, or without one if it is empty."""
+    """A histogram with these upper bucket bounds for each value of `label`; an empty `label` means none."""
 
     def __init__(self, name: str, text: str, bounds: Sequence[float], *, label: str = "") -> None:
         self._name = name
@@ -26,7 +26,7 @@ class Distribution(Collector):
         self._sums: dict[str, float] = {}
 
     def add(self, value: float, label: str = "") -> None:
-        """Count the value."""
+        """Add an observation."""
         counts = self._found.get(label)
         if counts is None:
             counts = self._found[label] = [0] * (len(self._bounds) + 1)
@@ -39,7 +39,7 @@ class Distribution(Collector):
         yield self._family()
 
     def collect(self) -> Iterator[Metric]:
-        """The family with what was counted so far; without a label also before anything was."""
+        """The family with the counts so far. Without a label it has all buckets even before the first observation."""
         family = self._family()
         found = self._found or ({} if self._label else {"": [0] * (len(self._bounds) + 1)})
         for label, counts in found.items():

@@ -37,7 +37,7 @@ from gangsched.runtime.write import Lane, Retry, Table, Withdrawal, Write
 def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival: Rival) -> Table:
     """All rows. `instance` is the source of the Events; `now` returns the time in epoch seconds.
 
-    No phase is written beside the `rival`.
+    No phase is written while the `rival` is active.
     """
     return {
         BindPod: Write[BindPod](
@@ -72,8 +72,8 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival
             send=partial(undo_prebinding, session),
             retry=Retry.SOME,
             about=lambda effect: about(effect.what),
-            done="took a pre-binding back",
-            failed="taking a pre-binding back failed; it is repeated",
+            done="undid a pre-binding",
+            failed="undoing a pre-binding failed; it is retried",
         ),
         EvictPod: Write[EvictPod](
             lane=_always(Lane.UNDOING),
@@ -98,7 +98,7 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival
             send=partial(make_group, session),
             retry=Retry.NEVER,
             about=_keyed,
-            done="created a PodGroup that records the places held for a group",
+            done="created a PodGroup that records a group's reservation",
             failed="creating a PodGroup failed",
         ),
         PatchStatus: Write[PatchStatus](

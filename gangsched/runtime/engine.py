@@ -27,21 +27,23 @@ _log = logging.getLogger(__name__)
 
 _BEAT_S = 5.0
 _REST_S = 0.01
-"""Longest rest between two passes. One pass handles all events of a rest for little more than the cost of one event. An
-event that arrives later than this after the last pass does not wait."""
+"""Longest rest between two scheduling cycles, in seconds. One cycle handles all events of a rest for little more than
+the cost of one event. An event that arrives later than this after the last cycle does not wait."""
 _LEAST_REST_S = 0.003
-"""Shortest rest, even if the last member of a gang has arrived, so that many small gangs share a pass."""
+"""Shortest rest, in seconds, even if the last member of a gang has arrived, so that many small gangs share a cycle."""
 _LEAST_WAIT_S = 0.001
-"""Rest between two passes if the first has left work, so that other tasks that are ready run first. It also keeps a
-machine whose deadline stays due from blocking the event loop."""
+"""Rest in seconds between two scheduling cycles if the first has left work, so that other tasks that are ready run
+first. It also keeps a machine whose deadline stays due from blocking the event loop."""
 MOST_EVENTS = 500
-"""Most events in one pass: applying them takes about as long as the machine's own budget for a call."""
+"""Largest number of events in one scheduling cycle. Applying them takes about as long as the machine's own budget for a
+call."""
 _PASSES = 10
-"""After this many collections of the young generation, the middle one is collected too."""
+"""Number of collections of the young generation after which the middle generation is collected too."""
 _MOST_SHOWN = 10
-"""Most contradictions in the accounts that one log line lists."""
+"""Largest number of contradictions in the accounts that one log line lists."""
 _COLLECTIONS = 5
-"""After ten collections of the middle generation the next one is full. One call may cause several, so this is lower."""
+"""Number of collections of the middle generation after which all objects are frozen. After ten of them the next one
+would be full; one call may cause several, so this is lower."""
 
 
 class Machine(Protocol):
@@ -52,7 +54,7 @@ class Machine(Protocol):
         ...
 
     def take_measured(self) -> Measured:
-        """What was measured since the last call."""
+        """The measurements since the last call."""
         ...
 
     def take_rivals(self) -> list[tuple[str, str]]:
@@ -85,9 +87,9 @@ class Engine:
 
     It starts as a standby, which observes the cluster and decides nothing. After `lead` it decides and passes the
     decisions to `submit`. Without `submit`, as in a dry run, it only logs and counts them, and a process that binds our
-    pods is no rival. `stand_down` makes it a standby again. The machine contains a bug in the logic of one group, and
-    the engine logs it. Any other exception ends `run`: the process ends, restarts and rebuilds its state from the
-    cluster.
+    pods is no rival. `stand_down` makes it a standby again. The machine confines a bug in the logic of one group to
+    that group, and the engine logs it. Any other exception ends `run`: the process ends, restarts and rebuilds its
+    state from the cluster.
     """
 
     def __init__(
@@ -129,7 +131,7 @@ class Engine:
     def stand_down(self) -> None:
         """Stop deciding and discard all decisions: a new machine takes over the observed state, as after a restart.
 
-        Answers to earlier writes are dropped, except the fact that a pod is bound.
+        Results of earlier writes are dropped, except the fact that a pod is bound.
         """
         facts = self._machine.facts()
         meanwhile = [
@@ -148,7 +150,7 @@ class Engine:
         gc.collect()
 
     def facts(self) -> list[Event]:
-        """What this process knows of the cluster, as events for a machine of one's own."""
+        """The observed state of the cluster, as events for a separate machine."""
         return self._machine.facts()
 
     def rivals_problem(self) -> str:
@@ -183,7 +185,7 @@ class Engine:
         return self._pass(events, now) if events else []
 
     def _completes(self, event: Event) -> bool:
-        """Whether this pod, with those that arrived since the last pass, completes a gang."""
+        """Whether this pod, with those that arrived since the last scheduling cycle, completes a gang."""
         lacking = self._machine.lacking(event.pod) if isinstance(event, PodSeen) else None
         if lacking is None:
             return False
@@ -264,9 +266,9 @@ def spare_what_lives_long() -> None:
     """Avoid full garbage collections: with tens of thousands of groups one takes half a second.
 
     Before a full collection is due, all surviving objects are frozen, as after the first lists. Reference counting
-    still frees them, unless they are part of a cycle. Young objects are collected after every pass that decided
-    something: the collector counts allocations minus deallocations, so it would not run while the values of thousands
-    of groups are replaced.
+    still frees them, unless they are part of a reference cycle. Young objects are collected after every scheduling
+    cycle that decided something: the collector counts allocations minus deallocations, so it would not run while the
+    values of thousands of groups are replaced.
     """
     _, middle, old = gc.get_count()
     gc.collect(1 if middle >= _PASSES else 0)

@@ -1,4 +1,4 @@
-"""Sends the machine's decisions to the API server, with bounded concurrency, and posts the answers."""
+"""Sends the machine's decisions to the API server, with bounded concurrency, and posts the results."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ class Executor:
     `table` says how each kind of write is sent and how failures are handled. `Retry.SOME` gives up after `attempts`.
     `post` receives the events for the machine.
 
-    Immediately before each write the executor asks `allowed` whether the term lasts. As soon as it does not, decisions
-    are dropped and nothing is posted, because another process may lead already. The next term has its own executor.
+    Immediately before each write the executor calls `allowed` to check that the term lasts. Once the term has ended,
+    decisions are dropped and nothing is posted, because another process may already lead. The next term has its own
+    executor.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class Executor:
                 await woken
                 continue
             if not self._backlog.empty:
-                # Wake one more worker: an answer can free more slots than its own.
+                # Wake one more worker: a result can free more slots than its own.
                 self._wake(1)
             if self._allowed():
                 await self._send(job)
@@ -234,7 +235,7 @@ class Executor:
         self._uncertain[key] = now, outcome
 
     def _tried_again(self, job: Job, answer: Answer) -> bool:
-        """Arrange a retry of a write that may succeed later; True if it, or a newer one in its place, is retried."""
+        """Schedule a retry of a write that may succeed later; True if it, or a newer one in its place, will be sent."""
         retry = job.write.retry
         if self._closing or retry is Retry.NEVER:
             return False

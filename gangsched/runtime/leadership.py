@@ -204,7 +204,7 @@ class Leadership:
         """Take or renew the lease. False if another replica holds it or was faster, or if a renewal is too late."""
         self._began = self._monotonic()
         election = self._election
-        # A conflict may come from an earlier write of ours whose answer was lost. The second read then shows our own.
+        # A conflict may come from an earlier write of ours whose result was lost. The second read then shows our own.
         for _ in range(2):
             if not self._current:
                 election.saw(await self._leases.get(timeout_s=timeout_s), now=self._monotonic())

@@ -1,4 +1,4 @@
-"""The metrics that are the machine's own numbers, read at each scrape."""
+"""The metrics that are read from the machine's own numbers at each scrape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MILLI = 1000
 
 
 class MachineNumbers(Collector):
-    """The machine's numbers, read at each scrape."""
+    """Converts `stats` of the machine to metrics at each scrape; without `stats` all numbers are 0."""
 
     def __init__(self) -> None:
         self.stats: Callable[[], Stats] | None = None
@@ -48,7 +48,7 @@ class MachineNumbers(Collector):
             ),
             (
                 "gangsched_partly_bound_groups",
-                "Groups of which a part was bound and the rest of the minimum is not; repairDeadline ends that.",
+                "Groups whose quorum is only partly bound; repairDeadline limits how long this lasts.",
                 stats and stats.partial,
             ),
         ):
@@ -77,7 +77,10 @@ class MachineNumbers(Collector):
 
 
 def _capacity(stats: Stats | None) -> Iterator[Metric]:
-    """What serves no group that runs. Of extended resources only GPUs are shown: a cluster may have any number."""
+    """Capacity that serves no running group.
+
+    Of the extended resources only GPUs are shown, because a cluster may have any number of extended resources.
+    """
     for name, text, amounts in (
         (
             "gangsched_held_capacity",
@@ -86,7 +89,7 @@ def _capacity(stats: Stats | None) -> Iterator[Metric]:
         ),
         (
             "gangsched_idle_capacity",
-            "Capacity that members have of groups of which fewer than the minimum are bound, by resource.",
+            "Capacity of bound members whose group has fewer members bound than its minimum, by resource.",
             stats.idle if stats is not None else {},
         ),
     ):

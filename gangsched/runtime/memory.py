@@ -1,4 +1,4 @@
-"""How much memory the container of this process may still take."""
+"""The memory that this process's container may still use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CGROUP = Path("/sys/fs/cgroup")
 
 
 def free_memory(cgroup: Path = CGROUP) -> int:
-    """Bytes that this process's container may still take; more than any machine has if there is no limit.
+    """Bytes that this process's container may still use; more than any machine has if there is no limit.
 
     The files are those of control group v2: https://docs.kernel.org/admin-guide/cgroup-v2.html#memory-interface-files
     """
@@ -17,7 +17,7 @@ def free_memory(cgroup: Path = CGROUP) -> int:
         limit = int((cgroup / "memory.max").read_text())
         used = int((cgroup / "memory.current").read_text())
         stat = dict(line.split() for line in (cgroup / "memory.stat").read_text().splitlines())
-        # Pages of files that were not used for long are given up before the limit is reached.
+        # The kernel reclaims inactive file pages before the limit is reached.
         return limit - used + int(stat.get("inactive_file", 0))
     except (OSError, ValueError):
         return sys.maxsize

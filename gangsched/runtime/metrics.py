@@ -132,22 +132,21 @@ class Metrics:
         )
         self._partial = Histogram(
             "gangsched_partly_bound_seconds",
-            "Time from the first binding of a quorum until it was whole or wholly unbound, for quorums that were seen"
-            " partly bound.",
+            "Time from the first binding of a quorum until it is completely bound or completely unbound, for quorums"
+            " that were seen partly bound.",
             buckets=_PARTIAL_BUCKETS,
             registry=registry,
         )
         self._stages = Distribution(
             "gangsched_stage_duration_seconds",
-            "Duration of the stages of a scheduling cycle: Events (applying what has happened), Upkeep (bringing groups"
-            " up to date), Plan (placing groups), Search (going on with long searches) and Status (deciding what people"
-            " and autoscalers are told).",
+            "Duration of the stages of a scheduling cycle: Events (applying events), Upkeep (updating groups), Plan"
+            " (placing groups), Search (continuing long searches) and Status (deciding statuses, Events and demands).",
             _STAGE_BUCKETS,
             label="stage",
         )
         self._budget = Distribution(
             "gangsched_pass_budget_used",
-            "Share of its budget of work that a scheduling cycle has used. At 1 it leaves work to the next one.",
+            "Share of its work budget that a scheduling cycle has used. At 1 it leaves work to the next cycle.",
             _BUDGET_BUCKETS,
         )
         self._watch_lag = Distribution(
@@ -174,7 +173,7 @@ class Metrics:
         )
         self._answers = Histogram(
             "gangsched_answer_duration_seconds",
-            "Time until a tenant who asks is answered, by the HTTP status of the answer; none unless answers.enabled.",
+            "Time to answer a tenant who asks why a group waits, by HTTP status. Empty unless answers.enabled is true.",
             ["status"],
             buckets=_CALL_BUCKETS,
             registry=registry,
@@ -251,7 +250,7 @@ class Metrics:
         self._known.stats = stats
 
     def answered(self, kind: str, result: str, duration_s: float) -> None:
-        """Count a write of this kind that was answered with this result after `duration_s`."""
+        """Count a write of this kind that had this result after `duration_s`."""
         self._results(kind, result).inc()
         if kind == BindPod.__name__:
             self._binding_duration.observe(duration_s)
@@ -277,7 +276,7 @@ class Metrics:
         self._dropped.inc()
 
     def passed(self, duration_s: float, inputs: Mapping[str, int]) -> None:
-        """Count a pass that took `duration_s`, and its events by type."""
+        """Count a scheduling cycle that took `duration_s`, and its events by type."""
         self._pass_duration.observe(duration_s)
         for name, count in inputs.items():
             self._inputs.labels(name).inc(count)
@@ -291,7 +290,7 @@ class Metrics:
         self._relists.labels(resource, cause).inc()
 
     def measured(self, found: Measured) -> None:
-        """Record what the machine has measured in a pass."""
+        """Record the machine's measurements of a scheduling cycle."""
         for priority, waited_s in found.waits:
             self._gang_wait.labels(_band(priority)).observe(waited_s)
         for lasted_s in found.partial_s:
@@ -299,17 +298,17 @@ class Metrics:
         self._budget.add(found.budget)
 
     def stage_took(self, stage: str, duration_s: float) -> None:
-        """Record how long a stage of a pass took."""
+        """Record how long a stage of a scheduling cycle took."""
         self._stages.add(duration_s, stage)
 
     def watch_lagged(self, duration_s: float) -> None:
-        """Record how far the watch of pods was behind the answer to a binding."""
+        """Record how far the watch of pods was behind the result of a binding."""
         self._watch_lag.add(duration_s)
 
     def api_answered(self, verb: str, resource: str, status: int) -> None:
         """Count a request that was answered with this HTTP status; 0 for no answer."""
         outcome = _OUTCOMES.get(status) or next((name for end, name in _CLASSES if status < end), "Failed")
-        # Paths that are no resources are those of discovery and of probes.
+        # Paths that name no resource belong to discovery and probes.
         named = "other" if resource.startswith("/") else resource
         self._requests[verb, named, outcome] += 1
 
@@ -318,7 +317,7 @@ class Metrics:
         self._loop_lag.observe(duration_s)
 
     def answered_tenant(self, status: int, duration_s: float) -> None:
-        """Record the time after which somebody who asked why a group waits was answered with this HTTP status."""
+        """Record the duration and the HTTP status of an answer to a tenant who asks why a group waits."""
         self._answers.labels(str(status)).observe(duration_s)
 
     def deciding(self, yes: bool) -> None:  # noqa: FBT001 - the value of a gauge
@@ -326,7 +325,7 @@ class Metrics:
         self._synced.set(yes)
 
     def read_leader_from(self, held: Callable[[], bool]) -> None:
-        """Ask this function at every scrape whether this replica may write."""
+        """Read from this function at every scrape whether this replica may write."""
         self._leader.set_function(held)
 
     def lease_transitions(self, count: int) -> None:
@@ -350,7 +349,7 @@ class Metrics:
         self._api_failures.labels(problem, verb, resource).inc()
 
     def read_problem_from(self, problem: str, lasts_s: Callable[[], float]) -> None:
-        """Ask this function at every scrape how long the problem has lasted."""
+        """Read from this function at every scrape how long the problem has lasted."""
         self._api_problem_seconds.labels(problem).set_function(lasts_s)
 
     def rivals_bound(self, count: int) -> None:
@@ -379,7 +378,7 @@ class Metrics:
 
 
 def _band(priority: int) -> str:
-    """The band of the priority: few, so that the number of time series stays small."""
+    """The band of the priority. There are few bands, so that the number of time series stays small."""
     return next((name for end, name in _BANDS if priority < end), _HIGHEST_BAND)
 
 

@@ -36,7 +36,7 @@ class Readiness:
     def why_not_alive(self) -> list[str]:
         """Problems that only a restart of the process fixes."""
         silent_s = self._engine.silent_s()
-        return [f"the engine has not turned for {silent_s:.0f} s"] if silent_s > _SILENT_S else []
+        return [f"the engine has been stuck for {silent_s:.0f} s"] if silent_s > _SILENT_S else []
 
     def why_not_ready(self) -> list[str]:
         """Problems that keep this replica from leading or standing by."""

@@ -40,7 +40,7 @@ class Rivals:
         )
 
     def forget(self) -> None:
-        """This replica leads no longer: what it saw others bind lately were its successor's bindings."""
+        """Forget the last binding by another process. After a loss of the lease it was probably the new leader's."""
         self._last = float("-inf")
 
     def problem(self) -> str:

@@ -1,4 +1,4 @@
-"""Measures how long the stages of one call of the machine take, which has no clock itself."""
+"""Measures the duration of each stage of a scheduling cycle for the machine, which has no clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gangsched.core.objects.stats import Stage
 
 
 class StageTimes:
-    """Tells `add` the stage and its seconds as each ends."""
+    """Calls `add` with each stage and its duration in seconds when the stage ends."""
 
     def __init__(self, add: Callable[[str, float], None], *, clock: Callable[[], float] = perf_counter) -> None:
         self._add = add
@@ -17,7 +17,7 @@ class StageTimes:
         self._at = 0.0
 
     def passed(self, stage: Stage | None) -> None:
-        """The stage has ended just now, and the next begins; with None a call begins."""
+        """Record that the stage has just ended and the next one begins. None marks the start of a scheduling cycle."""
         now = self._clock()
         if stage is not None:
             self._add(stage, now - self._at)

@@ -1,4 +1,4 @@
-"""How far the watch of pods is behind: from the answer to a binding until the watch shows it."""
+"""Measures how far the watch of pods is behind: the time from the result of a binding until the watch shows it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from gangsched.core.objects.events import Event, PodSeen
 from gangsched.core.objects.results import PodBound
 
 _KEPT_S = 60.0
-"""A pod whose other half is not heard of for so long is forgotten: it was deleted, or bound in an earlier term."""
+"""Seconds after which a pod with only a result or only a watch event is forgotten: it was deleted, or bound in an
+earlier term."""
 
 
 class WatchLag:
-    """The answers that the watch has yet to show, and bindings that it has shown before their answers, by UID."""
+    """By pod UID: results that the watch has yet to show, and bindings that it showed before their results arrived."""
 
     def __init__(self, add: Callable[[float], None]) -> None:
         self._add = add
@@ -20,7 +21,7 @@ class WatchLag:
         self._shown: dict[str, float] = {}
 
     def heed(self, events: Iterable[Event], now_s: float) -> None:
-        """These events have arrived, in this order. Times are monotonic seconds."""
+        """Record events in the order of their arrival, at `now_s` of a monotonic clock."""
         for event in events:
             if isinstance(event, PodBound):
                 if self._shown.pop(event.uid, None) is None:

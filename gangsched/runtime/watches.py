@@ -15,21 +15,22 @@ from gangsched.runtime.alone import Alone
 from gangsched.runtime.leadership import Leadership
 
 _CATCH_UP_S = 5.0
-"""How long a new leader waits for interrupted watches of all but pods to resume after an outage."""
+"""Longest time, in seconds, that a new leader waits for interrupted watches to resume. For pods there is no limit."""
 _FOREIGN_S = 30.0
-"""How long the start waits for other systems' groups if the API server fails to list them."""
+"""Longest time, in seconds, that the start waits for the kinds in `foreign` if the API server fails to list them."""
 _SETTLE_S = 0.5
-"""The last writes of a leader that has just released the lease may not have reached our watches yet."""
+"""Wait in seconds after a hand-over, because the former leader's last writes may not have reached our watches yet."""
 _SILENT_S = 150.0
-"""A quiet watch delivers a bookmark about every minute. After 70 s of silence it counts as dead and is restarted."""
+"""Silence in seconds after which readiness reports a watch. A quiet watch delivers a bookmark about every minute; after
+70 s of silence it counts as dead and is restarted."""
 
 
 class Watches:
-    """The watches by how long the start waits for them.
+    """All watches, divided by how long the start waits for them.
 
     All of `needed` are complete before the first decision. Two of them show what former leaders did: `groups` their
-    decisions, `pods` their bindings.
-    `foreign` are other systems' groups: the start waits for them for a limited time. It does not wait for `unhurried`.
+    decisions, `pods` their bindings. `foreign` are kinds that an API server need not serve: devices, workloads and
+    other systems' groups. The start waits for them for a limited time. It does not wait for `unhurried`.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Watches:
     async def caught_up(self, mandate: Leadership | Alone) -> None:
         """Wait until the statuses and watches show everything that the last leader did.
 
-        Pods are waited for without limit, as at the start: a quorum of which a part is bound is recognised only then.
+        The wait for pods has no limit, as at the start, because a partly bound quorum is not recognised without them.
         """
         if mandate.elected:
             await self._groups.renew()
@@ -79,7 +80,7 @@ class Watches:
         await self._pods.going.wait()
 
     def problems(self) -> list[str]:
-        """What delays updates, one sentence for each resource. Problems of a few seconds are left out."""
+        """The problems that delay updates, one sentence for each resource. Problems of a few seconds are left out."""
         return [problem for problem in map(_why_unheard, self._needed) if problem]
 
 

@@ -24,8 +24,8 @@ class Lane(StrEnum):
     ABOVE = auto()
     """A binding of a member above its gang's minimum."""
     UNDOING = auto()
-    """Writes that undo gangs and have a deadline, and creations that later bindings wait for. A second write with the
-    key of one that waits or is in flight is not added: one answer serves both."""
+    """Writes that roll back gangs and have a deadline, and writes that later bindings wait for: pre-bindings and new
+    PodGroups. A second write with the key of one that waits or is in flight is not added: one result serves both."""
     STATUS = auto()
     """Informs people about a group; still sent during shutdown."""
     DETAIL = auto()
@@ -57,11 +57,11 @@ class Write(Generic[E]):
 
     `key`: of several writes with one key, at most one is in flight, and only the newest waits. Without a key all are
     sent. `overrules` is the key of a write that this one makes pointless: if that one waits, it is dropped; if it is in
-    flight, this one waits for its answer, and it is not retried. `send` never raises for a failure of the server or the
-    network. `outcome` finds, after a term of leadership, the result of a write that was sent and not answered (None if
-    it had no effect), and raises a KubeError if it cannot. `about` names the object in the log. The log line is `done`,
-    if that is set, or `failed`. If the machine repeats a failing write itself (`repeated`), the failure is logged once,
-    until a write of the kind succeeds.
+    flight, this one waits for its result, and the overruled one is not retried. `send` never raises for a failure of
+    the server or the network. `outcome` finds, after a term of leadership, the result of a write that was sent and not
+    answered (None if it had no effect), and raises a KubeError if it cannot. `about` names the object in the log. The
+    log line is `done`, if that is set, or `failed`. If the machine repeats a failing write itself (`repeated`), the
+    failure is logged once, until a write of the kind succeeds.
     """
 
     lane: Callable[[E], Lane]
@@ -76,7 +76,7 @@ class Write(Generic[E]):
     repeated: bool = False
 
     def job(self, effect: E, since: float) -> Job:
-        """A job for this write, which waits since `since`."""
+        """A job for this write that began to wait at `since`."""
         return Job(
             effect,
             self,
@@ -99,7 +99,7 @@ Table = Mapping[type[Effect], Write[Any] | Withdrawal[Any]]
 
 
 class Job(NamedTuple):
-    """A waiting write, with the time since when it waits (of any monotonic clock) and the number of past attempts."""
+    """A waiting write. `since` is when it began to wait, on any monotonic clock; `attempt` counts past attempts."""
 
     effect: Any
     write: Write[Any]

@@ -137,7 +137,7 @@ def test_two_schedulers_words_that_name_different_groups_bind_nobody_and_are_tol
     cluster.until(lambda: cluster.told("torn-0").get("reason") == "Contradiction")
 
     assert (
-        "'sample' by the label kueue.x-k8s.io/pod-group-name, 'gang-a' by the annotation"
+        "'sample' according to the label kueue.x-k8s.io/pod-group-name, but 'gang-a' according to the annotation"
         in (cluster.told("torn-0")["message"])
     )
     assert not cluster.bound()

@@ -192,18 +192,18 @@ def test_a_resize_of_the_whole_pod_counts_only_resources_that_its_spec_names() -
     [
         (
             {"containers": [container({"cpu": "abc", "memory": "1"})]},
-            "spec.containers[].resources.requests (cpu: 'abc' is no amount)",
+            "spec.containers[].resources.requests (cpu: 'abc' is not an amount)",
         ),
         (
             {"containers": [container({"cpu": -1, "memory": "1"})]},
-            "spec.containers[].resources.requests (cpu: -1 is no amount)",
+            "spec.containers[].resources.requests (cpu: -1 is not an amount)",
         ),
         (
             {"initContainers": [container({"cpu": "1 ", "memory": "1"})]},
-            "spec.initContainers[].resources.requests (cpu: '1 ' is no amount)",
+            "spec.initContainers[].resources.requests (cpu: '1 ' is not an amount)",
         ),
-        ({"resources": {"requests": {"cpu": "", "memory": "1"}}}, "spec.resources.requests (cpu: '' is no amount)"),
-        ({"overhead": {"cpu": "1\n2", "memory": "1"}}, "spec.overhead (cpu: '1\\n2' is no amount)"),
+        ({"resources": {"requests": {"cpu": "", "memory": "1"}}}, "spec.resources.requests (cpu: '' is not an amount)"),
+        ({"overhead": {"cpu": "1\n2", "memory": "1"}}, "spec.overhead (cpu: '1\\n2' is not an amount)"),
     ],
 )
 def test_an_amount_that_cannot_be_read_is_refused_by_name_and_the_rest_counts(spec: dict[str, Any], named: str) -> None:

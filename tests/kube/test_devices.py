@@ -147,7 +147,7 @@ def test_a_claim():
     ("spec", "beyond"),
     [
         ({"requests": [{"name": "a", "exactly": {"capacity": {}}}]}, "capacity.requests"),
-        ({"requests": [{"name": "a"}]}, "not known (a)"),
+        ({"requests": [{"name": "a"}]}, "an unknown kind of request (a)"),
         ({"requests": [{"name": "a", "exactly": {"allocationMode": "Some"}}]}, "the allocation mode Some"),
         ({"constraints": [{"distinctAttribute": "a"}]}, "other than matchAttribute"),
     ],

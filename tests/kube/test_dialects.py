@@ -86,7 +86,7 @@ class TestGroupBy:
     def test_another_dialects_different_group_is_a_contradiction(self):
         found = read({JOB: "run-1", KUEUE: "other"}, {BY: JOB})
         assert found is not None
-        assert f"'run-1' by the annotation {BY}" in found.contradiction
+        assert f"'run-1' according to the annotation {BY}" in found.contradiction
 
 
 class TestOurOwn:
@@ -204,7 +204,7 @@ def test_a_pod_says_its_group_minimum_and_longest_wait_or_nothing(labels, annota
 
 TIMED = {"gangsched.io/max-schedule-time": "5m"}
 COUNT = "': write a whole number from 1 to 2147483647."
-ANY_SIZE = "': write a whole number up to 2147483647; 1 is no gang."
+ANY_SIZE = "': write a whole number up to 2147483647; 1 means no gang."
 MUST = '{"gatherStrategy":[{"layer":"BlockLayer","strategy":"MustGather"}]}'
 ERRORS: list[tuple[dict[str, str], dict[str, str], str, str]] = [
     *(
@@ -378,7 +378,7 @@ class TestPalantir:
     @pytest.mark.parametrize("app", ["App", "a_b", "a" * 64, "-a"])
     def test_a_name_that_no_object_can_have_is_an_error(self, app):
         error = self.of(self.REQUESTS | {"spark-executor-count": "2"}, app=app).error
-        assert "is not a valid name for the PodGroup that records the places of its executors" in error
+        assert "is not a valid name for the PodGroup that records the reservation for its executors" in error
 
     def test_sparks_own_labels_alone_name_no_group(self):
         labels = {"spark-role": "driver", "spark-app-selector": "spark-1", "spark-app-name": "pi"}
@@ -564,16 +564,16 @@ class TestSeveral:
         assert found is not None
         assert (found.group, found.error) == ("a", "")
         assert found.contradiction == (
-            f"Its group is 'a' by the label gangsched.io/pod-group, '{'b' * 40}…' by the label {KUEUE}: name the same "
-            "group in both, or remove one of them."
+            f"Its group is 'a' according to the label gangsched.io/pod-group, but '{'b' * 40}…' according to the label "
+            f"{KUEUE}: name the same group in both, or remove one of them."
         )
 
     def test_different_minima_contradict_each_other(self) -> None:
         found = read(BOTH, {"gangsched.io/min-member": "3", KUEUE_COUNT: "4"})
         assert found is not None
         assert found.contradiction == (
-            f"Its minimum is 3 by the annotation gangsched.io/min-member, 4 by the annotation {KUEUE_COUNT}: make them "
-            "equal, or remove one of them."
+            "Its minimum is 3 according to the annotation gangsched.io/min-member, but 4 according to the annotation "
+            f"{KUEUE_COUNT}: make them equal, or remove one of them."
         )
 
     def test_different_times_contradict_each_other(self) -> None:
@@ -581,8 +581,8 @@ class TestSeveral:
         found = read(GROUP, {**said, f"{PFNET}-schedule-timeout-seconds": "20"})
         assert found is not None
         assert found.contradiction == (
-            "Its longest wait in seconds is 300 by the annotation gangsched.io/max-schedule-time, 20 by the annotation "
-            f"{PFNET}-schedule-timeout-seconds: make them equal, or remove one of them."
+            "Its longest wait in seconds is 300 according to the annotation gangsched.io/max-schedule-time, but 20 "
+            f"according to the annotation {PFNET}-schedule-timeout-seconds: make them equal, or remove one of them."
         )
         silent = read(GROUP, said)
         assert silent is not None

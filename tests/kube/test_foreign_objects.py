@@ -265,9 +265,9 @@ def test_what_has_another_form_is_told_and_spoils_nothing_else(dialect: str, spe
             {"minMember": 2, "subGroups": [{"name": str(number)} for number in range(5000)]},
             "spec.subGroups has 5000 entries: write at most 64",
         ),
-        ("native", {}, "spec.schedulingPolicy is not one of gang and basic: write one of them"),
-        ("native", {"schedulingPolicy": {}}, "spec.schedulingPolicy is not one of gang and basic"),
-        ("native", {"schedulingPolicy": {"gang": {"minCount": 1}, "basic": {}}}, "spec.schedulingPolicy is not one of"),
+        ("native", {}, "spec.schedulingPolicy does not have exactly one of gang and basic: write one of them"),
+        ("native", {"schedulingPolicy": {}}, "spec.schedulingPolicy does not have exactly one of gang and basic"),
+        ("native", {"schedulingPolicy": {"gang": {"minCount": 1}, "basic": {}}}, "spec.schedulingPolicy does not have"),
         ("native", {"schedulingPolicy": {"gang": {}}}, "spec.schedulingPolicy.gang.minCount is 0: write a whole"),
     ],
 )

@@ -130,7 +130,7 @@ def test_a_claim_that_is_not_as_expected_is_left_alone(found):
     answer = written(api, SELECT)
     assert answer.result == Outcome.STALE
     assert patches(api) == []
-    assert "is not as it was" in answer.message
+    assert "is no longer as expected" in answer.message
 
 
 def test_what_cannot_be_read_is_said():

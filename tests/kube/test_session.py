@@ -183,7 +183,7 @@ async def test_requests_say_whose_rights_they_have(tmp_path: Path, user, flags, 
     "user", [{"as-groups": ["a"]}, {"as": "jane", "as-groups": "a"}, {"as": "j", "as-user-extra": 3}]
 )
 async def test_an_impersonation_that_is_not_understood_is_refused_rather_than_used_in_part(tmp_path, user) -> None:
-    with pytest.raises(NoCredentials, match="has a wrong `as-groups`"):
+    with pytest.raises(NoCredentials, match="has an invalid `as-groups`"):
         await connection(kubeconfig=kubeconfig(tmp_path / "config", user=user))
 
 

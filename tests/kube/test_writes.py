@@ -60,7 +60,7 @@ async def test_a_group_that_is_not_made_says_why(code: int) -> None:
     found, _ = await sent(MAKE, status(code, "because"))
     assert isinstance(found.event, GroupNotMade)
     assert found.event.key == MAKE.key
-    assert "the PodGroup g, which must record its places, was not created" in found.event.message
+    assert "the PodGroup g, which must record its reservation, was not created" in found.event.message
     assert found.event.message.endswith("because")
 
 

@@ -31,4 +31,4 @@ async def test_a_fault_is_told_and_the_work_begun_again(caplog: pytest.LogCaptur
             await task
     told = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert [record.__dict__["part"] for record in told] == ["page", "page"]
-    assert "scheduling goes on" in told[0].getMessage()
+    assert "scheduling continues" in told[0].getMessage()

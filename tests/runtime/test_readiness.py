@@ -57,7 +57,7 @@ def test_it_says_what_keeps_it_from_being_ready(changed: dict[str, Any], problem
 
 def test_an_engine_that_stands_still_is_not_alive() -> None:
     assert parts(silent_s=30.0)[0].why_not_alive() == []
-    assert parts(silent_s=31.0)[0].why_not_alive() == ["the engine has not turned for 31 s"]
+    assert parts(silent_s=31.0)[0].why_not_alive() == ["the engine has been stuck for 31 s"]
 
 
 def test_its_role_is_that_of_its_part_unless_it_only_shows_what_it_would_do() -> None:

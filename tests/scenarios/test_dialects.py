@@ -300,7 +300,7 @@ class TestSeveralDialects:
         reason, message = told(harness, "g-0")
         assert reason == "Contradiction"
         assert message == (
-            f"Group h: Pod g-0: Its group is 'h' by the label {KUEUE}, 'g' by the annotation {KOORDINATOR}/name: name "
-            "the same group in both, or remove one of them."
+            f"Group h: Pod g-0: Its group is 'h' according to the label {KUEUE}, but 'g' according to the annotation "
+            f"{KOORDINATOR}/name: name the same group in both, or remove one of them."
         )
         assert told(harness, "g-1")[0] == "GangIncomplete"

@@ -274,8 +274,8 @@ TOO_MANY = (
 )
 IN_ORDER = (
     "JobSet w: the Jobs of 'then' have an exclusive topology and are created only once others are ready, so that no "
-    "place can be held for them: create the JobSet again without startupPolicy InOrder and dependsOn, or without the "
-    "annotation alpha.jobset.sigs.k8s.io/exclusive-topology."
+    "places can be reserved for them: create the JobSet again without startupPolicy InOrder and dependsOn, or without "
+    "the annotation alpha.jobset.sigs.k8s.io/exclusive-topology."
 )
 
 

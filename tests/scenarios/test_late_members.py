@@ -263,7 +263,7 @@ def test_a_group_of_ones_own_without_a_template_says_why_its_members_do_not_come
 @pytest.mark.parametrize(
     ("broken", "why"),
     [
-        ({"cpu": "much"}, "uses spec.containers[].resources.requests (cpu: 'much' is no amount)"),
+        ({"cpu": "much"}, "uses spec.containers[].resources.requests (cpu: 'much' is not an amount)"),
         (7, "cannot be read (Expected `object | null`, got `int`"),
     ],
 )
@@ -278,7 +278,7 @@ def test_a_template_that_cannot_be_honoured_is_named_with_the_remedy(auto, broke
     told = auto.pod("default/web-0")
     assert bound(auto) == 0
     assert told.told_reason == "InvalidDeclaration"
-    assert "StatefulSet web: no place can be held for pods that are created only once others are ready" in (
+    assert "StatefulSet web: no places can be reserved for pods that are created only once others are ready" in (
         told.told_message
     )
     assert why in told.told_message

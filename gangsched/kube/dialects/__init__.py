@@ -2,5 +2,6 @@
 
 Each row of the registry (gangsched/config/dialects.py) has a file with its name here. Its `dialect(row, settings)`
 returns the parser for pods and, if the system has one, for the custom resource with the group's name (`Kind`).
-gangsched never writes to either. docs/dialects.md documents each key for users.
+gangsched writes to neither, except for the phase of Volcano's PodGroups (`kube.phases`). docs/dialects.md documents
+each key for users.
 """

@@ -28,7 +28,7 @@ class CosminDialect(SparkDialect):
         pod: str,
         owner: str,
     ) -> str:
-        """The driver's name, which an executor knows from its owner, because these labels name no application."""
+        """The driver's name, because these labels name no application. An executor's owner is the driver."""
         return pod if labels.get(self.row.role[0].name) == DRIVER else owner
 
     @property

@@ -1,4 +1,4 @@
-"""The base class of dialects, with the default parser for the texts under a dialect's keys."""
+"""The base class of dialects, with the default parser of the texts under a dialect's keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gangsched.kube.dialects.kind import MOST_MEMBERS, Kind
 from gangsched.kube.errors import printable
 
 LONGEST_NAME = 253
-"""The longest name of any object. A name in an annotation could have a quarter of a megabyte."""
+"""Longest name of any object, in characters. A name in an annotation could otherwise take a quarter of a megabyte."""
 _LONGEST_QUOTE = 40
 
 
@@ -47,7 +47,7 @@ class Dialect:
         pod: str,  # noqa: ARG002 - for overrides
         owner: str,  # noqa: ARG002 - for overrides
     ) -> str:
-        """The group of a pod without a group name, from its other texts or the names of it and of its creating pod."""
+        """The group of a pod without a group name: from its other texts, its name or its creator's name."""
         return ""
 
     @property

@@ -15,7 +15,7 @@ from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
 class OwnDialect(Dialect):
     """Its keys can only mean this scheduler, so an empty name is an error.
 
-    In place of the group's name a pod may say which of its labels has it, so that one template serves many groups.
+    Instead of the group's name a pod may name the label that contains it, so that one template serves many groups.
     """
 
     @property
@@ -27,8 +27,8 @@ class OwnDialect(Dialect):
         labels: Mapping[str, str],
         annotations: Mapping[str, str],
         *,
-        pod: str,  # noqa: ARG002 - a name says nothing here
-        owner: str,  # noqa: ARG002 - nor does another's
+        pod: str,  # noqa: ARG002 - only a label names the group
+        owner: str,  # noqa: ARG002 - only a label names the group
     ) -> str:
         label = annotations.get(GROUP_BY.name)
         return labels.get(label, "") if label else ""

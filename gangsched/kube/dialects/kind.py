@@ -18,11 +18,12 @@ from gangsched.kube.errors import printable
 
 MOST_MEMBERS = 2**31 - 1
 MOST_ROLES = 64
-"""The limit of a PodGroup's roles."""
+"""Largest number of roles in a PodGroup."""
 _LONGEST_TEXT = 253
-"""The longest name in Kubernetes."""
+"""Longest name in Kubernetes, in characters."""
 _LONGEST_ERROR = 500
-"""Longest error. A name may have a quarter of a megabyte, and the error about it is written to every member."""
+"""Longest error, in characters. A name may take a quarter of a megabyte, and an error about it is written to every
+member."""
 
 Spec = TypeVar("Spec", bound=Struct)
 
@@ -40,8 +41,8 @@ class Kind(Generic[Spec]):
     """PodGroups of another system, served as `resource`.
 
     `spec` has the fields that gangsched reads. `terms` converts them and the metadata to the core's terms. It raises
-    ValueError with a sentence for a person if they are unsupported. `phase` reads the phase of an object of which
-    gangsched writes it, which are those in the namespaces `phase_in`.
+    ValueError with a sentence for a person if they are unsupported. `phase` reads the phase of an object whose phase
+    gangsched writes: of objects in the namespaces `phase_in`.
     """
 
     resource: CustomResource
@@ -139,7 +140,7 @@ def roles(field: str, minima: Mapping[str, int], *, field_of_each: str = "") -> 
 
 
 def wait_s(field: str, seconds: float | None) -> float | None:
-    """The longest wait in the field. None, and 0, which would never let a group wait, mean the default.
+    """The longest wait in the field. None means the default, and so does 0, which would never let a group wait.
 
     Raises:
         ValueError: it is not from 1 second to 7 days.

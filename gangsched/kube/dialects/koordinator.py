@@ -1,10 +1,10 @@
 """Koordinator's gangs: annotations of pods, or a label that names its PodGroup.
 
 Its waiting time is a duration in Go's format. Its `mode` says whether members release their nodes if another member
-finds none. gangsched does not need it, because it reserves nothing before all members have a place. `groups` binds
-several gangs together. This version does not support that and refuses it, because scheduling them one by one would
-violate the declaration. A required network topology, whose layers a cluster-wide object of Koordinator defines, is
-refused too; a preferred one is ignored.
+finds none. gangsched does not need it, because it reserves nothing before all members fit. `groups` binds several gangs
+together. This version does not support that and refuses it, because scheduling them one by one would violate the
+declaration. A required network topology, whose layers a cluster-wide object of Koordinator defines, is refused too; a
+preferred one is ignored.
 """
 
 from __future__ import annotations

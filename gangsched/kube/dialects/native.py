@@ -48,7 +48,7 @@ class _Spec(Struct, gc=False, rename="camel"):
 def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
     policy = spec.scheduling_policy
     if policy is None or (policy.gang is None) == (policy.basic is None):
-        raise ValueError("spec.schedulingPolicy is not one of gang and basic: write one of them")
+        raise ValueError("spec.schedulingPolicy does not have exactly one of gang and basic: write one of them")
     least = 1 if policy.gang is None else at_least_one("spec.schedulingPolicy.gang.minCount", policy.gang.min_count)
     levels = (spec.scheduling_constraints.topology if spec.scheduling_constraints is not None else None) or []
     return GroupSpec(

@@ -47,13 +47,13 @@ class PfnetDialect(Dialect):
         """The gang's size; 0 if the pod declares none.
 
         Raises:
-            ValueError: the text is not a number. pfnet reads that as 0 and schedules the members one by one.
+            ValueError: the text is not a number in range. pfnet reads that as 0 and schedules members one by one.
         """
         [key] = self.row.minimum
         text = said.get(key, "0")
         if not _INTEGER.fullmatch(text) or int(text) > MOST_MEMBERS:
             raise ValueError(
-                f"{sentence(key)} is {quoted(text)}: write a whole number up to {MOST_MEMBERS}; 1 is no gang."
+                f"{sentence(key)} is {quoted(text)}: write a whole number up to {MOST_MEMBERS}; 1 means no gang."
             )
         return int(text)
 

@@ -1,8 +1,8 @@
 """Spark applications: a driver, which declares the number and size of its executors, and executors that come later.
 
-Both dialects reserve places for the executors from the moment at which the driver is bound, so the group's name must be
-a valid name of a PodGroup. The driver declares the size of an executor's place. A pod's own requests are those of its
-spec. The application succeeds when the driver succeeds.
+Both dialects reserve placeholders for the executors from the moment at which the driver is bound, so the group's name
+must be a valid name of a PodGroup. The driver declares the size of a placeholder; an existing executor requests what
+its spec says. The application succeeds when the driver succeeds.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class SparkDialect(Dialect, ABC):
         if least and not OBJECT_NAME.fullmatch(base.group):
             raise ValueError(
                 f"The application's name {quoted(base.group)} is not a valid name for the PodGroup that records the "
-                "places of its executors: write at most 63 lower-case letters, digits, '-' and '.', with a letter or "
-                "digit at both ends."
+                "reservation for its executors: write at most 63 lower-case letters, digits, '-' and '.', with a "
+                "letter or digit at both ends."
             )
         template = Shape(requests=self.requests(said))
         return replace(

@@ -25,7 +25,7 @@ NATIVE = "native"
 """The dialect of Kubernetes' own groups."""
 _KEPT = 1024
 _LONGEST_KEPT = 4096
-"""Longer texts are not cached, so that they cannot fill the memory."""
+"""Longest texts of a pod that are cached, in characters, so that longer ones cannot fill the memory."""
 
 _TERMS = (
     ("min_member", "minimum", "minimum"),
@@ -94,9 +94,9 @@ class Dialects:
 
 
 def _without_native(found: list[Declaration]) -> list[Declaration]:
-    """Without the group that Kubernetes' own Job controller names in pods beside gangsched's label for another one.
+    """The declarations without the group that Kubernetes' Job controller names if gangsched's label names another one.
 
-    The label is its owner's wish, and that group nobody's: it is made for every parallel Job.
+    The pod's owner chose the label, whereas the controller creates its group for every parallel Job.
     """
     own = next((said for said in found if said.source == OWN_DIALECT and said.group and not said.error), None)
     native = next((said for said in found if said.source == NATIVE), None)
@@ -163,8 +163,9 @@ def _merged(found: tuple[Declaration, ...]) -> Declaration:
     if stranger is not None:
         return replace(
             first,
-            contradiction=f"Its group is {quoted(first.group)} by {first.keys.group}, {quoted(stranger.group)} by "
-            f"{stranger.keys.group}: name the same group in both, or remove one of them.",
+            contradiction=f"Its group is {quoted(first.group)} according to {first.keys.group}, but "
+            f"{quoted(stranger.group)} according to {stranger.keys.group}: name the same group in both, or remove one "
+            "of them.",
         )
     default_s = next((said.default_time_s for said in found if said.default_time_s is not None), None)
     merged = replace(
@@ -184,8 +185,9 @@ def _merged(found: tuple[Declaration, ...]) -> Declaration:
         if other is not None:
             return replace(
                 first,
-                contradiction=f"Its {what} is {_shown(value)} by {where}, {_shown(getattr(other, field))} by "
-                f"{getattr(other.keys, key)}: make them equal, or remove one of them.",
+                contradiction=f"Its {what} is {_shown(value)} according to {where}, but "
+                f"{_shown(getattr(other, field))} according to {getattr(other.keys, key)}: make them equal, or remove "
+                "one of them.",
             )
         merged = replace(merged, **{field: value}, keys=replace(merged.keys, **{key: where}))
     return merged

@@ -3,10 +3,10 @@
 Its own controllers put a task name on every pod, even if no task has a minimum, so a role that the PodGroup does not
 list is ignored. A hard network topology and subgroups are not supported and are refused by name.
 
-Volcano lets no member of a group run before there is room for its minResources. Some controllers say there how large a
-gang is, and a minMember of 1, because the other members are made later.
+Volcano lets no member of a group run before there is room for the group's minResources. Some controllers declare the
+size of a gang there, with a minMember of 1, because they create the other members later.
 
-Some controllers make no pods before the PodGroup has a phase, which gangsched writes where its settings say so.
+Some controllers create no pods before the PodGroup has a phase, which gangsched writes if its settings say so.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gangsched.kube.dialects.dialect import Dialect
 from gangsched.kube.dialects.kind import Kind, roles, total
 
 MANAGER = "gangsched"
-"""Our name among the managers of an object's fields."""
+"""The name of our field manager."""
 
 
 class _NetworkTopology(Struct, gc=False):
@@ -113,7 +113,7 @@ _PHASED = msgspec.json.Decoder(_Phased)
 
 
 def _phase(raw: Raw | bytes) -> SeenPhase | None:
-    """The phase of the object and whose it is; None if that cannot be read."""
+    """The phase of the object and whether gangsched alone has written it; None if that cannot be read."""
     try:
         found = _PHASED.decode(raw)
     except (msgspec.DecodeError, RecursionError):

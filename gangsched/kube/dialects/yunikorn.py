@@ -21,7 +21,7 @@ from gangsched.kube.dialects.dialect import LONGEST_NAME, Dialect, quoted, sente
 from gangsched.kube.dialects.kind import MOST_MEMBERS
 
 MOST_TASK_GROUPS = 64
-"""The limit of a PodGroup's roles."""
+"""Largest number of task groups: that of the roles in a PodGroup."""
 
 
 class _TaskGroup(Struct, gc=False, rename="camel"):
@@ -39,7 +39,7 @@ class YunikornDialect(Dialect):
 
     @property
     def marks(self) -> tuple[Key, ...]:
-        # Many pods outside of gangs have an application's label, so it is no mark.
+        # Many pods outside gangs have an application's label, so it is not a mark.
         return (*self.row.minimum, *self.row.role)
 
     def nameless(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:

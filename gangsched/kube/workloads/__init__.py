@@ -1,4 +1,4 @@
-"""Controllers whose pods may be gangs though they name no group: what their pods carry, and what their objects say.
+"""Controllers whose pods can form gangs without naming a group: how to recognise the pods and read the objects.
 
-One file for each kind, or for several that are alike, by the rows of gangsched/config/workloads.py.
+Each row of gangsched/config/workloads.py names its file here; similar kinds share one.
 """

@@ -1,4 +1,4 @@
-"""CronJobs: the Jobs that one makes have its annotations. What else it says is of Jobs to come."""
+"""CronJobs: their annotations apply to the Jobs that they create. Their other fields describe future Jobs only."""
 
 from __future__ import annotations
 

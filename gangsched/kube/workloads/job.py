@@ -1,4 +1,4 @@
-"""Jobs of Kubernetes: as many pods at a time as `parallelism`, but never more than are still to complete."""
+"""Jobs of Kubernetes: as many pods at a time as `parallelism`, but not more than `completions`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gangsched.kube.workloads.kind import Asked, Kind, controlled, has_ended
 _OWNER = ("batch", "Job")
 _COMPLETES = ("Complete", "SuccessCriteriaMet")
 _FAILS = ("Failed", "FailureTarget")
-"""The conditions of a Job that has ended, or makes no more pods and ends once those that it has are gone."""
+"""The conditions of a Job that has ended, or that creates no more pods and ends once its last pods are gone."""
 
 
 class _Spec(Struct, gc=False):
@@ -44,7 +44,7 @@ def _asked(job: _Job) -> Asked:
 
 
 def _succeeded(status: _Status, completions: int) -> int:
-    """How many pods have succeeded; as many as must if the Job says that it is complete, by a success policy too."""
+    """The number of pods that have succeeded. In a complete Job it is `completions`, even with a success policy."""
     return completions if has_ended(status.conditions, *_COMPLETES) else status.succeeded or 0
 
 

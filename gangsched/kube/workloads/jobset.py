@@ -1,12 +1,12 @@
 """JobSets: the pods of all Jobs of a JobSet are one gang, whose roles are the replicated Jobs.
 
-With `startupPolicy` InOrder, or a dependency on Ready, a Job is created once others are ready: places are held for its
-pods. One that is created once others are complete is no part of the gang before that, as they are none after it.
+With `startupPolicy` InOrder, or a dependency on Ready, a Job is created once others are ready, and placeholders are
+reserved for its pods. A Job that is created once others are complete joins the gang only then, and those leave it.
 
 With an exclusive topology, each Job has a domain of its own. JobSet's webhook gives the first pod of a Job, its leader,
-affinity to the pods of its Job and anti-affinity to those of others, and refuses the other pods until the leader has a
-node; then they get its domain as a selector. So each such Job is a role, and places like its leader's are held for the
-others. With the strategy of node selectors, pods are as any others.
+affinity to the pods of its Job and anti-affinity to those of others. It refuses the other pods until the leader has a
+node; then they get the leader's domain as a selector. Each such Job is therefore a role, and placeholders like its
+leader are reserved for the other pods. With the node-selector strategy, these pods need no special treatment.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _JobSpec(Struct, gc=False):
 
     @property
     def pods(self) -> int:
-        """How many pods it has at a time."""
+        """Number of pods at a time."""
         parallel = 1 if self.parallelism is None else self.parallelism
         return parallel if self.completions is None else min(parallel, self.completions)
 
@@ -68,17 +68,17 @@ class _ReplicatedJob(Struct, gc=False, rename="camel"):
 
     @property
     def jobs(self) -> int:
-        """How many Jobs it has."""
+        """Number of Jobs."""
         return 1 if self.replicas is None else self.replicas
 
     @property
     def job(self) -> _JobSpec:
-        """The spec of each of them."""
+        """The spec of each Job."""
         return (self.template or _Template()).spec or _JobSpec()
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """The annotations of each of them."""
+        """The annotations of each Job."""
         meta = (self.template or _Template()).metadata
         return (meta.annotations if meta is not None else None) or {}
 
@@ -119,12 +119,12 @@ def _mark(marks: Marks) -> Mark | None:
 
 
 def _is_exclusive(annotations: Mapping[str, str]) -> bool:
-    """Whether pods with these annotations have to wait for a leader."""
+    """Whether pods with these annotations must wait for a leader."""
     return _EXCLUSIVE in annotations and _BY_SELECTOR not in annotations
 
 
 def _role_of(replicated_job: str, index: int | str) -> str:
-    """The role of a single Job. No replicated Job has a name with a dot."""
+    """The role of a single Job. The dot keeps it apart from the names of replicated Jobs, which contain none."""
     return f"{replicated_job}.{index}"
 
 
@@ -151,8 +151,8 @@ def _asked(found: _JobSet) -> Asked:
             if waits:
                 raise ValueError(
                     f"the Jobs of {quoted(each.name)} have an exclusive topology and are created only once others are "
-                    f"ready, so that no place can be held for them: create the JobSet again {_AT_ONCE}, or without the "
-                    f"annotation {_EXCLUSIVE}."
+                    f"ready, so that no places can be reserved for them: create the JobSet again {_AT_ONCE}, or "
+                    f"without the annotation {_EXCLUSIVE}."
                 )
             if each.job.pods <= 1:
                 leaders += there * each.job.pods
@@ -190,7 +190,7 @@ def _asked(found: _JobSet) -> Asked:
 
 
 def _series(name: str, replicated: _ReplicatedJob, indices: Mapping[str, Sequence[int]]) -> Iterator[Series]:
-    """The Jobs of a replicated Job, by the names that the JobSet of this name gives them; `indices` are by role."""
+    """The Jobs of a replicated Job, with the names that the JobSet `name` gives them; `indices` are theirs, by role."""
     job = replicated.job
     for role, each in indices.items():
         if each:
@@ -203,7 +203,7 @@ def _series(name: str, replicated: _ReplicatedJob, indices: Mapping[str, Sequenc
 
 
 def _done(found: _JobSet, jobs: Sequence[_ReplicatedJob]) -> set[str]:
-    """The replicated Jobs that others wait for to end, and that have ended, by name."""
+    """The names of the replicated Jobs whose completion others depend on and that are complete."""
     number = {each.name: each.jobs for each in jobs}
     awaited = {other.name for each in jobs for other in each.depends_on or () if other.status == _COMPLETE}
     stands = (found.status.replicated_jobs_status if found.status is not None else None) or ()

@@ -1,4 +1,4 @@
-"""One kind of workload: how its pods are recognised, and what is read of its object."""
+"""One kind of workload: how its pods are recognised, and how its objects are read."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from gangsched.kube.errors import printable
 from gangsched.kube.workloads import template
 
 MINIMUM = Key("gangsched.io/min-member")
-"""The annotation of a workload's object that says the minimum of each of its gangs."""
+"""The annotation of a workload's object with the minimum of each of its gangs."""
 _LONGEST_NAME = 63
-"""The longest name of a PodGroup."""
+"""Longest name of a PodGroup, in characters."""
 _DIGEST = 8
 _GANG = {"true": True, "false": False}
 
 
 class Marks(NamedTuple):
-    """What a pod carries: the texts in its metadata, and its controller."""
+    """The parts of a pod by which its workload is recognised: its labels, its annotations and its controller."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -40,9 +40,9 @@ class Marks(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Which object a pod belongs to (its UID where the pod knows it), and as what.
+    """The object that a pod belongs to, and the pod's `role` in it. `uid` is empty if the pod does not name it.
 
-    `part` tells the gangs of one object apart. `size` is that of the pod's gang where the pod says it.
+    `part` distinguishes the gangs of one object. `size` is the size of the pod's gang; None if the pod does not say it.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Mark(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What an object asks for: the size of each gang, how many pods in all, and why it wants none now, if so.
+    """The demand of an object: the `size` of each gang, and the number of `pods` of all gangs.
 
-    `roles` are the sizes of the gang's roles by name, where it has any; `late` are the templates of those whose members
-    are created only once others are ready, None where only such a member itself shows what the others will be like, and
-    `remedy` says what to do to have them created at once. `completions`, `succeeded`, `series` and `all_anew` are those
-    of `WorkloadFacts`.
+    `idle` says why the object wants no pods now; empty if it wants some. `roles` are the sizes of the gang's roles by
+    name; empty if it has none. `late` are the pod templates of the roles whose members are created only once others are
+    ready; None if only the first such member shows what the others will be like. `remedy` says how to have those
+    members created at once. `completions`, `succeeded`, `series` and `all_anew` are as in `WorkloadFacts`.
     """
 
     size: int
@@ -74,7 +74,7 @@ class Asked(NamedTuple):
 
 
 class Object(Protocol):
-    """The form of an object."""
+    """The part that all decoded objects have."""
 
     metadata: wire.Meta
 
@@ -94,9 +94,9 @@ class Kind(Generic[Form]):
     """A kind of workload.
 
     `controllers` are the controllers of its pods, as API group and kind. `mark` recognises a pod with one of them.
-    `form` has the fields of the object that are read, `asked` what they ask for; it raises ValueError with a sentence
-    for a person. The success of a gang is that of its role `leading`; empty if all members must succeed. `tops` are
-    the kinds, by API group and kind, that make objects of this one and are watched too.
+    `form` has the fields of the object that are read. `asked` converts them; it raises ValueError with a sentence for a
+    person. The success of a gang is that of its role `leading`; empty if all members must succeed. `tops` are the kinds
+    whose objects create objects of this kind, if they are watched too: their names by API group and kind.
     """
 
     row: Row
@@ -113,12 +113,12 @@ class Kind(Generic[Form]):
 
     @cached_property
     def keys(self) -> Keys:
-        """The names of what declares its gangs, for messages."""
+        """The names of the fields that declare its gangs, for messages."""
         kind = self.row.kind
         return Keys(group=f"their {kind}", minimum=f"{MINIMUM} of the {kind}", time="", role="", kind=kind)
 
     def workload(self, mark: Mark) -> Workload:
-        """What a pod with this mark carries."""
+        """The workload of a pod with this mark."""
         said = Declaration(
             group=group_name(self.row.name, mark.name, mark.part),
             role=mark.role,
@@ -133,9 +133,9 @@ class Kind(Generic[Form]):
         return Workload(self.row.name, mark.name, said, mark.uid)
 
     def read(self, raw: Raw | bytes, version: str = "") -> tuple[str | None, ForeignGroup]:
-        """The object's resourceVersion and what it says. An unreadable one has a `ForeignGroup.error`.
+        """The object's resourceVersion and its group. An unreadable object has a `ForeignGroup.error`.
 
-        It is of this version of the API, by default the first that the row names.
+        `version` is the version of the API in which the object is served, by default the first in the row.
 
         Raises:
             msgspec.DecodeError: it is not a Kubernetes object.
@@ -160,12 +160,12 @@ class Kind(Generic[Form]):
             least = count(MINIMUM, annotations[MINIMUM.name]) if MINIMUM.name in annotations else None
         except ValueError as fault:
             error = error or str(fault)
-            # Whatever was meant, the pods are not to be bound one by one.
+            # Whatever was meant, the pods must not be bound one by one.
             gang = True if gang is None else gang
         namespace, spec, top = meta.namespace or "default", None, self._top(meta)
         if asked is not None and not error:
             try:
-                # Of an object below another one the core finds the minimum, which either of them may say.
+                # For an object below another one the core determines the minimum, because either object may set it.
                 spec = _spec(asked, least if top is None else None, namespace)
             except ValueError as fault:
                 error = str(fault)
@@ -193,7 +193,7 @@ class Kind(Generic[Form]):
         )
 
     def _top(self, meta: wire.Meta) -> Top | None:
-        """The object of a watched kind whose controller has made this one."""
+        """The object of a watched kind whose controller has created this one; None if there is none."""
         for owner in meta.owner_references or () if self.tops else ():
             kind = self.tops.get((owner.api_version.rpartition("/")[0], owner.kind))
             if owner.controller and kind is not None:
@@ -202,12 +202,12 @@ class Kind(Generic[Form]):
 
 
 def _spec(asked: Asked, least: int | None, namespace: str) -> GroupSpec:
-    """The terms of each gang. A minimum that the object's owner chose is one of the whole, of whatever roles.
+    """The terms of each gang. A minimum that the object's owner chose (`least`) counts for the gang as a whole.
 
-    What such a minimum asks for beyond the members that are created at once is asked of the later roles, in order.
+    If it is larger than the number of members that are created at once, the later roles contribute the rest, in order.
 
     Raises:
-        ValueError: no places can be held for members that are created later; a sentence for a person.
+        ValueError: no placeholders can be reserved for members that are created later; a sentence for a person.
     """
     late = {name: asked.roles[name] for name in asked.late}
     roles = asked.roles if least is None else shared(least, asked.size, late)
@@ -230,12 +230,12 @@ def _wish(annotations: Mapping[str, str]) -> bool | None:
 
 
 def has_ended(conditions: Sequence[wire.Condition] | None, *names: str) -> bool:
-    """Whether the object says by one of these conditions that it has ended."""
+    """Whether one of the conditions with these names is true, which says that the object has ended."""
     return any(each.type in names and each.status == "True" for each in conditions or ())
 
 
 def group_name(kind: str, name: str, part: str = "") -> str:
-    """The name of a gang, which a PodGroup can have: shortened, with a digest, where it would be too long."""
+    """The name of a gang, valid for a PodGroup: a name that would be too long is shortened and gets a digest."""
     full = ".".join(filter(None, (kind, name, part)))
     if len(full) <= _LONGEST_NAME:
         return full
@@ -254,5 +254,5 @@ def controlled(api_group: str, kind: str) -> Callable[[Marks], Mark | None]:
 
 
 def makes_no_pods(_: Marks) -> Mark | None:
-    """Recognises no pod: the kind makes objects of another one, which make the pods."""
+    """Recognises no pod, because the kind creates objects of another kind, which create the pods."""
     return None

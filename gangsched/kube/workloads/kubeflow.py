@@ -23,13 +23,13 @@ class Replicas(Struct, gc=False):
 
 
 class RunPolicy(Struct, gc=False):
-    """How the job runs."""
+    """The fields of a job's run policy that gangsched reads."""
 
     suspend: bool | None = None
 
 
 class _Spec(Struct, gc=False, rename="camel"):
-    """Each kind has one of the first fields."""
+    """Each kind of job has one of the first five fields."""
 
     pytorch: dict[str, Replicas] | None = msgspec.field(default=None, name="pytorchReplicaSpecs")
     tf: dict[str, Replicas] | None = msgspec.field(default=None, name="tfReplicaSpecs")
@@ -40,7 +40,7 @@ class _Spec(Struct, gc=False, rename="camel"):
 
 
 class Status(Struct, gc=False):
-    """How the job stands."""
+    """The fields of a job's status that gangsched reads."""
 
     conditions: list[wire.Condition] | None = None
 
@@ -58,12 +58,12 @@ def _asked(job: _Job) -> Asked:
 
 
 def roles_of(types: Mapping[str, Replicas]) -> dict[str, int]:
-    """The replicas by type, as the labels of pods call it."""
+    """The number of replicas by type, named as in the pods' labels."""
     return {name.lower(): 1 if each.replicas is None else each.replicas for name, each in types.items()}
 
 
 def asked(roles: Mapping[str, int], policy: RunPolicy | None, status: Status | None) -> Asked:
-    """What a job with these roles asks for."""
+    """The demand of a job with these roles."""
     size = sum(roles.values())
     idle = "" if size else "has no replicas"
     if policy is not None and policy.suspend:

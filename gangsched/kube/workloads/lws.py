@@ -1,8 +1,9 @@
 """LeaderWorkerSets: each replica, a leader and its workers, is a gang.
 
-Leaders belong to one StatefulSet, the workers of each to another. All carry the name of the set, the index of their
-replica as labels, and the size of their replica, which a rolling update changes for one replica after the other.
-With `startupPolicy` LeaderReady workers are created once their leader is ready: places are held for them.
+The leaders belong to one StatefulSet, the workers of each leader to another. The labels of each pod contain the name of
+the set and the index of the replica. An annotation contains the size of the replica, which a rolling update changes for
+one replica after the other. With `startupPolicy` LeaderReady, workers are created once their leader is ready, and
+placeholders are reserved for them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""MPIJobs: launcher and workers are one gang, and the launcher's success is its own.
+"""MPIJobs: launcher and workers are one gang, which succeeds when the launcher succeeds.
 
-The API v2beta1 has a Job for the launcher, whose pod is recognised by its labels. Where the launcher is created only
-once the workers are ready, its place is held for it.
+In the API v2beta1 the launcher's pod belongs to a Job and is recognised by its labels. If the launcher is created only
+once the workers are ready, a placeholder is reserved for it.
 """
 
 from __future__ import annotations

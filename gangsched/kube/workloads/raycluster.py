@@ -1,7 +1,7 @@
 """RayClusters: head and workers are one gang, whose roles are the head and the groups of workers.
 
-The minimum is what KubeRay itself has gangs of: the wanted workers, or with autoscaling the least number of them, so
-that workers which the autoscaler adds are bound one by one.
+The minimum is the one that KubeRay itself uses for gangs: the wanted workers, or with autoscaling their minimum number,
+so that workers that the autoscaler adds are bound one by one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Workers(Struct, gc=False, rename="camel"):
     suspend: bool | None = None
 
     def number(self, *, autoscaled: bool) -> int:
-        """How many of them are in the minimum."""
+        """The number of these workers in the gang's minimum."""
         if self.suspend:
             return 0
         least = self.min_replicas or 0

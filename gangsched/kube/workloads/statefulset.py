@@ -1,4 +1,4 @@
-"""StatefulSets of Kubernetes. Unless told otherwise, each pod is created once the one before it is ready."""
+"""StatefulSets of Kubernetes. By default each pod is created once the previous one is ready."""
 
 from __future__ import annotations
 

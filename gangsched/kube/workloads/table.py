@@ -19,7 +19,7 @@ _KEPT = 1024
 
 
 class Workloads:
-    """Recognises the workloads of pods. Most pods have no controller of a known kind: that is seen at once."""
+    """Recognises the workloads of pods. The check is fast for most pods, whose controller is of no known kind."""
 
     def __init__(self, kinds: Iterable[Kind[Any]]) -> None:
         self.kinds = {kind.row.name: kind for kind in kinds}
@@ -32,7 +32,7 @@ class Workloads:
     def of(self, meta: wire.Meta, owner: Owner, *, named: bool = False) -> Workload | None:
         """The workload of a pod with this controller; None if it is of no known kind.
 
-        `named`: the pod names its group itself.
+        `named` says whether the pod names its group itself.
         """
         kinds = self._by_controller.get((owner.api_group, owner.kind))
         if kinds is None:
@@ -44,17 +44,17 @@ class Workloads:
                 return self._kept(kind.row.name, mark, named)
         return None
 
-    def _made(self, name: str, mark: Mark, named: bool) -> Workload:  # noqa: FBT001 - lru_cache takes it by place
+    def _made(self, name: str, mark: Mark, named: bool) -> Workload:  # noqa: FBT001 - passed by position to lru_cache
         return Workload(name, mark.name, None, mark.uid) if named else self.kinds[name].workload(mark)
 
 
 NONE = Workloads(())
-"""For callers to whom all pods without a declaration are on their own."""
+"""No kinds, for callers that treat all pods without a declaration as plain pods."""
 
 
 def chosen(settings: Settings) -> Workloads:
     """The kinds that the settings name, in the registry's order."""
-    # Annotations of an object above one count only where that is looked at.
+    # A kind whose objects create objects of another kind counts only if that kind is chosen too.
     rows = [row for row in WORKLOADS.values() if {row.name, row.makes or row.name} <= set(settings.workloads)]
     return Workloads(_kind(row, [top for top in rows if top.makes == row.name]) for row in rows)
 

@@ -1,8 +1,8 @@
-"""The template of pods that a controller creates only once others are ready, so that places can be held for them.
+"""Reads the template of pods that a controller creates only once others are ready, to reserve placeholders for them.
 
-Only what decides where a pod may run is decoded: never environments, volumes or commands. The API server's defaults
-for pods are filled in (`SetDefaults_Pod`, `defaultPodRequests` and `defaultHostNetworkPorts` in
-k8s.io/kubernetes/pkg/apis/core/v1/defaults.go at v1.36.3); what admission adds is not known here.
+Only the fields that decide where a pod may run are decoded, never environments, volumes or commands. The API server's
+defaults for pods are filled in (`SetDefaults_Pod`, `defaultPodRequests` and `defaultHostNetworkPorts` in
+k8s.io/kubernetes/pkg/apis/core/v1/defaults.go at v1.36.3). Changes by admission are not known here.
 """
 
 from __future__ import annotations
@@ -68,12 +68,13 @@ NOTHING = Raw(b"{}")
 
 
 def role(name: str, number: int, raw: Raw | None, *, namespace: str, remedy: str) -> Role:
-    """The role of so many members with this pod template, of which some are created later.
+    """The role with `number` members of this pod template, of which some are created later.
 
-    Without a template the first of them that is created is the pattern of the others.
+    Without a template, the first member that is created is the pattern for the others.
 
     Raises:
-        ValueError: no place can be held for them; a sentence for a person that names the cause and this remedy.
+        ValueError: no placeholder can be reserved for them; a sentence for a person that names the cause and the
+            `remedy`.
     """
     if raw is None:
         return Role(name, number, template=Shape(), derived=True, led=True)
@@ -92,7 +93,7 @@ def role(name: str, number: int, raw: Raw | None, *, namespace: str, remedy: str
 
 def _impossible(why: str, remedy: str) -> str:
     return (
-        f"no place can be held for pods that are created only once others are ready, because their template {why}: "
+        f"no places can be reserved for pods that are created only once others are ready, as their template {why}: "
         f"correct the template, or {remedy}."
     )
 
@@ -132,7 +133,10 @@ def _container(found: _Container, *, host: bool) -> wire.Container:
 
 
 def _of_pod(found: _Resources | None, containers: Iterable[wire.Container]) -> wire.Resources | None:
-    """The pod's own requests. Its limits are requests where neither it nor, for cpu and memory, a container has any."""
+    """The pod's own requests. A limit becomes the request of a resource for which the pod has none.
+
+    For cpu and memory this applies only if no container requests the resource either.
+    """
     if found is None:
         return None
     asked = {name for each in containers if each.resources is not None for name in each.resources.requests or ()}

@@ -1,6 +1,6 @@
-"""TrainJobs of Kubeflow's Trainer, and RayJobs: their controllers make a JobSet or a RayCluster, whose size counts.
+"""TrainJobs of Kubeflow's Trainer, and RayJobs: their controllers create a JobSet or a RayCluster, whose size counts.
 
-They add annotations, and that nothing is wanted while they are suspended.
+The objects themselves add annotations, and no pods are wanted while they are suspended.
 """
 
 from __future__ import annotations

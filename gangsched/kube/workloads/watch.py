@@ -1,4 +1,4 @@
-"""What is watched of workloads: the objects of each kind that is chosen and served."""
+"""The watches of workloads: of the objects of each kind that is chosen and served."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def objects(kind: Kind[Any]) -> Subject:
         resource=resource,
         absent=ForeignGroupsReplaced(dialect=row.name, groups=()),
         hidden=partial(ForeignGroupsHidden, row.name),
-        without="their annotations do not count"
+        without="their annotations are ignored"
         if row.makes
-        else "their pods are gangs only where a namespace says so, and then wait",
+        else "their pods form gangs only if their namespace asks for it, and those pods wait",
     )
