@@ -47,10 +47,7 @@ class World:
 
 
 class Sight(Hashable, Protocol):
-    """The properties of a pod, besides its shape, that one constraint distinguishes.
-
-    Pods of equal shape are interchangeable if their sights are equal for every constraint.
-    """
+    """The properties of a pod, besides its shape, that one constraint distinguishes; equal for interchangeable pods."""
 
     def in_order(self) -> Sequence[object]:
         """A sort key that does not depend on hashing."""

@@ -87,9 +87,8 @@ class InterPodAffinity(Constraint):
 class AffinityPlan(Plan):
     """The terms and the pods of a snapshot.
 
-    `_index` holds the cluster's terms (a copy once some are taken back), `_own` those of members placed here. `_closed`
-    caches the rows that terms close to a pod. `_keys` are the topology keys of each question's terms; None for affinity
-    terms, because their first match changes the result of every node.
+    `_index` holds the cluster's terms (copied before one is taken back), `_own` those of members placed here. `_closed`
+    caches the rows that terms close to a pod, `_keys` the topology keys of each question (None for affinity terms).
     """
 
     def __init__(self, world: World, index: AntiAffinityIndex, *, emptied: bool) -> None:
@@ -233,10 +232,7 @@ class AffinityPlan(Plan):
             yield NodeReason.ANTI_AFFINITY, (), self._closed_to(seen.pod)[rows] & ~excluded
 
     def _near(self, member: Member, rows: IntArray) -> Mask:
-        """The rows in domains of the pods that the affinity terms ask for.
-
-        On an emptied snapshot these pods may still come, so every row with the topology keys counts.
-        """
+        """The rows in domains of pods that match the affinity terms; if emptied, all with the keys: pods may come."""
         terms = member.shape.affinity
         near: Mask = np.ones(len(rows), dtype=np.bool_)
         for term in terms:

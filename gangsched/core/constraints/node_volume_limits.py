@@ -1,8 +1,7 @@
 """NodeVolumeLimits: a node attaches no more volumes of a CSI driver than its CSINode allows.
 
 Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/nodevolumelimits/csi.go. A volume that several pods on a node
-use counts once. A volume that is attached although no pod there uses it counts too and, as in kube-scheduler, counts
-once more for a new pod that uses it.
+use counts once. One that is attached but unused counts too and, as in kube-scheduler, again for a pod that uses it.
 
 Members with equally many volumes of their own are interchangeable; a volume that another known pod may use too is
 identified by its name.

@@ -3,9 +3,8 @@
 Rows whose nodes can use the same volumes share them. Members with equal wants take volumes one after another and give
 them back in reverse order.
 
-Members that share a claim depend on the first one, for which it is bound: the others go where its volume can be used.
-If that volume is yet to be provisioned and pods on several nodes may use it, they go wherever the class provisions
-volumes, and are checked again once it exists.
+Members that share a claim depend on the first one, for which it is bound: the others go where its volume can be used,
+or, if it is yet to be provisioned for several nodes, wherever its class provisions volumes; they are checked later.
 """
 
 from __future__ import annotations
