@@ -16,13 +16,13 @@ class Observed:
     """Observations only: after a restart the lists show the same again. It is changed only by its methods.
 
     `group` is the PodGroup, and `resource_version` its version, which another reader of the PodGroup may have seen
-    first. `pods` are the members and `strangers` are pods that only name the gang, both by UID. `ownership` says which
-    owners use the group's name. For the workload in the record, `wave` is what it still owes if its pods come in waves,
-    and `idle` why it wants no pods, None if it does. `all_anew`: when a member is lost, the workload recreates all of
-    them. `comes_back`: all members were lost and have been recreated, and the quorum is planned before others
-    (`core.membership.restarts`). `contradicted`: members declare the gang differently (contract rule 15).
-    `complete_since` is since when the gang has been complete, `short_since` since when a scheduled gang has been below
-    its minimum; 0.0 if it is not complete or not short.
+    first. `pods` are the members and `strangers` are other schedulers' pods that name the gang, both by UID.
+    `ownership` says which owners use the group's name. For the workload in the record, `wave` is what it still owes if
+    its pods come in waves, and `idle` why it wants no pods, None if it does. `all_anew`: when a member is lost, the
+    workload recreates all of them. `comes_back`: all members were lost and have been recreated, and the quorum is
+    planned before others (`core.membership.restarts`). `contradicted`: members declare the gang differently (contract
+    rule 15). `complete_since` is since when the gang has been complete, `short_since` since when a scheduled gang has
+    been below its minimum; 0.0 if it is not complete or not short.
     """
 
     group: Group | None = None
@@ -53,7 +53,7 @@ class Observed:
         self.resource_version = resource_version
 
     def note_pod(self, pod: Pod, *, stranger: bool = False) -> None:
-        """Note the pod as a member or, with `stranger`, as a pod that only names the gang."""
+        """Note the pod as a member or, with `stranger`, as another scheduler's pod that names the gang."""
         ours, others = (self.strangers, self.pods) if stranger else (self.pods, self.strangers)
         ours[pod.uid] = pod
         others.pop(pod.uid, None)
