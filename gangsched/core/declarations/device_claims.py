@@ -1,4 +1,4 @@
-"""Which gangs wait for their ResourceClaims, and what users are told of that."""
+"""Finds gangs that wait for their ResourceClaims, and the message that says why."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TOLD = {
 
 
 def unready(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iterator[Hindrance]:
-    """The first member that cannot be placed with its claims, if the quorum cannot do without such members.
+    """The first member that cannot be placed with its claims, if the quorum needs such members.
 
     Otherwise nodes refuse only these members (`DynamicResources`), and all others are placed.
     """

@@ -1,4 +1,4 @@
-"""Which gangs wait for their PersistentVolumeClaims, and what users are told of that."""
+"""Finds gangs that wait for their PersistentVolumeClaims, and the message that says why."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _TOLD = {
     "of gangsched cannot translate: make it a volume of that driver, or let another scheduler place the pod",
 }
 NOT_SUPPORTED = (Trouble.IN_TREE,)
-"""What this version cannot honour, which may change once the claim is bound."""
+"""Troubles that this version cannot handle; they may go away once the claim is bound."""
 
 
 def unready(members: Sequence[Pod], spec: GroupSpec, volumes: Volumes) -> Iterator[Hindrance]:
-    """The first member that cannot be placed with its claims, if the quorum cannot do without such members.
+    """The first member that cannot be placed with its claims, if the quorum needs such members.
 
     Otherwise nodes refuse only these members (`VolumeBinding`), and all others are placed.
     """
