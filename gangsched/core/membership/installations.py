@@ -87,7 +87,7 @@ class Installations:
         """All pods that are kept here, by UID."""
         return {uid: pod for pods in self._beside.values() for uid, pod in pods.items()}
 
-    # What happens
+    # Events
 
     def pod_seen(self, pod: Pod, *, ours: bool) -> None:
         """Note that the pod exists in this form; `ours`: it has a schedulerName of ours."""

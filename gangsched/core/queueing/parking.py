@@ -228,7 +228,7 @@ class Parked:
         room[(amounts[:, width:] > 0).any(axis=1)] = 0
         return room
 
-    # Inside
+    # Internals
 
     def _bucket(self, asked: Hashable, refusal: Refusal, capacity: Capacity) -> Bucket:
         bucket = self.buckets.get(asked)
