@@ -68,7 +68,7 @@ def _among_members(said: Said) -> Iterator[str]:
     if len(groups) > 1:
         yield (
             f"Members name the group in different ways, by {' and by '.join(groups.values())}: if they are one group, "
-            "give all of them the same; if not, give the groups different names."
+            "name it in the same way on all of them; if not, give the groups different names."
         )
     if len(said.lists) > 1:
         where = next(say.keys.minimum for say in said.says if say.roles)
@@ -128,8 +128,8 @@ def undeclared(key: GroupKey, said: Said, foreign: Foreign) -> Iterator[Hindranc
     message = f"There is no {keys.kind} {name} in namespace {namespace}: create it{instead}."
     if says and says[0].leading:
         message = (
-            f"No pod of the role {says[0].leading}, which says how many members {name} has, is there in namespace "
-            f"{namespace}: start it with a schedulerName that gangsched serves, or create a {keys.kind} {name}."
+            f"No pod of the role {says[0].leading} was found in namespace {namespace}, and only that pod says how many "
+            f"members {name} has: start it with a schedulerName that gangsched serves, or create a {keys.kind} {name}."
         )
     yield Hindrance(Reason.POD_GROUP_NOT_FOUND, message)
 
@@ -141,10 +141,10 @@ def _owner_unknown(namespace: str, said: Declaration, foreign: Foreign) -> str:
     if top is not None:
         kind, owner, whose = top.kind, f"{top.title} {top.name}", f"the {owner} belongs"
     if hidden := foreign.why_hidden(kind):
-        return f"What the {owner} says of its pods is not known: {hidden}"
+        return f"It is unknown what the {owner} declares for its pods: {hidden}"
     return (
-        f"The {owner} in namespace {namespace}, to which {whose}, has not been seen: check that it is there, or name "
-        f"a group in the pods by {OWN_KEYS.group}."
+        f"The {owner} in namespace {namespace}, to which {whose}, has not been seen: check that it exists, or name "
+        f"a group on the pods by {OWN_KEYS.group}."
     )
 
 
@@ -172,8 +172,8 @@ def refused_fields(spec: GroupSpec, policy: Policy, priority_classes: Mapping[st
     if any(role.template for role in spec.roles) and spec.minimum > MOST_PLACES:
         yield Hindrance(
             Reason.NOT_SUPPORTED,
-            f"The group has templates and a minimum of {spec.minimum} members, and places are held for at most "
-            f"{MOST_PLACES} members: lower the minimum, or remove the templates.",
+            f"The group has templates and a minimum of {spec.minimum} members, but at most {MOST_PLACES} "
+            "members can have reservations before they exist: lower the minimum, or remove the templates.",
         )
 
 
@@ -199,8 +199,8 @@ def unsupported(members: Sequence[Pod]) -> Iterator[Hindrance]:
         if pod.shape.unsupported and not pod.node:
             yield Hindrance(
                 Reason.NOT_SUPPORTED,
-                f"Pod {pod.name} uses {', '.join(pod.shape.unsupported)}, which this version of gangsched cannot "
-                "honour: remove it, or let another scheduler place the pod.",
+                f"Pod {pod.name} uses {', '.join(pod.shape.unsupported)}, which this version of gangsched does not "
+                "support: remove it, or let another scheduler place the pod.",
             )
 
 

@@ -44,7 +44,7 @@ class Ownership(Struct, frozen=True):
             return ""
         named = [f"{claim} ({number})" for claim, number in sorted(self.owners.items())[:NAMED]]
         more = f" and {len(self.owners) - NAMED} more" if len(self.owners) > NAMED else ""
-        kept = "; only members of who came first are bound" if self.disowned else ""
+        kept = "; only members of the owner that came first are bound" if self.disowned else ""
         return (
             f"Pods of several owners name the group {group}: {', '.join(named)}{more}{kept}. If they are one group, "
             "give each owner's pods a role of their own; if not, give the groups different names."

@@ -260,7 +260,7 @@ def _in_turn(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign) -> str:
     if work is not None and (found := _slow(foreign, work.kind, first.namespace, work.name, work.uid)):
         return (
             f"The {found.title} {work.name} creates some pods only once others have a node or are ready: "
-            f'{found.remedy}, or give it the annotation {GANG}: "true" in place of the group that its pods name.'
+            f'{found.remedy}, or annotate it {GANG}: "true" instead of naming a group on its pods.'
         )
     return ""
 

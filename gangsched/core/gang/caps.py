@@ -61,9 +61,9 @@ def hold_no_longer(gang: Gang, since: float, policy: Policy) -> None:
     times = gang.record.caps + 1
     wait_s = doubled(policy.backoff_initial_s, times, longest=policy.backoff_max_s)
     note = (
-        f"Places for members to come were held for {format_duration(policy.max_hold_s)}, the most that this cluster "
-        "allows (maxHoldTime), and are released; they are held again after a back-off if there is room: create the "
-        "members sooner, and they are bound as soon as there is room."
+        f"Reservations for members that do not exist yet were released after {format_duration(policy.max_hold_s)}, the "
+        "longest time that this cluster allows (maxHoldTime); they are made again after a back-off if there is room: "
+        "create the members sooner, and they are bound as soon as there is room."
     )
     take(gang, Step.CAPPED, caps=times, capped=Capped(Reason.HOLD_LIMIT, note, until=since + wait_s))
     clock.pause(gang, since)
@@ -100,8 +100,9 @@ def limit(
     number = held.get(PODS, 0) + asked[PODS]
     if number > limits.held_places:
         return (
-            f"Namespace {namespace} may hold {number_of(limits.held_places, 'place')} for members to come "
-            f"(namespaceLimits.heldPlaces); it holds {held.get(PODS, 0)}, and this group asks for {asked[PODS]} more: "
+            f"Namespace {namespace} may hold {number_of(limits.held_places, 'reservation')} for members that do not "
+            f"exist yet (namespaceLimits.heldPlaces); it holds {held.get(PODS, 0)}, and this group asks for "
+            f"{asked[PODS]} more: "
             f"{_REMEDY}"
         )
     for resource, amount in sorted(asked.items()):
@@ -115,8 +116,9 @@ def limit(
         if number <= limits.free_places and has + amount <= sum(nlargest(FREE_NODES, given.tolist())):
             continue
         return (
-            f"Namespace {namespace} may hold {limits.held_percent}% of the cluster's {resource} for members to come "
-            f"(namespaceLimits.heldPercent), {format_amount(resource, most)} of {format_amount(resource, total)}; "
+            f"Namespace {namespace} may hold {limits.held_percent}% of the cluster's {resource} for members that do "
+            f"not exist yet (namespaceLimits.heldPercent), {format_amount(resource, most)} of "
+            f"{format_amount(resource, total)}; "
             f"it holds {format_amount(resource, has)}, and this group asks for {format_amount(resource, amount)} more: "
             f"{_REMEDY}"
         )
@@ -131,8 +133,8 @@ def _sum(amounts: IntArray) -> int:
 
 
 _REMEDY = (
-    "create members at once instead of waiting for places, lower the minimum of roles with templates, or ask whoever "
-    "runs gangsched to raise the limit."
+    "create the members at once, lower the minimum of roles with templates, or ask the cluster administrator to raise "
+    "the limit."
 )
 
 
@@ -186,7 +188,7 @@ class Caps:
         """Describe, in a sentence each, entries of gangs that no longer exist."""
         gone = [str(key) for stopped in self._stopped.values() for key in stopped if key not in gangs]
         empty = [namespace for namespace, stopped in self._stopped.items() if not stopped]
-        return [f"{name}: stopped by the namespace's limits though gone" for name in (*gone, *empty)]
+        return [f"{name}: still stopped by the namespace's limits although it is gone" for name in (*gone, *empty)]
 
 
 def stop(gang: Gang, note: str) -> None:

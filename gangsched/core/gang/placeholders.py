@@ -236,8 +236,8 @@ def _take(gang: Gang, cluster: Cluster, vacant: Sequence[Binding]) -> list[EmitE
             gang.operations.mismatched.add(pod.uid)
             gang.attempt.try_again()
             note = (
-                f"The pod does not fit into any place that is held for the role {role_of(pod)} of group "
-                f"{gang.key.name}, so it is placed elsewhere: make the role's template ask for what its pods ask for."
+                f"The pod fits none of the reservations for the role {role_of(pod)} of group {gang.key.name}, so it is "
+                "placed elsewhere: make the role's template request what its pods request."
             )
             about = ("Pod", pod.namespace, pod.name, pod.uid)
             effects.append(EmitEvent(*about, "Warning", Reason.TEMPLATE_MISMATCH, "Scheduling", note))

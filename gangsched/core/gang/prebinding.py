@@ -68,7 +68,7 @@ def _bar(gang: Gang, binding: Binding, now: float) -> None:
     """Bar a member of a scheduled gang, which waits only for its own pre-bindings, for a while."""
     awaited = binding.awaits
     if awaited is not None:
-        bindings.bar(gang, binding.pod.uid, f"in time, {awaited.what.awaited} was not done", now)
+        bindings.bar(gang, binding.pod.uid, f"its volumes were not ready in time ({awaited.what.awaited})", now)
 
 
 def keep(gang: Gang, need: Need, now: float) -> None:

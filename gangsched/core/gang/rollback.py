@@ -95,8 +95,9 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
         held = bindings.complaint(gang)
         bound = len(census.bound)
         undone = (
-            f"{number_of(bound, 'member')} {'was' if bound == 1 else 'were'} bound and {need.number} more could not be "
-            f"within {format_duration(round(now - gang.operations.partial_since))}{f' ({held})' if held else ''}"
+            f"{number_of(bound, 'member')} {'was' if bound == 1 else 'were'} bound, and {need.number} more could not "
+            f"be bound within {format_duration(round(now - gang.operations.partial_since))}"
+            f"{f' ({held})' if held else ''}"
         )
         _begin(gang, undone, now)
         take(gang, Step.ROLLED_BACK, undone=undone)
@@ -271,7 +272,7 @@ def _evict(undo: Undo, pod: Pod, now: float) -> list[Effect]:
 def _why_spared(owner: Owner | None, jobs: Mapping[str, OwnerSeen]) -> str | None:
     """Why a rollback spares members of this owner (rule 13); empty if it evicts them, None if their Job is unknown."""
     if owner is None:
-        return "no controller would make it again"
+        return "no controller would recreate it"
     if (owner.kind, owner.api_group) == ("Node", ""):
         return "it belongs to its node"
     if (owner.kind, owner.api_group) != ("Job", "batch"):

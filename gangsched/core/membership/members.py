@@ -118,7 +118,7 @@ class Members:
     def _note_kubelet(self, pod: Pod) -> None:
         """Note whether the kubelet has just refused one of our pods, or started one."""
         if pod.rejected:
-            said = f"pod {pod.namespace}/{pod.name} failed when it was to be started"
+            said = f"the kubelet did not admit pod {pod.namespace}/{pod.name}"
             self._avoidance.refused(group_of(pod), pod.uid, pod.node, said, by_kubelet=True)
         elif pod.phase is PodPhase.RUNNING:
             self._avoidance.ran(pod.node)

@@ -122,10 +122,10 @@ class Undeclared:
             if pod is None or workload is None or (pod.namespace, (workload.kind, workload.name)) != (namespace, owner):
                 yield f"{uid}: remembered as a pod of {owner}, which it is not"
             elif pod != self.declared(pod):
-                yield f"{uid}: it declares what it said before {owner} changed"
+                yield f"{uid}: its declaration is older than the last change of {owner}"
         listed = {(uid, place) for place, uids in self._listed() for uid in uids}
         if listed != set(self._owners.items()):
-            yield "the pods of workloads are not those that have one"
+            yield "the pods by workload and the workloads by pod differ"
 
     def _listed(self) -> Iterator[tuple[tuple[str, Owner], set[str]]]:
         for namespace, owners in self._pods.items():

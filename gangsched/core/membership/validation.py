@@ -38,10 +38,10 @@ def _membership(members: Members) -> Iterator[str]:
                 yield f"{key}: {uid} is in {expected[uid]} as well"
             expected[uid] = key
     if members._key_of != expected:
-        yield "the gangs of pods are not those that have them"
+        yield "the index of gangs by pod differs from the pods of the gangs"
     for uid in members.sent:
         if uid not in pods or pods[uid].node:
-            yield f"{uid}: it is remembered where its binding was sent, and it does not wait"
+            yield f"{uid}: the nodes of its bindings are kept although it does not wait"
 
 
 def _places(members: Members, beside: Collection[str]) -> Iterator[str]:

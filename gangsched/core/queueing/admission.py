@@ -105,15 +105,15 @@ class Admission:
         if any(key in self._outside for key in inside):
             yield "a gang is admitted and outside"
         if any(len(keys) > self._most for keys in self._inside.values()):
-            yield "more are admitted than may be"
+            yield "more gangs are admitted than the limit allows"
         for known in (self._inside, self._backing_off):
             yield from (f"{namespace}: no gang of it is left" for namespace, keys in known.items() if not keys)
 
     def _note(self, namespace: str) -> str:
         return (
-            f"{number_of(self._most, 'group')} of namespace {namespace} wait already, the most of one namespace that "
-            "are tried (namespaceLimits.waitingGroups); this one is tried in its turn, once one of them is bound, "
-            "deleted or times out: delete groups that are not needed, or ask whoever runs gangsched to raise the limit."
+            f"Namespace {namespace} already has {number_of(self._most, 'waiting group')}, as many as are tried at a "
+            "time (namespaceLimits.waitingGroups); this group is tried in its turn, once one of them is bound, deleted "
+            "or times out: delete groups that are not needed, or ask the cluster administrator to raise the limit."
         )
 
 

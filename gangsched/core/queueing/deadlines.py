@@ -59,4 +59,4 @@ class Deadlines:
         """Contradictions, each as a sentence. A key with a UID may belong to an object that is not a gang."""
         yield from unless_among("the deadlines", [key for key in self._at if not key.pod_uid], alive)
         if not {(at, key) for key, at in self._at.items()} <= set(self._heap):
-            yield "a deadline does not come up"
+            yield "a deadline is missing from the heap"

@@ -81,4 +81,4 @@ def unless_among(what: str, keys: Iterable[GroupKey], alive: Container[GroupKey]
     """A sentence that names the keys that are not in `alive`; none if all are."""
     gone = [str(key) for key in keys if key not in alive]
     if gone:
-        yield f"{', '.join(gone)}: among {what} though gone"
+        yield f"{', '.join(gone)}: still among {what} although gone"

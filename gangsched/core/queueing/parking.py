@@ -274,7 +274,7 @@ class Parked:
     def validate(self, keys: Collection[GroupKey], capacity: Capacity) -> Iterator[str]:
         """Contradictions, each as a sentence; `keys` are the gangs that should be parked."""
         if self._asked_by.keys() != set(keys):
-            yield "the gangs in buckets are not those that are parked"
+            yield "the gangs in buckets differ from the parked ones"
         waiting: dict[Hashable, list[Entry]] = {asked: [] for asked in self._noted if asked in self.buckets}
         for key, (rank, several) in self._asked_by.items():
             for asked in several:
@@ -290,11 +290,11 @@ class Parked:
         free = [at for at, bucket in enumerate(owner) if bucket is None]
         owned = [bucket is not None for bucket in owner]
         if any(one is not other for one, other in zip(owner, self._owner, strict=True)) or sorted(self._vacant) != free:
-            yield "the positions of buckets are not those that they have"
+            yield "the index of positions differs from the positions of the buckets"
         elif (self._lacked["lack"][: len(owner)] > 0).tolist() != owned or self._lacked["forced"][free].any():
             yield "positions without a bucket may open"
         for resource, positions in self._unknown.items():
             if not positions or not all(owned[at] for at in positions):
                 yield f"{resource}: no parked gang lacks it"
         if any(row >= len(capacity.names) for row in self._fresh):
-            yield "a row is fresh that does not exist"
+            yield "a fresh row does not exist"

@@ -221,7 +221,7 @@ class Queue:
         yield from self.lanes.validate("the lanes", self._lines)
         since = self._since
         if since.keys() != {key for _, key in self._lines[_ACTIVE]} or list(since.values()) != sorted(since.values()):
-            yield "the active gangs are not those that wait and are not parked, in the order in which they came"
+            yield "the active gangs differ from the waiting gangs that are not parked, or are out of order"
         yield from self._refused.validate([key for key in self._lines if key not in since], self._capacity)
 
 
