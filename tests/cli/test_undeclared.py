@@ -205,7 +205,7 @@ async def test_explain_says_which_workloads_it_may_not_see():
     assert hidden.startswith("You may not list jobs.batch (403 Forbidden: you may not), so their content is unknown")
     assert found is not None
     assert found.reason == "OwnerUnknown"
-    assert found.message == f"What the Job train says of its pods is not known: {hidden}"
+    assert found.message == f"It is unknown what the Job train declares for its pods: {hidden}"
 
 
 async def test_explain_reads_no_workloads_that_no_pod_needs():

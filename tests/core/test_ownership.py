@@ -205,4 +205,5 @@ def test_the_sentence_says_who_where_and_what_to_do_and_names_at_most_five():
         "owner's pods a role of their own; if not, give the groups different names."
     )
     many = [pod(f"a-{number}", owner=owner("Job", f"j{number}")) for number in range(7)]
-    assert "Job.batch j4 (1) and 2 more; only members of who came first are bound." in said_of(guarded(*many))
+    told = said_of(guarded(*many))
+    assert "Job.batch j4 (1) and 2 more; only members of the owner that came first are bound." in told

@@ -99,7 +99,7 @@ def test_bare_pods_are_left_and_pods_of_a_replica_set_are_evicted(cluster, refus
     cluster.until_bound("set", 2)
     first = {pod["metadata"]["uid"] for pod in cluster.pods("set") if "nodeName" in pod["spec"]}
     cluster.until(lambda: cluster.condition("bare", "Degraded").get("reason") == "PartlyBound", within_s=40)
-    assert "no controller would make it again" in cluster.condition("bare", "Degraded")["message"]
+    assert "no controller would recreate it" in cluster.condition("bare", "Degraded")["message"]
     cluster.until(lambda: off_their_nodes(cluster, "set", first), within_s=40, what="the ReplicaSet's pods are evicted")
     cluster.until(lambda: len(cluster.pods("set")) == 3, what="the ReplicaSet has made its pods again")
     assert sorted(cluster.bound("bare")) == ["bare-0", "bare-1"]

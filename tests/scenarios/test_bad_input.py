@@ -96,7 +96,7 @@ CASES = [
     pytest.param(
         [group("a", min_member=2), pod("a-0", unsupported=["spec.volumes (PersistentVolumeClaim)"]), pod("a-1")],
         "NotSupported",
-        "Pod a-0 uses spec.volumes (PersistentVolumeClaim), which this version of gangsched cannot honour",
+        "Pod a-0 uses spec.volumes (PersistentVolumeClaim), which this version of gangsched does not support",
         lambda harness: (harness.delete("default/a-0"), harness.add(pod("a-2"))),
         id="unsupported constraint of a pod",
     ),

@@ -65,9 +65,9 @@ def test_one_tiny_pod_holds_nothing_of_the_cluster_and_is_told_why():
     told = harness.condition("attack/a")
     assert (harness.status("attack/a").phase, told.reason) == ("Queued", "NamespaceLimit")
     assert told.message == (
-        "Namespace attack may hold 1000 places for members to come (namespaceLimits.heldPlaces); it holds 0, and this "
-        "group asks for 1590 more: create members at once instead of waiting for places, "
-        "lower the minimum of roles with templates, or ask whoever runs gangsched to raise the limit."
+        "Namespace attack may hold 1000 reservations for members that do not exist yet (namespaceLimits.heldPlaces); "
+        "it holds 0, and this group asks for 1590 more: create the members at once, lower the minimum of roles with "
+        "templates, or ask the cluster administrator to raise the limit."
     )
     assert harness.pod("attack/a-seed").told_reason == "NamespaceLimit", "no autoscaler is to add a node for it"
     assert not harness.status("attack/a").demand
@@ -87,8 +87,8 @@ def test_several_groups_and_namespaces_hold_up_to_each_namespace_s_share():
     assert [held(harness, space) for space in ("a", "b", "c")] == [300, 300, 300]
     assert [harness.status(f"a/{name}").phase for name in (1, 2, 3)] == ["Reserved", "Reserved", "Queued"]
     assert harness.condition("a/3").message.startswith(
-        "Namespace a may hold 25% of the cluster's cpu for members to come (namespaceLimits.heldPercent), 400 of 1600; "
-        "it holds 300, and this group asks for 150 more: "
+        "Namespace a may hold 25% of the cluster's cpu for members that do not exist yet "
+        "(namespaceLimits.heldPercent), 400 of 1600; it holds 300, and this group asks for 150 more: "
     )
     harness.add(*workers("a/1", 50))
     harness.wait(2)
@@ -141,8 +141,8 @@ def test_untaken_places_are_released_after_max_hold_time_and_phase_attempts_and_
     status = harness.status("attack/a")
     assert (held(harness), status.phase, status.attempts) == (0, "Reserved", attempts)
     assert harness.condition("attack/a").reason == "HoldLimit"
-    assert "1 of 5 members are bound and stay. Places" in harness.condition("attack/a").message
-    assert "held for 10m" in harness.condition("attack/a").message
+    assert "1 of 5 members are bound and stay. Reservations" in harness.condition("attack/a").message
+    assert "released after 10m" in harness.condition("attack/a").message
     assert status.schedule_paused_time - status.schedule_start_time == HOLD_S
     harness.wait(9)
     assert held(harness) == 4, "held again after the back-off"
@@ -320,8 +320,7 @@ def test_groups_beyond_the_limit_are_not_tried_and_enter_in_order_as_others_leav
     ]
     assert harness.condition("other/e").reason == "NeverFits", "each namespace has its own"
     assert harness.condition("default/c").message.startswith(
-        "2 groups of namespace default wait already, the most of one namespace that are tried "
-        "(namespaceLimits.waitingGroups)"
+        "Namespace default already has 2 waiting groups, as many as are tried at a time (namespaceLimits.waitingGroups)"
     )
     status = harness.status("default/c")
     assert (status.phase, status.schedule_start_time, status.attempts) == ("Queued", 0.0, 0)

@@ -250,8 +250,8 @@ def test_a_group_of_ones_own_says_why_its_members_do_not_come_and_what_to_do(aut
     assert auto.pod("default/w-workers-0-0").told_message == (
         "Group a: 1 of 8 members exist; 7 more members are needed, or a lower minimum. The JobSet w creates "
         "some pods only once others "
-        "have a node or are ready: use the annotation alpha.jobset.sigs.k8s.io/node-selector too, or give it the "
-        'annotation gangsched.io/gang: "true" in place of the group that its pods name.'
+        "have a node or are ready: use the annotation alpha.jobset.sigs.k8s.io/node-selector too, or annotate it "
+        'gangsched.io/gang: "true" instead of naming a group on its pods.'
     )
 
 

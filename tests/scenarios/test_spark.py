@@ -145,8 +145,8 @@ def test_executors_without_a_driver_wait_and_say_so():
     executor = harness.pod("default/app-exec-0")
     assert executor.told_reason == "PodGroupNotFound"
     assert executor.told_message == (
-        "Group app: No pod of the role driver, which says how many members app has, is there in namespace default: "
-        "start it with a schedulerName that gangsched serves, or create a PodGroup app."
+        "Group app: No pod of the role driver was found in namespace default, and only that pod says how many members "
+        "app has: start it with a schedulerName that gangsched serves, or create a PodGroup app."
     )
 
 

@@ -212,8 +212,8 @@ class TestWhatIsNotKnownYet:
         auto.settle()
         assert reason == "OwnerUnknown"
         assert message == (
-            "Group job.train: What the Job train says of its pods is not known: gangsched may not read jobs.batch: "
-            "grant it."
+            "Group job.train: It is unknown what the Job train declares for its pods: gangsched may not read "
+            "jobs.batch: grant it."
         )
         assert bound(auto) == 3
 
@@ -232,7 +232,7 @@ class TestWhatIsNotKnownYet:
         harness.wait(1)
         assert soon == ("", "")
         assert later[0] == "OwnerUnknown"
-        assert later[1].endswith("is not known: gangsched has not been able to list jobs.batch yet.")
+        assert later[1].endswith("declares for its pods: gangsched has not been able to list jobs.batch yet.")
         assert bound(harness) == 3
 
     @pytest.mark.without("all", why="it is about one order of events, in which a list comes after the decision")
@@ -430,11 +430,8 @@ class TestAnObjectAboveTheWorkload:
         usual.foreign["trainjob", GroupKey("default", "train")] = train_job(annotations=GANG)
         usual.show("trainjob")
         usual.settle()
-        assert before == (
-            0,
-            "OwnerUnknown",
-            "Group jobset.train: What the TrainJob train says of its pods is not known: trainjobs are not listed yet.",
-        )
+        unknown = "It is unknown what the TrainJob train declares for its pods"
+        assert before == (0, "OwnerUnknown", f"Group jobset.train: {unknown}: trainjobs are not listed yet.")
         assert bound(usual) == 3
 
     @pytest.mark.without("all", why="it asks the machine itself")

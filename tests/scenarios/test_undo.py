@@ -56,7 +56,7 @@ def test_one_member_that_was_bound_in_vain_is_told_in_the_singular():
     harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.wait(30)
     (event,) = harness.events("BindingUndone")
-    assert event.note.startswith("1 member was bound and 2 more could not be within")
+    assert event.note.startswith("1 member was bound, and 2 more could not be bound within")
 
 
 def test_an_undone_group_starts_over_whole_when_its_members_are_made_again():
@@ -94,7 +94,7 @@ def test_members_that_nothing_would_make_again_are_left_and_the_group_says_so():
     degraded = harness.condition("default/a", "Degraded")
     assert degraded.status
     assert degraded.reason == "PartlyBound"
-    assert "no controller would make it again" in degraded.message
+    assert "no controller would recreate it" in degraded.message
     assert harness.condition("default/a").reason == "BindingUndone"
     assert not harness.condition("default/a").status
 

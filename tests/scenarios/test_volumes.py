@@ -64,7 +64,7 @@ def test_a_gang_waits_as_a_whole_if_one_zone_is_too_small_for_its_volumes(harnes
         (
             [claim("a-1", "old"), volume("old", in_tree="cinder")],
             "NotSupported",
-            "a-1, whose PersistentVolume old (cinder) is of a kind that a CSI driver has replaced",
+            "a-1, whose PersistentVolume old (cinder) uses an in-tree plug-in that a CSI driver has replaced",
         ),
     ],
 )
@@ -122,7 +122,7 @@ def test_an_ephemeral_volume_counts_once_its_claim_is_the_pods_own_and_bound(har
     harness.add(node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}))
     harness.add(group(min_member=1), pod("a-0", own_volume_claims=["a-0-scratch"]))
     harness.wait(3)
-    assert "kube-controller-manager is still to make" in harness.condition("default/a").message
+    assert "kube-controller-manager has yet to create" in harness.condition("default/a").message
     harness.provide(volume("v", zone="b"), claim("a-0-scratch", "v", owner="another"))
     harness.wait(60)
     assert "was not made for the pod's ephemeral volume" in harness.condition("default/a").message

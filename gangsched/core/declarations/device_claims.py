@@ -1,4 +1,4 @@
-"""Which gangs wait for their ResourceClaims, and what users are told of that."""
+"""Finds gangs that wait for their ResourceClaims, and the message that says why."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from gangsched.core.objects.reasons import Reason
 
 _TOLD = {
     ClaimTrouble.MISSING: "which does not exist: create it",
-    ClaimTrouble.NOT_MADE: "which kube-controller-manager is still to make from its ResourceClaimTemplate",
+    ClaimTrouble.NOT_MADE: "which kube-controller-manager has yet to create from its ResourceClaimTemplate",
     ClaimTrouble.NOT_OWNED: "which was not made for the pod: delete the claim",
     ClaimTrouble.TERMINATING: "which is being deleted: create it again once it is gone, or name another",
-    ClaimTrouble.FULL: f"which is reserved for {MOST_RESERVED} pods, as many as may share it: use another for this pod",
-    ClaimTrouble.TWICE: "which has a device that another claim has too ({about}): one of them must be given up",
+    ClaimTrouble.FULL: f"which is reserved for {MOST_RESERVED} pods, the most that may share it: use another claim",
+    ClaimTrouble.TWICE: "which has a device that another claim has too ({about}): delete one of the two claims",
     ClaimTrouble.NO_CLASS: "whose DeviceClass {about} does not exist: create it, or name another",
-    ClaimTrouble.BEYOND: "which asks for {about}, which this version of gangsched cannot honour: leave it out, or let "
-    "another scheduler place the pod",
+    ClaimTrouble.BEYOND: "which asks for {about}, which this version of gangsched does not support: leave it out, or "
+    "let another scheduler place the pod",
 }
 
 
 def unready(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iterator[Hindrance]:
-    """The first member that cannot be placed with its claims, if the quorum cannot do without such members.
+    """The first member that cannot be placed with its claims, if the quorum needs such members.
 
     Otherwise nodes refuse only these members (`DynamicResources`), and all others are placed.
     """

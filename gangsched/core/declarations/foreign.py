@@ -1,10 +1,10 @@
-"""What other systems' objects declare, kept apart from the gangs because most of them never have a pod of ours.
+"""Stores what other systems' objects declare, apart from the gangs, because most of them never have a pod of ours.
 
 An object is hidden while its dialect's objects cannot be read, which is not the same as deleted. What was last known of
 a hidden object decides nothing, but the run of its gang goes on once the object is seen again.
 
-An object of a workload may lie below another one (`core.declarations.tops`), and is seen once both are. An object above
-that may not be read says nothing.
+A workload's object may lie below another one (`core.declarations.tops`), and counts as seen once both have been. An
+object above that may not be read is ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Place = tuple[str, GroupKey]
 
 
 class Foreign:
-    """The groups by dialect and key; by an object's place those that depend on it."""
+    """The groups by dialect and key, and for each object's place the objects that depend on it."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[GroupKey, ForeignGroup]] = {}
@@ -32,7 +32,7 @@ class Foreign:
         return None if dialect in self._hidden else self.known(dialect, key)
 
     def known(self, dialect: str, key: GroupKey) -> ForeignGroup | None:
-        """The same, also if it is hidden itself."""
+        """Like `find`, but also for an object that is hidden itself."""
         found = self._groups.get(dialect, {}).get(key)
         top = _top_of(found)
         if found is None or top is None:
@@ -53,7 +53,7 @@ class Foreign:
         return hidden is not None and hidden.denied
 
     def awaited(self, dialect: str, key: GroupKey) -> Top | None:
-        """The object above the dialect's object of that name, if only that has not been seen."""
+        """The object above the dialect's object of that name, if that is the only one not seen yet."""
         found = self._groups.get(dialect, {}).get(key) if dialect not in self._hidden else None
         return _top_of(found) if self.find(dialect, key) is None else None
 
@@ -62,14 +62,14 @@ class Foreign:
         return dialect in self._groups and dialect not in self._hidden
 
     def dependents(self, dialect: str, key: GroupKey) -> list[Place]:
-        """The objects that the dialect's object of that name also speaks for.
+        """The objects on whose pods the dialect's object of that name has a say.
 
-        They lie below it, or it counts for their pods, as a Job does for those of its JobSet.
+        They lie below it, or it counts successes among their pods, as a Job does for the pods of its JobSet.
         """
         return sorted(self._dependents.get((dialect, key), ()))
 
     def dependents_of_all(self, dialect: str) -> list[Place]:
-        """The objects that objects of the dialect also speak for."""
+        """The objects on whose pods any object of the dialect has a say."""
         return sorted({place for by, places in self._dependents.items() if by[0] == dialect for place in places})
 
     def keys(self, dialect: str) -> list[GroupKey]:
@@ -77,7 +77,7 @@ class Foreign:
         return list(self._groups.get(dialect, {}))
 
     def facts(self) -> list[Event]:
-        """What was observed, as events for a successor."""
+        """Everything observed, as events for a successor."""
         known: list[Event] = [
             ForeignGroupsReplaced(dialect, tuple(groups.values())) for dialect, groups in self._groups.items()
         ]
@@ -103,11 +103,11 @@ class Foreign:
                 del self._dependents[place]
 
     def hide(self, hidden: ForeignGroupsHidden) -> None:
-        """The dialect's objects cannot be read from now on."""
+        """Note that the dialect's objects cannot be read from now on."""
         self._hidden[hidden.dialect] = hidden
 
     def show(self, dialect: str) -> bool:
-        """The dialect's objects can be read. Returns False if they were not hidden."""
+        """Note that the dialect's objects can be read. Returns False if they were not hidden."""
         return self._hidden.pop(dialect, None) is not None
 
 
@@ -116,12 +116,12 @@ def _top_of(group: ForeignGroup | None) -> Top | None:
 
 
 def _depends_on(group: ForeignGroup) -> set[Place]:
-    """Where the objects are that also speak for this one: the one above it, and the Jobs that count its pods."""
+    """The places of objects that have a say on this one's pods: the one above it, and the Jobs that count its pods."""
     top, series = _top_of(group), group.workload.series if group.workload is not None else ()
     above = {_place(top, group.key)} if top is not None else set()
     return above | {(SERIES_OF, GroupKey(group.key.namespace, name)) for each in series for name in each.jobs}
 
 
 def _place(top: Top, key: GroupKey) -> Place:
-    """Where the object above the one with this key is."""
+    """The place of the object above the one with this key."""
     return top.kind, GroupKey(key.namespace, top.name)

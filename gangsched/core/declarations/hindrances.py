@@ -1,7 +1,7 @@
-"""What keeps a group from being tried: each function yields the hindrances of one kind, the most important first.
+"""Finds what keeps a group from being tried: each function yields the hindrances of one kind, most important first.
 
-Nothing is guessed. Where those that declare the group contradict each other (PodGroups of gangsched and of other
-systems, and the pods), the message says what differs and what to do; only their owner knows which of them is right.
+Nothing is guessed. Where declarations of the group contradict each other (PodGroups of gangsched and of other systems,
+and the pods), the message says what differs and what to do, because only the owner of the group knows which is right.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.planning.strategies import STRATEGIES
 
 VALUES_SHOWN = 5
-"""A message lists at most this many differing values: the space in an API object is limited."""
+"""Number of differing values that a message lists at most, because space in an API object is limited."""
 MOST_PLACES = 10_000
-"""A group has at most this many placeholders: the status has no room for more."""
+"""Largest number of placeholders of a group; the status has no room for more."""
 
 
 _LATTER = "make them equal or remove the latter."
 
 
 class Said(NamedTuple):
-    """What a group's members declare: all different declarations, and the different values in them."""
+    """The declarations of a group's members: all different declarations, and the different values in them."""
 
     says: Sequence[Declaration]
     keys: Keys
@@ -42,7 +42,7 @@ class Said(NamedTuple):
 def unreadable(
     group: Group | None, says: Sequence[Declaration], found: Sequence[ForeignGroup], members: Sequence[Pod]
 ) -> Iterator[Hindrance]:
-    """What cannot be read in an object or on a pod, or contradicts itself on one pod."""
+    """Objects and pods that cannot be parsed, and pods that contradict themselves."""
     for error in (group.error if group is not None else "", *(each.error for each in found)):
         if error:
             yield Hindrance(Reason.INVALID_DECLARATION, error)
@@ -55,20 +55,20 @@ def unreadable(
 
 
 def contradictions(said: Said, specs: Mapping[str, GroupSpec]) -> Iterator[Hindrance]:
-    """What members, objects (`specs` by what people call them), or the first object and the members say differently."""
-    # Most members say the same, which is quickly found.
+    """Contradictions among members, among objects (`specs` by display name), or of the first object with members."""
+    # A fast path: most members say the same.
     differ = len(said.says) > 1 or len(said.minima) > 1
     for sentence in chain(_among_members(said) if differ else (), _among_objects(specs, said) if specs else ()):
         yield Hindrance(Reason.CONTRADICTION, sentence)
 
 
 def _among_members(said: Said) -> Iterator[str]:
-    # Members of different dialects may be two groups that have one name by chance: only their owner can tell.
+    # Members of different dialects may be two groups with the same name by chance: only their owner knows.
     groups = {say.source: say.keys.group for say in said.says}
     if len(groups) > 1:
         yield (
             f"Members name the group in different ways, by {' and by '.join(groups.values())}: if they are one group, "
-            "give all of them the same; if not, give the groups different names."
+            "name it in the same way on all of them; if not, give the groups different names."
         )
     if len(said.lists) > 1:
         where = next(say.keys.minimum for say in said.says if say.roles)
@@ -105,7 +105,7 @@ def _among_objects(specs: Mapping[str, GroupSpec], said: Said) -> Iterator[str]:
 
 
 def _values(spec: GroupSpec) -> dict[str, list[str]]:
-    """What an object says by field, in words for a person; empty for what it leaves open."""
+    """An object's values by field, formatted for messages; empty for fields that it leaves open."""
     time_s = spec.max_schedule_time_s
     return {
         "minimum": [str(spec.minimum)],
@@ -115,7 +115,7 @@ def _values(spec: GroupSpec) -> dict[str, list[str]]:
 
 
 def undeclared(key: GroupKey, said: Said, foreign: Foreign) -> Iterator[Hindrance]:
-    """Neither an object nor a pod says the terms."""
+    """The hindrances of a group whose terms neither an object nor a pod declares."""
     says, keys = said.says, said.keys
     owned = next((say for say in says if say.object_name), None)
     if owned is not None:
@@ -128,28 +128,28 @@ def undeclared(key: GroupKey, said: Said, foreign: Foreign) -> Iterator[Hindranc
     message = f"There is no {keys.kind} {name} in namespace {namespace}: create it{instead}."
     if says and says[0].leading:
         message = (
-            f"No pod of the role {says[0].leading}, which says how many members {name} has, is there in namespace "
-            f"{namespace}: start it with a schedulerName that gangsched serves, or create a {keys.kind} {name}."
+            f"No pod of the role {says[0].leading} was found in namespace {namespace}, and only that pod says how many "
+            f"members {name} has: start it with a schedulerName that gangsched serves, or create a {keys.kind} {name}."
         )
     yield Hindrance(Reason.POD_GROUP_NOT_FOUND, message)
 
 
 def _owner_unknown(namespace: str, said: Declaration, foreign: Foreign) -> str:
-    """Why the terms of a workload's pods are not known."""
+    """The message that says why the terms of a workload's pods are not known."""
     kind, owner, whose = said.source, f"{said.keys.kind} {said.object_name}", "the pods belong"
     top = foreign.awaited(kind, GroupKey(namespace, said.object_name))
     if top is not None:
         kind, owner, whose = top.kind, f"{top.title} {top.name}", f"the {owner} belongs"
     if hidden := foreign.why_hidden(kind):
-        return f"What the {owner} says of its pods is not known: {hidden}"
+        return f"It is unknown what the {owner} declares for its pods: {hidden}"
     return (
-        f"The {owner} in namespace {namespace}, to which {whose}, has not been seen: check that it is there, or name "
-        f"a group in the pods by {OWN_KEYS.group}."
+        f"The {owner} in namespace {namespace}, to which {whose}, has not been seen: check that it exists, or name "
+        f"a group on the pods by {OWN_KEYS.group}."
     )
 
 
 def refused_fields(spec: GroupSpec, policy: Policy, priority_classes: Mapping[str, int]) -> Iterator[Hindrance]:
-    """Fields of the spec that cannot be honoured by this version, or in this cluster."""
+    """Fields of the spec that this version does not support, or that do not work in this cluster."""
     if spec.priority is None and spec.priority_class and spec.priority_class not in priority_classes:
         yield Hindrance(
             Reason.PRIORITY_CLASS_NOT_FOUND,
@@ -172,8 +172,8 @@ def refused_fields(spec: GroupSpec, policy: Policy, priority_classes: Mapping[st
     if any(role.template for role in spec.roles) and spec.minimum > MOST_PLACES:
         yield Hindrance(
             Reason.NOT_SUPPORTED,
-            f"The group has templates and a minimum of {spec.minimum} members, and places are held for at most "
-            f"{MOST_PLACES} members: lower the minimum, or remove the templates.",
+            f"The group has templates and a minimum of {spec.minimum} members, but at most {MOST_PLACES} "
+            "members can have reservations before they exist: lower the minimum, or remove the templates.",
         )
 
 
@@ -194,13 +194,13 @@ def unknown_roles(
 
 
 def unsupported(members: Sequence[Pod]) -> Iterator[Hindrance]:
-    """Members that ask for something that this version cannot honour."""
+    """Members that use a feature that this version does not support."""
     for pod in members:
         if pod.shape.unsupported and not pod.node:
             yield Hindrance(
                 Reason.NOT_SUPPORTED,
-                f"Pod {pod.name} uses {', '.join(pod.shape.unsupported)}, which this version of gangsched cannot "
-                "honour: remove it, or let another scheduler place the pod.",
+                f"Pod {pod.name} uses {', '.join(pod.shape.unsupported)}, which this version of gangsched does not "
+                "support: remove it, or let another scheduler place the pod.",
             )
 
 

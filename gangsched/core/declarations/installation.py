@@ -1,9 +1,9 @@
-"""Whose a group is where installations of gangsched with different schedulerNames share a cluster.
+"""Decides which installation of gangsched owns a group, where several with different schedulerNames share a cluster.
 
-Every installation finds the same answer from what all of them see, without asking another: the schedulerName that the
-group's pods carry decides. Only if no pod decides, what the PodGroup says does: its annotation, else whose members it
-had last, else the default name. If pods carry several names, the one of the annotation counts if it is among them, else
-the name of pods that have a node, else that of the pod that was created first.
+Every installation computes the same answer from what all of them see, without asking another one. The schedulerName of
+the group's pods decides. If no pod decides, the PodGroup does: by its annotation, else by the installation that wrote
+its status last; if neither is set, the default name owns the group. If pods carry several names, the annotation's name
+wins if it is among them, else the name of pods that have a node, else the name of the pod that was created first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from gangsched.core.objects.pod import Pod, member_order
 from gangsched.core.objects.policy import DEFAULT_NAME
 
 KUBE_SCHEDULER = "default-scheduler"
-"""What a pod carries whose schedulerName was forgotten: it makes a group nobody's unless this name is served."""
+"""The schedulerName of a pod whose manifest sets none; it does not count towards the owner unless this installation
+serves it."""
 KNOWN_OTHERS = frozenset(
     {
         "kai-scheduler",
@@ -25,14 +26,14 @@ KNOWN_OTHERS = frozenset(
         "yunikorn",
     }
 )
-"""Names that other schedulers usually have: beside pods of these, pods of any other name decide."""
+"""Usual names of other schedulers: if there are pods with any other name, pods with these names do not count."""
 
 
 def owner_of(pods: Iterable[Pod], *, annotated: str, kept_by: str, ours: Container[str]) -> str:
-    """The schedulerName whose installation has the group that these `pods` of any scheduler name.
+    """The schedulerName of the installation that owns the group of these `pods`, which may carry any scheduler name.
 
-    `annotated` is what the PodGroup's annotation says, `kept_by` the installation that wrote its status last; both are
-    empty if there is none. `ours` are the names that are served here.
+    `annotated` is what the PodGroup's annotation says, `kept_by` the installation that wrote its status last; each is
+    empty if there is none. `ours` are the names that this installation serves.
     """
     naming = [pod for pod in pods if pod.scheduler != KUBE_SCHEDULER or KUBE_SCHEDULER in ours]
     alive = [pod for pod in naming if not (pod.terminating or pod.terminal)] or naming

@@ -1,4 +1,4 @@
-"""How many members a group asks for, in all and by role, and what of that is missing."""
+"""How many members a group asks for, in all and by role, and how many of them are missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gangsched.core.objects.record import Minima
 
 
 class Need(Struct, frozen=True):
-    """How many more members must be bound, in all and by role."""
+    """Number of members that must still be bound, in all and by role."""
 
     total: int
     roles: Mapping[str, int] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class Need(Struct, frozen=True):
 
     @property
     def number(self) -> int:
-        """The least number of members that satisfies both."""
+        """The smallest number of members that satisfies both."""
         return max(self.total, sum(self.roles.values()))
 
     def met_by(self, members: Sequence[Pod]) -> bool:
@@ -33,7 +33,7 @@ class Need(Struct, frozen=True):
         return len(members) >= self.number and all(there[role] >= number for role, number in self.roles.items())
 
     def beside(self, placed: Counter[str]) -> Need:
-        """What is still needed beside so many members of each role that have a node or a reservation."""
+        """The remaining need if these members, counted by role, already have a node or a reservation."""
         return missing_of(Minima(self.total, tuple(self.roles.items())), placed)
 
 
@@ -43,12 +43,12 @@ def role_minima(spec: GroupSpec) -> dict[str, int]:
 
 
 def minima(spec: GroupSpec) -> Minima:
-    """The minimum and each role's."""
+    """The group's minimum and each role's."""
     return Minima(spec.minimum, tuple(sorted(role_minima(spec).items())))
 
 
 def lowered(had: Minima, spec: GroupSpec) -> Minima:
-    """The spec's minima, but no more than these."""
+    """The spec's minima, none of them larger than in `had`."""
     asked, roles = minima(spec), dict(had.roles)
     return Minima(
         min(asked.total, had.total),
@@ -57,16 +57,16 @@ def lowered(had: Minima, spec: GroupSpec) -> Minima:
 
 
 def missing_of(least: Minima, placed: Counter[str]) -> Need:
-    """What of these minima is missing beside so many members of each role that are placed."""
+    """What is missing of these minima if these members, counted by role, are placed."""
     roles = {role: max(0, number - placed[role]) for role, number in least.roles}
     return Need(max(0, least.total - placed.total()), roles)
 
 
 def with_resources(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
-    """The spec with a minimum of as many members as request its `min_resources` together.
+    """The spec with a minimum large enough that the members together request its `min_resources`.
 
-    Members that are still to come are taken to request as much as the largest that is there. What is left of an amount
-    and less than one such member requests asks for no further one.
+    Members that do not exist yet are assumed to request as much as the largest existing one. A remainder smaller than
+    the request of one such member adds no member.
     """
     if not spec.min_resources or not members:
         return spec

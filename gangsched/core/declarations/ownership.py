@@ -1,9 +1,9 @@
-"""Which owners claim a group: whether unrelated owners have given their pods the same group name by chance.
+"""Detects whether unrelated owners have given their pods the same group name by chance (the owner guard).
 
-Owners are compared among the present members of one role. A group may well have several owners: each role may have its
-own, a member may own others (a driver its executors), some controllers mark all their pods with one label, and the
-ReplicaSets of a rolling update belong to one Deployment. An owner is identified by kind and name, not by UID: one that
-is deleted and created again keeps its claim.
+Owners are compared among the present members of one role. A group may legitimately have several owners: each role may
+have its own, a member may own others (a driver its executors), some controllers mark all their pods with one label, and
+the ReplicaSets of a rolling update belong to one Deployment. An owner is identified by kind and name, not by UID, so an
+owner that is deleted and created again keeps the name.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ CONTROLLERS = (
     "jobset.sigs.k8s.io/jobset-name",
     "leaderworkerset.sigs.k8s.io/name",
 )
-"""Labels by which a controller marks all its pods, though these are owned by several objects of it."""
+"""Labels with which a controller marks all its pods, even if several of its objects own them."""
 TEMPLATE_HASH = "pod-template-hash"
 """The label that a Deployment puts on its ReplicaSets' pods; their names end with its value."""
 NAMED = 5
-"""A message names at most this many owners."""
+"""Number of owners that a message names at most."""
 
 _REPLICA_SET = ("apps", "ReplicaSet")
 
 
 class Ownership(Struct, frozen=True):
-    """The owners that claim a group, if there are several, each with the number of its members.
+    """The owners that use a group's name, if there are several, each with the number of its members.
 
-    `disowned` are waiting members (by UID) that do not count because their owner is not the first.
+    `disowned` are waiting members (by UID) that do not count because another owner has the name.
     """
 
     owners: Mapping[str, int] = field(default_factory=dict)
     disowned: frozenset[str] = frozenset()
 
     def described(self, group: str) -> str:
-        """A sentence about the owners that claim the group of this name, and what to do; empty unless several do."""
+        """A sentence about the owners that use this group name, and what to do; empty unless there are several."""
         if not self.owners:
             return ""
         named = [f"{claim} ({number})" for claim, number in sorted(self.owners.items())[:NAMED]]
         more = f" and {len(self.owners) - NAMED} more" if len(self.owners) > NAMED else ""
-        kept = "; only members of who came first are bound" if self.disowned else ""
+        kept = "; only members of the owner that came first are bound" if self.disowned else ""
         return (
             f"Pods of several owners name the group {group}: {', '.join(named)}{more}{kept}. If they are one group, "
             "give each owner's pods a role of their own; if not, give the groups different names."
@@ -57,10 +57,10 @@ UNDISPUTED = Ownership()
 def ownership_of(
     members: Sequence[Pod], pods: Mapping[str, Pod], reserved: Container[str], *, refuses: bool
 ) -> Ownership:
-    """Which owners claim the group with these live `members`, of all its `pods`.
+    """Which owners use the group's name, given its live `members` and all its `pods`.
 
-    With `refuses`, waiting members of others than the first owner do not count: in each role the owners of members with
-    a node or a reservation (`reserved`, by UID) keep the name; where there are none, the owner of the first member.
+    With `refuses`, only one side counts in each role: owners of members with a node or a reservation (`reserved`, by
+    UID) keep the name, or else the owner of the first member. Waiting members of other owners do not count.
     """
     if len({pod.owner for pod in members}) <= 1:
         return UNDISPUTED
@@ -71,7 +71,7 @@ def ownership_of(
 
 
 def _rivals(members: Sequence[Pod], pods: Mapping[str, Pod]) -> list[Mapping[str, Sequence[Pod]]]:
-    """The members by claim, for each role that has more than one."""
+    """The members by owner, for each role that has more than one owner."""
     roles: dict[str, dict[str, list[Pod]]] = {}
     for pod in members:
         roles.setdefault(role_of(pod), {}).setdefault(_claim(pod, pods), []).append(pod)
@@ -79,7 +79,7 @@ def _rivals(members: Sequence[Pod], pods: Mapping[str, Pod]) -> list[Mapping[str
 
 
 def _claim(pod: Pod, pods: Mapping[str, Pod]) -> str:
-    """The owner for which the pod names the group, in words for a person."""
+    """The owner on whose behalf the pod uses the group's name, formatted for messages."""
     seen = set()
     while pod.owner is not None and pod.owner.uid in pods and pod.owner.uid not in seen:
         seen.add(pod.owner.uid)

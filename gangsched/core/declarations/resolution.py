@@ -1,7 +1,7 @@
-"""What a group asks for, from everything that declares it: the PodGroup, the pods' annotations, the PriorityClass.
+"""Resolves a group's terms from everything that declares it: the PodGroup, the pods' annotations, the PriorityClass.
 
-Nothing is guessed: what cannot be read, contradicts itself or is not supported becomes a `Hindrance`, a reason with a
-sentence for a person, and no further member is bound until it is gone.
+Nothing is guessed: a declaration that cannot be parsed, contradicts another or is not supported becomes a `Hindrance`,
+a reason with a sentence for users, and no further member is bound until it is resolved.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gangsched.core.objects.workload import GANG, Reference, WorkloadFacts
 from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, named
 
 OBJECT = "{} PodGroup"
-"""What people call an object of another system's dialect."""
+"""Display name of an object of another system's dialect."""
 
 
 def resolve(
@@ -41,7 +41,7 @@ def resolve(
     volumes: Volumes,
     devices: Devices,
 ) -> Terms:
-    """The terms of the group with this key and PodGroup, whose `members` are those that count."""
+    """The terms of the group with this key and PodGroup; `members` are those that count."""
     oldest = min((pod.created for pod in members), default=0.0)
     own_priority = max((pod.priority for pod in members), default=0)
     if key.pod_uid:
@@ -60,7 +60,7 @@ def resolve(
                 None,
             ),
         )
-    # Most members say the same in one value, so that what follows is short.
+    # Most members share one identical declaration, so the list is short.
     says = list(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
     found = _objects(key, says, foreign)
     said = Said(
@@ -112,7 +112,7 @@ def resolve(
 def declared_spec(key: GroupKey, group: Group | None, members: Sequence[Pod], foreign: Foreign) -> GroupSpec | None:
     """The spec of the group's PodGroup, else of another system's object that its members name; None without one.
 
-    A PodGroup that gangsched made repeats what such an object has said, which may have changed since.
+    A PodGroup that gangsched created repeats what such an object said at the time; the object may have changed since.
     """
     if group is not None and not group.made:
         return group.spec
@@ -124,7 +124,7 @@ def declared_spec(key: GroupKey, group: Group | None, members: Sequence[Pod], fo
 
 
 def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> list[ForeignGroup]:
-    """The other systems' objects, of the group's name or a workload's, that its pods declare to use."""
+    """The other systems' objects that the pods declare to use, named like the group or like their workload."""
     if not any(say.objects for say in says):
         return []
     named = dict.fromkeys((dialect, say.object_name or key.name) for say in says for dialect in say.objects)
@@ -133,13 +133,16 @@ def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> li
 
 
 def said_minimum(says: Iterable[Declaration]) -> int | None:
-    """The group's minimum according to its pods alone; None if they do not say it, or differ."""
+    """The group's minimum according to its pods alone; None if they do not say it, or disagree."""
     minima = _minima(list(says))
     return minima[0] if len(minima) == 1 else None
 
 
 def _minima(says: Sequence[Declaration]) -> list[int]:
-    """All minima that the pods say. A pod that lists roles and has none itself counts beside the members of roles."""
+    """All minima that the pods declare.
+
+    A pod that lists roles and has none itself counts in addition to the roles' members.
+    """
     minima = {say.min_member for say in says if say.min_member is not None}
     listing = [say for say in says if say.roles]
     if listing:
@@ -156,15 +159,15 @@ def _source(group: Group | None, says: Sequence[Declaration], found: Sequence[Fo
 
 
 def _called(found: ForeignGroup) -> str:
-    """What people call the object."""
+    """The object's display name."""
     return found.workload.title if found.workload is not None else OBJECT.format(found.dialect)
 
 
 def _specs(group: Group | None, said: Said, found: Sequence[ForeignGroup]) -> dict[str, GroupSpec]:
-    """The specs of all objects that declare the group, by what people call these, the most important first."""
+    """The specs of all objects that declare the group, by display name, most important first."""
     own = group.spec if group is not None else None
     if own is not None and group is not None and group.made:
-        # We created it from what pods say or have said: it counts only where nothing else says the terms.
+        # gangsched created it from what pods said: it counts only where nothing else declares the terms.
         said_elsewhere = bool(said.minima or found) or any(say.objects for say in said.says)
         plain_roles = tuple(replace(role, template=None) for role in own.roles)
         own = None if said_elsewhere else replace(own, roles=plain_roles)
@@ -175,7 +178,7 @@ def _specs(group: Group | None, said: Said, found: Sequence[ForeignGroup]) -> di
 
 
 def _said_spec(said: Said, members: Sequence[Pod]) -> GroupSpec:
-    """What the pods say where no object declares the gang."""
+    """The spec that the pods declare where no object declares the gang."""
     placing = said.says[0].placement if said.says else PACKED
     return GroupSpec(
         min_member=said.minima[0] if len(said.minima) == 1 else 1,
@@ -197,7 +200,7 @@ def _completed(spec: GroupSpec, *others: GroupSpec) -> GroupSpec:
 
 
 def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]:
-    """The roles; templates marked `like_declarer` take selectors and tolerations from the first pod that lists them."""
+    """The roles; templates marked `like_declarer` get selectors and tolerations from the first pod that lists them."""
     if not any(role.like_declarer for role in roles):
         return roles
     declarer = next(pod for pod in members if pod.declaration is not None and pod.declaration.roles == roles)
@@ -219,12 +222,12 @@ def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]
 
 
 def _told_by_members(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
-    """The objects' spec with what only the members say: derived templates, and how many have its minResources."""
+    """The objects' spec, completed from the members: derived templates, and how many members have its minResources."""
     return with_resources(_derived(spec, members), members)
 
 
 def _derived(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
-    """The spec with the templates that are derived: of a role that has a member, what the oldest one asks for.
+    """The spec with its derived templates; the oldest member of a role, if any, provides the role's template.
 
     A pod that the API server has admitted has defaults that its controller's template leaves out.
     """
@@ -243,11 +246,11 @@ def _like(role: Role, pod: Pod | None) -> Role:
 
 
 def _in_turn(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign) -> str:
-    """Why the members to come cannot exist yet, and what to do, in a sentence; empty if nothing is known about that."""
+    """Why missing members cannot exist yet, and what to do, in a sentence; empty if no reason is known."""
     first = next(iter(members), None)
     if first is None or any(role.template for role in spec.roles):
         return ""
-    # The names of kinds of workloads are those of Kubernetes, in lower case.
+    # The kinds of workloads are named as in Kubernetes, in lower case.
     owner, work = first.owner, first.workload
     if owner is not None and (found := _slow(foreign, owner.kind.lower(), first.namespace, owner.name, owner.uid)):
         return (
@@ -257,13 +260,13 @@ def _in_turn(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign) -> str:
     if work is not None and (found := _slow(foreign, work.kind, first.namespace, work.name, work.uid)):
         return (
             f"The {found.title} {work.name} creates some pods only once others have a node or are ready: "
-            f'{found.remedy}, or give it the annotation {GANG}: "true" in place of the group that its pods name.'
+            f'{found.remedy}, or annotate it {GANG}: "true" instead of naming a group on its pods.'
         )
     return ""
 
 
 def _slow(foreign: Foreign, kind: str, namespace: str, name: str, uid: str) -> WorkloadFacts | None:
-    """The workload of this UID, if any, of which some pods are created once others are there; else None."""
+    """The workload of this UID, if any, that creates some of its pods only once others exist; else None."""
     found = foreign.find(kind, GroupKey(namespace, name))
     if found is None or found.workload is None or (uid and found.uid != uid) or not found.workload.remedy:
         return None
@@ -271,7 +274,7 @@ def _slow(foreign: Foreign, kind: str, namespace: str, name: str, uid: str) -> W
 
 
 def _reference(found: ForeignGroup) -> Reference | None:
-    """The controller's object that this is."""
+    """A reference to the workload object that this is, if it is one."""
     facts = found.workload
     return Reference(facts.api_version, facts.title, found.key.name, found.uid) if facts is not None else None
 

@@ -1,4 +1,4 @@
-"""The terms under which a group is tried, and the priority and instance group in them."""
+"""The terms under which a group is tried, including its priority and instance group."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ _UNKNOWN_MINIMUM = _UNDECLARED | {Reason.INVALID_DECLARATION, Reason.CONTRADICTI
 
 @dataclass(frozen=True, slots=True)
 class Hindrance:
-    """Why a group is not tried at all; the message is a sentence for a person."""
+    """The reason why a group is not tried at all; the message is a sentence for users."""
 
     reason: Reason
     message: str
 
 
 class Terms(Struct, frozen=True, kw_only=True):
-    """A group's declaration as it applies: `created` orders by age, `source` says how it was declared.
+    """A group's declaration in its effective form: `created` orders by age, `source` says how the group was declared.
 
-    `strategy` is the one that the spec names, Pack where it is not known. Each time-out lasts up to `jitter_s` longer;
-    `keys` say where its pods declare it. In the FIFO lane of `instance_group`, if not empty, no group may overtake it
-    once it is `in_turn_after_s` old. Placeholders are kept for `max_hold_s` at a time. `lowered` is a sentence saying
-    why the priority is less than the group asks for; empty if it is not. `hindrance` is what keeps the group from being
-    tried, None if nothing does. `workload` is the controller's object that declares it, None if none does; `in_turn` is
-    a sentence about why its members are created one after the other, empty if they are not.
+    `strategy` is the one that the spec names, Pack if that is unknown. Each time-out is extended by up to `jitter_s`
+    seconds; `keys` name the fields in which its pods declare the group. In the FIFO lane of `instance_group`, if not
+    empty, no group may overtake this one once it is `in_turn_after_s` seconds old. Placeholders are held for at most
+    `max_hold_s` seconds at a time. `lowered` is a sentence that says why the priority is lower than requested; empty if
+    it is not. `hindrance` keeps the group from being tried, None if nothing does. `workload` is the controller's object
+    that declares the group, None if there is none; `in_turn` is a sentence that says why its members are created one
+    after the other, empty if they are not.
     """
 
     spec: GroupSpec
@@ -58,12 +59,12 @@ class Terms(Struct, frozen=True, kw_only=True):
 
     @property
     def unhurried(self) -> bool:
-        """Whether its controller creates members only once others are ready: no clock runs while places are held."""
+        """Whether members are created only once others are ready, so that no clock runs while placeholders are held."""
         return any(role.derived for role in self.spec.roles)
 
     @property
     def undeclared(self) -> bool:
-        """Whether neither an object nor the pods say the terms at present."""
+        """Whether neither an object nor the pods declare the terms at present."""
         return self.hindrance is not None and self.hindrance.reason in _UNDECLARED
 
     @property
@@ -73,7 +74,7 @@ class Terms(Struct, frozen=True, kw_only=True):
 
 
 NO_TERMS = Terms(spec=GroupSpec(min_member=1), priority=0, created=0.0, max_schedule_time_s=float("inf"), source="")
-"""The terms of a group that nothing declares: a pod without a group, or a gang whose logic failed."""
+"""The terms of a group without a declaration: a pod without a group, or a gang whose logic failed."""
 
 
 def instance_group(members: Sequence[Pod], says: Sequence[Declaration], rules: TurnRules) -> str:
@@ -89,7 +90,7 @@ def instance_group(members: Sequence[Pod], says: Sequence[Declaration], rules: T
 def asked_for(shape: Shape, label: str) -> str:
     """The one value of a node label that a pod requires, by required affinity or else by nodeSelector; empty if none.
 
-    This is how palantir's scheduler reads the instance group of a driver.
+    palantir's scheduler reads the instance group of a driver in the same way.
     """
     required = {
         requirement.values
@@ -105,9 +106,9 @@ def asked_for(shape: Shape, label: str) -> str:
 def priority_of(
     spec: GroupSpec, own_priority: int, priority_classes: Mapping[str, int], policy: Policy
 ) -> tuple[int, str]:
-    """The priority that counts, and why it is less than the group asks for: a sentence, empty if it is not.
+    """The effective priority, and a sentence that says why it is lower than requested; empty if it is not.
 
-    A group that asks for none has that of its members.
+    A group that requests no priority has its members' highest.
     """
     asked = spec.priority
     if asked is None:

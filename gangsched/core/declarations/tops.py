@@ -1,7 +1,7 @@
-"""What a workload's object says beside the object above it, whose controller has made it, such as a TrainJob's JobSet.
+"""Combines a workload's object with the object above it, whose controller created it, such as a TrainJob's JobSet.
 
-The size is its own. Annotations of the object above come before its own, because they are the ones that people write:
-controllers copy them at most once. It is also idle while the object above is.
+The size is the object's own. Annotations of the object above take precedence, because those are the ones that people
+write: controllers copy them at most once. The object also counts as idle while the object above is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from gangsched.core.objects.podgroup import ForeignGroup
 
 
 def below(found: ForeignGroup, top: ForeignGroup) -> ForeignGroup:
-    """What the object says, given what the one above says. Neither minimum is in its spec yet."""
+    """What the object declares, given what the one above declares.
+
+    Neither's minimum has been applied to its spec yet.
+    """
     own, above = found.workload, top.workload
     if own is None or above is None:
         return found
@@ -29,7 +32,7 @@ def below(found: ForeignGroup, top: ForeignGroup) -> ForeignGroup:
 
 
 def with_minimum(found: ForeignGroup) -> ForeignGroup:
-    """The object with a spec of the minimum that an annotation says, of whatever roles; without one as it is."""
+    """The object with the minimum that an annotation sets, applied to its spec; unchanged without one."""
     least = found.workload.least if found.workload is not None else None
     if least is None or found.spec is None:
         return found
@@ -41,10 +44,9 @@ def with_minimum(found: ForeignGroup) -> ForeignGroup:
 
 
 def shared(least: int, size: int, late: Mapping[str, int]) -> dict[str, int]:
-    """What a minimum asks of roles whose members are created only later, in their order, by name; of a gang of `size`.
+    """Distribute a minimum over roles whose members are created only later, by name and in order; `size` is the gang's.
 
-    It is what the minimum asks for beyond the members that are created at once. Roles of which it asks none are left
-    out.
+    They get what the minimum asks for beyond the members that are created at once. Roles that get nothing are left out.
     """
     left = least - (size - sum(late.values()))
     asked: dict[str, int] = {}

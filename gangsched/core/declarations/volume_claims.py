@@ -1,4 +1,4 @@
-"""Which gangs wait for their PersistentVolumeClaims, and what users are told of that."""
+"""Finds gangs that wait for their PersistentVolumeClaims, and the message that says why."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from gangsched.core.objects.volumes import Trouble
 
 _TOLD = {
     Trouble.MISSING: "which does not exist: create it",
-    Trouble.NOT_MADE: "which kube-controller-manager is still to make for the pod's ephemeral volume",
+    Trouble.NOT_MADE: "which kube-controller-manager has yet to create for the pod's ephemeral volume",
     Trouble.NOT_OWNED: "which was not made for the pod's ephemeral volume: delete the claim, or rename the volume",
     Trouble.LOST: "whose PersistentVolume {about} is lost: restore the volume, or replace the claim",
     Trouble.TERMINATING: "which is being deleted: create it again once it is gone, or name another",
     Trouble.UNBOUND: "which is not bound: provide a PersistentVolume that it can be bound to",
     Trouble.NO_VOLUME: "whose PersistentVolume {about} does not exist: restore the volume, or replace the claim",
-    Trouble.IN_TREE: "whose PersistentVolume {about} is of a kind that a CSI driver has replaced, which this version "
-    "of gangsched cannot translate: make it a volume of that driver, or let another scheduler place the pod",
+    Trouble.IN_TREE: "whose PersistentVolume {about} uses an in-tree plug-in that a CSI driver has replaced, which "
+    "this version of gangsched does not support: make it a volume of that driver, or let another scheduler place "
+    "the pod",
 }
 NOT_SUPPORTED = (Trouble.IN_TREE,)
-"""What this version cannot honour, which may change once the claim is bound."""
+"""Troubles that this version cannot handle; they may go away once the claim is bound."""
 
 
 def unready(members: Sequence[Pod], spec: GroupSpec, volumes: Volumes) -> Iterator[Hindrance]:
-    """The first member that cannot be placed with its claims, if the quorum cannot do without such members.
+    """The first member that cannot be placed with its claims, if the quorum needs such members.
 
     Otherwise nodes refuse only these members (`VolumeBinding`), and all others are placed.
     """

@@ -1,10 +1,11 @@
-"""What a Job still owes, as its gang needs no more members than that.
+"""What a Job still owes: its gang needs no more members than that.
 
-Its pods come in waves if it asks for more completions than it runs pods at a time: each pod that succeeds is replaced
-while the Job owes more completions than it has pods. So of the Job's gang as many members must be alive as its minimum
-says, or as completions are owed if these are fewer; those that have succeeded do not count toward it. A JobSet with
-such Jobs wants of each of its Jobs as many pods as that runs at a time, or still owes if these are fewer. Where pods
-come at once, those that have succeeded in an earlier run, as before a suspension, are not made again.
+A Job's pods come in waves if it asks for more completions than it runs pods at a time: each pod that succeeds is
+replaced while the Job owes more completions than it has pods. So the Job's gang needs as many live members as its
+minimum, or as the completions still owed if those are fewer; members that have succeeded do not count towards it. A
+JobSet with such Jobs wants, for each of its Jobs, as many pods as the Job runs at a time, or still owes if that is
+less. Where all pods come at once, pods that succeeded in an earlier run, for example before a suspension, are not
+created again.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from gangsched.core.objects.workload import SERIES_OF, Workload, WorkloadFacts
 
 
 class Wave(Struct, frozen=True):
-    """How many completions are still owed, and whether more pods will be made for them: up to `size` at a time.
+    """How many completions are still owed, and whether more pods will be created for them: up to `size` at a time.
 
-    No more than `alive` members need be alive, and of a role no more than `roles` says, if it says anything. `at_once`:
-    the pods do not come in waves.
+    At most `alive` members need be alive, and of a role at most the number in `roles`, if the role is listed.
+    `at_once`: the pods do not come in waves.
     """
 
     owed: int
@@ -41,9 +42,9 @@ class Wave(Struct, frozen=True):
 def wave_of(
     key: GroupKey, workload: Workload | None, pods: Iterable[Pod], terms: Terms, *, foreign: Foreign
 ) -> Wave | None:
-    """What is owed by a gang whose live members belong to this workload, of all its `pods`; None if that is not known.
+    """What a gang with live members of this workload owes, given all its `pods`; None if that is not known.
 
-    A gang with members of other roles, who may belong to something else, has none.
+    A gang with members of other roles, which may belong to something else, has no wave.
     """
     if workload is None:
         return None
@@ -59,14 +60,14 @@ def wave_of(
 
 
 def pods_of(workload: Workload, pods: Iterable[Pod]) -> list[Pod]:
-    """Those of the pods that the workload has made."""
+    """Those of the pods that the workload created."""
     return [pod for pod in pods if pod.workload is not None and pod.workload.identity == workload.identity]
 
 
 def owed_by(found: ForeignGroup, theirs: Sequence[Pod], *, foreign: Foreign) -> Wave | None:
-    """What a workload with this object and these pods owes; None if it does not say how many it asks for.
+    """What a workload with this object and these pods owes; None if it does not say how many completions it asks for.
 
-    It counts a success later than the pod shows it, and when the pod is gone its count alone shows it.
+    The object counts a success later than the pod shows it, and once the pod is gone only the object's count shows it.
     """
     facts = found.workload
     if facts is None or facts.completions is None:
@@ -79,7 +80,10 @@ def owed_by(found: ForeignGroup, theirs: Sequence[Pod], *, foreign: Foreign) -> 
 
 
 def _of_jobs(facts: WorkloadFacts, namespace: str, pods: Sequence[Pod], foreign: Foreign) -> Wave:
-    """What a workload owes whose Jobs make these pods. A Job that was made again owes all of its completions again."""
+    """What a workload owes whose Jobs create these pods.
+
+    A Job that was created again owes all of its completions again.
+    """
     ended = Counter(pod.owner.uid for pod in pods if pod.owner is not None and pod.phase is PodPhase.SUCCEEDED)
     jobs = {name: foreign.find(SERIES_OF, GroupKey(namespace, name)) for each in facts.series for name in each.jobs}
     makers = _makers(
@@ -100,10 +104,10 @@ def _of_jobs(facts: WorkloadFacts, namespace: str, pods: Sequence[Pod], foreign:
 
 
 def _makers(pods: Sequence[Pod], jobs: Mapping[str, str], *, seen: bool) -> dict[str, str]:
-    """The UIDs of the Jobs that make pods now, by name; without those of which only earlier generations are known.
+    """UIDs of the Jobs that create pods now, by name, without Jobs of which only earlier generations are known.
 
-    `jobs` are the Jobs as their watch shows them (`seen`), which may be behind that of the pods: if a live pod is of
-    another generation of its Job, so are all pods that the workload makes from now on.
+    `jobs` are the Jobs as their watch shows them (`seen`), which may lag behind that of the pods. If a live pod belongs
+    to another generation of its Job, so do all pods that the workload creates from now on.
     """
     in_order = [pod for pod in sorted(pods, key=lambda pod: pod.created) if pod.owner is not None]
     live = {pod.owner.name: pod.owner.uid for pod in in_order if pod.owner and not (pod.terminal or pod.terminating)}
@@ -114,10 +118,11 @@ def _makers(pods: Sequence[Pod], jobs: Mapping[str, str], *, seen: bool) -> dict
 
 
 def lowered_to(terms: Terms, wave: Wave, done: int) -> Terms:
-    """The terms with minima of no more members than need be alive.
+    """The terms with minima no larger than the number of members that need be alive.
 
-    Of pods that come at once it is the completions that this run was begun for: so many of it are `done`. A minimum
-    that the workload alone could never reach is left as it is: it waits for members of others.
+    For pods that come at once, that number includes the members that are `done`, because they count among the
+    completions that this run began for. A minimum that the workload alone could never reach stays as it is: it waits
+    for members of other workloads.
     """
     if terms.spec.minimum > wave.size:
         return terms

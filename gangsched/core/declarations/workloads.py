@@ -1,7 +1,7 @@
-"""Whether pods that name no group are members of a gang because of the workload that they belong to.
+"""Decides whether pods that name no group are members of a gang because of the workload that they belong to.
 
-Their namespace's label asks for it, or an annotation of the workload's object, which may also decline. Neither says
-anything while the namespace or that object has not been seen: then the pod waits.
+The label of their namespace can request it, and so can an annotation of the workload's object, which may also decline.
+Until both the namespace and the object have been seen nothing is decided, and the pod waits.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _KEPT = 1024
 
 
 class Verdict(Enum):
-    """What becomes of a workload's pods.
+    """How a workload's pods are scheduled.
 
-    They are members of gangs, whose size their object says or, SELF_SAID, they themselves; or each is on its own.
+    They are members of gangs, whose size their object declares or, with SELF_SAID, they themselves; or each is on its
+    own.
     """
 
     GANG = auto()
@@ -35,7 +36,7 @@ class Verdict(Enum):
 def verdict(
     workload: Workload, namespace: str, namespaces: Mapping[str, Mapping[str, str]], foreign: Foreign
 ) -> Verdict:
-    """What becomes of the pods of this workload in this namespace. A kind that may not be read says nothing."""
+    """How the pods of this workload in this namespace are scheduled. A kind that may not be read decides nothing."""
     labels = namespaces.get(namespace)
     if labels is None:
         return Verdict.UNKNOWN
@@ -54,19 +55,19 @@ def verdict(
 
 
 class Idle(Struct, frozen=True):
-    """A workload that wants no pods, as people call it, and `why`: it has ended, is suspended or scaled to 0."""
+    """A workload that wants no pods, by its display name, and `why`: it has ended, is suspended or is scaled to 0."""
 
     called: str
     why: str
 
     @property
     def ended(self) -> bool:
-        """Whether it makes no pods any more; otherwise it does so once it is resumed or scaled up."""
+        """Whether it creates no pods any more; otherwise it does once it is resumed or scaled up."""
         return self.why in (COMPLETED, ENDED)
 
     @property
     def completed(self) -> bool:
-        """Whether it has succeeded, which it may do before all of its pods have."""
+        """Whether it has succeeded, which may happen before all of its pods have."""
         return self.why == COMPLETED
 
     @property
@@ -76,7 +77,7 @@ class Idle(Struct, frozen=True):
 
 
 def makes_all_anew(workload: Workload | None, namespace: str, foreign: Foreign) -> bool:
-    """Whether the workload makes all pods of a gang anew when one is lost."""
+    """Whether the workload recreates all pods of a gang when one is lost."""
     facts = _facts(workload, namespace, foreign)
     return facts is not None and facts.all_anew
 
@@ -90,7 +91,7 @@ def idle_of(workload: Workload | None, namespace: str, foreign: Foreign) -> Idle
 
 
 def _facts(workload: Workload | None, namespace: str, foreign: Foreign) -> WorkloadFacts | None:
-    """What the workload's object says; None if it is not there, or is another one of that name."""
+    """What the workload's object says; None if there is none, or another object has taken its name."""
     found = foreign.find(workload.kind, GroupKey(namespace, workload.name)) if workload is not None else None
     if workload is None or found is None or (workload.uid and workload.uid != found.uid):
         return None
@@ -98,9 +99,9 @@ def _facts(workload: Workload | None, namespace: str, foreign: Foreign) -> Workl
 
 
 def declared(workload: Workload, decided: Verdict) -> Declaration | None:
-    """What a pod of the workload declares; None if it is on its own.
+    """What a pod of the workload declares; None if it is scheduled on its own.
 
-    While that is not known it is a member, of a group that nothing declares.
+    Until that is decided it is a member of a group that nothing declares.
     """
     said = workload.declaration
     return None if decided is Verdict.SINGLE or said is None else _declared(said, decided)
@@ -108,7 +109,7 @@ def declared(workload: Workload, decided: Verdict) -> Declaration | None:
 
 @lru_cache(_KEPT)
 def _declared(said: Declaration, decided: Verdict) -> Declaration:
-    """Equal declarations are the identical value, so that comparing them is cheap."""
+    """Equal declarations share one value, so that comparing them is cheap."""
     if decided is Verdict.GANG:
         return said if said.min_member is None else replace(said, min_member=None)
     return replace(said, objects=(), min_member=said.min_member if decided is Verdict.SELF_SAID else None)

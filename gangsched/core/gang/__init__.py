@@ -1,5 +1,5 @@
-"""One gang's life: its run, its clock, its bindings, places and rollback.
+"""The life of one gang: its run, clock, bindings, reservations, placeholders and rollback.
 
-Law: it decides for one gang at a time. Which nodes a quorum gets is not its business: it says what the gang wants of a
+Law: it decides for one gang at a time. It does not choose nodes for a quorum; it says what the gang wants from a
 scheduling cycle.
 """

@@ -1,4 +1,4 @@
-"""The result of the last attempt to place a gang, until something is a reason for another attempt."""
+"""The result of the last attempt to place a gang, kept until there is a reason for another attempt."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gangsched.core.planning.refusal import Refusal
 
 @dataclass(slots=True)
 class Attempt:
-    """Changed by its methods alone, each of which says what has happened.
+    """The last attempt. It is changed only by its methods, each of which stands for an event.
 
     A gang is `parked` while nothing has happened that could help it. `refusal` is why the quorum does not fit,
     `held_up_by` the gang in its FIFO lane that it may not overtake, `refused_members` why single members (by UID) do
     not fit, and `server_said` what the API server said about the last quorum's bindings. `vanguard` are members (by
     UID) that are bound one by one before the others of the quorum under way. `replanned` counts how often all bindings
     were refused and the quorum was planned again at once; `exhausted`: no other node was left for that. `ask` is what
-    the gang asked for: its members, terms, and which of them are bound.
+    the gang asked for: its members, its terms, and which members are bound.
     """
 
     parked: bool = False
@@ -34,16 +34,16 @@ class Attempt:
     # Reasons to try again, or not to
 
     def try_again(self) -> None:
-        """Something has happened that may help."""
+        """Something has happened that may help the gang."""
         self.parked = False
 
     def try_all_again(self) -> None:
-        """Something has happened that may help, also the single members that were refused."""
+        """Something has happened that may help the gang, including its refused single members."""
         self.parked = False
         self.refused_members.clear()
 
     def asks(self, ask: tuple[object, ...]) -> None:
-        """The gang asks for this; it is tried again if that is something else than before (rule 5)."""
+        """Note what the gang asks for; it is tried again if that has changed (rule 5)."""
         if ask != self.ask:
             self.ask = ask
             self.try_all_again()
@@ -53,17 +53,17 @@ class Attempt:
         self.refused_members.clear()
 
     def begin_anew(self) -> None:
-        """The group asks for something else."""
+        """The group's spec has changed."""
         self.parked = False
         self.server_said = ""
 
     def not_tried(self) -> None:
-        """The gang is not tried at present, so nothing of the last attempt holds."""
+        """The gang is not tried at present, so the result of the last attempt no longer holds."""
         self.forget_refusal()
         self.server_said = ""
 
     def wait(self) -> None:
-        """Nothing can help before time has passed."""
+        """Park the gang: only the passage of time can help it."""
         self.parked = True
 
     def forget_refusal(self) -> None:
@@ -80,11 +80,11 @@ class Attempt:
         return behind is not None
 
     def nowhere_else(self) -> None:
-        """All bindings were refused, and no node is left that has not refused one."""
+        """All bindings were refused, and every node that is left has refused one."""
         self.exhausted = self.parked = True
 
     def refused(self, refusal: Refusal | None) -> None:
-        """The quorum was not placed: it does not fit, or, with None, something else keeps it from room there may be."""
+        """The quorum was not placed: it does not fit or, with None, something other than room keeps it waiting."""
         self.refusal = refusal
         self.parked = True
 
@@ -100,22 +100,22 @@ class Attempt:
         """A single member that was refused has a node after all."""
         self.refused_members.pop(uid, None)
 
-    # What the API server says
+    # Results from the API server
 
     def heard(self, words: str) -> None:
-        """The server has said why it does not bind; empty: the reason no longer holds."""
+        """Note what the API server said about a refused binding or write; empty if that no longer holds."""
         self.server_said = words
 
     def plan_elsewhere(self) -> None:
-        """The server has refused all bindings: the quorum is planned again on other nodes."""
+        """The server has refused all bindings: count that the quorum is planned again on other nodes."""
         self.replanned += 1
 
     def begin_count(self) -> None:
-        """A binding was accepted, or something else than the server keeps the quorum from being bound."""
+        """Reset `replanned`: a binding was accepted, or something other than the server keeps the quorum waiting."""
         self.replanned = 0
 
     def take_exhausted(self) -> bool:
-        """Whether no other node was left since the last call."""
+        """Whether `nowhere_else` was called since the last call of this method."""
         exhausted, self.exhausted = self.exhausted, False
         if exhausted:
             self.replanned = 0

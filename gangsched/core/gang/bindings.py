@@ -1,9 +1,9 @@
-"""How a quorum's members are bound: begun together, retried one by one, given up only as a whole.
+"""Binds the members of a quorum: begun together, retried one by one, given up only as a whole.
 
 Capacity is assumed for all members before the first binding is sent. A binding that fails keeps its reservation and is
-retried; before the first retry the reservations are made durable (design rule 4), so that a restart knows of them. A
-binding that the server refuses for good is given up, and the member is placed again, on another node if there is one. A
-member that was refused wherever it was tried, while others were bound, goes first and alone the next time.
+retried; before the first retry the reservations are made durable (design rule 4), so that they survive a restart. A
+binding that the API server refuses for good is given up, and the member is placed again, on another node if there is
+one. A member that was refused wherever it was tried, while others were bound, goes first and alone the next time.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ def begin(
     above: bool = False,
     prebindings: Mapping[str, Sequence[Prebinding]] = _NONE,
 ) -> list[BindPod]:
-    """Reserve all nodes and, unless they are only to be `held`, send all bindings; of a vanguard only the first.
+    """Reserve all nodes and, unless they are only to be `held`, send all bindings, or only the first of a vanguard.
 
-    None is sent beside placeholders, whose reservations must be durable first, nor before what must hold before them
-    (`prebindings`, by the member's UID). Members `above` the minimum wait for no others, and none waits for them.
+    No binding is sent beside placeholders, whose reservations must be durable first, nor before the member's
+    pre-bindings hold (`prebindings`, by the member's UID). Members `above` the minimum do not wait for others, and no
+    member waits for them.
     """
     begun = []
     for pod, node in assignments:
@@ -60,7 +61,7 @@ def begin(
 
 
 def _prepared(gang: Gang, several: list[Binding]) -> list[Binding]:
-    """Those of these bindings that wait for no pre-binding: of a quorum none, before all its members are prepared."""
+    """Those of these bindings that wait for no pre-binding; none of a quorum before all of its members are ready."""
     if not gang.record.scheduled_at and (
         gang.record.prebinding_at or any(each.awaits for each in gang.operations.bindings.values() if not each.above)
     ):
@@ -69,19 +70,20 @@ def _prepared(gang: Gang, several: list[Binding]) -> list[Binding]:
 
 
 def resend_due(gang: Gang, now: float) -> list[BindPod]:
-    """Send the held bindings that are due."""
+    """Send the held bindings whose retry is due."""
     return [_send(binding) for binding in _to_send_again(gang) if binding.retry_at <= now]
 
 
 def next_retry(gang: Gang) -> float:
-    """When the next held binding is due, in epoch seconds; infinity if none is, or something must happen first."""
+    """When the next held binding is due, in epoch seconds; infinity if none is due by time alone."""
     return min((binding.retry_at for binding in _to_send_again(gang)), default=float("inf"))
 
 
 def _to_send_again(gang: Gang) -> list[Binding]:
-    """Held bindings, but none that must be durable first, and none while the declarations contradict (rule 15).
+    """The held bindings that may be sent; none while the declarations contradict each other (rule 15).
 
-    While a binding that goes first is not confirmed, no other is sent.
+    Bindings whose reservations must become durable first are left out. While a binding that goes first is not
+    confirmed, no other is sent.
     """
     if gang.observed.contradicted:
         return []
@@ -95,7 +97,7 @@ def _to_send_again(gang: Gang) -> list[Binding]:
 
 
 def _ahead(gang: Gang) -> Binding | None:
-    """The binding that all others wait for."""
+    """The unconfirmed binding that all others wait for."""
     there = (gang.operations.bindings[uid] for uid in gang.attempt.vanguard if uid in gang.operations.bindings)
     return next((binding for binding in there if binding.state is not BindState.BOUND), None)
 
@@ -108,7 +110,10 @@ def unsecured(gang: Gang) -> bool:
 
 
 def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
-    """The server has confirmed a binding. A withdrawn one takes room that others were left to rely on."""
+    """Note a confirmed binding.
+
+    If it was withdrawn, it takes room on which others may rely, so the node is rechecked.
+    """
     gang.attempt.begin_count()
     binding = gang.operations.bindings.get(uid)
     if binding is not None and binding.node == node:
@@ -118,12 +123,13 @@ def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
 
 
 def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, tries: Tries) -> bool:
-    """A binding failed though the pod exists: hold it for a retry.
+    """A binding failed although the pod exists: hold it for a retry.
 
-    A withdrawn binding is given up whatever the answer says, because its node is no longer good. A further member of a
-    scheduled gang that the server refuses for good is given up and barred for a while, which doubles each time. `tries`
-    says how often the member was refused for good on this node, and on how many nodes.
-    Returns whether there is no hope left: the server has refused a binding for good, and none of the gang stands.
+    A withdrawn binding is given up whatever the result, because its node is no longer good. If the API server refuses a
+    member of a scheduled gang for good, the member's binding is given up and the member is barred for a while, which
+    doubles each time. `tries` says how often the member was refused for good on this node, and on how many nodes.
+    Returns whether no hope is left: the server has refused a binding for good, and no member of the gang is bound or in
+    flight.
     """
     binding = gang.operations.bindings.get(event.uid)
     if binding is None or binding.node != event.node:
@@ -152,7 +158,7 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
 
 
 def bar(gang: Gang, uid: str, why: str, now: float, *, longer_s: float = 0.0) -> None:
-    """Do not try the member for a while, which doubles each time, or for so long if that is longer."""
+    """Bar the member for a while, which doubles each time, or for `longer_s` seconds if that is longer."""
     before = gang.operations.barred.get(uid)
     times = before.times + 1 if before is not None else 1
     wait_s = doubled(FIRST_BAR_S, times, longest=LONGEST_BAR_S)
@@ -160,7 +166,7 @@ def bar(gang: Gang, uid: str, why: str, now: float, *, longer_s: float = 0.0) ->
 
 
 def take_out(gang: Gang, cluster: Cluster, uid: str) -> Binding | None:
-    """The member leaves the gang. Returns its binding if that can no longer be called back."""
+    """Remove the member's binding from the gang. Returns the binding if it has been sent and cannot be recalled."""
     binding = gang.operations.bindings.get(uid)
     if binding is None or binding.state is BindState.HELD:
         release(gang, cluster, uid)
@@ -171,14 +177,14 @@ def take_out(gang: Gang, cluster: Cluster, uid: str) -> Binding | None:
 
 
 def carry_over(gang: Gang, binding: Binding) -> None:
-    """The gang has a new member, whose binding is with the API server already."""
+    """Add the binding, already in flight, of a pod that has just become a member of this gang."""
     gang.operations.bindings[binding.pod.uid] = binding
 
 
 def may_be_tried(gang: Gang, members: list[Pod], now: float) -> list[Pod]:
-    """The members whose binding may be tried, those that are refused on every node last: others may suffice.
+    """The members whose binding may be tried, with doubted ones last, because the others may suffice.
 
-    A bar that has ended is a reason to try the gang again.
+    If a bar has ended, the gang is tried again.
     """
     if gang.operations.barred:
         there = {pod.uid for pod in gang.live() if not pod.node}
@@ -195,7 +201,7 @@ def may_be_tried(gang: Gang, members: list[Pod], now: float) -> list[Pod]:
 
 
 def release(gang: Gang, cluster: Cluster, uid: str) -> None:
-    """Give up one member's reservation; the gang is planned again, even if it is parked for its further members."""
+    """Give up one member's reservation; the gang is planned again, even if it is parked for its other members."""
     gang.durability.release(uid)
     binding = gang.operations.bindings.pop(uid, None)
     if binding is None:
@@ -215,15 +221,15 @@ def release_all(gang: Gang, cluster: Cluster) -> None:
 
 
 def release_held(gang: Gang, cluster: Cluster) -> None:
-    """Give up the reservations whose bindings are not under way."""
+    """Give up the reservations whose bindings are not in flight."""
     for uid in [uid for uid, binding in gang.operations.bindings.items() if binding.state is BindState.HELD]:
         release(gang, cluster, uid)
 
 
 def let_go(gang: Gang, cluster: Cluster, binding: Binding) -> list[Effect]:
-    """Give up a reservation on a node that is no longer good; withdraw a binding that waits to be sent there.
+    """Give up a reservation on a node that is no longer good; withdraw its binding if that waits to be sent.
 
-    What has been sent cannot be called back, and the kubelet may refuse its pod.
+    A binding that was sent cannot be recalled, and the kubelet may refuse its pod.
     """
     if binding.state is BindState.HELD:
         release(gang, cluster, binding.pod.uid)
@@ -231,12 +237,12 @@ def let_go(gang: Gang, cluster: Cluster, binding: Binding) -> list[Effect]:
 
 
 def withdraw_all(gang: Gang) -> list[Effect]:
-    """Have no further binding of the gang sent."""
+    """Withdraw the gang's bindings, so that those not sent yet are never sent."""
     return _withdraw(gang.operations.bindings.values())
 
 
 def complaint(gang: Gang) -> str:
-    """What the API server said of a binding that it refused; empty if it refused none."""
+    """What the API server said about a binding that it refused; empty if it refused none."""
     return next(
         (binding.complaint for binding in gang.operations.flying() if binding.complaint), gang.attempt.server_said
     )
@@ -254,8 +260,8 @@ def _withdraw(several: Iterable[Binding]) -> list[Effect]:
 def reconcile(gang: Gang, cluster: Cluster) -> None:
     """Give up bindings that the cluster has overtaken.
 
-    A pod that shows a node has been bound, by gangsched or by another scheduler. A reservation is worth nothing once
-    its pod is no longer a member or its node is gone.
+    A pod that shows a node has been bound, by gangsched or by another scheduler. A reservation is useless once its pod
+    is no longer a member or its node is gone.
     """
     for uid, binding in list(gang.operations.bindings.items()):
         pod, held = gang.observed.pods.get(uid), binding.state is BindState.HELD
@@ -279,9 +285,9 @@ def _send(binding: Binding) -> BindPod:
 
 
 def going_first(gang: Gang, avoided: frozenset[str], assignments: Sequence[tuple[Pod, str]]) -> Sequence[str]:
-    """The members, by UID, whose bindings are sent before the others', so that what may fail fails early.
+    """The members, by UID, whose bindings are sent before the others', so that likely failures happen early.
 
-    Those that were refused wherever they were tried, or else one on each node that is avoided.
+    These are the doubted members of this plan, or else one member on each node that is avoided.
     """
     if not (gang.operations.doubted or avoided):
         return ()

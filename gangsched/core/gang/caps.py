@@ -1,10 +1,10 @@
 """Caps on reservations for members that do not exist: how long they are held, and how many a namespace may hold.
 
-A reservation counts while no member has taken it; bindings of members that exist do not. At a cap, reservations are
-released or not made, and nothing else happens to the group: its phase and attempts stay, its clock is paused (contract
+A reservation counts until a member has taken it; bindings of existing members do not count. At a cap, reservations are
+released or not made, and nothing else changes for the group: its phase and attempts stay, its clock is paused (contract
 rules 4 and 11), bound members stay bound, and new members are bound one by one as soon as there is room. Reservations
-that were held too long are made again after a back-off at the earliest, which doubles each time; those that are too
-much for the namespace, as soon as the namespace holds less.
+that were held too long are made again after a back-off at the earliest, which doubles each time. Reservations beyond a
+namespace's limit are made as soon as the namespace holds less.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from gangsched.core.objects.status import Reservation
 from gangsched.core.objects.wording import number_of
 
 FREE_NODES = 4
-"""A namespace's first reservations are no more than what so many of the largest nodes have."""
+"""Number of largest nodes whose combined capacity limits the first reservations of a namespace."""
 
 
 def keep(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Policy) -> None:
@@ -57,13 +57,13 @@ def keep(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Poli
 
 
 def hold_no_longer(gang: Gang, since: float, policy: Policy) -> None:
-    """Reservations have been held for maxHoldTime until `since`, and are to be made again after a back-off."""
+    """Note that reservations were held for maxHoldTime until `since`; a back-off precedes the next ones."""
     times = gang.record.caps + 1
     wait_s = doubled(policy.backoff_initial_s, times, longest=policy.backoff_max_s)
     note = (
-        f"Places for members to come were held for {format_duration(policy.max_hold_s)}, the most that this cluster "
-        "allows (maxHoldTime), and are released; they are held again after a back-off if there is room: create the "
-        "members sooner, and they are bound as soon as there is room."
+        f"Reservations for members that do not exist yet were released after {format_duration(policy.max_hold_s)}, the "
+        "longest time that this cluster allows (maxHoldTime); they are made again after a back-off if there is room: "
+        "create the members sooner, and they are bound as soon as there is room."
     )
     take(gang, Step.CAPPED, caps=times, capped=Capped(Reason.HOLD_LIMIT, note, until=since + wait_s))
     clock.pause(gang, since)
@@ -73,7 +73,7 @@ def hold_no_longer(gang: Gang, since: float, policy: Policy) -> None:
 def may_hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, policy: Policy) -> bool:
     """Whether the limits, which may have been lowered, still allow what a former leader held for members to come.
 
-    What was held on nodes that are gone is lost, and does not count.
+    Reservations on nodes that are gone are lost and do not count.
     """
     asked: Counter[str] = Counter()
     for place in reservation.placements:
@@ -92,16 +92,17 @@ def limit(
 ) -> str:
     """Which limit of the namespace these reservations would exceed, in a sentence; empty if none.
 
-    Those that the namespace holds count too, unless `beside` is False. Of each resource it may hold a share of what all
-    nodes have, with cordoned nodes and what is in use. In a small cluster that is less than any application needs: the
-    first few reservations are measured by the largest nodes instead.
+    What the namespace already holds counts too, unless `beside` is False. The limit for each resource is a share of the
+    capacity of all nodes, including cordoned nodes and capacity in use. In a small cluster that share is less than any
+    application needs, so the first few reservations are limited by the largest nodes instead.
     """
     held = cluster.holdings.of(namespace) if beside else {}
     number = held.get(PODS, 0) + asked[PODS]
     if number > limits.held_places:
         return (
-            f"Namespace {namespace} may hold {number_of(limits.held_places, 'place')} for members to come "
-            f"(namespaceLimits.heldPlaces); it holds {held.get(PODS, 0)}, and this group asks for {asked[PODS]} more: "
+            f"Namespace {namespace} may hold {number_of(limits.held_places, 'reservation')} for members that do not "
+            f"exist yet (namespaceLimits.heldPlaces); it holds {held.get(PODS, 0)}, and this group asks for "
+            f"{asked[PODS]} more: "
             f"{_REMEDY}"
         )
     for resource, amount in sorted(asked.items()):
@@ -115,8 +116,9 @@ def limit(
         if number <= limits.free_places and has + amount <= sum(nlargest(FREE_NODES, given.tolist())):
             continue
         return (
-            f"Namespace {namespace} may hold {limits.held_percent}% of the cluster's {resource} for members to come "
-            f"(namespaceLimits.heldPercent), {format_amount(resource, most)} of {format_amount(resource, total)}; "
+            f"Namespace {namespace} may hold {limits.held_percent}% of the cluster's {resource} for members that do "
+            f"not exist yet (namespaceLimits.heldPercent), {format_amount(resource, most)} of "
+            f"{format_amount(resource, total)}; "
             f"it holds {format_amount(resource, has)}, and this group asks for {format_amount(resource, amount)} more: "
             f"{_REMEDY}"
         )
@@ -124,20 +126,20 @@ def limit(
 
 
 def _sum(amounts: IntArray) -> int:
-    """Summed as Python integers where an int64 might overflow."""
+    """The sum, computed with Python integers where an int64 might overflow."""
     if not len(amounts):
         return 0
     return int(amounts.sum()) if int(amounts.max()) <= LIMIT // len(amounts) else sum(amounts.tolist())
 
 
 _REMEDY = (
-    "create members at once instead of waiting for places, lower the minimum of roles with templates, or ask whoever "
-    "runs gangsched to raise the limit."
+    "create the members at once, lower the minimum of roles with templates, or ask the cluster administrator to raise "
+    "the limit."
 )
 
 
 class Caps:
-    """Keeps which gangs may hold nothing more because of their namespace's limits."""
+    """Tracks the gangs that may hold nothing more because of their namespace's limits."""
 
     def __init__(self, cluster: Cluster, policy: Policy) -> None:
         self._cluster = cluster
@@ -145,7 +147,7 @@ class Caps:
         self._stopped: dict[str, dict[GroupKey, Counter[str]]] = {}
 
     def stops(self, gang: Gang, members: Sequence[Pod]) -> bool:
-        """Whether the namespace may not hold the placeholders among these; the gang then waits until it may."""
+        """Whether a limit forbids the placeholders among these members; the gang then waits until they are allowed."""
         to_come = [pod for pod in members if not pod.name]
         if not to_come:
             return False
@@ -157,7 +159,7 @@ class Caps:
         return bool(note)
 
     def beyond(self, gang: Gang, members: Sequence[Pod]) -> bool:
-        """Whether the namespace may never hold the placeholders among these: room would not help the gang."""
+        """Whether the placeholders among these members alone exceed the limit, so that freed room would not help."""
         asked = asked_by(pod for pod in members if not pod.name)
         return bool(limit(self._cluster, self._limits, gang.key.namespace, asked, beside=False))
 
@@ -168,13 +170,13 @@ class Caps:
             del self._stopped[key.namespace]
 
     def take_eased(self, gangs: Mapping[GroupKey, Gang]) -> list[GroupKey]:
-        """Gangs that were stopped and may hold their reservations now, as their namespace or the nodes have changed."""
+        """Stopped gangs that may hold their reservations now, because their namespace or the nodes have changed."""
         eased = []
         for namespace in self._cluster.holdings.take_eased(self._stopped):
             for key, asked in list(self._stopped[namespace].items()):
                 capped = gangs[key].record.capped if key in gangs else None
                 waits = capped is not None and capped.reason is Reason.NAMESPACE_LIMIT
-                # Each by itself, so that one that finds no room keeps no other from its share; the queue orders them.
+                # Checked one by one, so that a gang without room does not block the others; the queue orders them.
                 if waits and limit(self._cluster, self._limits, namespace, asked):
                     continue
                 self.drop(key)
@@ -183,14 +185,14 @@ class Caps:
         return eased
 
     def validate(self, gangs: Container[GroupKey]) -> list[str]:
-        """What is kept of gangs that do not exist, in a sentence each."""
+        """Describe, in a sentence each, entries of gangs that no longer exist."""
         gone = [str(key) for stopped in self._stopped.values() for key in stopped if key not in gangs]
         empty = [namespace for namespace, stopped in self._stopped.items() if not stopped]
-        return [f"{name}: stopped by the namespace's limits though gone" for name in (*gone, *empty)]
+        return [f"{name}: still stopped by the namespace's limits although it is gone" for name in (*gone, *empty)]
 
 
 def stop(gang: Gang, note: str) -> None:
-    """Note that the namespace may not hold the gang's reservations; the note says why."""
+    """Record that the namespace may not hold the gang's reservations; the note says why."""
     capped = gang.record.capped or Capped(Reason.NAMESPACE_LIMIT, note)
     take(gang, Step.CAPPED, capped=replace(capped, reason=Reason.NAMESPACE_LIMIT, note=note))
     gang.attempt.refused(None)

@@ -1,4 +1,4 @@
-"""How long a complete gang may wait: its clock, time-out and back-off (contract rules 4 and 5)."""
+"""The clock of a complete gang: how long it may wait, its time-out and its back-off (contract rules 4 and 5)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ NEVER = float("inf")
 def keep_clock(
     gang: Gang, census: Census, terms: Terms, *, complete: bool, counts: bool, now: float, policy: Policy
 ) -> bool:
-    """Start, clear and read the clock of a gang that is not scheduled. Returns whether it has just run out.
+    """Start, clear and check the clock of a gang that is not scheduled. Returns whether it has just run out.
 
-    The time `counts` only while the gang is tried and, if members do not exist yet, has placeholders for them (rule 4).
+    The time `counts` only while the gang is being tried and, if members do not exist yet, placeholders are reserved for
+    them (rule 4).
     """
     record = gang.record
     if record.scheduled_at or record.outcome is Outcome.OUT_OF_TIME:
         return False
     if not complete:
-        # Placeholders expire all the same.
+        # Placeholders expire nevertheless, so the clock goes on for them.
         since = record.clock_start if gang.operations.vacant() else 0.0
         retry_at = record.retry_at if record.undone and now < record.retry_at else 0.0
         take(gang, Step.INCOMPLETE, clock_start=since, retry_at=retry_at)
@@ -75,10 +76,10 @@ def pause(gang: Gang, now: float) -> None:
 
 
 def runs_out(gang: Gang, census: Census, terms: Terms, policy: Policy) -> float:
-    """When the clock runs out, in epoch seconds; NEVER while a binding was sent or a member is bound.
+    """When the clock runs out, in epoch seconds; NEVER while a binding is in flight or a member is bound.
 
-    While pre-bindings are awaited the clock is paused, and they may last for a time of their own. The policy's seed
-    decides how much of the terms' jitter is added in each attempt, in whole seconds.
+    While the gang waits for pre-bindings the clock is paused, and the pre-bindings have a time-out of their own. The
+    terms' jitter extends each attempt by a number of whole seconds, which the policy's seed determines.
     """
     sent = any(binding.state is BindState.SENT for binding in gang.operations.bindings.values())
     if gang.record.prebinding_at and not (census.bound or sent):
@@ -90,7 +91,7 @@ def runs_out(gang: Gang, census: Census, terms: Terms, policy: Policy) -> float:
 
 
 def back_off(gang: Gang, *, now: float, policy: Policy) -> None:
-    """Count a failed attempt and begin the back-off: initial × 2ⁿ up to the longest, less up to a fifth by jitter."""
+    """Count a failed attempt and start the back-off: initial × 2ⁿ up to the maximum, less up to a fifth as jitter."""
     timeouts, level = gang.record.timeouts + 1, gang.record.level + 1
     longest_s = doubled(policy.backoff_initial_s, level, longest=policy.backoff_max_s)
     retry_at = now + longest_s * (1 - _jitter(gang, policy.seed, timeouts) / 5)
@@ -98,7 +99,7 @@ def back_off(gang: Gang, *, now: float, policy: Policy) -> None:
 
 
 def begin_anew(gang: Gang) -> None:
-    """After a change of the spec: end the back-off or the failure by time-out (rule 5); a running clock goes on."""
+    """After a change of the spec, end the back-off or the failure by time-out (rule 5); a running clock goes on."""
     record = gang.record
     outcome = Outcome.NONE if record.outcome is Outcome.OUT_OF_TIME else record.outcome
     capped = None if record.capped is None else replace(record.capped, until=0.0)

@@ -1,7 +1,7 @@
-"""One gang as the machine keeps it: what is observed of it, its record and its operations.
+"""One gang as the machine keeps it: what was observed of it, its record and its operations.
 
 Only the machine and the modules it calls change a `Gang`. Everything that can be derived from the pods is derived
-(`Census`), never stored, so that a lost event cannot leave it wrong.
+(`Census`) and never stored, so that a lost event cannot leave it wrong.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from gangsched.core.objects.pod import Pod, PodPhase, member_order, role_of
 from gangsched.core.objects.policy import OwnerGuard
 from gangsched.core.objects.record import NO_RECORD, Record
 
-# Named once, because they are looked at for each member of gangs of thousands.
+# Module constants, because gangs of thousands of members compare each member with them.
 _WELL, _BADLY, _BOUND = PodPhase.SUCCEEDED, PodPhase.FAILED, BindState.BOUND
 
 
 @dataclass(slots=True)
 class Gang:
-    """A group of pods that are bound together: declared by a PodGroup, by annotations, or one plain pod.
+    """A group of pods that are bound together: declared by a PodGroup or by annotations, or a single plain pod.
 
-    What is `observed`, its `record`, which is all that outlives a restart, and its `operations` make the gang. The rest
-    is what one process knows beside them: `roster` says which members belong to which run and quorum, `durability`
+    A gang consists of what is `observed`, its `record` (the only part that survives a restart) and its `operations`.
+    The other fields are local to the process: `roster` says which members belong to which run and quorum, `durability`
     which reservations are written to the status, `attempt` how the last attempt to place the gang ended, `told` what
-    people were told of it, and `telling` what they are told next. `look_at`: the gang is large and is not reconciled
-    again before this time. `outside` says why the gang is not tried, if too many of its namespace wait before it
-    (`core.queueing.admission`).
+    was written to the status, conditions and Events, and `telling` what is to be written next. `look_at`: the gang is
+    large and is not reconciled again before this time. `outside` says why the gang is not tried, if too many groups of
+    its namespace wait ahead of it (`core.queueing.admission`).
     """
 
     key: GroupKey
@@ -53,14 +53,17 @@ class Gang:
     outside: str = ""
 
     def look_at_once(self, not_before: float = 0.0) -> None:
-        """The gang may be reconciled at once, or from this time on."""
+        """Allow the gang to be reconciled at once, or from the given time on."""
         self.look_at = not_before
 
     def heed_owners(self, guard: OwnerGuard) -> list[Pod]:
-        """Note which owners claim the gang, and under Refuse which waiting members do not count. Returns `live`."""
+        """Note which owners use the group's name, and under Refuse which waiting members do not count.
+
+        Returns `live`.
+        """
         observed = self.observed
         if observed.ownership.disowned and self.record.run_start and not self.record.ended and self.deserted():
-            # Its owner's last member has gone: members that were refused until now begin another run.
+            # The last member of the owner that kept the name has gone: members refused until now begin another run.
             self.roster.note_emptied()
         observed.note_owners(UNDISPUTED)
         members = self.live()
@@ -78,7 +81,8 @@ class Gang:
     def live(self) -> list[Pod]:
         """The members that count for this run.
 
-        They have not ended, are neither terminating nor gated nor of an earlier run, and their owner may use the name.
+        They have not ended, are not terminating, have no scheduling gates, do not belong to an earlier run, no eviction
+        of them was accepted, and their owner may use the group's name.
         """
         roster, disowned = self.roster, self.observed.ownership.disowned
         gone = roster.past | roster.leaving | disowned if roster.leaving or disowned else roster.past
@@ -89,17 +93,17 @@ class Gang:
         ]
 
     def lives(self, pod: Pod) -> bool:
-        """Whether this pod of the gang is among `live`."""
+        """Whether this pod of the gang is one of the `live` members."""
         roster, disowned = self.roster, self.observed.ownership.disowned
         gone = pod.uid in roster.past or pod.uid in roster.leaving or pod.uid in disowned
         return not (pod.terminating or pod.gated or pod.terminal or gone)
 
     def lingering(self) -> int:
-        """How many pods are no members any more, because they terminate, and still have their places."""
+        """Number of pods that are no longer members, because they are terminating, but still occupy a node."""
         return sum(pod.terminating and bool(pod.node) and not pod.terminal for pod in self.observed.pods.values())
 
     def deserted(self) -> bool:
-        """Whether no member is alive."""
+        """Whether the gang has no live member."""
         return not any(map(self.lives, self.observed.pods.values()))
 
     def begun(self) -> set[str]:
@@ -109,14 +113,14 @@ class Gang:
 
 
 def forget_what_was_told(gang: Gang) -> None:
-    """Forget what was written about the PodGroup, which came or went; pod conditions and Events stay known."""
+    """Forget what was written about the PodGroup, which has appeared or gone; keep what was written about pods."""
     gang.told = Told(members=gang.told.members, strangers=gang.told.strangers)
 
 
 class Census(Struct, frozen=True, kw_only=True):
-    """A gang's members: `bound` to a node, `waiting` for one in the order of trying; the others are being bound.
+    """A gang's members: `bound` to a node, or `waiting` for one in the order of trying; the rest are being bound.
 
-    `done_roles` counts by role those that have succeeded in this run, if they count toward the minimum.
+    `done_roles` counts, by role, the members that have succeeded in this run, if they count towards the minimum.
     """
 
     live: Sequence[Pod]
@@ -128,12 +132,12 @@ class Census(Struct, frozen=True, kw_only=True):
 
     @property
     def done(self) -> int:
-        """How many members have succeeded in this run and count toward the minimum."""
+        """Number of members that have succeeded in this run and count towards the minimum."""
         return self.done_roles.total()
 
 
 def take_census(gang: Gang) -> Census:
-    """Count the gang's members by what the pods say and what the server has confirmed."""
+    """Count the gang's members from what the pods show and what the API server has confirmed."""
     live = gang.live()
     bound = []
     waiting = []

@@ -1,8 +1,8 @@
-"""A gang's life: what the pods, the bindings and the clock make of its run, and what it wants of a scheduling cycle.
+"""Advances a gang's life cycle and finds what the gang wants from a scheduling cycle.
 
-`advance` is called after every event that touches a gang, with the present time. It begins and ends runs, notes that
-the quorum is bound, lets `clock` and `rollback` do their part and finds the phase by the table in `states`. The rules
-are those of the contract; their numbers stand beside them.
+`advance` is called with the current time after every event that concerns a gang. It begins and ends runs, records that
+the quorum is bound, calls `clock` and `rollback`, and finds the phase by the table in `states`. The rules are those of
+the contract; their numbers are given beside them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from gangsched.core.objects.record import Outcome, Phase
 
 
 class Assessment(Struct, frozen=True, kw_only=True):
-    """The gang as it stands now.
+    """The current state of the gang.
 
-    `surplus` are beyond a maximum. `due` is when, in epoch seconds, the gang must be reconciled though no event
-    concerns it. `timed_out`: its clock ran out just now; `newly_scheduled`: its quorum was bound just now.
+    `surplus` are members beyond a maximum. `due` is when, in epoch seconds, the gang must be reconciled even without an
+    event. `timed_out`: its clock has just run out; `newly_scheduled`: its quorum has just been bound.
     """
 
     census: Census
@@ -46,12 +46,12 @@ class Assessment(Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> int:
-        """How many members do not exist yet."""
+        """Number of members that do not exist yet."""
         return max(0, self.terms.spec.minimum - len(self.census.live))
 
     @property
     def missing_roles(self) -> dict[str, int]:
-        """How many members of each role do not exist yet."""
+        """Number of members that do not exist yet, by role."""
         live = Counter(map(role_of, self.census.live))
         return {role: least - live[role] for role, least in role_minima(self.terms.spec).items() if least > live[role]}
 
@@ -59,7 +59,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
 class Standing(Struct, frozen=True):
     """Which members may be placed (`eligible`), which are beyond a maximum (`surplus`), and placeholders (`to_come`).
 
-    `complete`: members and placeholders are enough, and nothing keeps the gang from being tried.
+    `complete`: the members and placeholders are enough, and nothing keeps the gang from being tried.
     """
 
     census: Census
@@ -106,7 +106,7 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         gang, standing.census, terms, complete=standing.complete, counts=counts, now=now, policy=policy
     )
     if timed_out and overdue:
-        # The back-off is waited out, though what is taken back changes what the members ask for.
+        # Undoing pre-bindings changes what the members ask for, which must not end the back-off early.
         take(gang, Step.ROLLED_BACK, undone=overdue)
     if timed_out and gang.operations.bindings:
         _give_up(gang, cluster)
@@ -143,7 +143,7 @@ def _enter(gang: Gang, phase: Phase, now: float) -> None:
 
 
 def _standing(gang: Gang, census: Census, need: Need, terms: Terms, now: float) -> Standing:
-    """Which members exist and may be placed."""
+    """Find which members exist and may be placed."""
     waiting, surplus = wants.within_maximum(gang, census, terms)
     eligible: Sequence[Pod] = bindings.may_be_tried(gang, waiting, now)
     if _finishes(gang, terms):
@@ -155,7 +155,7 @@ def _standing(gang: Gang, census: Census, need: Need, terms: Terms, now: float) 
         and (there or census.bound)
         and (gang.operations.undo is None or rollback.may_plan(gang, now))
     ):
-        # A member that fits no reservation does not prevent one: it may fit nowhere.
+        # A member that fits no reservation does not replace a placeholder: it may fit nowhere.
         fitting = (
             [pod for pod in there if pod.uid not in gang.operations.mismatched] if gang.operations.mismatched else there
         )
@@ -168,9 +168,9 @@ def _standing(gang: Gang, census: Census, need: Need, terms: Terms, now: float) 
 
 
 def _counts(gang: Gang, standing: Standing, terms: Terms) -> bool:
-    """Whether the time that passes counts: the gang is tried, and places are held for members that do not exist.
+    """Whether the clock runs: the gang is tried, and placeholders are reserved for members that do not exist.
 
-    Where a controller creates these only once others are ready, it does not count while any is to come.
+    If a controller creates members only once others are ready, the clock does not run while any member is to come.
     """
     held = bool(gang.operations.vacant())
     comes = (standing.to_come or held) if terms.unhurried else (standing.to_come and not held)
@@ -178,9 +178,9 @@ def _counts(gang: Gang, standing: Standing, terms: Terms) -> bool:
 
 
 def _is_remade(gang: Gang) -> bool:
-    """Whether the workload deletes what is left of a scheduled gang to make all of it anew.
+    """Whether the workload is deleting the rest of a scheduled gang in order to recreate all of it.
 
-    No new member is bound beside the old ones, and once these are members no longer another run begins, for which the
+    No new member is bound beside the old ones. Once the old ones are no longer members another run begins, in which the
     new ones are bound as a whole.
     """
     if not (gang.observed.all_anew and gang.record.scheduled_at) or gang.record.ended:
@@ -189,30 +189,30 @@ def _is_remade(gang: Gang) -> bool:
 
 
 def _has_bound(gang: Gang) -> bool:
-    """Whether any live member has a node, or a reservation of one."""
+    """Whether any live member has a node or a reservation."""
     return any(pod.node or pod.uid in gang.operations.bindings for pod in gang.live())
 
 
 def _give_up(gang: Gang, cluster: Cluster) -> None:
-    """Release all reservations; what single members were refused for beside them no longer holds."""
+    """Release all reservations, and forget why single members were refused beside them."""
     bindings.release_all(gang, cluster)
     gang.attempt.forget_members()
 
 
 def _finishes(gang: Gang, terms: Terms) -> bool:
-    """Whether the PodGroup is gone and the quorum is partly bound, which must still be finished (rule 10)."""
+    """Whether the PodGroup is gone while the quorum is partly bound; such a quorum must still be finished (rule 10)."""
     return terms.undeclared and bool(gang.operations.partial_since)
 
 
 def _unpark_if_changed(gang: Gang, census: Census, terms: Terms) -> None:
-    """Try a parked gang again after a change of its spec, priority, members or of which are bound (rule 5)."""
+    """Try a parked gang again after a change of its spec, priority, members or bound members (rule 5)."""
     members = [(pod.uid, pod.shape, pod.labels) for pod in census.live]
     ask = (members, terms.spec, terms.priority, terms.hindrance, dict(census.bound_roles), dict(census.done_roles))
     gang.attempt.asks(ask)
 
 
 def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Policy) -> Facts:
-    """The facts by which the table in `states` finds the phase."""
+    """The facts from which the table in `states` finds the phase."""
     record = gang.record
     scheduled = bool(record.scheduled_at) and not record.ended
     flying = [] if scheduled else gang.operations.flying()
@@ -237,24 +237,24 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
 
 
 def _is_hopeless(gang: Gang, census: Census, need: Need, *, complete: bool) -> bool:
-    """Whether the reservations are of no use: they are no quorum (or none is wanted), and nothing is bound or sent.
+    """Whether the reservations are of no use: nothing is bound or in flight, and they form no quorum or none is wanted.
 
     Binding them would bind only a part of the gang; after their release the gang is planned as a whole.
     """
     if gang.record.scheduled_at or census.bound or not gang.operations.bindings:
         return False
     if gang.record.prebinding_at and complete and gang.attempt.refusal is None:
-        # A member whose pre-bindings failed may find another place beside the others.
+        # A member whose pre-bindings failed may find another node beside the others.
         return False
     held = [binding.pod for binding in gang.operations.bindings.values() if binding.state is BindState.HELD]
     return len(held) == len(gang.operations.bindings) and (not complete or not need.met_by(held))
 
 
 def _next_due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Policy) -> float:
-    """When, in epoch seconds, the gang must be reconciled though no event concerns it."""
+    """When, in epoch seconds, the gang must be reconciled even without an event."""
     record = gang.record
     expires, held_until = placeholders.expires(gang, terms), placeholders.held_until(gang, terms)
-    # While no member is bound, the group's own clock releases reservations, and not before bindings are answered.
+    # While no member is bound, the group's clock releases reservations, once no binding is in flight.
     due = [expires if record.scheduled_at or census.bound else NEVER]
     if held_until < expires:
         due.append(held_until)
@@ -262,7 +262,7 @@ def _next_due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Po
         due.append(gang.operations.undo.since + policy.degraded_after_s)
     if record.capped is not None and record.capped.until:
         due.append(record.capped.until)
-    # Members stay barred after the run in which they were refused, as when the PodGroup was replaced.
+    # Members stay barred beyond the run in which they were refused, for example if the PodGroup was replaced.
     due += [barred.until for barred in gang.operations.barred.values() if barred.until]
     if record.scheduled_at:
         if gang.observed.short_since and not facts.degraded:

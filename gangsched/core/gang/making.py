@@ -1,8 +1,8 @@
-"""PodGroups that gangsched makes: for groups without one whose reservations a restart must know (contract rule 14).
+"""Creates PodGroups for groups without one whose reservations must survive a restart (contract rule 14).
 
-These are groups that hold reservations for members that do not exist, and quorums of which a part is bound while the
-rest is retried. All others get none: what they need is planned again from their pods. Nor is one made while the group's
-minimum is unknown, because it would go on saying a wrong one.
+These are groups with reservations for members that do not exist yet, and groups whose quorum is bound in part while the
+rest is retried. Other groups get none, because their plan can be computed again from their pods. A group whose minimum
+is unknown gets none either, because the PodGroup would keep a wrong minimum.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from gangsched.core.objects.pod import member_order
 from gangsched.core.objects.workload import Reference
 
 AGAIN_S = 5.0
-"""The request for a PodGroup that has not been seen is repeated after this."""
+"""Time in seconds after which the request to create a PodGroup is repeated if the PodGroup has not been seen."""
 OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
-"""The names that a PodGroup can have."""
+"""Matches the names that a PodGroup may have."""
 
 
 def wanted(gang: Gang, terms: Terms) -> bool:
-    """Whether the gang needs a PodGroup to write its reservations to.
+    """Whether the gang needs a PodGroup to store its reservations in.
 
-    Where none can be made, a quorum's bindings are retried without it; reservations for members that do not exist are
-    not relied on.
+    If none can be created, a quorum's bindings are retried without it, and reservations for members that do not exist
+    are not relied on.
     """
     if gang.observed.group is not None or gang.plain or not terms.minimum_known:
         return False
@@ -39,11 +39,11 @@ def wanted(gang: Gang, terms: Terms) -> bool:
 
 
 def ask(gang: Gang, terms: Terms, now: float) -> list[Effect]:
-    """Have the PodGroup made, and ask again if it has not been seen for a while."""
+    """Request the PodGroup, and repeat the request if the PodGroup has not been seen for a while."""
     if not wanted(gang, terms) or gang.deserted():
         gang.operations.made_at = 0.0
         if gang.observed.group is None:
-            # Members have taken the reservations that were to be written to it: nothing waits for that any more.
+            # Members have taken the reservations that were to be written to it, so nothing waits for that write now.
             gang.durability.needless()
         return []
     if gang.operations.made_at and now < due(gang):
@@ -54,14 +54,14 @@ def ask(gang: Gang, terms: Terms, now: float) -> list[Effect]:
 
 
 def _declarer(gang: Gang) -> Reference:
-    """The pod that declares the gang, the first of those that do."""
+    """The first pod that lists the gang's roles; without one, the first live pod."""
     live = sorted(gang.live(), key=member_order)
     pod = next((pod for pod in live if pod.declaration is not None and pod.declaration.roles), live[0])
     return Reference("v1", "Pod", pod.name, pod.uid)
 
 
 def note_refused(gang: Gang, message: str) -> None:
-    """The API server has not made the PodGroup."""
+    """Note that the API server has not created the PodGroup."""
     if gang.operations.made_at and gang.operations.vacant():
         gang.attempt.heard(message)
     elif gang.operations.made_at:
@@ -69,5 +69,5 @@ def note_refused(gang: Gang, message: str) -> None:
 
 
 def due(gang: Gang) -> float:
-    """When the request is repeated, in epoch seconds; infinity if there is none."""
+    """When to repeat the request, in epoch seconds; infinity if none was made."""
     return gang.operations.made_at + AGAIN_S if gang.operations.made_at else float("inf")

@@ -1,4 +1,4 @@
-"""The writes of one gang that are under way or wait to be tried again; a new leader begins with none."""
+"""The writes of one gang that are in flight or waiting for a retry; a new leader begins with none."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from gangsched.core.gang.writes import Barred, Binding, BindState, Undo
 from gangsched.core.objects.pod import Pod
 
-# Named once, because it is looked at for each member of gangs of thousands.
+# A module constant, because gangs of thousands of members compare each binding with it.
 _BOUND = BindState.BOUND
 
 
 @dataclass(slots=True)
 class Operations:
-    """Each part is changed by the module of its write: `bindings`, `placeholders`, `making` or `rollback`.
+    """The gang's pending writes. Each part is changed only by `bindings`, `placeholders`, `making` or `rollback`.
 
-    `bindings` by the UID of their member, or of the placeholder of one to come; `vacancies` counts the placeholders
-    that the gang ever had: most gangs have none. `mismatched` are members (by UID) that do not fit the reservations of
-    their role. `barred` members are not tried for a while; `doubted` ones were refused for good wherever they were
-    tried, while others were bound: theirs is sent first. `made_at` is when the API server was last asked to create a
-    PodGroup, 0.0 if it was not. `partial_since` is when a part of the quorum was first bound and the rest was not
-    (contract rule 1), 0.0 if none is; `undo` takes such a quorum back.
+    `bindings` are keyed by the UID of the member or of its placeholder. `vacancies` counts all placeholders that the
+    gang ever had; most gangs have none. `mismatched` are members (by UID) that do not fit the reservations of their
+    role. `barred` members are not tried for a while. `doubted` members were refused for good wherever they were tried,
+    while others were bound; their bindings are sent first. `made_at` is when the API server was last asked to create a
+    PodGroup, 0.0 if it was not. `partial_since` is when a part of the quorum was first bound while the rest was not
+    (contract rule 1), 0.0 if that is not so; `undo` rolls such a quorum back.
     """
 
     bindings: dict[str, Binding] = field(default_factory=dict)
@@ -33,21 +33,21 @@ class Operations:
     undo: Undo | None = None
 
     def flies(self) -> bool:
-        """Whether there are bindings that the server has not confirmed yet."""
+        """Whether there are bindings that the API server has not confirmed yet."""
         return any(binding.state is not _BOUND for binding in self.bindings.values())
 
     def flying(self) -> list[Binding]:
-        """Bindings that the server has not confirmed yet."""
+        """The bindings that the API server has not confirmed yet."""
         return [binding for binding in self.bindings.values() if binding.state is not _BOUND]
 
     def vacant(self) -> list[Binding]:
-        """The placeholders: reservations for members that do not exist yet."""
+        """The bindings of placeholders: reservations for members that do not exist yet."""
         return [binding for binding in self.bindings.values() if binding.vacant] if self.vacancies else []
 
     def under_way(self) -> int:
-        """How many bindings of existing members the server has not confirmed yet."""
+        """Number of bindings of existing members that the API server has not confirmed yet."""
         return len(self.flying()) - len(self.vacant())
 
     def may_try(self, pod: Pod) -> bool:
-        """Whether the member's binding may be tried: the server has not refused it lately."""
+        """Whether the member's binding may be tried: the member is not barred at present."""
         return pod.uid not in self.barred or not self.barred[pod.uid].until

@@ -1,10 +1,10 @@
-"""Reservations for members that do not exist yet, of the shape that a role's template gives (contract rules 11 and 12).
+"""Reservations for members that do not exist yet, with the shape of their role's template (contract rules 11 and 12).
 
-Such a reservation is a binding of a placeholder, a pod without a name: it counts on its node like any other, is written
-to the PodGroup's status before anything is bound beside it, and waits. A member of the role takes the reservation as
-soon as the member exists, before anything is planned; one that does not fit any of them is placed elsewhere, and gives
-one of them up for that. Reservations that no member has taken are given up when maxScheduleTime has passed, or when no
-member is alive any more.
+Such a reservation is the binding of a placeholder, a pod without a name. It counts on its node like any other, is
+written to the PodGroup's status before anything is bound beside it, and waits. A member of the role takes the
+reservation as soon as the member exists, before anything is planned. A member that fits none of them is placed
+elsewhere, and one of them is given up in exchange. Reservations that no member has taken are given up when
+maxScheduleTime has passed or no member is alive any more.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from gangsched.core.planning.snapshot import Snapshot
 def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[Pod]:
     """A placeholder for each member that is missing beside those `there`.
 
-    None for roles without a template, and none for a gang that has given up waiting or would not repair.
+    There are none for roles without a template, for a gang that has stopped waiting, and for a gang that would not
+    repair.
     """
     record = gang.record
     if record.vacated or record.outcome is Outcome.OUT_OF_TIME:
@@ -58,7 +59,7 @@ def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[
 
 
 def again(gang: Gang, spec: GroupSpec | None, place: Place, number: int) -> list[Pod]:
-    """So many placeholders of a reservation that was written down before a restart, by the present spec."""
+    """Up to `number` placeholders, by the current spec, for a reservation that a former leader wrote to the status."""
     role = next((role for role in spec.roles if role.name == place.role), None) if spec is not None else None
     if role is None or role.template is None:
         return []
@@ -66,7 +67,7 @@ def again(gang: Gang, spec: GroupSpec | None, place: Place, number: int) -> list
 
 
 def missing(need: Need, there: Sequence[Pod], spec: GroupSpec) -> Counter[str]:
-    """How many members of each role with a template are missing beside those `there`.
+    """Number of members, by role with a template, that are missing beside those `there`.
 
     If only one role has a template, it also gets what minMember asks for beyond the roles' minima.
     """
@@ -84,13 +85,13 @@ def missing(need: Need, there: Sequence[Pod], spec: GroupSpec) -> Counter[str]:
 
 
 def settle(gang: Gang, cluster: Cluster, terms: Terms) -> list[EmitEvent]:
-    """Let members take the reservations of their role, and give up reservations that no member is to take any more."""
+    """Let members take the reservations of their role, and give up reservations that no member will take any more."""
     vacant = gang.operations.vacant()
     if not vacant:
         gang.operations.mismatched.clear()
         return []
     gang.operations.mismatched &= gang.observed.pods.keys()
-    # What a contradiction asks for is unknown: what is held is kept, and expires as always.
+    # It is unknown what contradicting declarations ask for: keep the reservations, which expire as always.
     asked_for = gang.observed.contradicted or any(role.template for role in terms.spec.roles)
     if gang.deserted() or not asked_for:
         vacate(gang, cluster)
@@ -103,15 +104,15 @@ def settle(gang: Gang, cluster: Cluster, terms: Terms) -> list[EmitEvent]:
 
 
 def vacate(gang: Gang, cluster: Cluster) -> None:
-    """Give up every reservation for a member that does not exist."""
+    """Give up all reservations for members that do not exist."""
     for binding in gang.operations.vacant():
         bindings.release(gang, cluster, binding.pod.uid)
 
 
 def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
-    """Whether the reservations beside bound members have expired; the gang then counts with the members it has.
+    """Whether the reservations beside bound members have expired; from then on only existing members count.
 
-    Under Retry it is degraded until the rest is bound after all, under Fail it has failed.
+    Under Retry the gang is degraded until the rest is bound; under Fail it has failed.
     """
     record = gang.record
     if not gang.operations.vacant():
@@ -130,7 +131,7 @@ def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
 
 
 def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
-    """Stop waiting for members that do not exist, beside those that are bound."""
+    """Stop waiting, beside bound members, for members that do not exist."""
     record = gang.record
     timeouts = record.timeouts + (record.late or not record.scheduled_at)
     take(gang, Step.PLACES_EXPIRE, vacated=True, timeouts=timeouts)
@@ -148,7 +149,7 @@ def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
 def expires(gang: Gang, terms: Terms) -> float:
     """When reservations that no member has taken are given up, in epoch seconds; infinity if there are none.
 
-    Those of a gang whose controller creates members only once others are ready are given up by a cap alone.
+    If a controller creates members only once others are ready, only a cap gives up their reservations.
     """
     if terms.unhurried or not (gang.record.clock_start and gang.operations.vacant()):
         return clock.NEVER
@@ -158,7 +159,7 @@ def expires(gang: Gang, terms: Terms) -> float:
 def held_until(gang: Gang, terms: Terms) -> float:
     """When a cap gives up such reservations (`core.gang.caps`), in epoch seconds; infinity if there are none.
 
-    If they expire first, expiry alone ends them; it may be delayed until a binding is answered.
+    If they expire first, only the expiry ends them; it may be delayed until a binding has its result.
     """
     return (
         gang.record.held_since + terms.max_hold_s
@@ -168,12 +169,12 @@ def held_until(gang: Gang, terms: Terms) -> float:
 
 
 def settled(gang: Gang, pod: Pod) -> None:
-    """The member has been placed elsewhere."""
+    """Note that the member has been placed elsewhere."""
     gang.operations.mismatched.discard(pod.uid)
 
 
 def moving(gang: Gang, waiting: Sequence[Pod]) -> list[Pod]:
-    """Waiting members that fit no reservation of their role, at most as many as there are reservations."""
+    """Waiting members that fit no reservation of their role; at most as many as there are reservations."""
     if not gang.operations.mismatched:
         return []
     left = roles_of(gang.operations.vacant())
@@ -191,7 +192,7 @@ def given_up_for(gang: Gang, pod: Pod) -> Binding:
 
 
 def _placeholders(gang: Gang, role: Role, shape: Shape, number: int) -> list[Pod]:
-    """So many placeholders, with UIDs that no reservation of the gang has: the same ones until they are reserved."""
+    """The first `number` placeholders whose UIDs have no reservation: the same ones until they are reserved."""
     uids = (f"place/{gang.key}/{role.name}/{at}" for at in count())
     said = Declaration(group=gang.key.name, role=role.name)
     return [
@@ -235,8 +236,8 @@ def _take(gang: Gang, cluster: Cluster, vacant: Sequence[Binding]) -> list[EmitE
             gang.operations.mismatched.add(pod.uid)
             gang.attempt.try_again()
             note = (
-                f"The pod does not fit into any place that is held for the role {role_of(pod)} of group "
-                f"{gang.key.name}, so it is placed elsewhere: make the role's template ask for what its pods ask for."
+                f"The pod fits none of the reservations for the role {role_of(pod)} of group {gang.key.name}, so it is "
+                "placed elsewhere: make the role's template request what its pods request."
             )
             about = ("Pod", pod.namespace, pod.name, pod.uid)
             effects.append(EmitEvent(*about, "Warning", Reason.TEMPLATE_MISMATCH, "Scheduling", note))
@@ -244,7 +245,7 @@ def _take(gang: Gang, cluster: Cluster, vacant: Sequence[Binding]) -> list[EmitE
 
 
 def _fitting(snapshot: Snapshot, pod: Pod, places: Sequence[Binding]) -> Binding | None:
-    """The first reservation whose node takes the pod instead; it is taken on the snapshot."""
+    """The first reservation that can be replaced by the pod on its node; the swap is made on the snapshot."""
     member = classify(snapshot, [pod])[pod.uid]
     tried = set()
     for place in places:
@@ -262,7 +263,7 @@ def _fitting(snapshot: Snapshot, pod: Pod, places: Sequence[Binding]) -> Binding
 
 
 def _hand_over(gang: Gang, cluster: Cluster, place: Binding, pod: Pod) -> None:
-    """The member has the reservation from now on, which stays durable if it was."""
+    """Give the reservation to the member; it stays durable if it was."""
     gang.durability.hand_over(place.pod.uid, pod.uid)
     bindings.release(gang, cluster, place.pod.uid)
     bindings.begin(gang, cluster, [(pod, place.node)], held=True)

@@ -1,12 +1,13 @@
-"""The stage before bindings: what must hold of other objects is written and awaited for all members of a quorum.
+"""The stage before bindings: writes what must hold of other objects for all members of a quorum, and waits for it.
 
-No binding of a quorum is sent before every pre-binding of all its members holds, by what the watches show. Members
-above the minimum, and those of a scheduled gang, each wait for their own alone. The stage does not know the kinds of
-pre-bindings (`core.objects.prebindings`): `Prebindings.standing` judges them.
+No binding of a quorum is sent before all pre-bindings of all its members hold, according to the watches. Members above
+the minimum, and members of a scheduled gang, each wait only for their own pre-bindings. The stage does not know the
+kinds of pre-bindings (`core.objects.prebindings`): `Prebindings.standing` evaluates them.
 
-What gangsched has written carries a mark, and the marks are the stage's whole record. A pre-binding that is shown and
-that no reservation asks for is taken back (`Leftovers`), whatever the reason: a time-out, a deleted member, a node that
-is gone, a lost answer, a former leader. A new leader that plans the same again goes on where the former one was.
+Everything that gangsched has written here carries a mark, and the marks are the stage's only record. A pre-binding that
+the watch shows and no reservation needs is undone (`Leftovers`), whatever the reason: a time-out, a deleted member, a
+node that is gone, a lost result, a former leader. A new leader that makes the same plan again continues where the
+former one stopped.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ from gangsched.core.objects.results import PrebindRefused
 from gangsched.core.objects.retry import doubled
 
 UNSEEN_S = 15.0
-"""A pre-binding that was sent, and that neither an answer nor the watch tells of, is sent again after this."""
+"""Time in seconds after which a pre-binding is sent again if neither a result nor the watch has shown it."""
 LEFTOVER_S = 2.0
-"""A pre-binding that nothing asks for is taken back after this: its gang may be about to be planned in the same way."""
+"""Time in seconds after which a pre-binding that no reservation needs is undone. Until then its gang may be planned in
+the same way again."""
 NEVER = float("inf")
 
 
 def go_on(gang: Gang, cluster: Cluster, avoidance: Avoidance, *, policy: Policy, now: float) -> list[Effect]:
-    """Send the pre-bindings that are due; give up reservations for which they cannot hold any more."""
+    """Send the pre-bindings that are due; give up reservations whose pre-bindings cannot hold any more."""
     effects: list[Effect] = []
     for uid, binding in list(gang.operations.bindings.items()):
         if not binding.errands or binding.state is not BindState.HELD:
@@ -52,7 +54,7 @@ def go_on(gang: Gang, cluster: Cluster, avoidance: Avoidance, *, policy: Policy,
             if standing in (Standing.MADE, Standing.DONE):
                 errand.shown(done=standing is Standing.DONE)
             elif standing is Standing.GIVEN_UP:
-                errand.put_off()  # what an earlier attempt has left there is taken back first
+                errand.put_off()  # leftovers of an earlier attempt are undone first
             elif (errand.retry_at <= now or not errand.tries) and not gang.observed.contradicted:
                 errand.sent(again_at=now + UNSEEN_S)
                 effects.append(Prebind(uid, errand.what))
@@ -63,17 +65,18 @@ def go_on(gang: Gang, cluster: Cluster, avoidance: Avoidance, *, policy: Policy,
 
 
 def _bar(gang: Gang, binding: Binding, now: float) -> None:
-    """A member of a scheduled gang, which alone waits for its pre-bindings, is not tried again for a while."""
+    """Bar a member of a scheduled gang, which waits only for its own pre-bindings, for a while."""
     awaited = binding.awaits
     if awaited is not None:
-        bindings.bar(gang, binding.pod.uid, f"in time, {awaited.what.awaited} was not done", now)
+        bindings.bar(gang, binding.pod.uid, f"its volumes were not ready in time ({awaited.what.awaited})", now)
 
 
 def keep(gang: Gang, need: Need, now: float) -> None:
-    """Begin or end the stage of a quorum, during which the gang's clock is paused (rule 4).
+    """Begin or end the pre-binding stage of a quorum, during which the gang's clock is paused (rule 4).
 
-    It goes on while a member whose reservation was given up has no other yet, and until the quorum is planned again:
-    otherwise a leader that restarts again and again, or a provisioner that gives up everywhere, would never end it.
+    The stage goes on while a member whose reservation was given up has no other yet, and until the quorum is planned
+    again. Otherwise a leader that restarts repeatedly, or a provisioner that gives up everywhere, would restart the
+    stage and its time-out for ever.
     """
     quorum = [binding for binding in gang.operations.bindings.values() if not binding.above]
     open_ = not gang.record.scheduled_at and any(binding.errands and binding.awaits for binding in quorum)
@@ -99,20 +102,20 @@ def first_awaited(gang: Gang) -> Errand | None:
 
 
 def awaited(gang: Gang) -> tuple[Prebinding, str] | None:
-    """What users are told of it."""
+    """The first awaited pre-binding and its last refusal, for messages; None if no member waits."""
     first = first_awaited(gang)
     return (first.what, first.complaint) if first is not None else None
 
 
 def overdue(gang: Gang, policy: Policy) -> str:
-    """What has not been done in time, as a sentence without its end."""
+    """Which pre-binding was not done in time, as a sentence without its full stop."""
     first = first_awaited(gang)
     what = f" ({first.what.awaited}{f'; {first.complaint}' if first.complaint else ''})" if first is not None else ""
     return f"The group's volumes were not ready within {format_duration(policy.pre_bind_timeout_s)}{what}"
 
 
 def note_refused(gang: Gang, event: PrebindRefused, now: float) -> None:
-    """The server has not written a pre-binding: it is sent again, as bindings are."""
+    """The API server has not written a pre-binding: schedule a retry with the same back-off as for bindings."""
     binding = gang.operations.bindings.get(event.uid)
     for errand in binding.errands if binding is not None else ():
         if errand.what == event.what and not errand.made:
@@ -121,7 +124,7 @@ def note_refused(gang: Gang, event: PrebindRefused, now: float) -> None:
 
 
 def next_due(gang: Gang, policy: Policy) -> float:
-    """When `go_on` has something to do without a further event, in epoch seconds; infinity if it has not."""
+    """When `go_on` has something to do without an event, in epoch seconds; infinity if never."""
     due = [NEVER]
     for binding in gang.operations.bindings.values():
         if not binding.errands or binding.awaits is None or binding.state is not BindState.HELD:
@@ -133,11 +136,11 @@ def next_due(gang: Gang, policy: Policy) -> float:
 
 
 class Leftovers:
-    """Takes back pre-bindings, for pods of these schedulers, that nothing asks for.
+    """Undoes pre-bindings that no reservation needs, for pods of these schedulers.
 
-    What was begun is finished, even if something asks for the same again meanwhile: nobody can know whether a write
-    that was not answered takes effect. `_since` is when each was first found, `_asked` when it was last sent that it be
-    taken back.
+    An undo that was begun is finished, even if a reservation needs the same pre-binding again meanwhile, because a
+    write without a result may or may not take effect. `_since` is when each leftover was first found, `_asked` when its
+    undo was last sent.
     """
 
     def __init__(self, schedulers: Container[str]) -> None:
@@ -146,7 +149,7 @@ class Leftovers:
         self._asked: dict[Prebinding, float] = {}
 
     def take_back(self, cluster: Cluster, now: float) -> list[Effect]:
-        """What is to be sent now."""
+        """The undo effects to send now."""
         shown = cluster.prebindings.shown(self._schedulers)
         found = [each for each in shown if each in self._asked or not cluster.prebindings.is_asked_for(each)]
         self._since = {each: self._since.get(each, now) for each in found}
@@ -157,7 +160,7 @@ class Leftovers:
         return [UndoPrebinding(each) for each in due]
 
     def next_due(self) -> float:
-        """When `take_back` has something to send without a further event, in epoch seconds; infinity if it has not."""
+        """When `take_back` has something to send without an event, in epoch seconds; infinity if never."""
         return min(map(self._due, self._since), default=NEVER)
 
     def _due(self, found: Prebinding) -> float:

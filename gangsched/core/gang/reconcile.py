@@ -1,7 +1,7 @@
-"""Reconciles one gang with what was observed: the only way in which its life goes on.
+"""Reconciles one gang with what was observed: the only way in which a gang advances.
 
-Bindings that the cluster has overtaken are dropped, the terms are read from everything that declares the gang, members
-take the reservations of their placeholders, the life cycle goes on, and the effects that are due now are returned.
+It drops bindings that the cluster has overtaken, reads the terms from everything that declares the gang, lets members
+take the reservations of their placeholders, advances the life cycle, and returns the effects that are due now.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def reconcile(
     avoidance: Avoidance,
     now: float,
 ) -> tuple[Assessment, list[Effect]]:
-    """Bring the gang up to date. Returns how it stands, with what it wants of a scheduling cycle, and effects."""
+    """Bring the gang up to date. Returns its assessment, with its wants for a scheduling cycle, and the effects due."""
     bindings.reconcile(gang, cluster)
     effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now)
     live = gang.heed_owners(policy.owner_guard)
@@ -71,9 +71,9 @@ def reconcile(
 
 
 def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
-    """Withdraw the bindings of a quorum whose members disagree (rule 15), or that cannot be completed and is unbound.
+    """Withdraw the bindings of a quorum whose members disagree (rule 15), or that is unbound and cannot be completed.
 
-    It cannot be completed when a member lost its reservation and found no other, or the PodGroup is gone (rule 10).
+    It cannot be completed if a member lost its reservation and found no other, or if the PodGroup is gone (rule 10).
     """
     if gang.observed.contradicted:
         return bindings.withdraw_all(gang)
@@ -83,7 +83,7 @@ def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
 
 
 def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
-    """Reservations that outlive the scheduling cycle are written before anything relies on them (design rule 4)."""
+    """Whether reservations outlive the scheduling cycle, so that they must be written before use (design rule 4)."""
     if gang.durability.asked_at:
         return False
     if gang.operations.vacant() or making.wanted(gang, assessment.terms):

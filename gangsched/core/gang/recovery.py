@@ -1,6 +1,7 @@
-"""What a process resumes with when it begins to decide, after a restart or a failover to a standby.
+"""Restores gangs when a process begins to decide, after a restart or a failover to a standby.
 
-It is the record and the reservations in the PodGroup's status. What is written nowhere is for `gang.unrecorded`.
+It reads the record and the reservations in the PodGroup's status. What is written nowhere is inferred by
+`gang.unrecorded`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from gangsched.core.planning.snapshot import Snapshot
 
 
 def resume(gang: Gang, cluster: Cluster, *, foreign: Foreign, policy: Policy, now: float) -> None:
-    """Resume with the record in the status of the gang's PodGroup; without a record nothing is taken over."""
+    """Resume with the record in the status of the gang's PodGroup; without a record, restore nothing."""
     group = gang.observed.group
     record = group.status.record if group is not None else None
     if group is None or record is None:
@@ -46,7 +47,7 @@ def resume(gang: Gang, cluster: Cluster, *, foreign: Foreign, policy: Policy, no
         clock.begin_anew(gang)
     if degraded is not None and gang.record.scheduled_at:
         gang.observed.note_shortness(degraded.since - policy.degraded_after_s)
-    # Times of pods are whole seconds.
+    # Pod timestamps have a resolution of one second.
     began = float("inf") if record.ended else int(record.run_start)
     ended = [pod for pod in gang.observed.pods.values() if pod.terminal]
     gang.roster.begin_run(pod.uid for pod in ended if max(pod.bound_at, pod.created) < began)
@@ -61,10 +62,10 @@ def resume(gang: Gang, cluster: Cluster, *, foreign: Foreign, policy: Policy, no
 
 
 def _resume_rollback(gang: Gang, spec: GroupSpec | None, degraded: Condition | None, now: float) -> None:
-    """Go on with a rollback that a former leader began: of a quorum, or a restart, whose members are those bound now.
+    """Continue a rollback that a former leader began: of a quorum, or a restart, which evicts the members bound now.
 
-    The record says what a rollback of a quorum was begun for. It goes on for as long as the group is Degraded, and at
-    least until the back-off has ended. If members have reservations again, it is being retried.
+    The record says why a quorum was rolled back. The rollback goes on for as long as the group is Degraded, and at
+    least until the back-off has ended. If members have reservations again, the quorum is being retried.
     """
     record, review_at = gang.record, now + rollback.REVIEW_S
     if not record.scheduled_at:
@@ -80,18 +81,18 @@ def _resume_rollback(gang: Gang, spec: GroupSpec | None, degraded: Condition | N
 
 
 def _another_has_begun(gang: Gang) -> bool:
-    """Whether all live members came without a leader, and none of the recorded run is left: nothing else shows it."""
+    """Whether another run began without a leader: no live member has a node, and none is left of the recorded run."""
     live = gang.live()
     if not live or any(pod.node for pod in live):
         return False
     if gang.record.outcome is Outcome.OUT_OF_TIME:
-        # The members of the recorded run have a condition that says so.
+        # The members of the recorded run carry a condition with the time-out's reason.
         return not any(pod.told_reason for pod in live)
     return bool(gang.record.scheduled_at) and not gang.record.successes
 
 
 def _count_ended(gang: Gang, ended: Sequence[Pod]) -> None:
-    """Count members that ended without a leader: of each role as many as recorded, or as many as exist if more."""
+    """Count members that ended without a leader: for each role the recorded or the seen number, whichever is larger."""
     record, well = gang.record, [pod for pod in ended if pod.phase is PodPhase.SUCCEEDED]
     recorded = Counter(dict(record.succeeded))
     succeeded = Counter(map(role_of, well)) | recorded
@@ -106,7 +107,7 @@ def _count_ended(gang: Gang, ended: Sequence[Pod]) -> None:
         damaged=record.damaged or damaging > record.failed,
     )
     if record.quorum is not None:
-        # Those that are not in the record have succeeded since its quorum was begun.
+        # Successes that are not in the record happened after its quorum began.
         done = Counter(dict(record.quorum_done)) + (succeeded - recorded)
         take(gang, Step.MEMBER_ENDS, quorum_done=tuple(sorted(done.items())))
     gang.roster.count(*(pod.uid for pod in ended))
@@ -122,12 +123,12 @@ def _hold_or_give_up(
     policy: Policy,
     now: float,
 ) -> None:
-    """Hold the reservations of the status again; those that expired without a leader are given up."""
+    """Hold the reservations in the status again, or give them up if they expired while there was no leader."""
     started = status.schedule_start_time
     to_come = any(place.count > len(place.pods) for place in reservation.placements)
     expires, capped = reservation.expires, clock.NEVER
     if to_come and gang.record.held_since and not started:
-        # No clock runs for it: its controller creates members only once others are ready.
+        # No clock runs: the controller creates members only once others are ready.
         expires = clock.NEVER
     elif to_come and started:
         # maxScheduleTime may have been changed since (rule 4).
@@ -145,7 +146,7 @@ def _hold_or_give_up(
 
 
 def _hold_again(gang: Gang, cluster: Cluster, spec: GroupSpec | None, reservation: Reservation, policy: Policy) -> None:
-    """Hold the reservations of pods that still wait, or do not exist yet, and still fit."""
+    """Hold the reservations again of pods that still wait or do not exist yet, where they still fit."""
     waiting = {pod.name: pod for pod in gang.live() if not pod.node}
     left: Counter[str] = Counter()
     if caps.may_hold_again(gang, cluster, reservation, policy) and spec is not None and spec.minimum <= MOST_PLACES:
@@ -175,7 +176,7 @@ def _hold_again(gang: Gang, cluster: Cluster, spec: GroupSpec | None, reservatio
 
 
 def take_over(gang: Gang, spec: GroupSpec) -> None:
-    """Go on with a former leader's quorum; one that is not recorded ends under the present minimum."""
+    """Continue a former leader's quorum. If it is not recorded, the current minimum applies."""
     if gang.record.quorum is None:
         begin_quorum(gang, minima(spec))
     there = [uid for uid, binding in gang.operations.bindings.items() if not binding.vacant]

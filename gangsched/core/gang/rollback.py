@@ -1,10 +1,10 @@
-"""Takes members back from their nodes: the rollback of a quorum that cannot be completed, and onDegraded Restart.
+"""Evicts members from their nodes: the rollback of a quorum that cannot be completed, and onDegraded Restart.
 
 Both evict and never delete (contract rule 13), because the Eviction API respects PodDisruptionBudgets. A rollback
-evicts all bound members except those that no controller would make again and those of Jobs that would count the
-eviction as a failure; these are spared, and the status says so. A restart evicts every member that was alive when it
-began. While evictions are under way, nothing of the gang is planned. Once only refused evictions and spared members are
-left, a gang that was rolled back is planned again with them, because a whole gang is as good as a wholly unbound one.
+evicts all bound members except those that no controller would recreate and those of Jobs that would count the eviction
+as a failure; these are spared, and the status says so. A restart evicts every member that was alive when it began.
+While evictions are under way, nothing of the gang is planned. Once only refused evictions and spared members are left,
+a gang that was rolled back is planned again with them, because a whole gang is as good as a wholly unbound one.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ from gangsched.core.objects.retry import doubled
 from gangsched.core.objects.wording import number_of
 
 LONGEST_MARGIN_S = 10.0
-"""A rollback begins this long before the repair deadline, or a third of it if that is less, so that bindings in flight
-are answered and evictions are accepted in time."""
+"""A rollback begins this many seconds before the repair deadline, or a third of the deadline if that is less, so that
+bindings in flight get their results and evictions are accepted in time."""
 FIRST_RETRY_S = 1.0
 LONGEST_RETRY_S = 15.0
 UNHEARD_S = 15.0
-"""A look-up of a Job that was not answered is repeated after this."""
+"""Time in seconds after which a look-up of a Job is repeated if it has no result."""
 REVIEW_S = 60.0
-"""How often the reasons for sparing members are checked again: a suspended Job may have been resumed."""
+"""Interval, in seconds, at which the reasons for sparing members are checked again: a suspended Job may have been
+resumed."""
 RESTART_NOTE = "The group fell below its minimum and onDegraded is Restart"
 
 
 def under_way(gang: Gang) -> Undo | None:
-    """The rollback or restart that evicts members at present; None if there is none."""
+    """The rollback or restart that is evicting members at present; None if there is none."""
     return gang.operations.undo if gang.operations.undo is not None and not gang.operations.undo.retried else None
 
 
@@ -55,7 +56,7 @@ def end_restart(gang: Gang) -> None:
 
 
 def note_partial(gang: Gang, census: Census, need: Need, terms: Terms, now: float) -> None:
-    """Note since when a part of a quorum is bound and the rest is not (rule 1).
+    """Note since when a part of a quorum has been bound while the rest is not (rule 1).
 
     While the minimum is unknown, inherited members stay noted.
     """
@@ -94,8 +95,9 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
         held = bindings.complaint(gang)
         bound = len(census.bound)
         undone = (
-            f"{number_of(bound, 'member')} {'was' if bound == 1 else 'were'} bound and {need.number} more could not be "
-            f"within {format_duration(round(now - gang.operations.partial_since))}{f' ({held})' if held else ''}"
+            f"{number_of(bound, 'member')} {'was' if bound == 1 else 'were'} bound, and {need.number} more could not "
+            f"be bound within {format_duration(round(now - gang.operations.partial_since))}"
+            f"{f' ({held})' if held else ''}"
         )
         _begin(gang, undone, now)
         take(gang, Step.ROLLED_BACK, undone=undone)
@@ -120,7 +122,7 @@ def lasts_s(policy: Policy) -> float:
 
 
 def targets(gang: Gang) -> list[Pod]:
-    """The members to be evicted that are still there."""
+    """The members to be evicted that still exist."""
     if gang.operations.undo is None:
         return []
     if gang.operations.undo.restart is not None:
@@ -131,39 +133,40 @@ def targets(gang: Gang) -> list[Pod]:
 
 
 def retry(gang: Gang) -> None:
-    """Places were found for the rest after all: nothing more of a rollback is evicted unless they fail too."""
+    """Stop evicting, because nodes were found for the rest after all; evictions resume if that fails too."""
     if gang.operations.undo is not None:
         gang.operations.undo.retried = True
         gang.operations.partial_since = 0.0
 
 
 def go_on_with(gang: Gang, undo: Undo | None) -> None:
-    """Evict members as this says from now on; None: no longer."""
+    """Set the rollback or restart to carry out from now on; None for none."""
     gang.operations.undo = undo
 
 
 def end(gang: Gang) -> None:
-    """Evict no more."""
+    """End the rollback or restart."""
     go_on_with(gang, None)
 
 
 def forget_pod(gang: Gang, uid: str) -> None:
-    """Forget what was done to the pod."""
+    """Forget the pod's evictions."""
     if gang.operations.undo is not None:
         gang.operations.undo.spared.pop(uid, None)
         gang.operations.undo.evictions.pop(uid, None)
 
 
 def count_on(gang: Gang, since: float) -> None:
-    """A part of a quorum has been bound since then, in epoch seconds."""
+    """Note that a part of a quorum has been bound since then, in epoch seconds."""
     gang.operations.partial_since = since
 
 
 def may_plan(gang: Gang, now: float) -> bool:
     """Whether the gang may be planned: not while members are being evicted.
 
-    A rollback that can do no more for now, because every member left is spared or its eviction was refused, does not
-    prevent it. But the back-off after a rollback is always waited out, so that rollbacks do not follow each other.
+    A rollback that can do no more for now, because every remaining member is spared or its eviction was refused, does
+    not prevent planning. But the back-off after a rollback always runs to its end, so that rollbacks do not follow each
+    other.
     """
     if gang.record.undone and now < gang.record.retry_at:
         return False
@@ -176,7 +179,7 @@ def may_plan(gang: Gang, now: float) -> bool:
 
 
 def go_on(gang: Gang, now: float) -> list[Effect]:
-    """What a rollback or restart has to send now: no eviction before every binding has been answered."""
+    """The effects that a rollback or restart sends now; no eviction before every binding has its result."""
     undo = under_way(gang)
     if undo is None:
         return []
@@ -194,7 +197,7 @@ def go_on(gang: Gang, now: float) -> list[Effect]:
 
 
 def note_answer(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
-    """The server has answered an eviction or a look-up of a Job; answers to another gang's change nothing."""
+    """Note the result of an eviction or of the look-up of a Job; results for another gang change nothing."""
     undo = gang.operations.undo
     if undo is None:
         return
@@ -214,7 +217,7 @@ def note_answer(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now
 
 
 def next_due(gang: Gang) -> float:
-    """When `go_on` has something to send without a further event, in epoch seconds; infinity if it has not."""
+    """When `go_on` has something to send without an event, in epoch seconds; infinity if never."""
     undo = under_way(gang)
     if undo is None or gang.operations.flies():
         return clock.NEVER
@@ -230,19 +233,19 @@ def next_due(gang: Gang) -> float:
 
 
 def spared(gang: Gang) -> list[Pod]:
-    """The members that are left on their nodes for now; `gang.undo.spared` says why."""
+    """The members that are left on their nodes for now; `undo.spared` says why."""
     return [pod for pod in targets(gang) if gang.operations.undo is not None and pod.uid in gang.operations.undo.spared]
 
 
 def refusals(gang: Gang) -> Iterator[EvictionRefused]:
-    """The refusals that keep members from being evicted at present."""
+    """The refusals that prevent evictions at present."""
     evictions = gang.operations.undo.evictions if gang.operations.undo is not None else {}
     there = (evictions[pod.uid].refused_with for pod in targets(gang) if pod.uid in evictions)
     return (refusal for refusal in there if refusal is not None)
 
 
 def _refused(undo: Undo, pod: Pod, now: float) -> bool:
-    """Whether the server has refused the eviction, not merely failed to answer, and it is not tried again just now."""
+    """Whether the server has refused the eviction, rather than failed to respond, and no retry is due yet."""
     eviction = undo.evictions.get(pod.uid)
     if eviction is None or eviction.asked or eviction.refused_with is None:
         return False
@@ -250,7 +253,7 @@ def _refused(undo: Undo, pod: Pod, now: float) -> bool:
 
 
 def _evict(undo: Undo, pod: Pod, now: float) -> list[Effect]:
-    """Evict the member or spare it, or look up the Job that decides this."""
+    """Evict the member or spare it, or look up the Job on which that depends."""
     eviction = undo.evictions.get(pod.uid)
     if eviction is None:
         why = "" if undo.restart is not None else _why_spared(pod.owner, undo.owners)
@@ -267,9 +270,9 @@ def _evict(undo: Undo, pod: Pod, now: float) -> list[Effect]:
 
 
 def _why_spared(owner: Owner | None, jobs: Mapping[str, OwnerSeen]) -> str | None:
-    """Why a rollback spares the member of this owner (rule 13); empty if it is evicted, None if its Job is unknown."""
+    """Why a rollback spares members of this owner (rule 13); empty if it evicts them, None if their Job is unknown."""
     if owner is None:
-        return "no controller would make it again"
+        return "no controller would recreate it"
     if (owner.kind, owner.api_group) == ("Node", ""):
         return "it belongs to its node"
     if (owner.kind, owner.api_group) != ("Job", "batch"):

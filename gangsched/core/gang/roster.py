@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Roster:
-    """Sets of members by UID, changed by these methods alone.
+    """Sets of members by UID; only these methods change them.
 
-    `past` are of earlier runs; `recorded` are of this run and their end is in the record. `chosen` were given nodes as
-    parts of the quorum under way; `inherited` were bound by a former leader, by a rival or after they had been given
-    up, so that a quorum may have been begun with them. `leaving` are those whose eviction was accepted. `emptied`:
-    since the gang was last reconciled, its last live member went and then another came.
+    `past` belong to earlier runs; `recorded` belong to this run, and the record counts them as ended. `chosen` were
+    given nodes as parts of the quorum under way; `inherited` were bound by a former leader, by another scheduler, or
+    after gangsched had given them up, so that a quorum may have begun with them. `leaving` are members whose eviction
+    was accepted. `emptied`: since the gang was last reconciled, its last live member went and then another one came.
     """
 
     past: frozenset[str] = frozenset()
@@ -24,65 +24,65 @@ class Roster:
     emptied: bool = False
 
     def begin_run(self, past: Iterable[str]) -> None:
-        """Another run begins, to which these do not belong."""
+        """Begin another run, to which these members do not belong."""
         self.past = frozenset(past)
         self.recorded = set()
 
     def end_run(self, past: Iterable[str]) -> None:
-        """The run has ended, to which these belonged."""
+        """End the run to which these members belonged."""
         self.past = frozenset(past)
 
     def count(self, *uids: str) -> None:
-        """The end of these is in the record."""
+        """Note that the record counts these members as ended."""
         self.recorded.update(uids)
 
     def choose(self, uids: Iterable[str], *, anew: bool = False) -> None:
-        """These have nodes as parts of the quorum under way; with `anew` (it has just begun) they alone."""
+        """Note that these members have nodes in the quorum under way; only these if it has just begun (`anew`)."""
         if anew:
             self.chosen = set()
         self.chosen.update(uids)
 
     def inherit(self, uid: str) -> None:
-        """The member was bound though no binding of it was just sent."""
+        """Note that the member was bound although gangsched had not just sent its binding."""
         self.inherited.add(uid)
 
     def inherit_only(self, uids: Iterable[str] = ()) -> None:
-        """A quorum may have been begun with these, and with no others that were inherited."""
+        """Make these the only inherited members: those with which a quorum may have begun."""
         self.inherited = set(uids)
 
     def leave(self, uid: str) -> None:
-        """The member's eviction was accepted."""
+        """Note that the member's eviction was accepted."""
         self.leaving.add(uid)
 
     def keep(self, there: Mapping[str, object]) -> None:
-        """Forget members that were leaving or chosen and are not `there` any more."""
+        """Forget leaving and chosen members that are not `there` any more."""
         self.leaving -= self.leaving.difference(there)
         self.chosen -= self.chosen.difference(there)
 
     def forget(self, uid: str) -> None:
-        """The member exists no longer."""
+        """Forget a member that no longer exists."""
         if uid in self.past:
             self.past -= {uid}
         self.recorded.discard(uid)
         self.inherited.discard(uid)
 
     def note_emptied(self) -> None:
-        """The last live member has gone, and another has come."""
+        """Note that the last live member has gone and another one has come."""
         self.emptied = True
 
     def take_emptied(self) -> bool:
-        """Whether that has happened since the last call."""
+        """Whether `note_emptied` was called since the last call of this method."""
         emptied, self.emptied = self.emptied, False
         return emptied
 
 
 @dataclass(slots=True)
 class Durability:
-    """Which reservations are written to the PodGroup's status. Changed by these methods alone.
+    """Which reservations are written to the PodGroup's status. Only these methods change it.
 
-    `asked_at` is since when reservations must be written before anything relies on them, 0.0 if they need not; those of
-    members `secured` (by UID) are. `unmade`: the API server refused to create the PodGroup that was to hold them, and
-    the gang goes on without.
+    `asked_at` is the time since which reservations must be written before anything relies on them, 0.0 if they need not
+    be. The reservations of the members `secured` (by UID) are written. `unmade`: the API server refused to create the
+    PodGroup that was to hold them, and the gang goes on without.
     """
 
     asked_at: float = 0.0
@@ -90,37 +90,37 @@ class Durability:
     unmade: bool = False
 
     def covers(self, uid: str) -> bool:
-        """Whether the reservation may be relied on: it is written, or need not be."""
+        """Whether the member's reservation may be relied on: it is written, or need not be."""
         return not self.asked_at or uid in self.secured
 
     def ask(self, now: float) -> None:
-        """The gang's reservations must be durable from now on."""
+        """Require the gang's reservations to be durable from now on."""
         self.asked_at = now
 
     def needless(self) -> None:
-        """They need not be durable any more."""
+        """The reservations need not be durable any more."""
         self.asked_at = 0.0
 
     def could_not(self) -> None:
-        """They cannot be durable: there is no PodGroup to write them to, and none is created."""
+        """Give up durability: there is no PodGroup to write the reservations to, and none can be created."""
         self.unmade = True
         self.asked_at = 0.0
 
     def written(self, uids: Iterable[str]) -> None:
-        """The status holds the reservations of these."""
+        """Note that the status holds the reservations of these members."""
         self.secured = frozenset(uids)
 
     def found(self, uids: Iterable[str], asked_at: float) -> None:
-        """A former leader needed them durable, and the status holds the reservations of these."""
+        """A former leader needed durable reservations, and the status holds those of these members."""
         self.secured, self.asked_at = frozenset(uids), asked_at
 
     def hand_over(self, old: str, new: str) -> None:
-        """Another member has the reservation."""
+        """Another member takes over the reservation."""
         if old in self.secured:
             self.secured = self.secured - {old} | {new}
 
     def release(self, uid: str) -> None:
-        """The reservation is released."""
+        """The member's reservation is released."""
         if uid in self.secured:
             self.secured -= {uid}
 
@@ -129,6 +129,6 @@ class Durability:
         self.secured, self.asked_at = frozenset(), 0.0
 
     def end(self) -> None:
-        """Nothing is reserved any more."""
+        """The gang has no reservations any more."""
         self.drop()
         self.unmade = False

@@ -1,4 +1,4 @@
-"""One run of a gang: from its first live member to the end of the last, with what was satisfied meanwhile (rule 3)."""
+"""One run of a gang, from its first live member to the end of its last, and the minima it satisfied (rule 3)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gangsched.core.objects.record import Minima, Outcome, counted
 
 
 def note_workload(gang: Gang, live: Sequence[Pod]) -> None:
-    """Note which workload the live members belong to; while there are none, it is that of the last ones."""
+    """Note which workload the live members belong to; while there are none, keep that of the last ones."""
     if not live and gang.record.workload is not None:
         return
     there = live or gang.observed.pods.values()
@@ -28,7 +28,7 @@ def note_workload(gang: Gang, live: Sequence[Pod]) -> None:
 
 
 def go_on(gang: Gang, now: float) -> None:
-    """Begin a run with the first live member, and note which of its members have ended since (rule 3)."""
+    """Begin a run with the first live member, and record which of its members have ended since (rule 3)."""
     if not gang.deserted():
         if gang.record.ended:
             begin_run(gang, gang.roster.past & gang.observed.pods.keys())
@@ -48,7 +48,7 @@ def _open(gang: Gang) -> bool:
 
 
 def done(gang: Gang) -> int:
-    """How many members have succeeded in the run to which those that are alive belong, noted or not yet."""
+    """Number of members that have succeeded in the run of the current live members, recorded or not."""
     if not _open(gang) or gang.roster.emptied:
         return 0
     noted = gang.roster.past | gang.roster.recorded
@@ -57,19 +57,19 @@ def done(gang: Gang) -> int:
 
 
 def leads(pod: Pod) -> bool:
-    """Whether the pod's success is that of its gang."""
+    """Whether the pod's success counts as the success of its gang."""
     said = pod.declaration
     return said is not None and bool(said.role) and said.leading == said.role
 
 
 def note_ended(gang: Gang, pod: Pod) -> None:
-    """Note that a member of the present run has ended; once the pod is gone, nothing else shows it."""
+    """Record that a member of the current run has ended; once the pod is gone, nothing else shows it."""
     record, roster = gang.record, gang.roster
     if not _open(gang) or pod.uid in roster.past or pod.uid in roster.recorded or not pod.terminal:
         return
     roster.count(pod.uid)
     if pod.phase is PodPhase.FAILED:
-        # The containers of a pod that is deleted are stopped, which most programs end with a failure.
+        # Deleting a pod stops its containers, and most programs then exit with a failure.
         take(gang, Step.MEMBER_ENDS, failed=record.failed + 1, damaged=record.damaged or not pod.terminating)
         return
     role = role_of(pod)
@@ -79,9 +79,9 @@ def note_ended(gang: Gang, pod: Pod) -> None:
 
 
 def end(gang: Gang) -> None:
-    """End the run, as no member of it is alive; members that are alive now begin the next run (rule 3).
+    """End the run, because none of its members is alive; members that are alive now begin the next run (rule 3).
 
-    Pods with scheduling gates and pods whose owner may not use the group's name were no members of it: they belong to
+    Pods with scheduling gates and pods whose owner may not use the group's name were not members of it: they belong to
     the next run once they can be scheduled.
     """
     record = gang.record
@@ -104,16 +104,17 @@ def end(gang: Gang) -> None:
 
 
 def _review_end(gang: Gang) -> None:
-    """Note what the workload says of a run that has ended, which may become known only after its last member."""
+    """Update the outcome of an ended run from its workload, whose end may become known only after the last member's."""
     if gang.observed.idle is not None and gang.record.outcome in (Outcome.FAILED, Outcome.UNDECIDED):
         take(gang, Step.RUN_ENDS, outcome=_outcome(gang))
 
 
 def _outcome(gang: Gang) -> Outcome:
-    """How a run that was scheduled has ended.
+    """The outcome of a run that was scheduled and has ended.
 
-    Between two waves of a Job it has no outcome: the next wave is bound as a whole or not at all. Nor has it one once
-    the workload is suspended or scaled to 0, or if the members were deleted: only what has failed makes it a failure.
+    Between two waves of a Job the outcome is undecided, because the next wave is bound as a whole or not at all. It is
+    undecided too once the workload is suspended or scaled to 0, and if the members were deleted: only members that
+    failed make the run a failure.
     """
     record, wave, idle = gang.record, gang.observed.wave, gang.observed.idle
     if record.led or (record.successes >= record.minimum if wave is None else not wave.owed):
@@ -127,7 +128,7 @@ def _outcome(gang: Gang) -> Outcome:
 
 
 def note_scheduled(gang: Gang, census: Census, terms: Terms, now: float) -> bool:
-    """Note that the quorum is bound, under the minimum in force when it was decided (rules 1 and 9).
+    """Record that the quorum is bound, under the minimum that applied when it was decided (rules 1 and 9).
 
     Returns whether the gang has just become scheduled, or whole after it was late.
     """
@@ -138,7 +139,7 @@ def note_scheduled(gang: Gang, census: Census, terms: Terms, now: float) -> bool
         return _note_satisfied(gang, census, terms.spec, now)
     missing = quorum_need(gang, census, terms)
     if missing or not terms.minimum_known:
-        # Of a quorum whose minimum is unknown by now, only the bound members can still be completed.
+        # If the minimum has become unknown, a quorum can be completed only if some of its members are bound.
         if not gang.operations.flies() and not (census.bound and missing):
             take(gang, Step.QUORUM_DROPPED)
         return False
@@ -149,7 +150,10 @@ def note_scheduled(gang: Gang, census: Census, terms: Terms, now: float) -> bool
 
 
 def _note_satisfied(gang: Gang, census: Census, spec: GroupSpec, now: float) -> bool:
-    """Note which minima of a scheduled gang's spec are satisfied. Returns whether a late gang has just become whole."""
+    """Record which minima of a scheduled gang's spec are satisfied.
+
+    Returns whether a late gang has just become whole.
+    """
     record, asked = gang.record, minima(spec)
     there = census.bound_roles + census.done_roles
     missing = missing_of(asked, there)
@@ -167,7 +171,7 @@ def _note_satisfied(gang: Gang, census: Census, spec: GroupSpec, now: float) -> 
 
 
 def note_shortness(gang: Gang, census: Census, terms: Terms, now: float) -> None:
-    """Note since when a scheduled group has less than it was scheduled with, in all or of a role."""
+    """Note since when a scheduled group has fewer members, in all or of a role, than it was scheduled with."""
     record = gang.record
     short = False
     if record.scheduled_at and not record.ended:

@@ -1,8 +1,8 @@
 """The steps of a gang's life: every change of its record, as one table.
 
-`take` alone changes the record, so a step that is not a row of the table cannot happen, and a row can neither set nor
-forget more than it says. When a step is due is decided where it is taken; the phase follows from the record and the
-members (`core.gang.states`).
+Only `take` changes the record, so a step that is not a row of the table cannot happen, and a step can neither set nor
+reset fields that its row does not name. The code that takes a step decides when it is due; the phase follows from the
+record and the members (`core.gang.states`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gangsched.core.objects.record import NO_RECORD, Minima, Record
 
 
 class Does(NamedTuple):
-    """One row: which fields of the record the step may set, which it forgets, and what follows for the last attempt."""
+    """One row: which fields of the record the step may set, which it resets, and how it changes the last attempt."""
 
     sets: tuple[str, ...] = ()
     forgets: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ _PREBINDING = ("prebinding_at", "prebinding_clock")
 
 
 class Step(Enum):
-    """The rows of the table; each says when it is taken."""
+    """The rows of the table; each docstring says when the step is taken."""
 
     def __init__(
         self, sets: tuple[str, ...], forgets: tuple[str, ...], attempt: Callable[[Attempt], None] | None
@@ -45,25 +45,25 @@ class Step(Enum):
         self.attempt = attempt
 
     RUN_BEGINS = Does(("run_start",))
-    """The first live member is there."""
+    """The first live member exists."""
     BELONGS = Does(("workload",))
-    """The live members belong to one workload, or do so no longer."""
+    """The live members now belong to one workload, or no longer do."""
     MEMBER_ENDS = Does(("succeeded", "failed", "led", "quorum_done", "damaged"))
     """A member of the run has succeeded or failed."""
     RUN_ENDS = Does(("outcome",), _QUORUM)
-    """No live member is left of a run that was scheduled, or its workload says how it ended."""
+    """A scheduled run has no live member left, or its workload has shown how the run ended."""
     NEXT_RUN = Does((), _all_but("phase", "undone", "workload"))
-    """Another run begins, or the last one has ended unscheduled."""
+    """Another run begins, or the last one has ended without being scheduled."""
     REPLACED = Does(("retry_at", "timeouts", "level"))
-    """It begins with replacements of members that a rollback has evicted, which wait out its back-off."""
+    """The new run begins with replacements of members that a rollback evicted; they wait out its back-off."""
     UNDECLARED = Does((), _all_but("phase", "undone", *_QUORUM), Attempt.try_again)
-    """The object that declared the group is gone or was replaced: its run ends without an outcome."""
+    """The object that declared the group is gone or was replaced: the run ends without an outcome."""
     SPEC_CHANGES = Does(("outcome", "capped"), ("retry_at", "level", "vacated", "caps", "undone"), Attempt.begin_anew)
-    """The spec has changed: the back-off ends, and a failure by time-out."""
+    """The spec has changed: the back-off ends, and so does a failure by time-out."""
     QUORUM_BEGINS = Does(("quorum",), ("quorum_done",))
-    """A quorum is under way, with these minima."""
+    """A quorum with these minima is under way."""
     QUORUM_PLACED = Does((), ("undone",), Attempt.forget_refusal)
-    """There are nodes for the quorum."""
+    """Nodes were found for the quorum."""
     QUORUM_DROPPED = Does((), _QUORUM)
     """No quorum is under way any more."""
     SCHEDULED = Does(
@@ -71,45 +71,46 @@ class Step(Enum):
     )
     """The quorum is bound."""
     SATISFIED = Does(("satisfied", "late", "scheduled_at"))
-    """A scheduled group is looked at: other minima are satisfied, or a late group is whole."""
+    """A scheduled group was checked: other minima are satisfied, or a late group is whole."""
     NOT_SHORT = Does((), ("vacated", "damaged"))
-    """Members are not missing any more that had failed, or whose placeholders had expired."""
+    """The group is whole again after members had failed or placeholders had expired."""
     INFERRED = Does(("run_start", "scheduled_at", "satisfied", "late"))
-    """After a restart, bound members show that a group without a record was scheduled."""
+    """After a restart, bound members show that a group without a record had been scheduled."""
     CLOCK_STARTS = Does(("clock_start", "capped"), ("undone",))
-    """The group is complete and begins to wait, or waits again after a cap."""
+    """The group is complete and begins to wait, or resumes waiting after a cap."""
     CLOCK_STOPS = Does((), ("clock_start",))
-    """The group is complete and may not be tried yet."""
+    """The group is complete but may not be tried yet."""
     PREBINDING_BEGINS = Does(_PREBINDING, ("clock_start",))
-    """The quorum begins to wait for its pre-bindings, and the clock is paused."""
+    """The quorum begins to wait for its pre-bindings; the clock is paused."""
     PREBINDING_ENDS = Does(("clock_start",), _PREBINDING)
-    """It waits for them no longer, and a clock that was running goes on."""
+    """The quorum no longer waits for pre-bindings; a clock that was running goes on."""
     CLOCK_PAUSES = Does(("capped",), ("clock_start",))
     """A cap forbids placeholders."""
     INCOMPLETE = Does(("clock_start", "retry_at"), _PREBINDING, Attempt.not_tried)
-    """Members are missing. The clock goes on if it has placeholders, the back-off after a rollback does in any case."""
+    """Members are missing. The clock goes on if the group has placeholders; the back-off after a rollback always goes
+    on."""
     ROLLED_BACK = Does(("undone",), (), Attempt.wait)
-    """A part of a quorum was bound, and the rest could not be in time."""
+    """A part of a quorum was bound, and the rest could not be bound in time."""
     BACKS_OFF = Does(("timeouts", "level", "retry_at"), ("clock_start", *_PREBINDING))
-    """The time is up, or a quorum is rolled back."""
+    """The time is up, or a quorum was rolled back."""
     BACK_OFF_ENDS = Does((), ("retry_at",), Attempt.try_again)
     """The back-off is over."""
     OUT_OF_TIME = Does(("timeouts", "outcome", "settled_at"), ("clock_start", *_PREBINDING))
     """The time is up under timeoutPolicy Fail."""
     PLACES_HELD = Does(("held_since", "clock_start"))
-    """The first placeholder has a reservation, or none has one any more."""
+    """The first placeholder was reserved, or none is reserved any more."""
     PLACES_EXPIRE = Does(("vacated", "timeouts"), ("clock_start",))
     """The reservations of placeholders beside bound members have expired."""
     LATE = Does(("late", "scheduled_at", "satisfied"))
-    """The group was not scheduled when they expired: it counts as scheduled with the members it has."""
+    """They expired before the group was scheduled: it counts as scheduled with the members it has."""
     CAPPED = Does(("capped", "caps"))
     """A cap has released reservations of placeholders, or forbids them."""
     CAP_ENDS = Does(("capped",), (), Attempt.try_again)
     """The back-off of a cap is over."""
     UNCAPPED = Does((), ("capped",))
-    """Placeholders are not wanted any more, or have reservations again."""
+    """Placeholders are not wanted any more, or are reserved again."""
     RECALLED = Does(_all_but())
-    """A new leader goes on with the record in the status."""
+    """A new leader restores the record from the status."""
     PHASE = Does(("phase", "running_at"))
     """The facts lead to another phase."""
 
@@ -132,22 +133,22 @@ def take(gang: Gang, step: Step, **values: object) -> None:
 
 
 def begin_run(gang: Gang, past: Iterable[str]) -> None:
-    """Begin another run, to which `past` members (by UID) do not belong."""
+    """Begin another run, to which the `past` members (by UID) do not belong."""
     take(gang, Step.NEXT_RUN)
     gang.roster.begin_run(past)
     gang.told.another_run()
 
 
 def forget_run(gang: Gang) -> None:
-    """End the gang's run without an outcome, but not a quorum that is under way.
+    """End the gang's run without an outcome, but keep a quorum that is under way.
 
-    This ends the back-off too, and nothing else would wake the gang.
+    This also ends the back-off and unparks the gang, which nothing else would wake.
     """
     take(gang, Step.UNDECLARED)
     gang.roster.begin_run(gang.roster.past)
 
 
 def begin_quorum(gang: Gang, needed: Minima) -> None:
-    """A quorum with these minima is under way; no member belongs to it yet."""
+    """Begin a quorum with these minima; no member belongs to it yet."""
     take(gang, Step.QUORUM_BEGINS, quorum=needed)
     gang.roster.choose((), anew=True)

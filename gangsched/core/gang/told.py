@@ -10,7 +10,10 @@ from gangsched.core.objects.status import GroupStatus
 
 @dataclass(slots=True)
 class Telling:
-    """What the writer tells next: `reason` is the status' and has held since `reason_since`; it is due at `tell_at`."""
+    """What the status writer writes next.
+
+    `reason`, of the status, has held since `reason_since`; the write is due at `tell_at`.
+    """
 
     reason: str = ""
     reason_since: float = 0.0
@@ -19,16 +22,17 @@ class Telling:
 
 @dataclass(slots=True)
 class Told:
-    """Changed by its methods, and by the status writer.
+    """What was written. It is changed by its methods and by the status writer.
 
     `unwritten`: the last status was not accepted and is to be written again at `write_again_at`. `awaited` are the pods
-    in a reservation whose write has not been answered; nothing else is written until then. `message_at` is when a
-    message was last written, `basis` what the messages were computed from; `behind`: a message has changed in numbers
-    only and is not written yet. `hindered` is the reason of the last Event about members that cannot join a scheduled
-    group, `named_owners` are the owners named in such an Event. `members` are the reasons on members' conditions, each
-    with the time of the write; `on_pods` are the reasons of Events on members. More of these are due at `pods_at`, for
-    which the gang `has_turn` or has to ask for one. Of `passed_over`, a group of Kubernetes' own, an Event says that it
-    does not count. `version` is the resourceVersion that was known when `status` was decided.
+    in a reservation whose write is in flight; nothing else is written until its result arrives. `message_at` is when a
+    message was last written, `basis` what the messages were computed from. `behind`: only numbers in a message have
+    changed, and the change is not written yet. `hindered` is the reason of the last Event about members that cannot
+    join a scheduled group; `named_owners` are the owners named in such an Event. `members` are the reasons on members'
+    conditions, each with the time of the write; `on_pods` are the reasons of Events on members. More of these Events
+    are due at `pods_at`; `has_turn`: the gang's turn to emit them is allotted, otherwise it has to request one.
+    `passed_over` is the group of Kubernetes' own API of which an Event says that it does not count. `version` is the
+    resourceVersion that was known when `status` was decided.
     """
 
     status: GroupStatus | None = None
@@ -50,36 +54,36 @@ class Told:
     passed_over: str = ""
 
     def owe(self, status: GroupStatus | None) -> None:
-        """This status is to be written, though nothing was decided since the last write."""
+        """Have this status written, although nothing was decided since the last write."""
         self.status = status
         self.unwritten = True
 
     def said_message(self, now: float) -> None:
-        """A message of a condition is written."""
+        """A message of a condition was written."""
         self.message_at = now
 
     def said_to_member(self, uid: str, reason: str, now: float) -> None:
-        """The member's condition is written with this reason."""
+        """The member's condition was written with this reason."""
         self.members[uid] = (reason, now)
 
     def pods_due(self, at: float) -> None:
-        """Events on members are next due then."""
+        """Events on members are due at that time; the gang has to request a turn then."""
         self.pods_at, self.has_turn = at, False
 
     def await_turn(self, at: float) -> None:
-        """Events on members may be emitted then."""
+        """Events on members may be emitted at that time."""
         self.pods_at, self.has_turn = at, True
 
     def said_on_pods(self, reasons: Mapping[str, str]) -> None:
-        """Events with these reasons are emitted on the members with these UIDs, or left out for good."""
+        """Events with these reasons were emitted on the members with these UIDs, or are left out for good."""
         self.on_pods.update(reasons)
 
     def said_of_stranger(self, uid: str) -> None:
-        """An Event was emitted that says that the pod is no member."""
+        """An Event was emitted saying that the pod is not a member."""
         self.strangers.add(uid)
 
     def said_of_native(self, group: str) -> None:
-        """An Event was emitted that says that this group of Kubernetes' own does not count."""
+        """An Event was emitted saying that this group of Kubernetes' own API does not count."""
         self.passed_over = group
 
     def forget_pod(self, uid: str) -> None:
@@ -89,18 +93,18 @@ class Told:
         self.strangers.discard(uid)
 
     def another_run(self) -> None:
-        """Events of the last run may be due again."""
+        """Forget the last Event: Events of the last run may be due again."""
         self.event = ""
 
     def recall(self, status: GroupStatus, event: str) -> None:
-        """A former leader has written this status, and emitted an Event with this reason."""
+        """Restore what a former leader wrote: this status, and an Event with this reason."""
         self.status = status
         self.event = event
 
     def overwritten_in(self, status: GroupStatus) -> bool:
-        """Whether another installation, which had the group before, has written this status in place of ours.
+        """Whether another installation, which owned the group before, has replaced our status with this one.
 
-        What it has written is then known, so that ours is written again.
+        If so, its status is noted as the last one, so that ours is written again.
         """
         last = self.status
         if last is None or last.scheduler == status.scheduler or status.record is None:
@@ -109,7 +113,7 @@ class Told:
         return True
 
     def wrote(self, status: GroupStatus, version: str, awaited: frozenset[str] | None) -> None:
-        """This status is being written to the PodGroup of that version; `awaited` are the pods of its reservation."""
+        """This status is being written to the PodGroup at that version; `awaited` are the pods of its reservation."""
         self.status = status
         self.version = version
         self.unwritten = False
@@ -121,17 +125,17 @@ class Told:
         self.status = status
 
     def refused(self, write_again_at: float) -> None:
-        """The status was not accepted, and is to be written again at that time."""
+        """The status was not accepted and is to be written again at that time."""
         self.unwritten = True
         self.awaited = None
         self.write_again_at = write_again_at
 
     def take_awaited(self) -> frozenset[str]:
-        """The status with a reservation was accepted. Returns the pods in it."""
+        """A status with a reservation was accepted. Returns the pods in it."""
         awaited, self.awaited = self.awaited or frozenset(), None
         return awaited
 
     def said(self, event: str) -> str:
-        """An Event with this reason is emitted. Returns the reason of the one before."""
+        """An Event with this reason was emitted. Returns the reason of the previous one."""
         before, self.event = self.event, event
         return before

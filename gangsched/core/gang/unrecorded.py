@@ -1,7 +1,7 @@
-"""What is written nowhere, inferred from the pods' times after a restart.
+"""Infers after a restart, from pod timestamps, what is written nowhere.
 
-It concerns groups without a PodGroup's record, and members that a former leader has bound since the record was last
-written. Nothing else in the core infers anything from times.
+It handles groups without a PodGroup's record, and members that a former leader bound after the record was last written.
+No other module of the core infers anything from timestamps.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Minima, Outcome, Phase
 
 OUTAGE_S = 300.0
-"""A quorum whose members were bound longer ago than this and the repair deadline is not taken for half done, unless a
-PodGroup of gangsched declares the group."""
+"""Time in seconds, added to the repair deadline, after which a quorum is no longer taken for half bound unless a
+PodGroup of gangsched's API declares the group."""
 
 
 def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> None:
-    """Find out whether a former leader has begun a quorum that is not complete; a gang that has failed has none."""
-    # Pods that the group does without say nothing of its quorum, however long they have waited.
+    """Find out whether a former leader began a quorum that is not complete; a gang that has failed has none."""
+    # Pods of owners that do not count say nothing about the quorum, however long they have waited.
     gang.heed_owners(policy.owner_guard)
     if not gang.record.run_start:
-        # A quorum's members all exist when it is bound, so pods bound before are of earlier runs.
+        # All members of a quorum exist when it is bound, so pods bound before that belong to earlier runs.
         oldest = min((pod.created for pod in gang.live()), default=float("inf"))
         old = (pod.uid for pod in gang.observed.pods.values() if pod.terminal and pod.bound_at < oldest)
         gang.roster.end_run(gang.roster.past.union(old))
@@ -35,7 +35,7 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
     if not failed and (record.ended or not record.scheduled_at):
         gang.roster.inherit_only(_half_done(gang, now, policy))
         if gang.roster.inherited:
-            # Time without a leader does not count (rule 1), but its length is unknown: at least half is left.
+            # Time without a leader does not count (rule 1), but its length is unknown: assume at least half is left.
             first = min(gang.observed.pods[uid].bound_at for uid in gang.roster.inherited)
             rollback.count_on(gang, since=min(now, max(first, now - rollback.lasts_s(policy) / 2)))
     spec = declared_spec(gang.key, gang.observed.group, gang.live(), foreign)
@@ -46,9 +46,10 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
 
 
 def _remembers_nothing(gang: Gang) -> bool:
-    """Whether the gang has no PodGroup of a user, or one that was just made to hold reservations with placeholders.
+    """Whether the gang has no PodGroup written by a user, or one just created to hold reservations with placeholders.
 
-    No member is bound beside such reservations before they are in the status: bound members were bound before it.
+    No member is bound beside such reservations before they are in the status, so bound members were bound before it was
+    created.
     """
     group = gang.observed.group
     if group is None or group.spec is None:
@@ -57,20 +58,20 @@ def _remembers_nothing(gang: Gang) -> bool:
 
 
 def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
-    """The members, by UID, with which a former leader may have begun a quorum, of a group that was never scheduled.
+    """The members, by UID, with which a former leader may have begun a quorum of a group that was never scheduled.
 
-    With a PodGroup, whose status would show that the group was scheduled, these are the members bound since it exists,
-    and all bound members if it was made because some were bound. Without one the times show it: the members that still
-    wait existed when the others were bound, not long ago. Replacements of members that a scheduled group has lost are
-    younger.
+    With a PodGroup, whose status would show that the group was scheduled, these are the members bound since it was
+    created, or all bound members if it was created because some were bound. Without a PodGroup the timestamps decide:
+    members that still wait already existed when the others were bound, and that was not long ago. Replacements of
+    members that a scheduled group has lost are younger.
     """
     bound = {pod.uid: pod.bound_at for pod in gang.live() if pod.node}
     if gang.observed.group is not None and not _remembers_nothing(gang):
-        # Times of pods are whole seconds.
+        # Pod timestamps have a resolution of one second.
         since = max(0.0 if gang.observed.group.made else gang.observed.group.created, int(gang.record.settled_at))
         return {uid for uid, at in bound.items() if at >= since}
     begun_at = min(bound.values(), default=0.0)
-    # A member that is leaving waited as well when the others were bound.
+    # A member that is being evicted was also waiting when the others were bound.
     not_ours = gang.roster.past | gang.observed.ownership.disowned
     waited = (pod for pod in gang.observed.pods.values() if not (pod.node or pod.terminal or pod.uid in not_ours))
     recent = now <= begun_at + OUTAGE_S + policy.repair_deadline_s
@@ -78,14 +79,15 @@ def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
 
 
 def _recall_scheduled(gang: Gang, spec: GroupSpec | None) -> None:
-    """Take a group without a user's PodGroup, with bound members and no half-done quorum, for scheduled.
+    """Treat a group as scheduled that has bound members, no half-bound quorum and no PodGroup written by a user.
 
-    Nothing else remembers it. A quorum is bound together, so members that wait beside bound ones came later. If some
-    come later by their template, the missing ones may never have existed, and only what is bound is said (rule 11).
+    Nothing else records it. A quorum is bound together, so members that wait beside bound ones came later. If members
+    come later by a template, the missing ones may never have existed, so the group counts as scheduled late, with what
+    is bound (rule 11).
     """
     bound = [pod for pod in gang.observed.pods.values() if pod.node and pod.uid not in gang.roster.past]
     if all(pod.terminal for pod in bound):
-        # No member of that run is left: those that wait begin another one.
+        # No member of that run is left: the waiting members begin another run.
         gang.roster.end_run(gang.roster.past.union(pod.uid for pod in bound))
         return
     says = [pod.declaration for pod in bound if pod.declaration is not None]

@@ -1,4 +1,4 @@
-"""What of the nodes' capacity serves no gang that runs: held for members that are not bound, or bound in part."""
+"""Measures capacity that is reserved or used without a whole gang running on it, for metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gangsched.core.objects.record import Phase
 
 
 def held(gangs: Iterable[Gang], placeholders: Collection[str], pods: Mapping[str, Pod]) -> Counter[str]:
-    """Amounts by resource reserved for members that have no node yet, and in these places of lost members."""
+    """Amounts, by resource, reserved for members without a node and for these `placeholders` of lost members."""
     found: Counter[str] = Counter()
     for gang in gangs:
         for binding in gang.operations.bindings.values():
@@ -24,7 +24,7 @@ def held(gangs: Iterable[Gang], placeholders: Collection[str], pods: Mapping[str
 
 
 def idle(gangs: Iterable[Gang]) -> Counter[str]:
-    """Amounts by resource of members that have a node, of groups of which fewer than the minimum have one."""
+    """Amounts, by resource, of members that have a node in groups of which fewer than the minimum have one."""
     found: Counter[str] = Counter()
     for gang in gangs:
         if gang.operations.partial_since or gang.record.phase is Phase.DEGRADED:

@@ -1,4 +1,4 @@
-"""What a gang needs, and therefore wants of a scheduling cycle: its quorum as a whole, other members one by one."""
+"""What a gang needs and therefore wants from a scheduling cycle: its quorum as a whole, other members one by one."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from gangsched.core.planning.search import Slots
 
 
 class Want(Struct, frozen=True, kw_only=True):
-    """What a gang wants of a scheduling cycle: `quorum` all or nothing, `repairs` and `extras` one by one.
+    """What a gang wants from a scheduling cycle: `quorum` all or nothing, `repairs` and `extras` one by one.
 
-    `repair` puts quorum and repairs first in the order (contract rules 6 and 12). Quorum and repairs may hold
-    placeholders: pods without a name, which stand for members that do not exist yet. `moves` are members that do not
-    fit the reservations of their role; each is placed elsewhere and gives up one of them.
+    `repair` puts quorum and repairs first in the order (contract rules 6 and 12). Quorum and repairs may include
+    placeholders: pods without a name that stand for members that do not exist yet. `moves` are members that do not fit
+    the reservations of their role; each is placed elsewhere and gives up one of them.
     """
 
     repair: bool = False
@@ -38,21 +38,21 @@ class Want(Struct, frozen=True, kw_only=True):
 
 
 def wishes(spec: GroupSpec) -> dict[str, tuple[Preference, ...]]:
-    """Each role's own preferences among nodes."""
+    """Each role's own node preferences."""
     return {role.name: role.prefer for role in spec.roles if role.prefer}
 
 
 def roles_of(several: Iterable[Binding]) -> Counter[str]:
-    """How many of these bindings there are for each role."""
+    """Number of these bindings by role."""
     return Counter(role_of(binding.pod) for binding in several)
 
 
 def quorum_need(gang: Gang, census: Census, terms: Terms) -> Need:
     """What an unscheduled gang still needs bound.
 
-    A quorum under way ends under the minimum that it was decided with. A lowered minimum applies at once (rule 9), one
-    that cannot be read any more does not apply. Members of that quorum that have succeeded meanwhile
-    count, as they were bound by it; no other success counts (rule 2).
+    A quorum under way keeps the minimum it was decided with. A lowered minimum applies at once (rule 9); a minimum that
+    has become unreadable does not apply. Members of that quorum that have succeeded meanwhile count, because it bound
+    them; no other success counts (rule 2).
     """
     least = gang.record.quorum
     if least is None:
@@ -63,13 +63,13 @@ def quorum_need(gang: Gang, census: Census, terms: Terms) -> Need:
 
 
 def later_need(gang: Gang, census: Census, terms: Terms) -> Need:
-    """What a scheduled gang needs placed: what it had while it is short, else what a raised minimum adds (rule 9)."""
+    """What a scheduled gang needs placed: while short, what it had; otherwise what a raised minimum adds (rule 9)."""
     least = lowered(gang.record.satisfied, terms.spec) if gang.observed.short_since else minima(terms.spec)
     return missing_of(least, census.bound_roles + census.done_roles + roles_of(gang.operations.flying()))
 
 
 def raised(gang: Gang, spec: GroupSpec) -> bool:
-    """Whether a scheduled gang's spec asks for more than was ever satisfied."""
+    """Whether the spec asks for more than this scheduled gang ever satisfied."""
     return lowered(gang.record.satisfied, spec) != minima(spec)
 
 
@@ -84,7 +84,7 @@ def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod],
 
 
 def further(gang: Gang, members: Sequence[Pod], spec: GroupSpec) -> list[Pod]:
-    """Those of these members that have no place yet and are within the maxima."""
+    """Those of these members that have no reservation yet and are within the maxima."""
     waiting = [pod for pod in members if pod.uid not in gang.operations.bindings and pod.name]
     placed = [pod for pod in gang.live() if pod.node or pod.uid in gang.operations.bindings]
     return _divided(waiting, placed, spec, spec.max_member)[0]
@@ -110,7 +110,7 @@ def _divided(
 
 
 def as_it_is(gang: Gang, pod: Pod) -> Pod | None:
-    """The member's present form; None if it no longer waits for a node, or has been refused one."""
+    """The member's current form; None if it no longer waits for a node, or has been refused one."""
     if pod.uid in gang.operations.bindings or pod.uid in gang.attempt.refused_members:
         return None
     if not pod.name:
@@ -122,7 +122,7 @@ def as_it_is(gang: Gang, pod: Pod) -> Pod | None:
 def want_of(
     gang: Gang, census: Census, terms: Terms, need: Need, eligible: Sequence[Pod], *, moves: Sequence[Pod] = ()
 ) -> Want:
-    """What the gang wants, given what it needs and which members and placeholders may be placed."""
+    """What the gang wants, given its need and the members and placeholders that may be placed."""
     if gang.record.outcome is Outcome.OUT_OF_TIME or not eligible:
         return Want()
     spec, scheduled = terms.spec, bool(gang.record.scheduled_at)
@@ -139,10 +139,10 @@ def want_of(
         return Want(repair=bool(moves), moves=moves)
     need = need.beside(flying)
     if not need and flying and not gang.durability.asked_at:
-        # The quorum has its reservations; the cycle that found them had no time left for the other members.
+        # The quorum has its reservations; the cycle that found them had no budget left for the other members.
         return Want(repair=bool(moves), moves=moves, extras=further(gang, eligible, spec))
     if not need or not need.met_by(eligible):
-        # A cap has released reservations beside bound members: new members are bound one by one, as at their expiry.
+        # A cap has released reservations beside bound members: new members are bound one by one, as after an expiry.
         singly = eligible if gang.record.capped is not None and census.bound and not scheduled else ()
         return Want(repair=bool(singly or moves), repairs=singly, moves=moves)
     nodes = [pod.node or gang.operations.bindings[pod.uid].node for pod in census.bound]
@@ -160,5 +160,5 @@ def want_of(
 
 
 def first(members: Sequence[Pod], need: Need) -> list[Pod]:
-    """The first members that the need can use, roles' needs before the rest; fewer if there are not enough."""
+    """The first members that the need can use, with the roles' needs before the rest; fewer if there are not enough."""
     return Slots.of(need.total, need.roles).first_of(members)

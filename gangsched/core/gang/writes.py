@@ -1,4 +1,4 @@
-"""Writes of one gang that are under way: pre-bindings, bindings and evictions."""
+"""Writes of one gang that are in flight or waiting for a retry: pre-bindings, bindings and evictions."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from gangsched.core.objects.results import EvictionRefused, OwnerSeen
 
 
 class BindState(StrEnum):
-    """How far a member's binding has come."""
+    """The progress of a member's binding."""
 
     HELD = "Held"
-    """The node is reserved; nothing was sent, or the last try failed and another is due."""
+    """The node is reserved; no binding was sent, or the last one failed and a retry is pending."""
     SENT = "Sent"
-    """A binding is with the API server."""
+    """The binding is in flight."""
     BOUND = "Bound"
-    """The server has confirmed; the watch has not shown it yet."""
+    """The API server has confirmed the binding; the watch has not shown it yet."""
 
 
 @dataclass(slots=True)
 class Errand:
-    """A pre-binding of a member. `retry_at` is when it may be written (again), `tries` how often that was tried.
+    """A pre-binding of a member. `retry_at` is when it may be sent (again), `tries` how often it was sent.
 
-    `made`: the watch has shown it. `done`: it holds.
+    `made`: the watch has shown it. `done`: what it asks for holds. `complaint` is the server's last refusal.
     """
 
     what: Prebinding
@@ -36,21 +36,21 @@ class Errand:
     complaint: str = ""
 
     def sent(self, again_at: float) -> None:
-        """It was sent to the API server, and is sent again at that time if nothing is heard of it."""
+        """Note that it was sent, and that it is sent again at that time if neither a result nor the watch shows it."""
         self.tries += 1
         self.retry_at = again_at
 
     def put_off(self) -> None:
-        """It is sent once the watch shows a change."""
+        """Do not send it until the watch shows a change."""
         self.retry_at = float("inf")
 
     def failed(self, complaint: str, retry_at: float) -> None:
-        """The server has not written it."""
+        """The API server has not written it."""
         self.retry_at = retry_at
         self.complaint = complaint
 
     def shown(self, *, done: bool) -> None:
-        """The watch shows it, and whether it holds."""
+        """The watch shows it; `done`: what it asks for holds."""
         self.made = True
         self.done = done
         self.complaint = ""
@@ -60,10 +60,11 @@ class Errand:
 class Binding:
     """A member's reservation and binding. `retry_at` is when it may be sent (again), `tries` how often it was sent.
 
-    `errands` must be done before it is sent; they were begun at `since`. `above`: the member is above the minimum.
+    `errands` must be done before the binding is sent; waiting for them began at `since`. `above`: the member is above
+    the minimum.
 
-    `withdrawn`: its withdrawal was asked for and has not been answered. `vacant`: the member does not exist yet, `pod`
-    is a placeholder (it has no name) and is never sent; see `core.gang.placeholders`.
+    `withdrawn`: a withdrawal was requested and has no result yet. `vacant`: the member does not exist yet; `pod` is a
+    placeholder (a pod without a name), whose binding is never sent; see `core.gang.placeholders`.
     """
 
     pod: Pod
@@ -81,7 +82,7 @@ class Binding:
     @property
     def awaits(self) -> Errand | None:
         """The first pre-binding that does not hold yet."""
-        # Written out, because all bindings are asked at each look at a gang, and few have any.
+        # A plain loop, because this runs for all bindings in each reconciliation, and few have pre-bindings.
         for errand in self.errands:
             if not errand.done:
                 return errand
@@ -89,41 +90,41 @@ class Binding:
 
     @property
     def prebindings(self) -> tuple[Prebinding, ...]:
-        """What must hold before it is sent."""
+        """The pre-bindings that must hold before the binding is sent."""
         return tuple(errand.what for errand in self.errands)
 
     def sent(self) -> None:
-        """It was sent to the API server."""
+        """The binding was sent to the API server."""
         self.state = BindState.SENT
         self.tries += 1
 
     def confirmed(self) -> None:
-        """The server has bound the member."""
+        """The API server has bound the member."""
         self.state = BindState.BOUND
         self.complaint = ""
 
     def failed(self, complaint: str, retry_at: float) -> None:
-        """The server has not bound the member; the node stays reserved for another try."""
+        """The API server has not bound the member; the node stays reserved for another try."""
         self.state = BindState.HELD
         self.retry_at = retry_at
         self.complaint = complaint
 
     def withdraw(self) -> None:
-        """Its withdrawal was asked for."""
+        """Its withdrawal was requested."""
         self.withdrawn = True
 
     def begin(self, now: float) -> None:
-        """Its pre-bindings are awaited from now on, if they were not before."""
+        """Start the wait for its pre-bindings, unless it has started already."""
         self.since = self.since or now
 
     def renew(self, pod: Pod) -> None:
-        """The member has changed to this form."""
+        """Replace the pod with its current form."""
         self.pod = pod
 
 
 @dataclass(slots=True)
 class Eviction:
-    """The eviction of a member. `asked`: it was sent and has not been answered."""
+    """The eviction of a member. `asked`: it is in flight."""
 
     asked: bool = False
     tries: int = 0
@@ -131,28 +132,29 @@ class Eviction:
     refused_with: EvictionRefused | None = None
 
     def ask(self) -> None:
-        """It was sent."""
+        """The eviction was sent."""
         self.asked = True
         self.tries += 1
 
     def answered(self) -> None:
-        """The server has answered."""
+        """The API server has responded."""
         self.asked = False
 
     def refused(self, refusal: EvictionRefused, retry_at: float) -> None:
-        """The server has refused it for now."""
+        """The API server has refused it for now."""
         self.refused_with = refusal
         self.retry_at = retry_at
 
 
 @dataclass(slots=True)
 class Undo:
-    """A rollback: members are evicted so that the gang is scheduled again as a whole; see `core.gang.rollback`.
+    """A rollback or restart, which evicts members to schedule the gang again as a whole; see `core.gang.rollback`.
 
     `restart` names the members that onDegraded Restart evicts; None for a rollback of a quorum, which evicts all bound
-    members. `evictions` and `spared` (why a member is not evicted) are by UID. `owners` is what is known of their Jobs
-    and `asked` when that was requested; both are forgotten at `review_at` and requested again. `note` says what has
-    happened, for a person. `retried`: the rest was placed after all, and nothing more is evicted unless that fails too.
+    members. `evictions` and `spared` (why a member is not evicted) are by UID. `owners` caches what is known of the
+    members' Jobs, and `asked` holds when each was requested; both are cleared at `review_at` and requested again.
+    `note` describes in a message what has happened. `retried`: the rest of the quorum was placed after all, and nothing
+    more is evicted unless that fails too.
     """
 
     since: float
@@ -168,7 +170,7 @@ class Undo:
 
 @dataclass(frozen=True, slots=True)
 class Barred:
-    """A member of a scheduled gang whose binding the server refused: not tried before `until` (0.0: may be tried)."""
+    """A member of a scheduled gang whose binding was refused: not tried before `until` (0.0: may be tried now)."""
 
     until: float
     message: str

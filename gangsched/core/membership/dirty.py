@@ -1,4 +1,4 @@
-"""Which gangs are to be reconciled, in the order in which that became known."""
+"""The queue of gangs to be reconciled, in the order in which they were noted."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from gangsched.core.objects.declaration import GroupKey
 
 
 class Dirty(dict[GroupKey, None]):
-    """Each gang once; one that is noted again keeps its place."""
+    """Holds each gang once; a gang that is noted again keeps its position."""
 
     def note(self, *keys: GroupKey) -> None:
-        """Something has happened to these."""
+        """Add these gangs."""
         self.update(dict.fromkeys(keys))
 
     def take(self) -> Iterator[GroupKey]:
-        """The gangs, longest waiting first; each of them is then up to date."""
+        """Remove and yield all gangs, longest waiting first; the caller reconciles each."""
         while self:
             key = next(iter(self))
             del self[key]
             yield key
 
     def take_beyond(self, number: int) -> Iterator[GroupKey]:
-        """All but the first `number` at present, in order; each of them is then up to date."""
+        """Remove and yield, in order, all gangs after the first `number`; the caller brings each up to date."""
         for key in list(islice(self, number, None)):
             del self[key]
             yield key
 
     def forget_all(self) -> None:
-        """No gang is to be reconciled."""
+        """Remove all gangs."""
         self.clear()

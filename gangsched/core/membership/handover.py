@@ -1,9 +1,9 @@
-"""A group passes to another installation of gangsched, or from one to us (`core.membership.installations`).
+"""Hands a group over to another installation of gangsched, or takes one over (`core.membership.installations`).
 
-What we have decided of a group that passes to another is forgotten: reservations are released, nothing more is sent,
-and nothing is written. Members that are bound stay. Bindings that the API server has yet to answer are waited for,
-because they may still take their places. A group that becomes ours begins as after a restart, with the record in the
-status that the other installation has written.
+When a group passes to another installation, what we decided about it is forgotten: reservations are released, and
+nothing more is sent or written. Bound members stay. Bindings in flight are awaited, because they may still take
+capacity. A group that becomes ours is restored as after a restart, from the record that the other installation wrote to
+the status.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gangsched.core.objects.declaration import GroupKey
 
 
 def settle(members: Members, cluster: Cluster, key: GroupKey, *, now: float, synced: bool) -> None:
-    """Find out whose this doubted group is, and hand it over if that has changed."""
+    """Find out which installation owns this doubted group, and hand it over if that has changed."""
     known = members.installations
     gang = members.gangs.get(key)
     declared = known.group(key) is not None or (gang is not None and gang.observed.group is not None)
@@ -40,7 +40,7 @@ def settle(members: Members, cluster: Cluster, key: GroupKey, *, now: float, syn
 def _yield(members: Members, cluster: Cluster, gang: Gang, owner: str, now: float) -> None:
     known = members.installations
     sent = {uid for uid, binding in gang.operations.bindings.items() if binding.state is BindState.SENT}
-    # From here on it is elsewhere, whatever fails.
+    # From here on the group belongs to the other installation, whatever fails.
     known.give_up(
         gang.key, owner, gang.observed.group, [pod for uid, pod in gang.observed.pods.items() if uid not in sent]
     )
@@ -50,10 +50,10 @@ def _yield(members: Members, cluster: Cluster, gang: Gang, owner: str, now: floa
     for uid, pod in [*gang.observed.pods.items()]:
         binding = gang.operations.bindings.get(uid)
         if uid in sent:
-            # Its answer doubts the group again.
+            # The result of the binding puts the group in doubt again.
             known.doubt(gang.key)
         elif binding is not None and binding.state is BindState.BOUND and not pod.node:
-            # The server has bound it, and the watch is behind.
+            # The server has bound it, and the watch lags behind.
             members.pod_seen(replace(pod, node=binding.node, bound_at=now))
         else:
             members.leave(uid, gang.key)

@@ -1,8 +1,9 @@
-"""Which groups belong to another installation of gangsched, and what is known of them meanwhile.
+"""Tracks the groups that belong to other installations of gangsched.
 
-No gang is made of such a group: it has no status, no clock, no Events and no reservation of ours. Its PodGroup and its
-pods, of which some may have a schedulerName of ours, wait here until it becomes ours (`core.membership.handover`). Pods
-of other schedulers are known for every group, because they decide whose it is (`core.declarations.installation`).
+Such a group has no gang here: no status, no clock, no Events and no reservation of ours. Its PodGroup and its pods,
+some of which may carry a schedulerName of ours, are kept here until the group becomes ours
+(`core.membership.handover`). Pods of other schedulers are kept for every group, because they help decide which
+installation owns it (`core.declarations.installation`).
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ _NO_PODS: Mapping[str, Pod] = {}
 
 
 def group_of(pod: Pod) -> GroupKey:
-    """The group that the pod names, or that it is by itself."""
+    """The group that the pod names, or the gang of one that it forms by itself."""
     if pod.declaration is not None:
         return GroupKey(pod.namespace, pod.declaration.group)
     return GroupKey(pod.namespace, pod.name, pod.uid)
 
 
 class Elsewhere(Struct, frozen=True):
-    """A group of another installation: the schedulerName of its `owner`, its PodGroup, and pods that name it."""
+    """A group of another installation: its owner's schedulerName (`owner`), its PodGroup, and the pods that name it."""
 
     key: GroupKey
     owner: str
@@ -39,10 +40,11 @@ class Elsewhere(Struct, frozen=True):
 
 
 class Installations:
-    """Pods `beside` the gangs by the group they name, PodGroups that are not ours, and whose each such group is.
+    """Pods `beside` the gangs by the group they name, PodGroups that are not ours, and the owner of each such group.
 
-    A group is doubted when something has changed that decides whose it is; `strangers` are pods of other schedulers
-    that came or changed since the last call of `take_strangers`, `gone` those known here that are there no longer.
+    A group is in doubt when something has changed that decides which installation owns it. `_strangers` are pods of
+    other schedulers that appeared or changed since the last call of `take_strangers`, and `_gone` those that
+    disappeared.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -57,7 +59,7 @@ class Installations:
         self._gone: dict[str, None] = {}
 
     def whose(self, key: GroupKey) -> str:
-        """The schedulerName whose installation has the group; empty if it is ours."""
+        """The schedulerName of the installation that owns the group; empty if the group is ours."""
         return self._elsewhere.get(key, "")
 
     def beside(self, key: GroupKey) -> Mapping[str, Pod]:
@@ -65,11 +67,11 @@ class Installations:
         return self._beside.get(key, _NO_PODS)
 
     def group(self, key: GroupKey) -> Group | None:
-        """The PodGroup, if it is another installation's."""
+        """The PodGroup, if it belongs to another installation."""
         return self._groups.get(key)
 
     def find(self, namespace: str, name: str) -> Elsewhere | None:
-        """The group of this name, or of the pod of ours that has this name, if it is another installation's."""
+        """The group of this name, or of our pod of this name, if it belongs to another installation."""
         key = GroupKey(namespace, name)
         if key not in self._elsewhere:
             own = (pod for pod in self.pods().values() if (pod.namespace, pod.name) == (namespace, name))
@@ -82,13 +84,13 @@ class Installations:
         return self._groups.values()
 
     def pods(self) -> Mapping[str, Pod]:
-        """All pods that are known here, by UID."""
+        """All pods that are kept here, by UID."""
         return {uid: pod for pods in self._beside.values() for uid, pod in pods.items()}
 
-    # What happens
+    # Events
 
     def pod_seen(self, pod: Pod, *, ours: bool) -> None:
-        """The pod is there in this form; `ours`: it has a schedulerName of ours."""
+        """Note that the pod exists in this form; `ours`: it has a schedulerName of ours."""
         declared = pod.declaration is not None and self._namespace in ("", pod.namespace)
         key = group_of(pod) if declared else None
         in_gang = ours and key not in self._elsewhere
@@ -106,7 +108,7 @@ class Installations:
             self.doubt(key)
 
     def pod_gone(self, uid: str) -> None:
-        """The pod is gone, or in a gang now."""
+        """Drop a pod that is gone or has joined a gang."""
         key = self._named.pop(uid, None)
         if key is None:
             return
@@ -118,7 +120,7 @@ class Installations:
         self.doubt(key)
 
     def group_seen(self, group: Group, gang: Gang | None) -> bool:
-        """The PodGroup exists in this form. Returns whether it is another installation's as far as is known."""
+        """Note that the PodGroup exists in this form. Returns whether another installation is known to own it."""
         key = group.key
         if gang is None and key not in self._elsewhere and (owner := self._owner(key, None, group)) not in self._names:
             self._elsewhere[key] = owner
@@ -132,33 +134,33 @@ class Installations:
         return False
 
     def group_gone(self, key: GroupKey) -> None:
-        """The PodGroup no longer exists."""
+        """Note that the PodGroup no longer exists."""
         self._groups.pop(key, None)
         self.doubt(key)
 
     def doubt(self, key: GroupKey) -> None:
-        """Whose the group is may have changed."""
+        """Note that the owner of the group may have changed."""
         self._doubted[key] = None
 
     def take_doubted(self) -> list[GroupKey]:
-        """The groups that are doubted since the last call."""
+        """The groups that came into doubt since the last call of this method."""
         doubted, self._doubted = [*self._doubted], {}
         return doubted
 
     def take_strangers(self) -> dict[str, Pod | None]:
-        """Pods of other schedulers, by UID, that came or changed since the last call; None for those that are gone."""
+        """Pods of other schedulers, by UID, that appeared or changed since the last call; None for gone ones."""
         found: dict[str, Pod | None] = {**dict.fromkeys(self._gone), **self._strangers}
         self._strangers, self._gone = {}, {}
         return found
 
     def forget_gone(self) -> None:
-        """Forget which strangers are gone, where nobody has asked for any yet, as on a standby."""
+        """Forget which pods of other schedulers are gone, where no reader has taken them yet, as on a standby."""
         self._gone.clear()
 
-    # Whose a group is
+    # Ownership
 
     def owner(self, key: GroupKey, gang: Gang | None) -> str:
-        """The schedulerName whose installation should have the group with this gang of ours, by all that is known."""
+        """The schedulerName of the installation that should own the group, by all that is known."""
         group = gang.observed.group if gang is not None and gang.observed.group is not None else self._groups.get(key)
         return self._owner(key, gang, group)
 
@@ -178,7 +180,7 @@ class Installations:
         return name in self._names
 
     def give_up(self, key: GroupKey, owner: str, group: Group | None, pods: Iterable[Pod]) -> None:
-        """The group belongs to that installation from now on, with these pods beside those that are known here."""
+        """Assign the group to that installation, with these pods beside those that are already kept here."""
         self._elsewhere[key] = owner
         if group is not None:
             self._groups[key] = group
@@ -187,15 +189,15 @@ class Installations:
             self._named[pod.uid] = key
 
     def belongs(self, key: GroupKey, owner: str) -> None:
-        """The group, of which there is no gang, belongs to that installation."""
+        """Assign a group that has no gang here to that installation."""
         self._elsewhere[key] = owner
 
     def forget(self, key: GroupKey) -> None:
-        """Nothing names the group any more."""
+        """Forget a group that nothing names any more."""
         self._elsewhere.pop(key, None)
 
     def take(self, key: GroupKey) -> Group | None:
-        """The group is ours from now on. Returns its PodGroup; its pods are seen anew by the caller."""
+        """Make the group ours. Returns its PodGroup; the caller passes its pods to `Members.pod_seen` again."""
         self._elsewhere.pop(key, None)
         return self._groups.pop(key, None)
 

@@ -1,4 +1,4 @@
-"""Which pod belongs to which gang: keeps the gangs' pods and declarations in step with the observed objects.
+"""Assigns pods to gangs, and keeps the gangs' pods and declarations up to date with the observed objects.
 
 Membership is what the pod says now (contract rule 10). A pod without a group is a gang of one while it waits.
 """
@@ -29,10 +29,10 @@ from gangsched.core.objects.results import PodBound
 
 
 class Members:
-    """`gangs` by key, and the key of every pod that matters; `dirty` names the gangs to be brought up to date.
+    """All gangs: `gangs` by key, and the key of every pod that matters; `dirty` holds the gangs to be reconciled.
 
-    `foreign` is what other systems' objects and workloads declare, `undeclared` which pods follow a workload,
-    `installations` which groups are not ours. `sent` are the nodes that a waiting pod's bindings named.
+    `foreign` holds what other systems' objects and workloads declare, `undeclared` which pods follow a workload,
+    `installations` which groups are not ours. `sent`: the nodes in a waiting pod's bindings.
     """
 
     def __init__(self, cluster: Cluster, gangs: dict[GroupKey, Gang], avoidance: Avoidance, policy: Policy) -> None:
@@ -68,22 +68,22 @@ class Members:
     # Pods
 
     def unlisted(self, pods: Sequence[Pod]) -> list[str]:
-        """The known pods, by UID, that are not among these, which are all that exist."""
+        """The known pods, by UID, that are missing from this complete list."""
         known = {uid for uid, pod in self._cluster.pods.items() if pod.name}
         return sorted((known | self._key_of.keys() | self.installations.pods().keys()) - {pod.uid for pod in pods})
 
     def is_known(self, pod: Pod) -> bool:
-        """Whether the pod is known in just this form."""
+        """Whether the pod is known in exactly this form."""
         pod = self.undeclared.declared(pod)
         return self._cluster.pods.get(pod.uid) == pod and self._key_of.get(pod.uid) == self.key(pod)
 
     def pod_seen(self, pod: Pod) -> None:
-        """A pod exists in this form. Most of what a kubelet writes of a pod is not read and changes nothing."""
+        """Note the pod's current form. Most updates by a kubelet touch no field that is read and change nothing."""
         pod = self.undeclared.declared(pod)
         key = self.key(pod)
         before, known = self._key_of.get(pod.uid), self._cluster.pods.get(pod.uid)
         if known is not None and known.node and not pod.node:
-            # A pod stays bound: the watch is behind the answer to its binding.
+            # A pod stays bound: the watch lags behind the result of its binding.
             pod = replace(pod, node=known.node, bound_at=known.bound_at)
         if before == key and known == pod:
             return
@@ -118,13 +118,13 @@ class Members:
     def _note_kubelet(self, pod: Pod) -> None:
         """Note whether the kubelet has just refused one of our pods, or started one."""
         if pod.rejected:
-            said = f"pod {pod.namespace}/{pod.name} failed when it was to be started"
+            said = f"the kubelet did not admit pod {pod.namespace}/{pod.name}"
             self._avoidance.refused(group_of(pod), pod.uid, pod.node, said, by_kubelet=True)
         elif pod.phase is PodPhase.RUNNING:
             self._avoidance.ran(pod.node)
 
     def _note_bound(self, pod: Pod, gang: Gang) -> None:
-        """Note who bound the pod. A group with members that another scheduler bound may be partly bound."""
+        """Note who bound the pod. A group with members bound by another scheduler may be partly bound."""
         if pod.node not in self.sent.pop(pod.uid, ()):
             self._rivals.append(pod)
         if pod.uid in gang.operations.bindings:
@@ -133,7 +133,7 @@ class Members:
             gang.roster.inherit(pod.uid)
 
     def pod_gone(self, uid: str) -> None:
-        """A pod no longer exists. If it ended just before, its gang may not have been brought up to date since."""
+        """Note that a pod no longer exists; if it had ended, its gang may not have been reconciled since."""
         self.sent.pop(uid, None)
         key = self._key_of.get(uid)
         if key is not None:
@@ -145,18 +145,18 @@ class Members:
         self._forget(uid)
 
     def _forget(self, uid: str) -> None:
-        """The pod is gone, or has ended and was in no gang."""
+        """Forget a pod that is gone, or that has ended and was in no gang."""
         self._cluster.remove_pod(uid)
         self.undeclared.forget(uid)
 
     def set_aside(self, uid: str) -> None:
-        """The API server says that the pod is gone or bound; it is no member until the watch shows its state."""
+        """Remove a pod that the API server calls gone or bound from its gang until the watch shows its state."""
         pod = self._cluster.pods.get(uid)
         if uid in self._key_of and pod is not None and not (pod.node or pod.terminating):
             self.leave(uid, self._key_of[uid])
 
     def leave(self, uid: str, key: GroupKey) -> Binding | None:
-        """Take the pod out of its gang. Returns its binding if that can no longer be called back."""
+        """Remove the pod from its gang. Returns its binding if that has been sent and cannot be recalled."""
         del self._key_of[uid]
         gang = self.gangs[key]
         gang.observed.forget_pod(uid)
@@ -169,7 +169,7 @@ class Members:
         return bindings.take_out(gang, self._cluster, uid)
 
     def ours(self, pod: Pod) -> bool:
-        """Whether gangsched is to schedule the pod."""
+        """Whether gangsched schedules the pod."""
         return pod.scheduler in self._policy.scheduler_names
 
     def key(self, pod: Pod) -> GroupKey | None:
@@ -178,7 +178,7 @@ class Members:
         if self._policy.namespace not in ("", pod.namespace) or self.installations.whose(key):
             return None
         if pod.declaration is not None:
-            # In a dialect that others speak too, what another scheduler's pod says is not meant for gangsched.
+            # Other schedulers share most dialects: there, what another scheduler's pod says is not meant for gangsched.
             counts = self.ours(pod) or (pod.declaration.source == OWN_DIALECT and not pod.terminal)
         else:
             counts = self.ours(pod) and not pod.terminal and (not pod.node or self._key_of.get(pod.uid) == key)
@@ -187,7 +187,7 @@ class Members:
     # PodGroups
 
     def group_seen(self, group: Group, *, now: float, synced: bool) -> None:
-        """A PodGroup exists in this form. Its status is gangsched's own, and is read only when it is first seen."""
+        """Note the PodGroup's current form. State is restored from its status only when it is first seen."""
         outside = self._policy.namespace not in ("", group.key.namespace)
         if outside or self.installations.group_seen(group, self.gangs.get(group.key)):
             return
@@ -210,7 +210,7 @@ class Members:
             clock.begin_anew(gang)
 
     def group_gone(self, key: GroupKey) -> None:
-        """A PodGroup no longer exists. Its run ends unless its pods declare it; bound members stay (rule 10)."""
+        """Note that a PodGroup is gone. Its run ends unless its pods declare it; bound members stay (rule 10)."""
         self.installations.group_gone(key)
         gang = self.gangs.get(key)
         if gang is None or gang.observed.group is None:
@@ -236,23 +236,23 @@ class Members:
     # After a restart
 
     def resume(self, gang: Gang, now: float) -> None:
-        """Everything has been listed once: take over what the status of the gang's PodGroup remembers."""
-        # A standby does not examine the members that it sees being bound, so which began a quorum is found out again.
+        """After the first complete lists: restore the gang from its PodGroup's status, and infer the rest."""
+        # A standby does not examine members that are bound meanwhile, so find those that began a quorum again.
         gang.roster.inherit_only()
         recovery.resume(gang, self._cluster, foreign=self.foreign, policy=self._policy, now=now)
         unrecorded.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
 
     def note_sent(self, uid: str, node: str) -> None:
-        """A binding of the pod to this node is sent."""
+        """Note that a binding of the pod to this node is sent."""
         self.sent.setdefault(uid, set()).add(node)
 
     def take_rivals(self) -> list[Pod]:
-        """Pods of ours that another scheduler has bound since the last call."""
+        """Pods of ours that another scheduler has bound since the last call of this method."""
         rivals, self._rivals = self._rivals, []
         return rivals
 
     def file(self, uid: str) -> list[GroupKey]:
-        """Note the pod's gang, without further consequences. Returns the gangs that it was in and is in."""
+        """Update which gang the pod is in, without further effects. Returns the gangs that it was in and is in."""
         before, pod = self._key_of.pop(uid, None), self._cluster.pods.get(uid)
         self.undeclared.note_or_forget(uid)
         key = self.key(pod) if pod is not None else None
@@ -262,7 +262,7 @@ class Members:
         return [each for each in dict.fromkeys((before, key)) if each is not None]
 
     def facts(self) -> list[Event]:
-        """What was seen, as events for a successor, and which pods the server has called bound before the watch has."""
+        """Everything observed, as events for a successor, with bindings that the watch does not show yet."""
         gangs = self.gangs.values()
         bound = [each for gang in gangs for each in gang.operations.bindings.values() if each.state is BindState.BOUND]
         groups = [gang.observed.group for gang in gangs if gang.observed.group is not None]
@@ -275,7 +275,7 @@ class Members:
         ]
 
     def validate(self, beside: Collection[str] = ()) -> list[str]:
-        """Contradictions between gangs, pods and claims but `beside` these, and what is remembered of pods gone."""
+        """Contradictions between gangs, pods and claims, except claims `beside`, and leftovers of gone pods."""
         return [*contradictions(self, beside)]
 
     def _gang(self, key: GroupKey) -> Gang:

@@ -1,4 +1,4 @@
-"""Checks whether reservations and bindings are still good on nodes that have become worse."""
+"""Rechecks reservations and bindings on nodes whose capacity or requirements have become worse."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Reserved = tuple[Gang, Binding]
 
 
 def recheck_worsened(cluster: Cluster, members: Members, contain: Contain) -> list[Effect]:
-    """Give up reservations that are no longer good, or withdraw bindings to be sent there; mark their gangs dirty."""
+    """Give up reservations that no longer fit, withdraw bindings that are not sent yet, and mark their gangs dirty."""
     effects: list[Effect] = []
     for node in sorted(cluster.take_worsened()):
         there = ((uid, members.gang_of(uid)) for uid in sorted(cluster.on_node.get(node, ())))
@@ -40,10 +40,10 @@ def recheck_worsened(cluster: Cluster, members: Members, contain: Contain) -> li
 
 
 def _without_room(unconfirmed: list[Reserved], cluster: Cluster, node: str, contain: Contain) -> list[Reserved]:
-    """Which of all unconfirmed bindings to a node that has become worse no longer fit there.
+    """Which of the unconfirmed bindings to a node that has become worse no longer fit there.
 
-    Another scheduler's pod came first, or the node has changed: the plan is stale, not wrong. Sent bindings go before
-    held ones, because they may still arrive, and their pods count even if they no longer fit.
+    Another scheduler's pod came first, or the node has changed: the plan is stale, not wrong. Sent bindings are tried
+    before held ones, because they may still take effect, and their pods count even if they no longer fit.
     """
     for _, binding in unconfirmed:
         cluster.forget(binding.pod.uid)
@@ -54,7 +54,7 @@ def _without_room(unconfirmed: list[Reserved], cluster: Cluster, node: str, cont
         left = [each for each in unconfirmed if (each[1].state is BindState.SENT) is sent]
         tried = 0
         while len(left) != tried:
-            # One whose affinity asks for another of them fits once that one is there.
+            # A pod whose affinity requires another of these pods fits once that one is placed.
             trying, left, tried = left, [], len(left)
             for gang, binding in trying:
                 try:

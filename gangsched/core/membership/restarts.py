@@ -1,12 +1,12 @@
-"""Places that stay reserved for a moment when members of a scheduled gang are lost and its workload makes them again.
+"""Keeps capacity reserved for a moment when a scheduled gang loses members that its workload recreates.
 
-The place of a lost member is claimed by a placeholder of its shape, which groups that wait cannot take. It lasts for
-the policy's `restart_hold_s` at most, and only while the workload's object is there, the same one, and wants the pods:
-not while it is suspended or being deleted, nor once it has ended. Places are given up one by one as new members come to
-a gang of which some are bound; where all were lost, together, once there are enough for the minimum, counting those
-that come later by a template, and that quorum is then planned before others like a repair. A group holds for at most
-MOST_S in HOUR_S, and no more than its namespace may (`core.gang.caps`). Nothing of it outlives a restart of the
-operator.
+A placeholder of the lost member's shape claims the capacity that the member used, so that waiting groups cannot take
+it. It lasts for the policy's `restart_hold_s` at most, and only while the workload's object exists, is the same one and
+wants the pods: not while it is suspended or being deleted, nor once it has ended. If some members are bound,
+placeholders are given up one by one as new members arrive. If all members were lost, they are given up together once
+there are enough members for the minimum, counting those that come later by a template; that quorum is then planned
+before others, like a repair. A group holds placeholders for at most MOST_S in HOUR_S, and no more than its namespace
+may (`core.gang.caps`). None of this survives a restart of the process.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ from gangsched.core.planning.snapshot import Snapshot
 
 HOUR_S = 3600.0
 MOST_S = 300.0
-"""A group holds places of lost members for at most this long in HOUR_S, which begins when it first does."""
+"""Longest time in seconds that a group may hold placeholders of lost members within HOUR_S; that hour begins with the
+first hold."""
 
 
 @dataclass(slots=True)
 class Held:
     """What is held for one group: `places` are nodes by placeholder's UID, for a `workload` whose object has this UID.
 
-    `minimum` is what the group was scheduled with. It has been held `since`, and until `until` at most.
+    `minimum` is what the group was scheduled with. The hold began at `since` and ends at `until` at the latest.
     """
 
     workload: Workload
@@ -62,9 +63,9 @@ class Lost:
 
 
 class Restarts:
-    """The held places by group, and the members that were lost since the last call of `keep`.
+    """The placeholders held by group, and the members that were lost since the last call of `keep`.
 
-    Of members that terminate it is kept, by UID, what their gang was scheduled with.
+    For terminating members, `_leaving` keeps by UID the minimum that their gang was scheduled with.
     """
 
     def __init__(self, cluster: Cluster, members: Members, policy: Policy) -> None:
@@ -77,7 +78,7 @@ class Restarts:
         self._spent: dict[GroupKey, tuple[float, float]] = {}
 
     def pod_seen(self, pod: Pod) -> None:
-        """The pod is about to be noted in this form."""
+        """Handle a pod that is about to be noted in this form."""
         if pod.terminal:
             ended = self._ends(pod.uid)
             if (
@@ -88,18 +89,18 @@ class Restarts:
                 self._lose(*ended)
         elif pod.terminating and pod.uid not in self._leaving:
             gang = self._members.gang_of(pod.uid)
-            # It is a member no longer, and with the last one the run ends, but its place is not free yet.
+            # It is not a member any more, and the run ends with the last one, but its capacity is not free yet.
             if gang is not None and not gang.plain and pod.uid in gang.observed.pods and pod.workload is not None:
                 self._leaving[pod.uid] = gang.record.minimum
 
     def pod_gone(self, uid: str) -> None:
-        """The pod is about to be noted as gone."""
+        """Handle a pod that is about to be noted as gone."""
         ended = self._ends(uid)
         if ended is not None:
             self._lose(*ended)
 
     def _ends(self, uid: str) -> tuple[Gang, Pod, int] | None:
-        """A pod that ends or goes, its gang, and what that was scheduled with; None if the pod leaves no place."""
+        """The ending pod's gang, the pod, and the gang's scheduled minimum; None if the pod frees no capacity."""
         least = self._leaving.pop(uid, 0)
         pod = self._cluster.pods.get(uid)
         if pod is None or pod.workload is None or not pod.node or pod.terminal:
@@ -115,11 +116,11 @@ class Restarts:
             lost.pods.append(pod)
 
     def forget_lost(self) -> None:
-        """Hold nothing for members that were lost since the last call: nothing is decided yet."""
+        """Hold nothing for members lost since the last call, as long as nothing is decided yet."""
         self._lost.clear()
 
     def keep(self, now: float, contain: Contain) -> None:
-        """Hold the places of members that were lost, and give up those that are not wanted any more."""
+        """Reserve placeholders for lost members, and give up those that are no longer wanted."""
         lost, self._lost = self._lost, {}
         for key, each in lost.items():
             gang = self._members.gangs.get(key)
@@ -129,7 +130,7 @@ class Restarts:
             self._contained(key, partial(self._review, key, now), contain)
 
     def next_end(self) -> float:
-        """When the next places are given up, in epoch seconds; infinity if none are held."""
+        """When the next placeholders are given up, in epoch seconds; infinity if none are held."""
         return min((held.until for held in self._held.values()), default=float("inf"))
 
     def placeholders(self) -> Collection[str]:
@@ -137,7 +138,7 @@ class Restarts:
         return {uid for held in self._held.values() for uid in held.places}
 
     def _contained(self, key: GroupKey, step: Callable[[], None], contain: Contain) -> None:
-        """Take the step; a gang whose logic fails in it holds nothing any more."""
+        """Run the step; if the gang's logic fails in it, give up everything held for the gang."""
         try:
             step()
         except Exception as error:  # noqa: BLE001 - a defect may raise anything
@@ -159,7 +160,7 @@ class Restarts:
             return
         if held is None:
             held = Held(workload, found.uid, lost.minimum, now, until)
-        # At most so many; `_review` gives up at once what is not needed beside the other members.
+        # An upper bound; `_review` gives up at once what is not needed beside the other members.
         number = self._wanted(key, held) - len(held.places)
         snapshot, asked = Snapshot(self._cluster), []
         for pod in lost.pods[: max(0, number)]:
@@ -187,7 +188,7 @@ class Restarts:
         if gang is not None and any(pod.node or pod.uid in gang.operations.bindings for pod in live):
             wanted -= len(live) + _done(gang) + gang.lingering()
         elif gang is not None and 0 < wanted <= len(live) + self._to_come(gang, live) and not gang.lingering():
-            # All of its places are free: the quorum is planned in this call, before anything else.
+            # All lost members are gone from their nodes: the quorum is planned in this call, before anything else.
             wanted, comes_back = 0, True
         elif gang is not None:
             wanted -= gang.lingering()
@@ -202,7 +203,7 @@ class Restarts:
             self._members.dirty.note(key)
 
     def _wanted(self, key: GroupKey, held: Held) -> int:
-        """How many members the workload wants of those that the group was scheduled with."""
+        """Number of members that the workload wants, of those that the group was scheduled with."""
         found = self._members.foreign.find(held.workload.kind, GroupKey(key.namespace, held.workload.name))
         facts = found.workload if found is not None else None
         if found is None or facts is None or found.uid != held.object_uid or facts.idle:
@@ -215,9 +216,9 @@ class Restarts:
         return min(held.minimum, facts.size, wave.alive + (_done(gang) if gang is not None else 0))
 
     def _to_come(self, gang: Gang, live: Sequence[Pod]) -> int:
-        """How many members are planned with these by a template, because they are made only once these are bound.
+        """Number of members that are planned by a template, because they are created only once these are bound.
 
-        It is 0 while members are missing of roles without one.
+        It is 0 while members of roles without a template are missing.
         """
         spec = declared_spec(gang.key, gang.observed.group, live, self._members.foreign) if live else None
         if spec is None:
@@ -227,7 +228,7 @@ class Restarts:
         return 0 if any(missing[role] for role in missing if role.template is None) else sum(missing.values())
 
     def _left_s(self, key: GroupKey, held: Held | None, now: float) -> float:
-        """For how long from now on the group may hold places."""
+        """Number of seconds from now for which the group may still hold placeholders."""
         began, spent_s = self._spent.get(key, (now, 0.0))
         if now >= began + HOUR_S:
             began, spent_s = now, 0.0
@@ -241,12 +242,12 @@ class Restarts:
 
 
 def _done(gang: Gang) -> int:
-    """How many members have succeeded and count toward the minimum."""
+    """Number of members that have succeeded and count towards the minimum."""
     return runs.done(gang) if gang.observed.wave is None else 0
 
 
 def _placeholder(key: GroupKey, pod: Pod) -> Pod:
-    """What claims the pod's place: its shape alone."""
+    """The placeholder that claims the pod's capacity: it has the pod's shape, without rules about other pods."""
     said = Declaration(group=key.name, role=role_of(pod))
     shape = replace(pod.shape, affinity=(), anti_affinity=(), spread=())
     return Pod(f"kept/{key}/{pod.uid}", key.namespace, "", shape, created=0.0, scheduler="", declaration=said)

@@ -1,4 +1,4 @@
-"""Gangs without a live member whose workload may want some again: no pod leads from the workload to them."""
+"""Indexes gangs without a live member by workload, because no pod leads from the workload to them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Owner = tuple[str, GroupKey]
 
 
 class Resting:
-    """The gangs by the workload of their last members."""
+    """The gangs, by the workload of their last members."""
 
     def __init__(self) -> None:
         self._gangs: dict[Owner, dict[GroupKey, None]] = {}
         self._owners: dict[GroupKey, Owner] = {}
 
     def note(self, gang: Gang) -> None:
-        """The gang is up to date."""
+        """Update the index after the gang was reconciled."""
         workload = gang.record.workload
         if workload is None or gang.observed.group is None or not gang.deserted():
             self.forget(gang.key)
@@ -29,7 +29,7 @@ class Resting:
             self._gangs.setdefault(owner, {})[gang.key] = None
 
     def forget(self, key: GroupKey) -> None:
-        """The gang has live members, or is gone."""
+        """Drop a gang that has live members or is gone."""
         owner = self._owners.pop(key, None)
         if owner is None:
             return
@@ -42,5 +42,5 @@ class Resting:
         return list(self._gangs.get((kind, key), ()))
 
     def of_kind(self, kind: str) -> list[GroupKey]:
-        """The gangs that a change of which objects of the kind can be read concerns."""
+        """The gangs of workloads of the kind, which are concerned if the right to read these objects changes."""
         return [key for key, owner in self._owners.items() if owner[0] == kind]

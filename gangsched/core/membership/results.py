@@ -1,4 +1,4 @@
-"""Applies what the API server has answered to the gang that each answer is about."""
+"""Applies the results of API calls to the gangs concerned."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
 
 STALE_RETRY_S = 0.25
-"""A status write that lost a race is retried after this, when the newer object has had time to arrive."""
+"""Delay in seconds before a status write that lost a race is retried; by then the newer object has usually arrived."""
 FAILED_RETRY_S = 5.0
-"""A status write that failed for another reason is retried after this."""
+"""Delay in seconds before a status write that failed for another reason is retried."""
 MOST_REPLANNED = 10
-"""A gang all of whose bindings were refused is planned again at once, on other nodes, so often; then it backs off."""
+"""How often a gang all of whose bindings were refused is planned again at once on other nodes; then it backs off."""
 
 
 class Results:
-    """Takes the answers for all gangs."""
+    """Applies results for all gangs."""
 
     def __init__(self, cluster: Cluster, members: Members, avoidance: Avoidance, policy: Policy) -> None:
         self._cluster = cluster
@@ -31,7 +31,7 @@ class Results:
         self._policy = policy
 
     def note(self, event: answers.Answer, now: float) -> None:
-        """The server has answered."""
+        """Apply one result."""
         members = self._members
         match event:
             case PodBound() | BindRefused():
@@ -66,7 +66,7 @@ class Results:
             gang.told.refused(write_again_at=now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S))
             return
         if gang.observed.resource_version == gang.told.version:
-            # Otherwise the watch was faster, and may have shown another client's later write, which it shows once.
+            # Otherwise the watch was faster, and may already have shown a later write by another client.
             gang.observed.now_at(event.resource_version)
         if event.reserved and gang.told.awaited is not None:
             self._members.dirty.note(event.key)
@@ -75,7 +75,7 @@ class Results:
     def _bound(self, event: PodBound | BindRefused, now: float) -> None:
         uid, node = event.uid, event.node
         if isinstance(event, PodBound):
-            # Also for a pod whose gang is forgotten, as that of a bound pod without a group is.
+            # Also for pods whose gang is forgotten, such as bound pods without a group.
             self._avoidance.accepted(uid, node)
         gang = self._members.gang_of(uid)
         if gang is None:
@@ -85,7 +85,7 @@ class Results:
             bindings.note_bound(gang, self._cluster, uid, node)
             pod = self._cluster.pods[uid]
             if uid not in gang.operations.bindings and not pod.node:
-                # The binding was sent in an earlier term; the pod is known as bound before the watch shows it.
+                # The binding was sent in an earlier term; note the pod as bound before the watch shows it.
                 self._members.pod_seen(replace(pod, node=node, bound_at=now))
         elif event.why in (Refused.GONE, Refused.CONFLICT):
             if uid in gang.operations.bindings and gang.operations.bindings[uid].node == node:
@@ -97,11 +97,11 @@ class Results:
             if bindings.note_refused(gang, self._cluster, event, now, tries):
                 self._all_refused(gang, event, now)
             if self._one_too_many_may_arrive(node):
-                # A place that is held yields to what is on its way, and this one has become one.
+                # This reservation is only held again, and held ones yield to a binding that may still arrive.
                 self._cluster.worsen(node)
 
     def _one_too_many_may_arrive(self, node: str) -> bool:
-        """Whether a binding that was withdrawn from the node, for want of room, has not been answered yet."""
+        """Whether a binding to the node that was withdrawn for lack of room has no result yet."""
         for uid in self._cluster.on_node.get(node, ()):
             gang = self._members.gang_of(uid)
             if gang is not None and uid in gang.operations.bindings and gang.operations.bindings[uid].withdrawn:
@@ -111,8 +111,8 @@ class Results:
     def _all_refused(self, gang: Gang, event: BindRefused, now: float) -> None:
         """No binding of the gang stands: plan it again on other nodes at once, if the fault may be the node's.
 
-        The gang backs off if one member was refused wherever it was tried before, and, as the scheduling cycle finds
-        out, if there is no other node.
+        The gang backs off if one member has been refused wherever it was tried. It also backs off if there is no other
+        node, which the scheduling cycle finds out.
         """
         bindings.release_all(gang, self._cluster)
         gang.attempt.heard(event.message)

@@ -1,4 +1,4 @@
-"""Objects beside pods and PodGroups that decide about gangs: nodes, classes, volumes, devices, foreign PodGroups."""
+"""Applies changes of objects other than pods and PodGroups: nodes, classes, volumes, devices, foreign PodGroups."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _UNSEEN = frozenset({Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN})
 
 
 class Surroundings:
-    """Updates the cluster, `Members.foreign` and gangs by them. `priority_classes` are the values by name.
+    """Updates the cluster, `Members.foreign` and the gangs concerned. `priority_classes` are the values by name.
 
-    `resting` are the gangs that no pod shows to be concerned by a change of their workload.
+    `resting` are gangs that have no live member to show that a change of their workload concerns them.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Surroundings:
         self._policy = policy
 
     def note(self, event: events.Event) -> None:
-        """One of them has changed, or all were listed."""
+        """Apply the change of one such object, or a complete list of them."""
         match event:
             case events.NodeSeen(node):
                 self._cluster.set_node(node)
@@ -74,7 +74,7 @@ class Surroundings:
                 self._note_claims(event)
 
     def facts(self) -> list[events.Event]:
-        """What was observed, as events for a successor."""
+        """Everything observed, as events for a successor."""
         cluster = self._cluster
         return [
             events.NamespacesReplaced(
@@ -87,7 +87,7 @@ class Surroundings:
         ]
 
     def _set_namespace(self, name: str, labels: Labels | None) -> None:
-        """The namespace has these labels; with None it is gone."""
+        """Set the labels of the namespace; None: it is gone."""
         before = self._cluster.namespaces.get(name)
         if labels is None:
             self._cluster.remove_namespace(name)
@@ -98,7 +98,7 @@ class Surroundings:
             self._decide_anew(self._members.undeclared.in_namespace(name))
 
     def _node_gone(self, name: str) -> None:
-        """Reservations on the node are of no use any more; their gangs are reconciled."""
+        """Remove the node, and reconcile the gangs whose reservations on it are of no use any more."""
         for uid in sorted(self._cluster.on_node.get(name, ())):
             self._members.touch(uid)
         self._cluster.remove_node(name)
@@ -125,11 +125,11 @@ class Surroundings:
                     self._try_again(self._cluster.set_devices(kind, device.key, device))
 
     def _set_storage(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> None:
-        """Gangs whose waiting members use what has changed are tried again."""
+        """Update the object, and try gangs again whose waiting members use it."""
         self._try_again(self._cluster.set_storage(kind, key, found))
 
     def _try_again(self, uids: Iterable[str]) -> None:
-        """What members of these UIDs use has changed."""
+        """Try the gangs of these waiting members (by UID) again, because objects that the members use have changed."""
         for uid in uids:
             gang = self._members.gang_of(uid)
             if gang is not None and not self._cluster.pods[uid].node:
@@ -147,7 +147,7 @@ class Surroundings:
     # Other systems' objects
 
     def note_foreign(self, event: events.ForeignFact) -> None:
-        """Another system's object appeared, changed or went, or those of a dialect cannot be read."""
+        """Another system's object was seen or has gone, or those of a dialect cannot be read."""
         match event:
             case events.ForeignGroupSeen(group):
                 self._foreign_seen(group)
@@ -159,11 +159,14 @@ class Surroundings:
                 self._decide_all_anew(dialect)
 
     def show(self, dialect: str) -> list[Gang] | None:
-        """The dialect's objects have been listed. Returns the gangs that use them; None if they were not hidden."""
+        """Note that the dialect's objects were listed.
+
+        Returns the gangs that use them; None if they were not hidden.
+        """
         return self._all_declared_by(dialect) if self._members.foreign.show(dialect) else None
 
     def look_back(self, dialect: str, shown: list[Gang] | None, now: float) -> None:
-        """All objects of the list have been noted: infer for gangs that use them what was not to be seen before."""
+        """After the whole list was noted: infer for the gangs that use its objects what could not be seen before."""
         if shown is None:
             return
         for gang in {gang.key: gang for gang in (*shown, *self._decide_all_anew(dialect))}.values():
@@ -182,7 +185,7 @@ class Surroundings:
 
     @contextmanager
     def _changing(self, dialect: str, key: GroupKey) -> Iterator[None]:
-        """This object changes meanwhile, and with it what those that depend on it say."""
+        """Apply a change of this object in the body, and then what follows for it and the objects that depend on it."""
         foreign = self._members.foreign
         places = [(dialect, key), *foreign.dependents(dialect, key)]
         before = [foreign.known(*place) for place in places]
@@ -206,7 +209,7 @@ class Surroundings:
             self._workload_changed(key, old, new)
 
     def _decide_all_anew(self, kind: str) -> list[Gang]:
-        """What pods of workloads of a kind, or that depend on one, declare may have changed. Returns their gangs."""
+        """Recompute the declarations of pods of workloads of this kind, or depending on one. Returns their gangs."""
         members = self._members
         uids = dict.fromkeys(members.undeclared.of_kind(kind))
         for place in members.foreign.dependents_of_all(kind):
@@ -217,12 +220,12 @@ class Surroundings:
         return list({gang.key: gang for uid in uids if (gang := members.gang_of(uid)) is not None}.values())
 
     def _decide_anew(self, uids: Iterable[str]) -> None:
-        """What these pods of workloads declare may have changed."""
+        """Recompute the declarations of these pods of workloads."""
         for uid in uids:
             self._members.pod_seen(self._cluster.pods[uid])
 
     def _workload_changed(self, key: GroupKey, old: ForeignGroup | None, new: ForeignGroup | None) -> None:
-        """A workload's object has changed: its pods may become a gang, or be none any more. Their gangs look at it."""
+        """A workload's object has changed: its pods may join or leave a gang, and gangs of its pods are reconciled."""
         either = new or old
         if either is None or either.workload is None:
             return
@@ -237,7 +240,7 @@ class Surroundings:
     def _replaced(self, gang: Gang, *, over: bool) -> None:
         """Another object declares the gang, or none; `over`: the old one's run has ended, bound members stay (rule 10).
 
-        A user's PodGroup has priority over other systems' objects; one that the operator created only repeats them.
+        A user's PodGroup takes precedence over other systems' objects; one that gangsched created only repeats them.
         """
         if gang.observed.group is None or gang.observed.group.made:
             if over:
@@ -245,12 +248,12 @@ class Surroundings:
             forget_what_was_told(gang)
 
     def _look_back(self, gang: Gang, now: float) -> None:
-        """Infer what the restart could not, because the gang's terms have been hidden until now."""
+        """Infer what could not be inferred at the restart, because the gang's terms were hidden until now."""
         if gang.telling.reason in _UNSEEN and not (gang.record.scheduled_at or gang.begun()):
             unrecorded.find_begun(gang, foreign=self._members.foreign, policy=self._policy, now=now)
 
     def _all_declared_by(self, dialect: str) -> list[Gang]:
-        """The gangs whose pods use the dialect's objects; they are then reconciled."""
+        """Mark gangs of the dialect's objects dirty, including those at rest. Returns those with pods that use them."""
         members = self._members
         found = [gang for gang in members.gangs.values() if uses(gang, dialect)]
         members.dirty.note(*(gang.key for gang in found), *self.resting.of_kind(dialect))
@@ -259,7 +262,7 @@ class Surroundings:
         return found
 
     def _declared_by(self, dialect: str, key: GroupKey) -> list[Gang]:
-        """The gangs whose pods use this object of the dialect; they are then reconciled."""
+        """Mark the gangs dirty whose pods use this object of the dialect, and return them."""
         members = self._members
         gangs = [members.gangs.get(key), *map(members.gang_of, members.undeclared.of(dialect, key))]
         named = {gang.key: gang for gang in gangs if gang is not None}
@@ -276,7 +279,7 @@ def uses(gang: Gang, dialect: str) -> bool:
 
 
 def _decisive(workload: ForeignGroup | None) -> object:
-    """What of a workload's object decides whether its pods are gangs."""
+    """The parts of a workload's object that decide whether its pods are gangs."""
     if workload is None or workload.workload is None:
         return None
     return (

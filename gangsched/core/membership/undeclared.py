@@ -1,7 +1,7 @@
-"""Pods that belong to a workload: which of them there are, and what those declare at present that name no group.
+"""Indexes the pods of each workload, and derives the declarations of those that name no group.
 
-That changes with their namespace's label and their workload's annotation. An index finds the pods that a change of
-their workload concerns.
+The declarations change with the label of the pods' namespace and with their workload's annotation. The index finds the
+pods that a change of a workload concerns.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.workload import AUTO, GANG
 
 Owner = tuple[str, str]
-"""A workload's kind and name; its namespace is known where this is used."""
+"""A workload's kind and name; its namespace is known from the context."""
 
 
 class Undeclared:
-    """The pods, by UID, of each workload in each namespace, and the workloads of which people are still to be told."""
+    """The pods, by UID, of each workload in each namespace, and the workloads for which an Event is still due."""
 
     def __init__(self, cluster: Cluster, foreign: Foreign, policy: Policy) -> None:
         self._ours = frozenset(policy.scheduler_names)
@@ -37,7 +37,7 @@ class Undeclared:
         self._untold: dict[tuple[str, Owner], str] = {}
 
     def declared(self, pod: Pod) -> Pod:
-        """The pod with what it declares at present. Pods of other schedulers follow no workload."""
+        """The pod with its current declaration. Pods of other schedulers follow no workload."""
         workload = pod.workload
         if workload is None or workload.declaration is None or pod.scheduler not in self._ours:
             return pod
@@ -45,7 +45,7 @@ class Undeclared:
         return pod if pod.declaration == said else replace(pod, declaration=said)
 
     def note(self, pod: Pod) -> None:
-        """A pod is there in this form, with its present declaration."""
+        """Note that a pod exists in this form, with its current declaration."""
         workload = pod.workload
         if workload is None or pod.scheduler not in self._ours:
             self.forget(pod.uid)
@@ -59,7 +59,7 @@ class Undeclared:
             self._untold.setdefault(place, pod.uid)
 
     def note_or_forget(self, uid: str) -> None:
-        """The pod is there as the cluster knows it, or gone."""
+        """Note the pod as the cluster knows it, or forget it if it is gone."""
         pod = self._cluster.pods.get(uid)
         if pod is None:
             self.forget(uid)
@@ -67,7 +67,7 @@ class Undeclared:
             self.note(pod)
 
     def forget(self, uid: str) -> None:
-        """The pod is gone, or of no workload any more."""
+        """Forget a pod that is gone or no longer belongs to a workload."""
         place = self._owners.pop(uid, None)
         if place is None:
             return
@@ -80,25 +80,25 @@ class Undeclared:
             del self._pods[namespace]
 
     def of(self, kind: str, key: GroupKey) -> list[str]:
-        """The pods of the workload of this kind, by namespace and name, in the order of their UIDs."""
+        """The UIDs of the pods of the workload of this kind, namespace and name, sorted."""
         return sorted(self._pods.get(key.namespace, {}).get((kind, key.name), ()))
 
     def of_kind(self, kind: str) -> list[str]:
-        """The pods of all workloads of the kind."""
+        """The UIDs of the pods of all workloads of the kind, sorted."""
         return sorted(
             uid for owners in self._pods.values() for owner, uids in owners.items() if owner[0] == kind for uid in uids
         )
 
     def in_namespace(self, name: str) -> list[str]:
-        """The pods of all workloads in the namespace."""
+        """The UIDs of the pods of all workloads in the namespace, sorted."""
         return sorted(uid for uids in self._pods.get(name, {}).values() for uid in uids)
 
     def ended(self, kind: str, key: GroupKey) -> None:
-        """The workload's object is gone: another one of that name is news."""
+        """Forget the workload's Event, because its object is gone: a new object of that name gets its own."""
         self._told.discard((key.namespace, (kind, key.name)))
 
     def take_events(self) -> Iterator[Effect]:
-        """One Event for each workload whose waiting pods are scheduled one by one since the last call."""
+        """One Event for each workload whose pods are scheduled one by one and began to wait since the last call."""
         untold, self._untold = self._untold, {}
         for place, uid in untold.items():
             pod = self._cluster.pods.get(uid)
@@ -115,17 +115,17 @@ class Undeclared:
             yield EmitEvent("Pod", namespace, pod.name, uid, "Normal", Reason.NO_GANG, "Scheduling", told)
 
     def validate(self) -> Iterator[str]:
-        """Contradictions between the index and the known pods."""
+        """Contradictions between the index and the known pods, each as a sentence."""
         for uid, (namespace, owner) in self._owners.items():
             pod = self._cluster.pods.get(uid)
             workload = pod.workload if pod is not None else None
             if pod is None or workload is None or (pod.namespace, (workload.kind, workload.name)) != (namespace, owner):
                 yield f"{uid}: remembered as a pod of {owner}, which it is not"
             elif pod != self.declared(pod):
-                yield f"{uid}: it declares what it said before {owner} changed"
+                yield f"{uid}: its declaration is older than the last change of {owner}"
         listed = {(uid, place) for place, uids in self._listed() for uid in uids}
         if listed != set(self._owners.items()):
-            yield "the pods of workloads are not those that have one"
+            yield "the pods by workload and the workloads by pod differ"
 
     def _listed(self) -> Iterator[tuple[tuple[str, Owner], set[str]]]:
         for namespace, owners in self._pods.items():

@@ -1,4 +1,4 @@
-"""Checks that membership is what the pods say, and that gangs remember nothing of pods that are gone."""
+"""Checks that membership follows what the pods say, and that gangs keep nothing of pods that are gone."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def contradictions(members: Members, beside: Collection[str]) -> Iterator[str]:
-    """The contradictions, each in a sentence. The claims `beside` those of bindings, by UID, are no mistake.
+    """The contradictions, each in a sentence. The claims `beside` those of bindings, by UID, are expected.
 
-    Gangs that are still to be reconciled (dirty, or large and postponed) may remember outdated pods.
+    Gangs that are still to be reconciled (dirty, or large and postponed) may keep outdated pods.
     """
     yield from _membership(members)
     yield from _places(members, beside)
@@ -38,14 +38,14 @@ def _membership(members: Members) -> Iterator[str]:
                 yield f"{key}: {uid} is in {expected[uid]} as well"
             expected[uid] = key
     if members._key_of != expected:
-        yield "the gangs of pods are not those that have them"
+        yield "the index of gangs by pod differs from the pods of the gangs"
     for uid in members.sent:
         if uid not in pods or pods[uid].node:
-            yield f"{uid}: it is remembered where its binding was sent, and it does not wait"
+            yield f"{uid}: the nodes of its bindings are kept although it does not wait"
 
 
 def _places(members: Members, beside: Collection[str]) -> Iterator[str]:
-    """Every binding has its claim on a node, and every such claim its binding."""
+    """Check that every binding has its claim on a node, and every such claim its binding."""
     cluster = members._cluster
     for key, gang in members.gangs.items():
         for uid, binding in gang.operations.bindings.items():
@@ -59,7 +59,7 @@ def _places(members: Members, beside: Collection[str]) -> Iterator[str]:
 
 
 def _left_over(members: Members, gang: Gang) -> Iterator[str]:
-    """What a gang remembers of pods that it does not have any more."""
+    """Find what a gang keeps of pods that it no longer has."""
     if members.finished(gang):
         yield f"{gang.key}: nothing declares it any more"
     remembered: tuple[tuple[str, Iterable[str]], ...] = (

@@ -1,9 +1,10 @@
-"""The limit on waiting groups of one namespace that are tried; those beyond it are outside until others have left.
+"""Limits how many waiting groups of one namespace are tried; groups beyond the limit stay outside until others leave.
 
-A group waits from when it is complete until its quorum is placed. Groups inside stay; the others keep their order and
-enter one by one, so that a flood of groups, whatever their priority, costs the other namespaces nothing. A group in the
+A group waits from the time it is complete until its quorum is placed. Groups inside stay; the others keep their order
+and enter one by one, so that a flood of groups, whatever their priority, costs other namespaces nothing. A group in the
 back-off after a time-out gives way to one outside, so that groups that never fit do not keep all others out for ever.
-Repairs, scheduled groups and pods without a group are always tried. Attempts that a former leader began come first.
+Repairs, scheduled groups and pods without a group are always tried. Groups whose attempt began under a former leader
+enter first.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Admission:
         self._giving_way: list[GroupKey] = []
 
     def admits(self, gang: Gang, assessment: Assessment, now: float) -> bool:
-        """Whether the gang may be tried now; one that waits and may not is let in, or given a note, by `let_in`."""
+        """Whether the gang may be tried now. If it may not, `let_in` admits it or sets its note."""
         key, want = gang.key, assessment.want
         if gang.plain or gang.record.scheduled_at or want.quorum is None or want.repair:
             self.drop(key)
@@ -42,7 +43,7 @@ class Admission:
         begun = 0 < gang.record.clock_start < now
         rank = (_BACKING_OFF if backing_off else _BEGUN if begun else _NEW, order_key(gang, assessment))
         outside = self._outside[(key.namespace,)]
-        # A gang stays that would be the next to enter: two that back off would change places for ever.
+        # A gang that would be the next to enter stays: otherwise two that back off would swap for ever.
         stays = not backing_off or not outside or rank <= outside[0][0]
         if stays and key in self._inside.get(key.namespace, ()):
             if backing_off:
@@ -61,14 +62,17 @@ class Admission:
         return False
 
     def drop(self, key: GroupKey) -> None:
-        """The gang does not wait any more."""
+        """Forget a gang that does not wait any more."""
         _remove(self._inside, key)
         _remove(self._backing_off, key)
         self._outside.drop(key)
         self._newcomers.pop(key, None)
 
     def let_in(self, gangs: Mapping[GroupKey, Gang]) -> tuple[list[GroupKey], list[GroupKey]]:
-        """Let in as many as have room, in order. Returns those that entered, and those that are newly kept outside."""
+        """Admit as many gangs as have room, in order.
+
+        Returns those that entered, and those that are newly kept outside.
+        """
         entered = []
         for name in self._outside.names():
             inside = self._inside.setdefault(str(name[0]), {})
@@ -86,7 +90,7 @@ class Admission:
         return entered, kept_out
 
     def take_giving_way(self) -> list[GroupKey]:
-        """The gangs inside that back off and must be brought up to date because another gang has come."""
+        """The gangs inside that back off and must be reconciled because another gang has come."""
         giving_way, self._giving_way = self._giving_way, []
         return giving_way
 
@@ -101,20 +105,20 @@ class Admission:
         if any(key in self._outside for key in inside):
             yield "a gang is admitted and outside"
         if any(len(keys) > self._most for keys in self._inside.values()):
-            yield "more are admitted than may be"
+            yield "more gangs are admitted than the limit allows"
         for known in (self._inside, self._backing_off):
             yield from (f"{namespace}: no gang of it is left" for namespace, keys in known.items() if not keys)
 
     def _note(self, namespace: str) -> str:
         return (
-            f"{number_of(self._most, 'group')} of namespace {namespace} wait already, the most of one namespace that "
-            "are tried (namespaceLimits.waitingGroups); this one is tried in its turn, once one of them is bound, "
-            "deleted or times out: delete groups that are not needed, or ask whoever runs gangsched to raise the limit."
+            f"Namespace {namespace} already has {number_of(self._most, 'waiting group')}, as many as are tried at a "
+            "time (namespaceLimits.waitingGroups); this group is tried in its turn, once one of them is bound, deleted "
+            "or times out: delete groups that are not needed, or ask the cluster administrator to raise the limit."
         )
 
 
 def _remove(known: dict[str, dict[GroupKey, None]], key: GroupKey) -> None:
-    """Remove the gang, and its namespace if no other gang of it is left."""
+    """Remove the gang, and the entry of its namespace if no gang is left in it."""
     of_namespace = known.get(key.namespace)
     if of_namespace is not None:
         of_namespace.pop(key, None)

@@ -1,4 +1,4 @@
-"""When each gang is due though nothing happens: a heap whose outdated entries are skipped."""
+"""When each gang is due even without an event: a heap whose stale entries are skipped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Deadlines:
         self._heap: list[tuple[float, GroupKey]] = []
 
     def set(self, key: GroupKey, at: float) -> None:
-        """Set the key's deadline, replacing the former one."""
+        """Set the key's deadline, replacing the previous one."""
         if self._at.get(key) == at:
             return
         if at == float("inf"):
@@ -28,27 +28,27 @@ class Deadlines:
         self._at[key] = at
         heappush(self._heap, (at, key))
         if len(self._heap) > 2 * len(self._at) + _SLACK:
-            # Outdated entries far in the future would otherwise stay until they come up, for days.
+            # Stale entries far in the future would otherwise stay for days, until their time comes.
             self._heap = [(at, key) for key, at in self._at.items()]
             heapify(self._heap)
 
     def hasten(self, key: GroupKey, at: float) -> None:
-        """Set the key's deadline to this if it has none or a later one."""
+        """Set the key's deadline to this time unless it has an earlier one."""
         if at < self._at.get(key, float("inf")):
             self.set(key, at)
 
     def drop(self, key: GroupKey) -> None:
-        """The key has no deadline any more."""
+        """Remove the key's deadline."""
         self._at.pop(key, None)
 
     def next(self) -> float:
-        """The earliest deadline."""
+        """The earliest deadline; infinity if there is none."""
         while self._heap and self._at.get(self._heap[0][1]) != self._heap[0][0]:
             heappop(self._heap)
         return self._heap[0][0] if self._heap else float("inf")
 
     def take_due(self, now: float) -> GroupKey | None:
-        """The key with the earliest deadline, which it then has no more; None if none is due."""
+        """Remove and return the key with the earliest deadline; None if none is due."""
         if self.next() > now:
             return None
         key = heappop(self._heap)[1]
@@ -56,7 +56,7 @@ class Deadlines:
         return key
 
     def validate(self, alive: Container[GroupKey]) -> Iterator[str]:
-        """Contradictions, each as a sentence. A key with a UID may be of an object that is no gang."""
+        """Contradictions, each as a sentence. A key with a UID may belong to an object that is not a gang."""
         yield from unless_among("the deadlines", [key for key in self._at if not key.pod_uid], alive)
         if not {(at, key) for key, at in self._at.items()} <= set(self._heap):
-            yield "a deadline does not come up"
+            yield "a deadline is missing from the heap"

@@ -1,7 +1,7 @@
 """Strict FIFO inside an instance group: no group overtakes an earlier one that waits for room (contract rule 7).
 
-An instance group is a set of nodes that pods ask for by one label. A group that can never fit holds up no other, nor
-does one that is younger than the age from which the order is enforced.
+An instance group is a set of nodes that pods select by one label. A group that can never fit holds up no other, nor
+does a group younger than the age from which the order is enforced.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from gangsched.core.queueing.lines import Lines, Rank
 
 
 class Lanes:
-    """The FIFO lanes: the gangs that wait, by instance group, in order."""
+    """The FIFO lanes: the waiting gangs of each instance group, in order."""
 
     def __init__(self) -> None:
         self._lines = Lines()
         self.drop, self.validate = self._lines.drop, self._lines.validate
 
     def file(self, gang: Gang, assessment: Assessment, rank: Rank) -> None:
-        """The gang wants its quorum placed; one that has begun is in no lane."""
+        """Put a gang that wants its quorum placed into its lane; a gang that has begun is in no lane."""
         lane, want = assessment.terms.instance_group, assessment.want
         in_lane = lane and want.quorum is not None and not want.repair
         self._lines.file(gang.key, rank, ((lane,),) if in_lane else ())
@@ -43,7 +43,7 @@ class Lanes:
     def first(
         self, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment], now: float
     ) -> list[GroupKey]:
-        """The gangs that none holds up: in each lane all up to the first that may not be overtaken."""
+        """The gangs that are not held up: in each lane all up to and including the first that may not be overtaken."""
         found = []
         for lane in self._lines.names():
             for _, key in self._lines[lane]:

@@ -8,15 +8,15 @@ from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from gangsched.core.objects.declaration import GroupKey
 
 OrderKey = tuple[bool, int, float, str, str]
-"""The place in the order of contract rule 6."""
+"""The sort key of contract rule 6."""
 Rank = tuple[int, OrderKey]
-"""What comes before the order: for a queue, whether only members above the minimum are wanted (0 or 1)."""
+"""The sort key with a prefix. In the queue the prefix is 1 if only members above the minimum are wanted, else 0."""
 Entry = tuple[Rank, GroupKey]
 Name = tuple[Hashable, ...]
 
 
 class Lines:
-    """Lists of gangs by name, each sorted by rank and then key. A gang is in several of them with the same rank."""
+    """Lists of gangs by name, each sorted by rank and then key. A gang has the same rank in all its lists."""
 
     def __init__(self) -> None:
         self._lines: dict[Name, list[Entry]] = {}
@@ -56,7 +56,7 @@ class Lines:
             insort(self._lines.setdefault(name, []), (rank, key))
 
     def drop(self, key: GroupKey) -> None:
-        """The gang waits no more."""
+        """Remove the gang from all lists."""
         if key not in self._filed:
             return
         rank, names = self._filed.pop(key)
@@ -78,7 +78,7 @@ class Lines:
 
 
 def unless_among(what: str, keys: Iterable[GroupKey], alive: Container[GroupKey]) -> Iterator[str]:
-    """A sentence that names those of the keys that are not among `alive`; none if all are."""
+    """A sentence that names the keys that are not in `alive`; none if all are."""
     gone = [str(key) for key in keys if key not in alive]
     if gone:
-        yield f"{', '.join(gone)}: among {what} though gone"
+        yield f"{', '.join(gone)}: still among {what} although gone"

@@ -1,12 +1,12 @@
 """Gangs that were refused, and how much room must be freed before one of them is worth another try.
 
-Gangs that asked for the same with the same priority are in one bucket, in order: what keeps the first of them out keeps
-out all, so that only the first is tried, and the next one once the first is placed. (Nominated pods leave each priority
-different room.) For each class that a bucket lacks, the number of members is counted that could have found room since
-the last refusal: on rows that have improved since then (`fresh` rows, counted again as they fill) and on rows that were
-fresh before. It is never less than what was really freed, so that no gang is forgotten; a bucket is open while it is at
-least what was missing. This is arithmetic for all buckets at once, so that thousands of gangs that nothing helps cost
-almost nothing.
+Gangs that asked for the same with the same priority share one bucket, in order. What keeps the first of them out keeps
+out all of them, so only the first is tried, and the next one once the first is placed. (The priority matters because
+nominated pods leave different room for each.) For each class that a bucket lacks, `Parked` counts how many members
+could have found room since the last refusal: on rows that have improved since then (`fresh` rows, counted again as they
+fill) and on rows that were fresh before. The count is never less than what was really freed, so that no gang is
+forgotten; a bucket is open while the count is at least what was missing. This is arithmetic on all buckets at once, so
+that thousands of gangs that nothing helps cost almost nothing.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.queueing.lines import Entry, Rank
 
 FEW = 8
-"""Up to so many fresh rows are counted one by one; of more, only the sum of what is free is compared."""
+"""Largest number of fresh rows that are counted one by one; beyond it, only the sum of what is free is compared."""
 MOST_ASKED = 16
-"""A gang whose members were refused for more different requests than this is tried whenever anything is freed."""
+"""A gang with members refused for more different requests than this is tried whenever anything is freed."""
 MOST_CLASSES = 64
-"""A gang that was refused for its quorum is too, if that has more different classes than this."""
+"""A gang whose refused quorum has more different classes than this is tried whenever anything is freed."""
 RENEWED = 32
-"""Up to so many buckets are tried although too little was freed, so that the numbers in their messages stay right."""
+"""At most this many buckets are tried though too little was freed, to keep the numbers in their messages right."""
 _LACKED = np.dtype([("lack", "i8"), ("before", "i8"), ("since", "i8"), ("shut", "?"), ("forced", "?")], align=True)
-"""A class that a bucket lacks: how many members, for how many of them rows that are no longer fresh had room, the
-relief at which that count began, and whether its bucket may not be tried, or must be. `lack` is 0 without a bucket."""
+"""A class that a bucket lacks: `lack` members (0 without a bucket). `before`: how many fit on rows that are no longer
+fresh; `since`: the relief after which fresh rows count; the bucket may not (`shut`) or must (`forced`) be tried."""
 
 
 @dataclass(slots=True)
 class Bucket:
-    """Gangs that asked for the same, in order, and the positions of the classes that they lack.
+    """Gangs that asked for the same, in order, and the array positions of the classes that they lack.
 
-    `several`: they lack too many classes; one class that asks for nothing stands for all.
+    `several`: they lack too many classes; a single class that requests nothing stands for all.
     """
 
     asked: Hashable
@@ -59,7 +59,7 @@ class Bucket:
 
 
 class Parked:
-    """The buckets; arrays hold one element for each class that a bucket lacks."""
+    """The buckets; the arrays hold one element for each class that a bucket lacks."""
 
     def __init__(self) -> None:
         self.buckets: dict[Hashable, Bucket] = {}
@@ -73,26 +73,26 @@ class Parked:
         self._amounts: IntArray = np.zeros((16, 4), dtype=np.int64)
         self._lacked: npt.NDArray[np.void] = np.zeros(16, dtype=_LACKED)
 
-    # Who waits
+    # Waiting gangs
 
     def file(self, gang: Gang, rank: Rank, capacity: Capacity) -> None:
-        """Park the gang for its last refusals."""
+        """Park the gang under its last refusals."""
         known = (gang.attempt.refusal, *gang.attempt.refused_members.values())
         refusals = {id(each): each for each in known if each is not None}
         by_asked = {each.asked: each for each in refusals.values()}
         if len(by_asked) > MOST_ASKED:
             by_asked = {gang.key: next(iter(by_asked.values()))}
-        # In order: positions are freed in it, and the next buckets use them again.
+        # Ordered, because positions are freed in this order and later buckets reuse them: keep it deterministic.
         filed = (rank, tuple(by_asked))
         if self._asked_by.get(gang.key) != filed:
             for asked, refusal in by_asked.items():
                 insort(self._bucket(asked, refusal, capacity).waiting, (rank, gang.key))
-            # Only now: a bucket that it stays in must not become empty.
+            # Dropped only now, so that a bucket in which the gang stays never becomes empty.
             self.drop(gang.key)
             self._asked_by[gang.key] = filed
 
     def drop(self, key: GroupKey) -> None:
-        """The gang is not parked any more."""
+        """Remove a gang that is not parked any more."""
         if key not in self._asked_by:
             return
         rank, several = self._asked_by.pop(key)
@@ -118,22 +118,22 @@ class Parked:
     # What is missing
 
     def note(self, refusal: Refusal, snapshot: Snapshot) -> None:
-        """This was missing on this snapshot: gangs that asked for it wait until as much is freed again."""
+        """Note what was missing on this snapshot: gangs that asked for it wait until as much is freed again."""
         bucket = self._bucket(refusal.asked, refusal, snapshot.cluster.capacity)
         self._noted.append(refusal.asked)
-        # With members that depend on other pods, one place may open others.
+        # If members depend on other pods, room for one may open room for others.
         exact = len(bucket.members) == 1 and not bucket.within_domain and not bucket.members[0].shape.heeds_pods
         self.settle(bucket, lack=max(1, refusal.wanted - refusal.fits) if exact else 1)
 
     def settle(self, bucket: Bucket, *, lack: int = 1) -> None:
-        """The bucket waits until something is freed for so many members of a class that it lacks."""
+        """Close the bucket until something is freed for `lack` members of a class that it lacks."""
         self._lacked[bucket.lacks] = (lack, 0, self._reliefs, False, False)
 
     def relieve(self, relief: Relief, capacity: Capacity) -> None:
-        """Something has improved on nodes."""
+        """Apply an improvement on nodes."""
         self._reliefs += 1
         if any(before <= self._reliefs - FEW for before in self._fresh.values()):
-            # Rows stay fresh while a gang has yet to be tried; distinguishing many reliefs would cost too much.
+            # Rows stay fresh while gangs have yet to be tried; tracking many reliefs separately would cost too much.
             self._clear(capacity.free)
         self._fresh |= dict.fromkeys(relief.rows, self._reliefs)
         for resource in [resource for resource in self._unknown if capacity.column(resource) is not None]:
@@ -151,7 +151,7 @@ class Parked:
 
     @property
     def moves(self) -> bool:
-        """Whether anything has improved for which not all gangs were tried yet."""
+        """Whether anything has improved for which not all gangs have been tried yet."""
         return bool(self.buckets) and (bool(self._fresh) or bool(self._lacked["forced"].any()))
 
     def opened(self, snapshot: Snapshot) -> list[Bucket]:
@@ -169,7 +169,7 @@ class Parked:
         found = np.flatnonzero(may & (enough | lacked["forced"])).tolist()
         partly = np.flatnonzero(may & (gained >= 1) & ~enough).tolist()
         if len(partly) <= RENEWED:
-            # They are refused again, and their messages say what is missing now.
+            # They are refused again, which brings their messages up to date.
             found += partly
         if not found:
             self._clear(snapshot.free)
@@ -185,7 +185,7 @@ class Parked:
         enough = (lacked["before"] + self._room(lacks, snapshot.free) >= 1) & ~lacked["shut"]
         known = (lacked["before"] >= lacked["lack"]).any()
         if enough.any() and not known and len(self._fresh) <= FEW:
-            # What depends on other pods may fit once other members are placed.
+            # Members that depend on other pods may fit once other members are placed.
             pairs = product(bucket.members, self._fresh)
             enough[:] = any(member.shape.heeds_pods or snapshot.fits(member, row) for member, row in pairs)
         if not enough.any():
@@ -193,13 +193,13 @@ class Parked:
         return bool(enough.any())
 
     def _clear(self, free: IntArray) -> None:
-        """Make no row fresh any more, and keep the sum of what they had room for."""
+        """Make no row fresh any more, but keep the sum of the room that they had."""
         size = len(self._owner)
         self._lacked["before"][:size] += self._room(np.arange(size), free)
         self._fresh.clear()
 
     def _room(self, lacks: IntArray, free: IntArray) -> IntArray:
-        """How many members of each of these classes fit on the rows that became fresh after its refusal."""
+        """Number of members of each of these classes that fit on rows that became fresh after the class was refused."""
         by_relief: dict[int, list[int]] = {}
         for row, relief in self._fresh.items():
             if row < len(free):
@@ -210,7 +210,7 @@ class Parked:
         return room
 
     def _room_on(self, rows: list[int], lacks: IntArray, free: IntArray) -> IntArray:
-        """How many members of each of these classes fit on these rows, at most."""
+        """Upper bound on the members of each of these classes that fit on these rows."""
         width = min(self._amounts.shape[1], free.shape[1])
         amounts = self._amounts[lacks]
         asked = amounts[:, :width]
@@ -228,7 +228,7 @@ class Parked:
         room[(amounts[:, width:] > 0).any(axis=1)] = 0
         return room
 
-    # Inside
+    # Internals
 
     def _bucket(self, asked: Hashable, refusal: Refusal, capacity: Capacity) -> Bucket:
         bucket = self.buckets.get(asked)
@@ -247,7 +247,7 @@ class Parked:
         return bucket
 
     def _encode(self, at: int, capacity: Capacity) -> None:
-        """Store what a member of the class asks for, or that no node has it."""
+        """Store the requests of a member of the class, or that no node has a resource that it requests."""
         bucket = self._owner[at]
         if bucket is None:
             return
@@ -274,7 +274,7 @@ class Parked:
     def validate(self, keys: Collection[GroupKey], capacity: Capacity) -> Iterator[str]:
         """Contradictions, each as a sentence; `keys` are the gangs that should be parked."""
         if self._asked_by.keys() != set(keys):
-            yield "the gangs in buckets are not those that are parked"
+            yield "the gangs in buckets differ from the parked ones"
         waiting: dict[Hashable, list[Entry]] = {asked: [] for asked in self._noted if asked in self.buckets}
         for key, (rank, several) in self._asked_by.items():
             for asked in several:
@@ -290,11 +290,11 @@ class Parked:
         free = [at for at, bucket in enumerate(owner) if bucket is None]
         owned = [bucket is not None for bucket in owner]
         if any(one is not other for one, other in zip(owner, self._owner, strict=True)) or sorted(self._vacant) != free:
-            yield "the positions of buckets are not those that they have"
+            yield "the index of positions differs from the positions of the buckets"
         elif (self._lacked["lack"][: len(owner)] > 0).tolist() != owned or self._lacked["forced"][free].any():
             yield "positions without a bucket may open"
         for resource, positions in self._unknown.items():
             if not positions or not all(owned[at] for at in positions):
                 yield f"{resource}: no parked gang lacks it"
         if any(row >= len(capacity.names) for row in self._fresh):
-            yield "a row is fresh that does not exist"
+            yield "a fresh row does not exist"

@@ -5,9 +5,10 @@ obstacle less on a node (`Cluster.relief`; `core.queueing.parking` finds the gan
 or members, or the end of a back-off; the latter two clear `gang.attempt.parked` themselves.
 
 A call of `Machine.handle` tries as many gangs as its budget allows, in the order of contract rule 6, new gangs
-included; the others keep their place for the next call. Gangs that have waited for more than PATIENCE calls are tried
-first, the longest waiting first, with up to half of the budget. So a gang is tried after at most PATIENCE + n + 1
-calls, n being the number of gangs and buckets of parked gangs that waited already when it began to wait to be tried.
+included; the others keep their position for the next call. Gangs that have waited for more than PATIENCE calls are
+tried first, the longest waiting first, with up to half of the budget. So a gang is tried after at most PATIENCE + n + 1
+calls, where n is the number of gangs and buckets of parked gangs that were already waiting when it began to wait to be
+tried.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ from gangsched.core.queueing.lines import Entry, Lines, Name, OrderKey, Rank
 from gangsched.core.queueing.parking import Bucket, Parked
 
 PATIENCE = 64
-"""The number of calls for which a gang waits behind more urgent ones that keep coming."""
+"""Number of calls that a gang waits behind more urgent ones that keep arriving."""
 _ACTIVE: Name = ("active",)
 _HELD_UP: Name = ("held up",)
 _FIRST: Name = ("first",)
-"""The gangs that want more than members above the minimum; those of a namespace are in (*_FIRST, namespace) too."""
+"""The list of gangs that want more than members above the minimum; those of a namespace are in (*_FIRST, namespace)
+too."""
 
 
 def order_key(gang: Gang, assessment: Assessment) -> OrderKey:
@@ -45,7 +47,7 @@ def order_key(gang: Gang, assessment: Assessment) -> OrderKey:
 
 
 class Queue:
-    """The gangs that want something of a cycle: active ones are to be tried, parked ones wait to be woken.
+    """The gangs that want something from a cycle: active ones are to be tried, parked ones wait to be woken.
 
     `lanes` are the FIFO lanes of instance groups.
     """
@@ -60,20 +62,20 @@ class Queue:
         self._open: dict[Hashable, tuple[int, Bucket]] = {}
 
     def __contains__(self, key: GroupKey) -> bool:
-        """Whether the gang wants something of a cycle."""
+        """Whether the gang wants something from a cycle."""
         return key in self._lines
 
     def __len__(self) -> int:
-        """How many gangs want something of a cycle."""
+        """Number of gangs that want something from a cycle."""
         return len(self._lines)
 
     @property
     def parked(self) -> int:
-        """How many of them wait to be woken."""
+        """Number of these gangs that wait to be woken."""
         return len(self._lines) - len(self._since)
 
     def wants_first(self, key: GroupKey) -> bool:
-        """Whether the gang wants more of a cycle than members above its minimum."""
+        """Whether the gang wants more from a cycle than members above its minimum."""
         rank = self._lines.rank(key)
         return rank is not None and not rank[0]
 
@@ -87,7 +89,7 @@ class Queue:
             return
         before, active = self._lines.rank(key), key in self._since
         if before is not None and not active and not parked:
-            # What has unparked it may help every gang that was refused: nothing else would wake them now.
+            # What unparked it may also help its refused single members, which nothing else would wake now.
             gang.attempt.forget_members()
         rank = (want.quorum is None and not want.repairs and not want.moves, order_key(gang, assessment))
         if before != rank or active == parked:
@@ -107,19 +109,19 @@ class Queue:
             self._refused.drop(key)
 
     def drop(self, key: GroupKey) -> None:
-        """The gang wants nothing any more."""
+        """Remove a gang that wants nothing any more."""
         for part in (self._lines, self._refused, self.lanes):
             part.drop(key)
         self._since.pop(key, None)
 
-    # Who is ahead
+    # Gangs ahead
 
     def before(self, key: GroupKey) -> list[GroupKey]:
         """The gangs whose quorum or repair is tried before this one's, in order."""
         return [other for _, other in self._lines[_FIRST][: self._place_of(key, _FIRST)]]
 
     def ahead(self, key: GroupKey, *, most: int) -> tuple[list[GroupKey], int]:
-        """As `before`, but only the first groups of its own namespace and how many gangs there are in all."""
+        """Like `before`, but only the first `most` groups of its own namespace, and the number of all gangs ahead."""
         own = (*_FIRST, key.namespace)
         named = self._lines[own][: min(most, self._place_of(key, own))]
         return [other for _, other in named], self._place_of(key, _FIRST)
@@ -131,7 +133,7 @@ class Queue:
     # Trying
 
     def wake(self, cluster: Cluster) -> None:
-        """Note what has improved on nodes."""
+        """Apply what has improved on nodes since the last call."""
         relief = cluster.take_relief()
         if relief or relief.domains:
             self._refused.relieve(relief, self._capacity)
@@ -139,7 +141,7 @@ class Queue:
     def wake_first_in_lane(
         self, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment], now: float
     ) -> None:
-        """Make gangs active that waited for an earlier one of their instance group and are held up no more."""
+        """Activate gangs that waited for an earlier one of their instance group and are no longer held up."""
         if not self._lines[_HELD_UP]:
             return
         for key in self.lanes.first(gangs, assessments, now):
@@ -150,14 +152,14 @@ class Queue:
 
     @property
     def moves(self) -> bool:
-        """Whether a gang is active, or anything has improved for those that are parked."""
+        """Whether a gang is active, or anything has improved for parked ones."""
         return bool(self._since) or self._refused.moves
 
     def begin_call(self, snapshot: Snapshot) -> None:
         """Find the gangs that may be tried in this call."""
         self._calls += 1
         opened = {bucket.asked: bucket for bucket in self._refused.opened(snapshot)}
-        # A bucket that was open keeps its call, even if it was emptied and made again in between.
+        # A bucket that was open keeps its call number, even if it was emptied and created again in between.
         since = {asked: call for asked, (call, _) in self._open.items()}
         self._open = {asked: (since.get(asked, self._calls), bucket) for asked, bucket in opened.items()}
 
@@ -179,7 +181,7 @@ class Queue:
         return Round(self._lines[_ACTIVE], [_first_of(bucket) for _, bucket in self._open.values()])
 
     def candidates(self, round_: Round, budget: Budget) -> Iterator[Candidate]:
-        """The gangs to try, for as long as the budget lasts: those that are overdue with up to half of it."""
+        """The gangs to try, for as long as the budget lasts: overdue ones first, with up to half of it."""
         half = budget.left // 2
         for candidate in self.overdue():
             if budget.left <= half:
@@ -189,14 +191,14 @@ class Queue:
             yield following
 
     def worth_a_try(self, candidate: Candidate, snapshot: Snapshot) -> bool:
-        """Whether the gang is active, or room is left for it on this snapshot."""
+        """Whether the gang is active, or this snapshot has room left for it."""
         if candidate.bucket is None or self._refused.promising(candidate.bucket, snapshot):
             return True
         self._open.pop(candidate.bucket.asked, None)
         return False
 
     def next_of(self, candidate: Candidate, gang: Gang) -> Candidate | None:
-        """The next gang to try of the bucket of a gang that was tried; None if that was refused for the same again."""
+        """The next gang to try in the tried gang's bucket; None if the tried gang was refused for the same again."""
         bucket = candidate.bucket
         if bucket is None or not gang.attempt.parked:
             return candidate.next()
@@ -209,7 +211,7 @@ class Queue:
         return candidate.next()
 
     def note(self, refusal: Refusal, snapshot: Snapshot) -> None:
-        """A gang was refused on this snapshot."""
+        """Note that a gang was refused on this snapshot."""
         self._refused.note(refusal, snapshot)
         self._open.pop(refusal.asked, None)
 
@@ -219,13 +221,13 @@ class Queue:
         yield from self.lanes.validate("the lanes", self._lines)
         since = self._since
         if since.keys() != {key for _, key in self._lines[_ACTIVE]} or list(since.values()) != sorted(since.values()):
-            yield "the active gangs are not those that wait and are not parked, in the order in which they came"
+            yield "the active gangs differ from the waiting gangs that are not parked, or are out of order"
         yield from self._refused.validate([key for key in self._lines if key not in since], self._capacity)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Candidate:
-    """A gang that is to be tried: an active one, or the one `at` this position of a bucket of parked ones."""
+    """A gang that is to be tried: an active one, or the one at position `at` of a bucket of parked ones."""
 
     rank: Rank
     key: GroupKey
@@ -233,7 +235,7 @@ class Candidate:
     bucket: Bucket | None = field(default=None, compare=False)
 
     def next(self) -> Candidate | None:
-        """The gang behind it in its bucket."""
+        """The candidate for the next gang in its bucket; None if there is none."""
         if self.bucket is None or self.at + 1 >= len(self.bucket.waiting):
             return None
         return Candidate(*self.bucket.waiting[self.at + 1], self.at + 1, self.bucket)
@@ -244,7 +246,7 @@ def _first_of(bucket: Bucket) -> Candidate:
 
 
 class Round:
-    """Candidates in order; one that is added, such as the next of a bucket, takes its place among them."""
+    """Candidates in order; one that is added, such as the next of a bucket, is sorted in among them."""
 
     def __init__(self, active: Sequence[Entry], opened: list[Candidate]) -> None:
         self._active = iter(active)
@@ -253,12 +255,12 @@ class Round:
         self._push_active()
 
     def add(self, candidate: Candidate | None) -> None:
-        """Try this one too."""
+        """Add a candidate."""
         if candidate is not None:
             heappush(self._heap, candidate)
 
     def next(self) -> Candidate | None:
-        """The next one in order; None if there is none left."""
+        """The next candidate in order; None if none is left."""
         if not self._heap:
             return None
         candidate = heappop(self._heap)
