@@ -1,7 +1,7 @@
-"""Asks the operator why a group waits, for people who may not list the whole cluster.
+"""Asks the operator why a group waits, for users who may not list the whole cluster.
 
-What they send is a token that is good for the operator's answers alone. Their own credentials go to the API server and
-to nobody else.
+The request carries a token that is valid for the operator's answers alone. The user's own credentials go only to the
+API server.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ if TYPE_CHECKING:
 
 _ANSWER_S = 45.0
 _ENDING_S = 0.25
-"""aiohttp ends TLS in later turns of the loop, and its documentation says to wait so long for it."""
+"""Pause, in seconds, after the client is closed: aiohttp closes TLS connections in later iterations of the event loop,
+and its documentation recommends this delay."""
 _MOST_BYTES = 4 * 2**20
 _ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost):([0-9]{1,5})")
 _MOST_PORT = 65_535
 _FINGERPRINT = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 _SEE = "docs/answers.md says what to set up"
 _ELSEWHERE = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INTERNAL_SERVER_ERROR)
-"""Another replica may know."""
+"""Statuses after which the next replica is asked."""
 
 
 def add_asking(parser: argparse.ArgumentParser) -> None:
-    """Add the flags by which the operator is asked."""
+    """Add the flags for asking the operator."""
     group = parser.add_argument_group(
         "asking the operator", f"for those who may not list the whole cluster, if it answers them: {_SEE}"
     )
@@ -68,7 +69,7 @@ def add_asking(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Answered:
-    """The operator's diagnosis, and which replica has made it."""
+    """The operator's diagnosis, and the name of the replica that made it."""
 
     diagnosis: Diagnosis
     by: str
@@ -76,7 +77,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class _Place:
-    """A replica: a port of this machine's loopback, or of the pod's."""
+    """Where a replica listens: a port of its pod, or of this machine's loopback (`--via`)."""
 
     name: str
     port: int
@@ -85,15 +86,15 @@ class _Place:
 
 
 class _Elsewhere(Exception):  # noqa: N818 - a state of affairs
-    """This replica has no answer now."""
+    """This replica has no answer at present; another one may have."""
 
 
 async def ask(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> Answered:
-    """What the operator says about the group.
+    """Ask the operator for its diagnosis of the group.
 
     Raises:
         UsageError: the flags contradict each other.
-        Unanswered: it is not asked, or does not answer; the message says what to do.
+        Unanswered: the operator cannot be asked, or does not answer; the message says what to do.
         KubeError: the API server does not answer.
     """
     places = [_via(arguments)] if arguments.via else await _pods(session, arguments.operator_namespace)
@@ -119,7 +120,7 @@ async def _first(places: Sequence[_Place], namespace: str, session: ApiSession, 
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Look at the flags of `add_asking`.
+    """Validate the flags of `add_asking`.
 
     Raises:
         UsageError: they contradict each other.
@@ -152,7 +153,7 @@ def _via(arguments: argparse.Namespace) -> _Place:
 
 
 async def _pods(session: ApiSession, namespace: str) -> Sequence[_Place]:
-    """The operator's pods that announce answers, those that are ready first."""
+    """The addresses that the operator's pods announce for answers, those of ready pods first."""
     from gangsched.answers.announcement import announced  # noqa: PLC0415 - see the package
     from gangsched.kube.errors import ApiError  # noqa: PLC0415
 
@@ -213,7 +214,7 @@ async def _reached(session: ApiSession, namespace: str, place: _Place) -> AsyncI
 
 
 async def _get(port: int, place: _Place, key: GroupKey, token: str) -> Diagnosis:
-    """The replica's answer, if it has the certificate that it should have."""
+    """The replica's answer, provided that its certificate has the expected fingerprint."""
     import aiohttp  # noqa: PLC0415 - see the package
     from yarl import URL  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""`gangsched dashboard`: the groups and nodes of a cluster as a page on this machine, with the caller's rights."""
+"""`gangsched dashboard`: a page on this machine that shows groups and nodes with the caller's rights."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def add_parser(commands: Commands) -> None:
 
 
 def _port(text: str) -> int:
-    """A port.
+    """The port number.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a port.
     """
     port = int(text)
     if not 0 <= port < 1 << 16:
@@ -68,7 +68,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
     from gangsched.page.what_if import WhatIf  # noqa: PLC0415
 
     async with connected(arguments) as session:
-        # What is refused or wrong is said before there is a page.
+        # Report a refusal or a wrong argument before the page exists.
         first = await look(arguments, session, _nobody)
         cluster = LiveBoard(Board(), first)
         what_if = WhatIf(lambda: cluster.seen.events, first.settings, now=time.time, lacks=cluster.lacks)
@@ -88,7 +88,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
 
 
 class LiveBoard:
-    """What was `seen` last, and the board that shows it."""
+    """The state that was last read (`seen`), and the board that shows it."""
 
     def __init__(self, board: Board, first: Look) -> None:
         self.board = board
@@ -97,14 +97,14 @@ class LiveBoard:
         self._show()
 
     def lacks(self) -> str:
-        """Why nothing can be decided about what was seen; empty if something can."""
+        """Why no decision is possible on the state that was last read; empty if one is."""
         if self._trouble:
             return self._trouble
         hidden = self.seen.sight.hidden
         return f"Nothing can be decided without what you may not see: {hidden}" if hidden else ""
 
     async def follow(self, look: Callable[[], Awaitable[Look]]) -> None:
-        """Read the cluster again and again while somebody looks. Where that is not how it is now, the page says so."""
+        """Read the cluster repeatedly while the page is open. The page says so when its content may be out of date."""
         from gangsched.cli.looking import pause_s  # noqa: PLC0415 - see the package
         from gangsched.kube.errors import KubeError  # noqa: PLC0415
 
@@ -131,7 +131,7 @@ class LiveBoard:
         self.board.show(dict(things(self.seen.sight)))
 
     def _warn(self, trouble: str) -> None:
-        """Say on the page why what it shows may be old."""
+        """Say on the page why its content may be out of date."""
         from gangsched.page.things import HEAD, head  # noqa: PLC0415 - see the package
 
         self._trouble, sight = trouble, self.seen.sight
@@ -139,4 +139,4 @@ class LiveBoard:
 
 
 def _nobody(_: str) -> None:
-    """Nobody is told what is being read: the page shows what was read."""
+    """Ignore the progress of a read, because the page shows only the result."""

@@ -1,4 +1,4 @@
-"""`gangsched events`: what has happened to a group and its members, in the order of time."""
+"""`gangsched events`: the Events of a group and its members, in chronological order."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _concerns(event: Event, group: str, members: Collection[str]) -> bool:
 
 
 def _last(event: Event) -> str:
-    """When it was last seen, in RFC 3339; such times in UTC sort as text."""
+    """When the Event was last observed, in RFC 3339. Such times, all in UTC, sort as text."""
     series: Mapping[str, Any] = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("deprecatedLastTimestamp"), event.get("eventTime"))
     made = (event.get("metadata") or {}).get("creationTimestamp")

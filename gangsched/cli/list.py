@@ -1,4 +1,4 @@
-"""`gangsched list`: the gangs of a namespace, what waits longest first."""
+"""`gangsched list`: the gangs of a namespace, the longest-waiting first."""
 
 from __future__ import annotations
 
@@ -116,12 +116,12 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
 
 
 def _gone(row: Row) -> Row:
-    """How a group is shown once it and its pods are no more."""
+    """The row that shows that a group and its pods are gone."""
     return replace(row, phase="Gone", reason="", message="", members=0, bound=0, since=0.0, pods=(), turn=())
 
 
 def _seen(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool) -> list[Seen]:
-    """A line for each row. How long it waits is no change."""
+    """A line for each row. A longer wait alone does not count as a change."""
     from gangsched.views.groups import as_object  # noqa: PLC0415 - see the package
 
     states = [(row.phase, row.reason, row.members, row.minimum, row.bound) for row in found]
@@ -135,7 +135,7 @@ def _seen(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool) 
 
 
 def _lines(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool) -> list[str]:
-    """The lines of the table, the first one with the heads before it."""
+    """The lines of the table; if `headed`, the first one begins with the line of heads."""
     everywhere, wide, now = arguments.all_namespaces, arguments.output == WIDE, time.time()
     heads = [*(["NAMESPACE"] if everywhere else []), *_HEADS, *(["AGE", "DECLARED", "MESSAGE"] if wide else [])]
     cells = [

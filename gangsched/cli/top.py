@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _LINES_AROUND = 7
 _HOME, _REST, _END = "\x1b[H", "\x1b[K\n", "\x1b[J"
-"""To the first line; the rest of a line is empty, and the next begins; all the rest is empty."""
+"""Control sequences: go to the first line; clear the rest of the line and begin the next; clear the rest below."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -92,7 +92,7 @@ def _width(arguments: argparse.Namespace) -> int:
 
 
 def screen(sight: Sight, *, width: int, height: int) -> list[str]:
-    """The lines of a terminal of this height, of which the last must not be ended, or the first would go."""
+    """The lines that fill a terminal of this height. A line feed after the last would scroll the first one away."""
     hidden = wrapped(sight.hidden, width, head="") if sight.hidden else []
     head = [f"{time.strftime('%H:%M:%S')}  Ctrl-C ends", *hidden]
     return [*head, *page(sight, width=width, height=height - len(head))][:height]
