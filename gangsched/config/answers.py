@@ -10,7 +10,7 @@ from gangsched.config.part import Part
 
 
 class Answers(Part):
-    """Answers to people who may not list the whole cluster: docs/answers.md."""
+    """Answers to users who may not list the whole cluster: docs/answers.md."""
 
     enabled: bool = Field(
         default=False,

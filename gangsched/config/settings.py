@@ -82,8 +82,8 @@ class Backoff(Part):
 
 
 LATE_WRITE_S = 5.0
-"""Longest time from the last moment at which a binding may start until the API server has finished it: 1 s to send it,
-4 s to execute it."""
+"""Longest time, in seconds, from the last moment at which a binding may start until the API server has finished it: 1 s
+to send it, 4 s to execute it."""
 
 
 class LeaderElection(Part):
@@ -327,7 +327,7 @@ class Settings(Part):
 
 
 _FORMS = {"missing": "is missing: write it", "tuple_type": "must be a list", "dict_type": "must be a mapping"}
-"""Messages in the terms of the file, for those that pydantic phrases in the terms of Python."""
+"""Messages in the terms of the file, in place of those that pydantic phrases in the terms of Python."""
 
 
 def load(path: Path | None = None, *, flags: Mapping[str, object] | None = None) -> Settings:
@@ -342,10 +342,10 @@ def load(path: Path | None = None, *, flags: Mapping[str, object] | None = None)
 
 
 def validated(values: Mapping[str, object], origin: str) -> Settings:
-    """The settings with these values, by the keys of the file; `origin` is where they are from, for messages.
+    """The settings with these values, by the keys of the file; `origin` names their source in messages.
 
     Raises:
-        InvalidConfig: they are invalid; the error names the faults.
+        InvalidConfig: the values are invalid; the error lists the faults.
     """
     try:
         return Settings.model_validate(values)
@@ -369,7 +369,7 @@ def _read(path: Path) -> Mapping[str, object]:
 
 
 def _fault(fault: ErrorDetails) -> str:
-    """One fault, with its key and the remedy."""
+    """The message for one fault, with its key and the remedy."""
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
     if fault["type"] == "extra_forbidden":
         return f"{path} is not a known key: correct or remove it; known keys are {_keys(fault['loc'][:-1])}"
