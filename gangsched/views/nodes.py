@@ -24,8 +24,7 @@ Held = tuple[GroupKey, Place]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of a node that one gang, or pods without a gang (`gang` is None), occupy: `number` pods, their
-    `amounts`.
+    """What one gang, or the pods without a gang (`gang` is None), occupy on a node: `number` pods with these `amounts`.
 
     `held`: it is reserved for members that have no node yet.
     """
