@@ -87,7 +87,7 @@ async def announce(session: ApiSession, announcement: Announcement, env: Mapping
     """Write the announcement to our own pod, and retry until that succeeds. Outside a pod there is nothing to do."""
     namespace, name = env.get(POD_NAMESPACE, ""), env.get(POD_NAME, "")
     if not (namespace and name):
-        _log.info("no pod to announce the answers on: name the fingerprint to those who ask, with --fingerprint")
+        _log.info("the answers are not announced, because this is not a pod: users need --via and --fingerprint")
         return
     condition = {
         "type": CONDITION,

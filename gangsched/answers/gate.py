@@ -51,15 +51,15 @@ FOR_OTHERS = f"The token is not for the audience {AUDIENCE}: {_MAKE_ONE}."
 EXPIRED = f"The token has expired: {_MAKE_ONE}."
 UNKNOWN = f"The API server does not accept the token for the audience {AUDIENCE}: {_MAKE_ONE}."
 NO_RIGHT = (
-    "The token's account may not get this podgroups.gangsched.io, which is all that is said whether there is such a "
-    "group or not: bind a role with that right, such as view, to the account in the group's namespace."
+    "The token's account may not get this podgroups.gangsched.io, which may or may not exist: bind a role with that "
+    "right, such as view, to the account in the group's namespace."
 )
-NO_NAME = "This is no name of a namespace and a group."
+NO_NAME = "The namespace or the name of the group is invalid: ask with GET /v1/explain/NAMESPACE/NAME."
 TOO_OFTEN = "This account asks too often: ask again in some seconds."
-BUSY = "Too many ask now: ask again in some seconds."
+BUSY = "There are too many questions at present: ask again in some seconds."
 NO_REVIEW = (
-    "The API server has not said whose token this is and what they may see: ask again; if that does not help, the "
-    "operator may lack the rights that the chart grants with answers.enabled."
+    "The API server did not confirm whose token this is and what that account may see: ask again; if that does not "
+    "help, the operator may lack the rights that the chart grants with answers.enabled."
 )
 
 

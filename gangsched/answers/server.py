@@ -50,13 +50,13 @@ _BACKLOG = 64
 _LONGEST_LINE = 32_768
 NOT_READY = "This replica has not listed the whole cluster yet: ask again in some seconds, or ask another replica."
 NO_GROUP = "There is no PodGroup of this name, and no waiting pod of gangsched names it or has that name."
-CHANGED = "What the token's account may see has changed meanwhile: ask again."
+CHANGED = "The rights of the token's account have changed meanwhile: ask again."
 NO_ANSWER = "The answer was not found in time: ask again."
 NO_ROOM = (
     "The operator's container has too little memory left for a copy of the cluster: ask an administrator to raise "
     "resources.limits.memory of its chart."
 )
-NO_BODY = "A question has no body."
+NO_BODY = "A question must have no body: ask with GET /v1/explain/NAMESPACE/NAME."
 NO_PATH = "Ask with GET /v1/explain/NAMESPACE/NAME."
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

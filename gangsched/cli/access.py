@@ -64,7 +64,7 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
         "--config",
         metavar="FILE",
         type=_path,
-        help="settings to decide by, as YAML (default: those of the operator, as its Lease tells them)",
+        help="settings to decide by, as YAML (default: those that the operator publishes on its Lease)",
     )
     parser.add_argument(
         "--scheduler-name",
@@ -97,7 +97,7 @@ async def connected(arguments: argparse.Namespace) -> AsyncIterator[ApiSession]:
             user=arguments.user, groups=tuple(arguments.user_groups), uid=arguments.user_uid or ""
         )
     elif arguments.user_groups or arguments.user_uid:
-        raise UsageError("--as-group and --as-uid say more of the user that --as names: add --as USER")
+        raise UsageError("--as-group and --as-uid describe the user of --as: add --as USER")
     session = await connect(kubeconfig=arguments.kubeconfig, context=arguments.context, acting_as=acting_as)
     try:
         yield session

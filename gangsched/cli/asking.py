@@ -38,32 +38,32 @@ _ELSEWHERE = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INTERNAL_SERVER_ERROR)
 def add_asking(parser: argparse.ArgumentParser) -> None:
     """Add the flags for asking the operator."""
     group = parser.add_argument_group(
-        "asking the operator", f"for those who may not list the whole cluster, if it answers them: {_SEE}"
+        "asking the operator", f"for users who may not list the whole cluster, if the operator answers them: {_SEE}"
     )
     group.add_argument(
         "--ask-operator-as",
         metavar="[NS/]SERVICEACCOUNT",
         dest="account",
-        help="let the operator say why the group waits to this service account, by default of the group's namespace, "
-        "which must be allowed to get podgroups.gangsched.io there; a token is made that is good for this alone, for "
-        "which the right to create serviceaccounts/token is needed",
+        help="ask the operator as this service account (by default in the group's namespace), which must have the "
+        "right to get podgroups.gangsched.io there; the command creates a token that is valid for this alone, which "
+        "needs the right to create serviceaccounts/token",
     )
     group.add_argument(
         "--operator-namespace",
         metavar="NS",
         default="gangsched-system",
-        help="namespace of the operator's pods, where the rights to list pods and to get and create pods/portforward "
-        "are needed (default: %(default)s)",
+        help="namespace of the operator's pods; the command needs the rights to list pods and to get and create "
+        "pods/portforward there (default: %(default)s)",
     )
     group.add_argument(
         "--via",
         metavar="127.0.0.1:PORT",
-        help="ask there, where kubectl port-forward to one of the operator's pods is running; needs --fingerprint",
+        help="address of a running kubectl port-forward to one of the operator's pods; needs --fingerprint",
     )
     group.add_argument(
         "--fingerprint",
         metavar="sha256:HEX",
-        help="with --via: the certificate to expect, as the pod's condition gangsched.io/answers says it",
+        help="with --via: fingerprint of the certificate to expect, from the pod's condition gangsched.io/answers",
     )
 
 
@@ -138,7 +138,9 @@ def check(arguments: argparse.Namespace) -> None:
         said = f"{arguments.account!r} is not the name of a service account: write NAMESPACE/NAME or NAME"
         raise UsageError(f"--ask-operator-as {said}")
     if bool(arguments.via) != bool(arguments.fingerprint):
-        raise UsageError("--via and --fingerprint belong together: whoever else listens there must not get the token")
+        raise UsageError(
+            "--via and --fingerprint belong together: give both, so that no other process on that port gets the token"
+        )
     if arguments.via:
         _via(arguments)
 
@@ -146,9 +148,11 @@ def check(arguments: argparse.Namespace) -> None:
 def _via(arguments: argparse.Namespace) -> _Place:
     address, fingerprint = _ADDRESS.fullmatch(arguments.via), _FINGERPRINT.fullmatch(arguments.fingerprint.lower())
     if address is None or not 0 < int(address[1]) <= _MOST_PORT:
-        raise UsageError(f"--via {arguments.via!r} is no port of 127.0.0.1: write 127.0.0.1:PORT")
+        raise UsageError(f"--via {arguments.via!r} is not a port of 127.0.0.1: write 127.0.0.1:PORT")
     if fingerprint is None:
-        raise UsageError(f"--fingerprint {arguments.fingerprint!r} is none: write sha256: and 64 hexadecimal digits")
+        raise UsageError(
+            f"--fingerprint {arguments.fingerprint!r} is not a fingerprint: write sha256: and 64 hexadecimal digits"
+        )
     return _Place(arguments.via, int(address[1]), fingerprint[1], is_pod=False)
 
 
@@ -239,8 +243,8 @@ async def _get(port: int, place: _Place, key: GroupKey, token: str) -> Diagnosis
                 body += await answer.content.read(_MOST_BYTES)
     except aiohttp.ServerFingerprintMismatch as error:
         raise Unanswered(
-            f"what answers at {place.name} has another certificate than expected, and was told nothing: the operator "
-            "has just been restarted, then ask again, or somebody else listens there"
+            f"the server at {place.name} does not have the expected certificate, so the token was not sent: ask again "
+            "if the operator has just restarted; otherwise another process listens there"
         ) from error
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         hint = "" if place.is_pod else "; see whether kubectl port-forward still runs there"
@@ -249,7 +253,9 @@ async def _get(port: int, place: _Place, key: GroupKey, token: str) -> Diagnosis
         try:
             return from_json(body)
         except (*UNREADABLE, InvalidQuantity) as error:
-            raise Unanswered(f"the answer of {place.name} cannot be read: use the version of the operator") from error
+            raise Unanswered(
+                f"the answer of {place.name} cannot be read: use the operator's version of gangsched"
+            ) from error
     sentence = _sentence(body)
     if status in _ELSEWHERE:
         raise _Elsewhere(sentence)

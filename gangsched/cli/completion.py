@@ -28,11 +28,10 @@ def add_parser(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "completion",
-        help="print a script by which a shell completes commands, flags and names",
-        description="Print a script by which the shell completes commands, flags, and the names of groups, namespaces "
-        "and contexts. In bash: source <(gangsched completion bash); in zsh the same with zsh; in fish: gangsched "
-        "completion fish | source. kubectl completes kubectl gang by kubectl_complete-gang, which is installed beside "
-        "it.",
+        help="print a shell completion script for commands, flags and names",
+        description="Print a completion script for commands, flags, and the names of groups, namespaces and contexts. "
+        "In bash: source <(gangsched completion bash); in zsh the same with zsh; in fish: gangsched completion fish | "
+        "source. kubectl completes kubectl gang with kubectl_complete-gang, which is installed with it.",
     )
     parser.add_argument("shell", choices=SHELLS, help="the shell")
     parser.set_defaults(execute=_execute)

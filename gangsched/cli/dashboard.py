@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from gangsched.page.board import Board
 
 _AGAIN = (
-    "Open the address that gangsched dashboard has printed. It is good for one browser: start it again for another."
+    "Open the address that gangsched dashboard has printed. It works in one browser: for another one, start the "
+    "command again."
 )
 
 _OLD_S = 10.0
-_OLD = "What is shown was read when somebody looked last: the cluster is being read again …"
+_OLD = "This page shows the state at the last visit: the cluster is being read again …"
 
 
 def add_parser(commands: Commands) -> None:
@@ -29,12 +30,12 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "dashboard",
         help="show groups and nodes as a page in the browser",
-        description="Serve a page on this machine that shows the nodes, filled by gangs, what waits and why, and all "
-        "groups, refreshed every few seconds until Ctrl-C. A manifest that is dropped on it is tried on a copy of the "
-        "cluster. It shows what gangsched top shows, with your rights; nothing can be changed there. The printed "
-        "address is good for one browser.",
-        epilog="Exit status: 0 when it is ended, 1 if the cluster does not answer or the port is taken, 2 for wrong "
-        "usage or missing credentials.",
+        description="Serve a page on this machine that shows the nodes and the gangs on them, what waits and why, and "
+        "all groups, refreshed every few seconds until Ctrl-C. Drop a manifest on it to try it on a copy of the "
+        "cluster. The page shows what gangsched top shows, with your rights, and can change nothing. The printed "
+        "address works in one browser.",
+        epilog="Exit status: 0 after Ctrl-C, 1 if the cluster does not answer or the port is taken, 2 for wrong usage "
+        "or missing credentials.",
     )
     parser.add_argument("--port", type=_port, default=0, metavar="PORT", help="port on 127.0.0.1 (default: any free)")
     add_namespace(parser)
@@ -101,7 +102,7 @@ class LiveBoard:
         if self._trouble:
             return self._trouble
         hidden = self.seen.sight.hidden
-        return f"Nothing can be decided without what you may not see: {hidden}" if hidden else ""
+        return f"No decision is possible, because you may not see the whole cluster: {hidden}" if hidden else ""
 
     async def follow(self, look: Callable[[], Awaitable[Look]]) -> None:
         """Read the cluster repeatedly while the page is open. The page says so when its content may be out of date."""
@@ -121,7 +122,7 @@ class LiveBoard:
                 self._show()
                 read_at = began
             except KubeError as error:
-                self._warn(f"What is shown is old, because the cluster does not answer: {error}")
+                self._warn(f"This page is out of date, because the cluster does not answer: {error}")
             took_s = time.monotonic() - began
 
     def _show(self) -> None:

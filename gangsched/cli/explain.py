@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 _ASK = (
-    "The operator knows more, and tells it with --ask-operator-as SERVICEACCOUNT if it answers tenants: see "
+    "If the operator answers tenants, ask it for more details with --ask-operator-as SERVICEACCOUNT: see "
     "docs/answers.md."
 )
 
@@ -59,13 +59,13 @@ def add_parser(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "explain",
-        help="show why a group waits, or which do",
+        help="show why a group waits, or list all that wait",
         description="Show why a group waits: how many of its members fit and where, what refuses the others on which "
         "nodes, which resources are missing and which pods and groups hold them, which groups are ahead, and what "
         "would help. Nodes are grouped by pool, machine and zone, in at most ten groups. The command runs the "
         "scheduler on the cluster's current state, by the settings of the operator that leads, and writes nothing. "
-        "Without a name it lists all that wait in the namespace, in the "
-        "order of their turn, and says whether an operator leads. It needs the right to list nodes, pods, "
+        "Without a name it lists all that wait in the namespace, in scheduling "
+        "order, and says whether an operator leads. It needs the right to list nodes, pods, "
         "PodGroups, namespaces, "
         "PriorityClasses, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, "
         "CSIStorageCapacities, VolumeAttachments, ResourceSlices, DeviceClasses and ResourceClaims; without it, it "

@@ -37,7 +37,7 @@ async def follow(arguments: argparse.Namespace, look: Callable[[], Awaitable[Seq
             if known is None or not _passes(error):
                 raise
             if not in_trouble:
-                note(arguments, f"{error}; it is asked again")
+                note(arguments, f"{error}; retrying")
             in_trouble, wait_s = True, max(wait_s, error.retry_after_s if isinstance(error, ApiError) else 0.0)
         else:
             in_trouble = False

@@ -138,6 +138,6 @@ def _sentence(item: _Item, *, held: bool) -> str:
         return f"An operator leads: {spec.holder_identity} holds the Lease {lease}."
     since = f" since {spec.renew_time}" if spec.renew_time else ""
     return (
-        f"No operator leads: nobody has held the Lease {lease}{since}; look at the operator's pods and their logs, or "
-        "install gangsched again if it was uninstalled."
+        f"No operator leads: the Lease {lease} has had no holder{since}; look at the operator's pods and their logs, "
+        "or install gangsched again if it was uninstalled."
     )

@@ -46,10 +46,10 @@ def add_parser(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "list",
-        help="list groups, what waits longest first",
-        description="List the groups of the namespace, what waits longest first: PodGroups, and groups that only their "
-        "pods or workloads declare. MEMBERS says how many of how many needed members exist, BOUND how many have a "
-        "node, WAITS for how long the group has waited. gangsched explain NAME says why. It needs the right to list "
+        help="list groups, the longest-waiting first",
+        description="List the groups of the namespace, the longest-waiting first: PodGroups, and groups that only "
+        "their pods or workloads declare. MEMBERS says how many of the needed members exist, BOUND how many have a "
+        "node, WAITS how long the group has waited. gangsched explain NAME says why. It needs the right to list "
         "PodGroups, and for groups without one and current numbers the right to list pods.",
         epilog="Exit status: 0 for success, 1 if the cluster does not answer, 2 for wrong usage or missing "
         "credentials.",
@@ -111,7 +111,7 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
         reading = await read_gangs(session, only, decided.settings, told=progress.say)
         found = rows(reading, policy=decided.settings.policy(), now=time.time())
     if reading.forbidden and not quiet:
-        note(arguments, f"only what PodGroups say of themselves, because the API server says: {reading.forbidden}")
+        note(arguments, f"only the status of PodGroups, because the API server says: {reading.forbidden}")
     return found
 
 

@@ -32,14 +32,14 @@ _COLOURS = {
 
 def add_output(parser: argparse.ArgumentParser, *forms: str, of_json: bool = True) -> None:
     """Add -o with these forms and, with `of_json`, its synonym --json."""
-    parser.add_argument("-o", "--output", metavar="FORM", choices=forms, help=f"form of the output: {', '.join(forms)}")
+    parser.add_argument("-o", "--output", metavar="FORM", choices=forms, help=f"output format: {', '.join(forms)}")
     if of_json:
         parser.add_argument("--json", dest="output", action="store_const", const=JSON, help="the same as -o json")
 
 
 def add_watch(parser: argparse.ArgumentParser) -> None:
     """Add -w."""
-    parser.add_argument("-w", "--watch", action="store_true", help="go on, and print what changes, until Ctrl-C")
+    parser.add_argument("-w", "--watch", action="store_true", help="keep running and print changes until Ctrl-C")
 
 
 def shown(text: str) -> str:

@@ -25,8 +25,8 @@ _NO_CLUSTER = (
     "--kubeconfig, or the operator's file with --config."
 )
 _UNSEEN = (
-    "The operator's settings cannot be seen, and those used here are the defaults: request the right to list Leases in "
-    "all namespaces, or name the operator's file with --config."
+    "The operator's settings cannot be read, so the defaults are used: request the right to list Leases in all "
+    "namespaces, or name the operator's file with --config."
 )
 
 
@@ -112,9 +112,9 @@ def _serving(leaders: Sequence[Leader], schedulers: Collection[str], namespace: 
 
 def _ambiguous(leaders: Sequence[Leader]) -> str:
     return (
-        f"The Leases {', '.join(each.lease for each in leaders)} tell different settings, and those used here are the "
-        "defaults: name the operator's file with --config, or which it serves with --scheduler-name, and delete Leases "
-        "that are no operator's."
+        f"The Leases {', '.join(each.lease for each in leaders)} publish different settings, so the defaults are used: "
+        "name the operator's file with --config or its schedulerName with --scheduler-name, and delete Leases that "
+        "belong to no operator."
     )
 
 
@@ -123,16 +123,16 @@ def _notes(leader: Leader, *, leads: bool) -> Iterator[str]:
     if told is None:
         return
     if not leads:
-        yield f"No operator leads now: the settings are those of the one that has held the Lease {leader.lease}."
+        yield f"No operator leads now: the settings are those of the last holder of the Lease {leader.lease}."
     if told.too_large:
         yield (
-            f"The settings of the operator with the Lease {leader.lease} are too large to be read there, and those "
-            "used here are the defaults: name its file with --config."
+            f"The settings of the operator with the Lease {leader.lease} are too large to be published there, so the "
+            "defaults are used: name its file with --config."
         )
     if told.changed:
-        yield f"Decided by the operator's settings, which the Lease {leader.lease} tells: {', '.join(told.changed)}."
+        yield f"Decided by the operator's settings, from the Lease {leader.lease}: {', '.join(told.changed)}."
     if told.unknown:
         yield (
-            f"Settings of the operator with the Lease {leader.lease} that this version does not know are left out: "
-            f"{', '.join(told.unknown)}. Use the version of the operator."
+            f"Settings of the operator with the Lease {leader.lease} that this version does not know are ignored: "
+            f"{', '.join(told.unknown)}. Use the operator's version of gangsched."
         )

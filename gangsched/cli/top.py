@@ -40,9 +40,10 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "top",
         help="show groups and nodes at a glance, refreshed",
-        description="Show the groups of all namespaces, what waits longest first, and what of the nodes is requested, "
-        "the fullest first. On a terminal the page is refreshed until Ctrl-C; otherwise it is printed once. It needs "
-        "the rights of gangsched explain; without them it shows the groups of a namespace, as gangsched list does.",
+        description="Show the groups of all namespaces, the longest-waiting first, and how much of each node is "
+        "requested, the fullest node first. On a terminal the page is refreshed until Ctrl-C; otherwise it is printed "
+        "once. It needs the rights of gangsched explain; without them it shows the groups of a namespace, as gangsched "
+        "list does.",
         epilog="Exit status: 0 for success, 1 if the cluster does not answer, 2 for wrong usage or missing "
         "credentials.",
     )

@@ -35,7 +35,7 @@ class Volcano(Part):
         default=(),
         description="Namespaces in which gangsched writes the field status.phase of Volcano's PodGroups "
         "(docs/dialects.md), for controllers that create no pods before it is Inqueue. Empty: in none. It never "
-        "overwrites a phase that somebody else wrote, and writes none while Volcano's scheduler leads. The chart "
+        "overwrites a phase that another client wrote, and writes none while Volcano's scheduler leads. The chart "
         "grants the right in these namespaces, which must exist.",
     )
     scheduler_lease: SchedulerLease = Field(

@@ -28,8 +28,8 @@ _SHARE = 50
 _ANEW_S = 60.0
 UNLISTED = "This replica has not listed the whole cluster yet."
 _FAULT = (
-    "This page could not be refreshed, which is a bug: what it shows is old. The operator's log has the fault; "
-    "scheduling goes on."
+    "This page is out of date, because it could not be refreshed, which is a bug: see the operator's log. Scheduling "
+    "is not affected."
 )
 
 Of = TypeVar("Of")

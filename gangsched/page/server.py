@@ -99,7 +99,7 @@ class Page:
             answer = _text(error.status, f"{error.reason}\n")
         except Exception:  # noqa: BLE001 - a request may end no more than its own answer
             _log.exception("an answer of the page failed, which is a bug")
-            answer = _text(500, "It failed, which is a bug; the log has the fault.\n")
+            answer = _text(500, "The request failed, which is a bug: see the log.\n")
         if not answer.prepared:
             answer.headers.update(_HEADERS)
         return answer

@@ -23,8 +23,8 @@ _TOLD_AGAIN_S = 3600.0
 """Time, in seconds, after which an unused address is logged again, because logs are rotated."""
 
 _AGAIN = (
-    "Open the address of the operator's newest log line about its page: an address is good for one browser, and the "
-    "next one is logged when it has been used."
+    "Open the address in the operator's newest log line about its page: an address works in one browser, and the next "
+    "one is logged once it has been used."
 )
 
 
@@ -77,7 +77,7 @@ class Service:
             self._tell_again.cancel()
         self._tell_again = asyncio.get_running_loop().call_later(_TOLD_AGAIN_S, self._tell)
         _log.info(
-            "serving the page: forward the port of this pod to the same one of your machine, and open the address",
+            "serving the page: forward the port of this pod to the same port of your machine, and open the address",
             extra={
                 "pod": socket.gethostname(),
                 "port": self._port,

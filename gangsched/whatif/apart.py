@@ -50,9 +50,9 @@ def main() -> None:
     try:
         answer = _answer(given, _read(sys.stdin.buffer))
     except MemoryError:
-        answer = {"error": f"More memory is needed than the {memory >> 20} MiB that are allowed: try a part of it."}
+        answer = {"error": f"It needs more memory than the allowed {memory >> 20} MiB: try a part of it."}
     except Exception as error:  # noqa: BLE001 - nothing else would report it
-        answer = {"error": f"It could not be tried, which is a bug; please report it: {error!r}"}
+        answer = {"error": f"The decision failed, which is a bug; please report it: {error!r}"}
     sys.stdout.buffer.write(msgspec.json.encode(answer))
 
 
@@ -110,7 +110,7 @@ def helping(namespace: str, name: str, events: Sequence[Any], settings: Any, now
 
     found = from_cluster([*events, Synced()], GroupKey(namespace, name), policy=settings.policy(), now=now)
     if found is None:
-        return {"error": "There is no such group any more."}
+        return {"error": "This group no longer exists."}
     return {"helps": list(found.helps), "besides": list(found.besides)}
 
 

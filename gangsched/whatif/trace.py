@@ -171,7 +171,7 @@ def _from_csv(text: str, where: str) -> Trace:
     for number, row in enumerate(rows, start=2):
         with problems.at(f"{where}, line {number}"):
             if None in row or None in row.values():
-                raise ValueError(f"has not {len(columns)} values, as the first line has: write one for each column")
+                raise ValueError(f"does not have {len(columns)} values like the first line: write one for each column")
             found = _read_line(row)
             gang = gangs.setdefault((found.namespace, found.name), found)
             if gang is not found:
@@ -230,7 +230,7 @@ def _from_pai(text: str, where: str) -> Trace:
             gangs.append(Gang(name=name, arrival_s=began, run_s=max(ended - began, 0.0), parts=parts))
     problems.end()
     remarks = [f"{where}: {unfinished} jobs without a start, an end or instances are left out"] if unfinished else []
-    remarks += [f"{where}: {shared} jobs ask for a part of a GPU, and get a whole one here"] if shared else []
+    remarks += [f"{where}: {shared} jobs request a fraction of a GPU, and get a whole one here"] if shared else []
     return Trace(gangs, remarks)
 
 

@@ -174,7 +174,7 @@ async function askWhatHelps(group) {
   }
   if (mine.signal.aborted || !waits(things.get(name))) return;
   const helps = found.helps || [];
-  said.textContent = found.error || (helps.length ? "What would help:" : "Nothing is known that would help.");
+  said.textContent = found.error || (helps.length ? "What would help:" : "No remedy is known.");
   byId("helps").replaceChildren(...helps.map((each) => make("li", each)));
 }
 
@@ -183,7 +183,7 @@ function tellOne() {
   if (!waits(group)) askNoMore();
   byId("group-head").textContent = shown.replace("group/", "");
   if (!group) {
-    byId("group-state").textContent = "There is no such group any more.";
+    byId("group-state").textContent = "This group no longer exists.";
     byId("group-message").textContent = "";
     byId("timeline").replaceChildren();
     byId("moments").replaceChildren();
@@ -261,7 +261,7 @@ function show() {
     return item;
   }));
   if (waiting.length > ROWS) byId("line").append(make("li", `and ${waiting.length - ROWS} more`));
-  if (!waiting.length) byId("line").replaceChildren(make("li", wanted ? "Nothing of such a name waits." : "Nothing waits."));
+  if (!waiting.length) byId("line").replaceChildren(make("li", wanted ? "No waiting group has this in its name." : "No group waits."));
   fillTable("groups", listed.slice(0, ROWS).map((group) => [
     opener(group), group.phase || "–", `${group.members}/${group.minimum}`, String(group.bound),
   ]), listed.length);
@@ -352,7 +352,7 @@ function hear() {
   clearTimeout(silence);
   silence = setTimeout(() => {
     events.close();
-    say("state", "gangsched has said nothing for a while: what is shown may be old. Asking again …");
+    say("state", "gangsched has sent nothing for a while: this page may be out of date. Reconnecting …");
     follow();
   }, SILENT_MS);
 }
@@ -367,8 +367,8 @@ function follow() {
   events.onerror = () => {
     const ended = events.readyState === EventSource.CLOSED;
     if (ended) clearTimeout(silence);
-    say("state", ended ? "gangsched does not answer any more: open its page again."
-      : "gangsched does not answer: what is shown may be old. Asking again …");
+    say("state", ended ? "gangsched no longer answers: open its page again."
+      : "gangsched does not answer: this page may be out of date. Reconnecting …");
   };
   hear();
 }

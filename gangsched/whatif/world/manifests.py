@@ -208,5 +208,5 @@ def _unfold(document: object, where: str, *, api_version: str = "", kind: str = 
 def _named(document: Mapping[str, Any], field: str, where: str) -> str:
     value = document.get(field)
     if value is not None and not isinstance(value, str):
-        raise ManifestError([f"{where}: {field} is {value!r}: it must be a text"])
+        raise ManifestError([f"{where}: {field} is {value!r}: it must be a string"])
     return value or ""
