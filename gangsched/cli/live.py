@@ -170,7 +170,7 @@ async def read_gangs(session: ApiSession, namespace: str, settings: Settings, *,
 async def _list_namespaces(session: ApiSession, only: str) -> Event:
     """The namespaces with their labels; none if the caller may not read them.
 
-    Labels of namespaces make gangs of pods that name no group.
+    Without the labels, pods that name no group belong to no gang.
     """
     if not only:
         with suppress(ApiError):

@@ -133,10 +133,7 @@ class TestList:
             ["few", "Pending", "1/4", "0"],
             ["holder", "Running", "2/2", "2"],
         ]
-        assert (
-            'only the status of PodGroups, because the API server says: pods is forbidden: User "lister"'
-            in err
-        )
+        assert 'only the status of PodGroups, because the API server says: pods is forbidden: User "lister"' in err
 
     def test_a_group_that_is_impersonated_counts(self, waiting, kubectl):
         grant(waiting, "viewers", ["podgroups", "pods"], group="team")
