@@ -1,7 +1,7 @@
-"""Tells where a replica answers, as a condition of its own pod: whoever may read the pod knows it by its certificate.
+"""Announces where a replica answers, as a condition of its own pod. Clients that read it can verify the certificate.
 
-Conditions of types that are not its own are kept by the kubelet. The condition ends with the pod, and the operator may
-write the status of pods anyway, because it says there why they wait.
+The kubelet keeps conditions of types that are not its own. The condition is gone with the pod. The operator may write
+the status of pods anyway, because it reports there why they wait.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _log = logging.getLogger(__name__)
 
 CONDITION = "gangsched.io/answers"
 POD_NAME, POD_NAMESPACE = "POD_NAME", "POD_NAMESPACE"
-"""The environment by which a pod knows itself."""
+"""The environment variables that name the operator's own pod."""
 _FIRST_S, _MOST_S = 1.0, 60.0
 _FORM = re.compile(r"port ([0-9]{1,5}), certificate sha256:([0-9a-f]{64})")
 
 
 @dataclass(frozen=True)
 class Announcement:
-    """Where on 127.0.0.1 of the pod it is answered, and by which certificate."""
+    """The port on 127.0.0.1 of the pod where the replica answers, and the fingerprint of its certificate."""
 
     port: int
     fingerprint: str
@@ -57,7 +57,7 @@ class _Pods(Struct):
 
 
 def read(message: str) -> Announcement | None:
-    """What the condition's message announces; None if it is no such message."""
+    """The announcement in the condition's message; None if there is none."""
     found = _FORM.fullmatch(message)
     return Announcement(int(found[1]), found[2]) if found is not None else None
 
@@ -66,7 +66,7 @@ async def announced(session: ApiSession, namespace: str) -> list[tuple[str, Anno
     """The pods of the namespace that announce answers, by name, those that are ready first.
 
     Raises:
-        ApiError, ApiUnreachable, Garbled: they cannot be listed.
+        ApiError, ApiUnreachable, Garbled: the pods cannot be listed.
     """
     answer = await session.request("GET", f"/api/v1/namespaces/{quoted(namespace)}/pods")
     try:
@@ -84,10 +84,10 @@ async def announced(session: ApiSession, namespace: str) -> list[tuple[str, Anno
 
 
 async def announce(session: ApiSession, announcement: Announcement, env: Mapping[str, str] = os.environ) -> None:
-    """Write it on our own pod, and try until it is written; outside of a pod there is nothing to do."""
+    """Write the announcement to our own pod, and retry until that succeeds. Outside a pod there is nothing to do."""
     namespace, name = env.get(POD_NAMESPACE, ""), env.get(POD_NAME, "")
     if not (namespace and name):
-        _log.info("no pod to announce the answers on: name the fingerprint to those who ask, with --fingerprint")
+        _log.info("the answers are not announced, because this is not a pod: users need --via and --fingerprint")
         return
     condition = {
         "type": CONDITION,

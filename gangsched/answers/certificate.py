@@ -1,4 +1,4 @@
-"""The key and certificate of the answers: made at each start, never on a disk, known by their fingerprint."""
+"""The key and certificate of the answers: created at each start, never on a disk, identified by their fingerprint."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 _NAME = "gangsched"
 _GOOD_FOR = timedelta(days=3650)
-"""Nobody judges the certificate by its dates, but by its fingerprint, which changes with each start."""
+"""Clients check the fingerprint of the certificate, which changes with each start, and not its dates."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Certificate:
 
 
 def make_certificate() -> Certificate:
-    """A new key with a certificate that it has signed itself."""
+    """A new key with a self-signed certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, _NAME)])
     now = datetime.now(UTC)
@@ -57,7 +57,7 @@ def make_certificate() -> Certificate:
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """The path of a file with this content, in memory where the system can: Python's ssl reads keys from files only."""
+    """The path of a file with this content, in memory if the system can: Python's ssl reads keys only from files."""
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create(_NAME), "wb") as file:
             file.write(content)

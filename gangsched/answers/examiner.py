@@ -1,8 +1,8 @@
-"""Finds out why a group waits in a process of its own, so that the operator decides and binds meanwhile.
+"""Finds out why a group waits, in a separate process, so that the operator can decide and bind meanwhile.
 
-Deciding about a copy of a large cluster takes seconds, and Python computes one thing at a time. All that the operator's
-own loop does is to send what it knows, in pieces of a few milliseconds with a rest after each. The process answers
-everybody for some seconds and then ends, with all its memory.
+Deciding about a copy of a large cluster takes seconds, and Python runs one thread at a time. The operator's own loop
+only sends its state, in pieces of a few milliseconds with a rest after each. The process answers all users for some
+seconds and then ends, which frees its memory.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from gangsched.views.reach import Reach
 _log = logging.getLogger(__name__)
 
 KEPT_S = 5.0
-"""So long, or as long as it took to decide if that is more, the same copy answers."""
+"""Time, in seconds, for which one copy answers questions. After a slow first answer, it is twice the time that took."""
 MOST_S = 30.0
-"""A question is answered by then, or not at all."""
+"""Longest time, in seconds, for the answer to a question, including its wait; then the question fails."""
 MOST_WAITING = 8
-"""So many questions wait at a time; more are refused at once."""
+"""Maximum number of questions in progress or waiting; further ones are refused at once."""
 _REST = 3.0
-"""The loop rests so many times as long as it took to make a piece."""
+"""After each piece, the loop rests for this many times the time that the piece took."""
 _MOST_REST_S = 0.05
 _MOST_BYTES = 4 * 2**20
 _BUFFER_BYTES = 2**20
@@ -44,7 +44,7 @@ _LEAST_MEMORY = 128 << 20
 
 
 class NoAnswer(Exception):  # noqa: N818 - a state of affairs
-    """The question was not answered; it may be asked again."""
+    """The question was not answered; the client may retry."""
 
 
 class NoRoom(NoAnswer):
@@ -52,7 +52,7 @@ class NoRoom(NoAnswer):
 
 
 class Examiner:
-    """Answers questions by the settings `settings_json`, about what `facts` says is known at `now`."""
+    """Answers questions, by the settings `settings_json`, about the state that `facts` returns at the time `now`."""
 
     def __init__(
         self,
@@ -79,19 +79,19 @@ class Examiner:
         self._end: asyncio.TimerHandle | None = None
         self._fresh_until = 0.0
         self.longest_piece_s = 0.0
-        """The longest time for which the loop did nothing but make one piece."""
+        """The longest time, in seconds, for which serialising one piece blocked the loop."""
 
     @property
     def is_running(self) -> bool:
-        """Whether there is a process."""
+        """Whether the process is running."""
         return self._process is not None
 
     async def explain(self, key: GroupKey, reach: Reach) -> bytes | None:
         """The diagnosis, as JSON; None if there is no such group and no such pod.
 
         Raises:
-            NoRoom: the container's memory does not suffice.
-            NoAnswer: too many ask, or it took too long, or the process has failed.
+            NoRoom: the container has too little memory.
+            NoAnswer: too many questions wait, the answer took too long, or the process failed.
         """
         if self._waiting >= MOST_WAITING:
             raise NoAnswer("too many ask")
@@ -125,7 +125,7 @@ class Examiner:
             raise NoAnswer("the process has ended") from error
         finally:
             if not is_answered:
-                # It may be in the middle of an answer, which nobody else must get.
+                # The process may be in the middle of this answer, which must not reach the next question.
                 self._drop()
         now = time.monotonic()
         if is_first:
@@ -142,7 +142,7 @@ class Examiner:
         return None if answer == UNKNOWN else answer
 
     async def _begin(self) -> None:
-        """Start the process and tell it everything."""
+        """Start the process and send it the whole state."""
         free = free_memory(self._cgroup)
         memory = free - free // 4
         if memory < _LEAST_MEMORY:
@@ -152,11 +152,11 @@ class Examiner:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=_BUFFER_BYTES,
-            # The memory of threads that compute beside it would count too.
+            # Further threads of numerical libraries would use up the memory limit.
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
         )
         await self._send(Start(self._settings, self._now()))
-        # One moment for all pieces: the values do not change, and what happens meanwhile is not part of the copy.
+        # All pieces are of one moment: the values are immutable, and later events are not part of the copy.
         began = time.perf_counter()
         for piece in pieces(self._facts()):
             sending = self._send(piece)
@@ -167,7 +167,7 @@ class Examiner:
             began = time.perf_counter()
 
     def _send(self, message: Message) -> Awaitable[None]:
-        """Write the message; to be awaited until there is room for the next."""
+        """Write the message; await the result before writing the next one."""
         if self._process is None or self._process.stdin is None:
             raise EOFError
         self._process.stdin.write(framed(pickle.dumps(message, protocol=5)))
@@ -182,7 +182,7 @@ class Examiner:
         return await self._process.stdout.readexactly(length)
 
     def _expire(self) -> None:
-        """End the process unless it is answering, after which this is called again."""
+        """End the process unless it is answering; after that answer, this is called again."""
         if not self._turn.locked():
             self._drop()
 

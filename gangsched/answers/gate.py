@@ -1,6 +1,7 @@
-"""Who asks, and what that person may know: the API server says both, and this remembers it for some seconds.
+"""Authenticates and authorises users through the API server, and caches the results for some seconds.
 
-A token is only refused here, never accepted: what it says of itself saves a request and makes a better sentence.
+A token's own claims can only lead to its refusal, never to its acceptance: they save a request and make for a better
+message.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from gangsched.views.reach import Reach
 
 AUDIENCE = "gangsched"
 KEPT_S = 10.0
-"""A right that is taken away ends here so much later, as it does in the API server's own caches."""
+"""Lifetime of a cached result, in seconds. A revoked right is honoured for that long, as in the API server's caches."""
 MOST_KEPT = 1000
 STRANGERS_PER_S, STRANGERS_AT_ONCE = 10.0, 30.0
-"""Requests to the API server that say whose tokens those are of which nothing is known."""
+"""Rate and burst of requests to the API server that authenticate tokens of unknown users."""
 REVIEWS_PER_S, REVIEWS_AT_ONCE = 20.0, 60.0
-"""Requests to the API server that say what users may do whom it knows."""
+"""Rate and burst of requests to the API server that authorise authenticated users."""
 QUESTIONS_PER_S, QUESTIONS_AT_ONCE = 0.5, 10.0
-"""What one user may ask, and so many new tokens may name a user whom the API server has already known."""
+"""Rate and burst of questions per user, and of new tokens that name a user who was authenticated before."""
 _LONGEST_TOKEN = 16_384
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -50,20 +51,20 @@ FOR_OTHERS = f"The token is not for the audience {AUDIENCE}: {_MAKE_ONE}."
 EXPIRED = f"The token has expired: {_MAKE_ONE}."
 UNKNOWN = f"The API server does not accept the token for the audience {AUDIENCE}: {_MAKE_ONE}."
 NO_RIGHT = (
-    "The token's account may not get this podgroups.gangsched.io, which is all that is said whether there is such a "
-    "group or not: bind a role with that right, such as view, to the account in the group's namespace."
+    "The token's account may not get this podgroups.gangsched.io, which may or may not exist: bind a role with that "
+    "right, such as view, to the account in the group's namespace."
 )
-NO_NAME = "This is no name of a namespace and a group."
+NO_NAME = "The namespace or the name of the group is invalid: ask with GET /v1/explain/NAMESPACE/NAME."
 TOO_OFTEN = "This account asks too often: ask again in some seconds."
-BUSY = "Too many ask now: ask again in some seconds."
+BUSY = "There are too many questions at present: ask again in some seconds."
 NO_REVIEW = (
-    "The API server has not said whose token this is and what they may see: ask again; if that does not help, the "
-    "operator may lack the rights that the chart grants with answers.enabled."
+    "The API server did not confirm whose token this is and what that account may see: ask again; if that does not "
+    "help, the operator may lack the rights that the chart grants with answers.enabled."
 )
 
 
 class Refused(Exception):  # noqa: N818 - a state of affairs
-    """Who asks is not answered; `status` is that of HTTP."""
+    """The request is refused; `status` is the HTTP status, `sentence` the message."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -72,7 +73,7 @@ class Refused(Exception):  # noqa: N818 - a state of affairs
 
 
 class Gate:
-    """Lets in those who may get the group that they ask about."""
+    """Admits users who may get the group that they ask about."""
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class Gate:
         """The sender of this header, and what they may be told about the group.
 
         Raises:
-            Refused: they may not be told anything.
+            Refused: the sender may not be told anything.
         """
         user = await self._sender(authorization)
         if not self._questions.of(user.username).take():
@@ -104,10 +105,10 @@ class Gate:
         return user, await self._reach(user, key)
 
     async def is_still(self, authorization: str, key: GroupKey, admitted: tuple[User, Reach]) -> bool:
-        """Whether this header and group would be admitted as they were, which took time since then.
+        """Whether this header and group would be admitted again with the same result, after the time an answer takes.
 
         Raises:
-            Refused: they may not be told anything any more.
+            Refused: the sender may no longer be told anything.
         """
         user = await self._sender(authorization)
         return (user, await self._reach(user, key)) == admitted
@@ -116,7 +117,7 @@ class Gate:
         """Whether the user may get the PodGroup of this name, if there is one.
 
         Raises:
-            Refused: the API server has not said.
+            Refused: the API server gave no result.
         """
         group, resource = "gangsched.io", "podgroups"
         return await self._may(user, verb="get", group=group, resource=resource, namespace=key.namespace, name=key.name)
@@ -130,7 +131,7 @@ class Gate:
         known = self._known.found(claims.sub) if claims is not None else None
 
         def may_ask() -> bool:
-            # Who was here before is not kept out by strangers, however many tokens they make up.
+            # Strangers cannot lock out a known user, however many tokens they make up.
             return (known is not None and known.take()) or self._strangers.take()
 
         user = await self._asked(self._users, digest, may_ask, lambda: reviews.sender(self._session, token, AUDIENCE))
@@ -168,7 +169,7 @@ class Gate:
             value = await ask()
         except ApiError as error:
             if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY):
-                # The API server calls the request itself wrong, in which everything but the token and names is ours.
+                # The API server calls the request invalid, and only the token and names in it are not ours.
                 raise Refused(401, UNKNOWN) from error
             raise Refused(503, NO_REVIEW) from error
         except KubeError as error:
@@ -178,7 +179,7 @@ class Gate:
 
 
 class _Remembered(Generic[Key, Value]):
-    """Answers of the last seconds, at most so many."""
+    """A cache of the results of the last KEPT_S seconds, of at most MOST_KEPT entries."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -196,7 +197,7 @@ class _Remembered(Generic[Key, Value]):
 
 
 class _Bucket:
-    """Lets pass so many at once, and so many in a second."""
+    """A token bucket: a burst of `at_once`, and a rate of `per_s` per second."""
 
     def __init__(self, per_s: float, at_once: float, monotonic: Callable[[], float]) -> None:
         self._per_s, self._most, self._left = per_s, at_once, at_once
@@ -214,7 +215,7 @@ class _Bucket:
 
 
 class _Buckets:
-    """A bucket for each of the users that were seen last, at most so many."""
+    """A token bucket for each of the MOST_KEPT most recently seen users."""
 
     def __init__(self, per_s: float, at_once: float, monotonic: Callable[[], float]) -> None:
         self._per_s, self._at_once = per_s, at_once
@@ -246,7 +247,7 @@ def _token_of(authorization: str) -> str:
 
 
 def _claims_of(token: str) -> _Claims | None:
-    """What the token says of itself, which nobody has checked; None if it says nothing."""
+    """The token's own claims, which are unverified; None if it has none."""
     parts = token.split(".")
     if len(parts) != 3:  # noqa: PLR2004 - head, claims, signature
         return None
@@ -257,10 +258,10 @@ def _claims_of(token: str) -> _Claims | None:
 
 
 def _faults(claims: _Claims | None, now: float) -> str:
-    """Why a token with these claims is certainly no good; empty if it may be."""
+    """Why a token with these claims is certainly invalid; empty if it may be valid."""
     if claims is None:
         return ""
     if claims.aud not in (AUDIENCE, [AUDIENCE]):
-        # One that is also good for the API server must not be given away.
+        # A token that the API server accepts too must not be sent to anything else.
         return FOR_OTHERS
     return EXPIRED if claims.exp is not None and claims.exp <= now else ""

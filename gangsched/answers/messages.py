@@ -1,4 +1,4 @@
-"""What the operator sends to the process that decides on a copy, and how that process answers."""
+"""The messages between the operator and the process that decides on a copy."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from gangsched.views.reach import Reach
 
 LENGTH_BYTES = 8
 FAILED, UNKNOWN, TOO_LARGE = b"!", b"?", b"#"
-"""How an answer begins that is none: the process failed, and the rest says how; there is no such group; the process has
-too little memory."""
+"""The first bytes of an answer without a diagnosis: the process failed, and the rest is the traceback; there is no such
+group; the process has too little memory."""
 
 
 class Start(NamedTuple):
-    """The first message: by which settings to decide, as JSON, and when."""
+    """The first message: the settings to decide by, as JSON, and the time."""
 
     settings: str
     now: float
 
 
 class Question(NamedTuple):
-    """Everything has been sent: what is to be explained, and to whom."""
+    """A question, after all pieces have been sent: what to explain, and what the user may know."""
 
     key: GroupKey
     reach: Reach
@@ -32,5 +32,5 @@ Message = Start | Piece | Question
 
 
 def framed(message: bytes) -> bytes:
-    """The message with its length before it."""
+    """The message, preceded by its length."""
     return len(message).to_bytes(LENGTH_BYTES) + message

@@ -1,8 +1,8 @@
 """The HTTPS server of the answers: GET /v1/explain/NAMESPACE/NAME, on 127.0.0.1.
 
-Whoever reaches it may be anybody. A request has no body, and a connection carries one and ends after some seconds. Few
-connections are taken of people who have not been let in: what comes in addition waits in the kernel, where it costs
-none of the operator's open files.
+It is reachable by untrusted clients. A request has no body; a connection carries one request and ends after some
+seconds. Few connections of clients that have not been admitted are accepted: further ones wait in the kernel, where
+they use none of the operator's open files.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from gangsched.runtime.health import ListenError
 
 _log = logging.getLogger(__name__)
 _SILENT = logging.getLogger(f"{__name__}.http")
-"""Where aiohttp tells, with tracebacks and in their own words, what strangers send that is no HTTP."""
+"""The logger to which aiohttp reports invalid HTTP, with tracebacks and the content. Strangers could fill the log."""
 _SILENT.disabled = True
 
 HOST = "127.0.0.1"
 MOST_CONNECTIONS = 16
-"""Of people who have not been let in; those who have been wait for the examiner, which takes few."""
+"""Maximum number of connections of clients that have not been admitted. The examiner limits the admitted ones."""
 MOST_OF_ONE = 2
-"""So many questions of one user are looked at at a time."""
+"""Maximum number of questions of one user in progress at a time."""
 HANDSHAKE_S = 5.0
 REQUEST_S = 3.0
-"""So soon after the handshake the request must be there."""
+"""Longest time, in seconds, from the TLS handshake to the request."""
 ADMISSION_S = 15.0
-"""So soon it must be clear whether it is answered, which takes three reviews of the API server."""
+"""Longest time, in seconds, from the request to its admission, which takes three reviews by the API server."""
 CONNECTION_S = 45.0
-"""Longer than an answer may take."""
+"""Longest time, in seconds, from admission to the end of the connection. It is longer than an answer may take."""
 _LOOK_S = 0.1
 _LAST_WORDS_S = 1.0
 _SHUTDOWN_S = 0.2
@@ -50,13 +50,13 @@ _BACKLOG = 64
 _LONGEST_LINE = 32_768
 NOT_READY = "This replica has not listed the whole cluster yet: ask again in some seconds, or ask another replica."
 NO_GROUP = "There is no PodGroup of this name, and no waiting pod of gangsched names it or has that name."
-CHANGED = "What the token's account may see has changed meanwhile: ask again."
+CHANGED = "The rights of the token's account have changed meanwhile: ask again."
 NO_ANSWER = "The answer was not found in time: ask again."
 NO_ROOM = (
     "The operator's container has too little memory left for a copy of the cluster: ask an administrator to raise "
     "resources.limits.memory of its chart."
 )
-NO_BODY = "A question has no body."
+NO_BODY = "A question must have no body: ask with GET /v1/explain/NAMESPACE/NAME."
 NO_PATH = "Ask with GET /v1/explain/NAMESPACE/NAME."
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -67,9 +67,9 @@ def _untold(_status: int, _took_s: float) -> None:
 
 
 class Server:
-    """Answers those whom `gate` lets in with what `examiner` finds out, as soon as `ready`.
+    """Answers the users whom `gate` admits with what `examiner` finds out, once `ready`.
 
-    `told` is called with the HTTP status of each answer and how long it took.
+    `told` is called with the HTTP status of each answer and its duration in seconds.
     """
 
     def __init__(
@@ -132,14 +132,14 @@ class Server:
         return actual
 
     async def run(self) -> None:
-        """Take connections until cancelled."""
+        """Accept connections until cancelled."""
         loop = asyncio.get_running_loop()
         while self._listener is not None:
             await self._slots.acquire()
             try:
                 accepted, _ = await loop.sock_accept(self._listener)
             except OSError:
-                # No file is left to open, or the other side has gone.
+                # No file descriptor is left, or the client has disconnected.
                 self._slots.release()
                 await asyncio.sleep(_LOOK_S)
                 continue
@@ -162,7 +162,7 @@ class Server:
         await self._examiner.close()
 
     async def _serve(self, accepted: socket.socket) -> None:
-        """One connection, from its handshake to its end."""
+        """Serve one connection, from its handshake to its end."""
         loop = asyncio.get_running_loop()
         transport: asyncio.BaseTransport | None = None
         connection = _Connection(self._slots)
@@ -183,7 +183,7 @@ class Server:
                     break
                 await asyncio.sleep(_LOOK_S)
             if transport.is_closing():
-                # What was written last may still be on its way.
+                # The last bytes may still be in flight.
                 await asyncio.sleep(_LAST_WORDS_S)
         finally:
             if transport is None:
@@ -209,7 +209,7 @@ class Server:
             answer = _refused(503, NO_ANSWER)
         except web.HTTPException as error:
             answer = _refused(error.status, NO_PATH)
-        except Exception:  # noqa: BLE001 - nothing that a tenant asks ends more than the answer
+        except Exception:  # noqa: BLE001 - a tenant's question may end no more than its own answer
             _log.exception("an answer to a tenant failed, which is a bug")
             answer = _refused(500, NO_ANSWER)
         answer.force_close()
@@ -240,13 +240,13 @@ class Server:
         return web.Response(body=found, content_type="application/json")
 
     async def _may_see(self, found: bytes, user: User, key: GroupKey) -> bool:
-        """Whether the answer, which for the name of a pod is about its group, is about what the user may get."""
+        """Whether the user may get the group that the answer is about; for the name of a pod, it is the pod's group."""
         about = msgspec.json.decode(found, type=_About)
         return about.name == key.name or await self._gate.may_get(user, GroupKey(key.namespace, about.name))
 
 
 class _Connection:
-    """How long a connection may last, on the monotonic clock; it has a slot until its sender is let in."""
+    """The deadline of a connection (`until`), on the monotonic clock. It occupies a slot until its user is admitted."""
 
     def __init__(self, slots: asyncio.Semaphore) -> None:
         self._slots: asyncio.Semaphore | None = slots

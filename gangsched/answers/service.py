@@ -1,4 +1,4 @@
-"""The answers as the operator runs them."""
+"""Runs the answers as part of the operator."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from gangsched.kube.session import ApiSession
 
 
 class Answers:
-    """The server with all that it needs. `facts` is what this replica knows, `ready` whether that is everything.
+    """The server and its parts. `facts` returns the state that this replica knows, `ready` whether that is complete.
 
-    `told` is called with the HTTP status of each answer and how long it took. Without `announced`, as in a dry run,
-    nothing is written on the operator's pod.
+    `told` is called with the HTTP status of each answer and its duration in seconds. Without `announced`, as in a dry
+    run, nothing is written to the operator's pod.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Answers:
         told: Callable[[int, float], None],
         announced: bool,
     ) -> None:
-        # Its own connections, so that those who ask do not delay what the operator does.
+        # Separate connections, so that questions do not delay the operator's own requests.
         self._session = session.apart()
         self._port = settings.answers.port
         self._announced = announced
@@ -50,7 +50,7 @@ class Answers:
         self._port = await self._server.start(self._port)
 
     async def run(self) -> None:
-        """Say where, and answer until cancelled."""
+        """Announce the address, and answer until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._server.run())
             if self._announced:
@@ -58,5 +58,5 @@ class Answers:
                 tasks.create_task(announce(self._session, where))
 
     async def close(self) -> None:
-        """Stop listening and end everything."""
+        """Stop listening, and end all connections and processes."""
         await self._server.close()

@@ -1,8 +1,8 @@
 """The process that decides on a copy of the cluster: `python -m gangsched.answers.worker`, started by `examiner`.
 
-It reads messages from standard input and answers on standard output, both framed by their length. It is the first to
-wait for a processor, and it ends with the operator, whose pipe then closes. Its argument is how many bytes of memory it
-may take: a container that takes more than its limit is ended with all its processes, the operator's included.
+It reads messages from standard input and answers on standard output, both framed by their length. It runs at the lowest
+CPU priority, and it ends with the operator, because the pipe then closes. Its argument is its memory limit in bytes: a
+container that exceeds its own limit is killed with all its processes, including the operator.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from gangsched.views.diagnosis import Copy
 from gangsched.views.diagnosis_json import as_object
 
 SKIPPED_BYTES = 1 << 16
-"""A message for which there is no memory is passed over in parts of this size."""
+"""A message that does not fit into memory is skipped in reads of this size."""
 
 
 class Worker:
-    """Collects what is sent, and decides at the first question."""
+    """Collects the state that is sent, and decides at the first question."""
 
     def __init__(self) -> None:
         self._start = Start("{}", 0.0)
@@ -39,11 +39,11 @@ class Worker:
         self._is_full = False
 
     def give_up(self) -> None:
-        """There is too little memory: forget everything, and answer nothing else from now on."""
+        """Give up for lack of memory: drop the whole state, and answer every question with TOO_LARGE from now on."""
         self._is_full, self._copy, self._collected = True, None, Collected()
 
     def take(self, message: Message) -> bytes | None:
-        """The answer to a question; None to any other message."""
+        """The answer to a question; None for any other message."""
         if self._is_full:
             return TOO_LARGE if isinstance(message, Question) else None
         if isinstance(message, Start):
@@ -73,13 +73,13 @@ def serve(questions: IO[bytes], answers: IO[bytes]) -> None:
             if len(content := questions.read(length)) < length:
                 break
         except MemoryError:
-            # CPython allocates before it reads: the whole message is still there.
+            # CPython allocates before it reads, so the whole message is still in the pipe.
             worker.give_up()
             for begin in range(0, length, SKIPPED_BYTES):
                 questions.read(min(SKIPPED_BYTES, length - begin))
             continue
         try:
-            message = pickle.loads(content)  # noqa: S301 - our parent has sent it
+            message = pickle.loads(content)  # noqa: S301 - our parent process has sent it
             answer = worker.take(message)
         except MemoryError:
             worker.give_up()
@@ -92,12 +92,12 @@ def serve(questions: IO[bytes], answers: IO[bytes]) -> None:
 
 
 def main() -> None:
-    """The process."""
+    """Run the process."""
     os.nice(19)
     most = int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     with contextlib.suppress(OSError):
-        # Where the kernel ends single processes, this one is the first.
+        # Where the kernel kills single processes, it kills this one first.
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     serve(sys.stdin.buffer, sys.stdout.buffer)
 

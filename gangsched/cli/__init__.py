@@ -25,18 +25,18 @@ COMMANDS = (
 """Modules of this package, in the order of `--help`."""
 _OUTPUT_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 PLUGIN = "kubectl gang"
-"""How the program is called as a plug-in of kubectl, which installs no operator."""
+"""The program's name as a kubectl plug-in. The plug-in has no command `run`, because it installs no operator."""
 
 
 class _Version(argparse.Action):
-    """Prints the same as the command `version`. The version is looked up only when it is asked for."""
+    """Prints the same as the command `version`. The version is looked up only on demand."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         parser.exit(import_module(f"{__name__}.version").execute(argparse.Namespace()))
 
 
 def make_parser(*, plugin: bool = False) -> argparse.ArgumentParser:
-    """The parser of the whole command line, or of what there is of it as a plug-in of kubectl."""
+    """The parser of the command line; with `plugin`, that of the kubectl plug-in."""
     parser = argparse.ArgumentParser(
         prog=PLUGIN if plugin else "gangsched",
         description="A Kubernetes gang scheduler: all pods of a group are bound together, or none is.",
@@ -56,7 +56,7 @@ def plugin() -> int:
 
 
 def main(argv: Sequence[str] | None = None, *, parser: argparse.ArgumentParser | None = None) -> int:
-    """Run the command line and return the exit status. Wrong usage prints a message and has status 2."""
+    """Run the command line and return the exit status. Wrong usage prints a message and exits with status 2."""
     parser = parser or make_parser()
     if "_ARGCOMPLETE" in os.environ:
         import_module(f"{__name__}.completion").complete(parser)
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None, *, parser: argparse.ArgumentParser |
             execute: Callable[[argparse.Namespace], int] = arguments.execute
             return execute(arguments)
         finally:
-            # Here and not at exit, where Python has its own words and status for what goes wrong.
+            # Flush here rather than at exit, where Python reports a failure with its own message and status.
             sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output (`| head`) has stopped reading.
@@ -81,5 +81,5 @@ def main(argv: Sequence[str] | None = None, *, parser: argparse.ArgumentParser |
 
 
 def _drop_output() -> None:
-    """What could not be written is forgotten, or Python would try and report it again at exit."""
+    """Discard the unwritten output, which Python would otherwise try to write, and report, again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

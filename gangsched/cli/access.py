@@ -1,4 +1,4 @@
-"""The flags by which a command reaches a cluster, as kubectl has them, and what it says if it cannot."""
+"""The flags that select a cluster, named as in kubectl, and the error messages of commands that cannot reach it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ ANY_RIGHT = "the right that it names"
 
 
 class UsageError(Exception):
-    """The arguments contradict each other or name nothing; the message says what to write."""
+    """The arguments contradict each other or are malformed; the message says what to write."""
 
 
 class Unanswered(Exception):  # noqa: N818 - a state of affairs
-    """The command has no answer, and the message says why: it ends with status 1."""
+    """The command has no answer and exits with status 1; the message says why."""
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that choose a cluster and whose rights requests have."""
+    """Add the flags that select a cluster and the user whose rights the requests have."""
     parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig to use (default: those of $KUBECONFIG)")
     context = parser.add_argument(
         "--context", metavar="NAME", help="context of the kubeconfig (default: its current one)"
@@ -50,7 +50,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def add_namespace(parser: argparse.ArgumentParser, *, everywhere: bool = True) -> None:
-    """Add the flags that choose a namespace, or all."""
+    """Add the flags that select one namespace, or all."""
     chosen = parser.add_mutually_exclusive_group()
     namespace = chosen.add_argument("-n", "--namespace", metavar="NS", help="namespace (default: that of the context)")
     namespace.completer = complete_namespaces  # type: ignore[attr-defined] # see add_cluster
@@ -59,12 +59,12 @@ def add_namespace(parser: argparse.ArgumentParser, *, everywhere: bool = True) -
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say by which settings is decided."""
+    """Add the flags that select the settings to decide by."""
     parser.add_argument(
         "--config",
         metavar="FILE",
         type=_path,
-        help="settings to decide by, as YAML (default: those of the operator, as its Lease tells them)",
+        help="settings to decide by, as YAML (default: those that the operator publishes on its Lease)",
     )
     parser.add_argument(
         "--scheduler-name",
@@ -82,7 +82,7 @@ def _path(text: str) -> object:
 
 @asynccontextmanager
 async def connected(arguments: argparse.Namespace) -> AsyncIterator[ApiSession]:
-    """A session with the cluster and the rights that the flags of `add_cluster` choose.
+    """A session with the cluster and the rights that the flags of `add_cluster` select.
 
     Raises:
         UsageError: a group or UID is impersonated without a user.
@@ -97,7 +97,7 @@ async def connected(arguments: argparse.Namespace) -> AsyncIterator[ApiSession]:
             user=arguments.user, groups=tuple(arguments.user_groups), uid=arguments.user_uid or ""
         )
     elif arguments.user_groups or arguments.user_uid:
-        raise UsageError("--as-group and --as-uid say more of the user that --as names: add --as USER")
+        raise UsageError("--as-group and --as-uid describe the user of --as: add --as USER")
     session = await connect(kubeconfig=arguments.kubeconfig, context=arguments.context, acting_as=acting_as)
     try:
         yield session
@@ -106,7 +106,7 @@ async def connected(arguments: argparse.Namespace) -> AsyncIterator[ApiSession]:
 
 
 def namespace_of(arguments: argparse.Namespace, session: ApiSession) -> str:
-    """The namespace that the flags of `add_namespace` choose, by default that of the context; empty for all."""
+    """The namespace that the flags of `add_namespace` select, by default that of the context; empty for all."""
     if getattr(arguments, "all_namespaces", False):
         return ""
     return arguments.namespace or session.namespace
@@ -116,7 +116,7 @@ def split_name(text: str) -> tuple[str, str]:
     """Namespace and name of NS/NAME; the namespace is empty for NAME alone.
 
     Raises:
-        UsageError: it is no name of a group.
+        UsageError: the text is not the name of a group.
     """
     namespace, slash, name = text.rpartition("/")
     if not name or "/" in namespace or (slash and not namespace):
@@ -125,10 +125,10 @@ def split_name(text: str) -> tuple[str, str]:
 
 
 def named(arguments: argparse.Namespace, text: str, session: ApiSession) -> GroupKey:
-    """The group that this NAME or NS/NAME means.
+    """The key of the group that NAME or NS/NAME refers to.
 
     Raises:
-        UsageError: it is no name of a group.
+        UsageError: the text is not the name of a group.
     """
     from gangsched.core.objects.declaration import GroupKey  # noqa: PLC0415 - see the package
 
@@ -139,7 +139,10 @@ def named(arguments: argparse.Namespace, text: str, session: ApiSession) -> Grou
 def run(
     arguments: argparse.Namespace, work: Coroutine[Any, Any, int] | Callable[[], int], *, right: str = ANY_RIGHT
 ) -> int:
-    """Run a command to its exit status, and tell its failures; `right` is what a denied caller has to ask for."""
+    """Run a command, report its failures and return its exit status.
+
+    `right` is what a caller who is denied access has to ask for.
+    """
     from gangsched.config.settings import InvalidConfig  # noqa: PLC0415 - see the package
     from gangsched.kube.errors import ApiError, KubeError, NoCredentials  # noqa: PLC0415
 
@@ -154,14 +157,14 @@ def run(
     except KubeError as error:
         return fail(arguments, str(error), FAILED)
     except KeyboardInterrupt:
-        # Whoever watches ends it so.
+        # Ctrl-C is the normal end of --watch.
         return 0 if getattr(arguments, "watch", False) else INTERRUPTED
 
 
 async def _interruptible(work: Coroutine[Any, Any, int]) -> int:
-    """The work, which Ctrl-C ends at once: asyncio would wait until it has computed what it computes.
+    """Run the work so that Ctrl-C ends it at once; asyncio's own handler would wait until the current step ends.
 
-    Who has started this in the background, and so has it ignore Ctrl-C, is heeded.
+    A process that was started in the background ignores Ctrl-C, and stays that way.
     """
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -177,7 +180,7 @@ def fail(arguments: argparse.Namespace, message: str, status: int = FAILED) -> i
 
 
 def note(arguments: argparse.Namespace, message: str) -> None:
-    """Print a remark on standard error, beside the command's output."""
+    """Print a remark on standard error, apart from the command's output."""
     from gangsched.cli.output import shown  # noqa: PLC0415 - see the package
 
     print(f"{arguments.prog}: {shown(message)}", file=sys.stderr)
@@ -189,7 +192,7 @@ def denied(told: str, right: str) -> str:
 
 
 def _refused(error: ApiError, right: str) -> str:
-    """The API server's answer, with what to do about credentials that it refuses and rights that are missing."""
+    """The API server's error, with a remedy if it refuses the credentials or a right is missing."""
     others = "log in again, or choose other credentials with --kubeconfig or --context"
     if error.status == HTTPStatus.UNAUTHORIZED:
         return f"the API server does not accept the token or certificate, which is wrong or has expired: {others}"

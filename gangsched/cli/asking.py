@@ -1,7 +1,7 @@
-"""Asks the operator why a group waits, for people who may not list the whole cluster.
+"""Asks the operator why a group waits, for users who may not list the whole cluster.
 
-What they send is a token that is good for the operator's answers alone. Their own credentials go to the API server and
-to nobody else.
+The request carries a token that is valid for the operator's answers alone. The user's own credentials go only to the
+API server.
 """
 
 from __future__ import annotations
@@ -24,51 +24,52 @@ if TYPE_CHECKING:
 
 _ANSWER_S = 45.0
 _ENDING_S = 0.25
-"""aiohttp ends TLS in later turns of the loop, and its documentation says to wait so long for it."""
+"""Pause, in seconds, after the client is closed: aiohttp closes TLS connections in later iterations of the event loop,
+and its documentation recommends this delay."""
 _MOST_BYTES = 4 * 2**20
 _ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost):([0-9]{1,5})")
 _MOST_PORT = 65_535
 _FINGERPRINT = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 _SEE = "docs/answers.md says what to set up"
 _ELSEWHERE = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INTERNAL_SERVER_ERROR)
-"""Another replica may know."""
+"""Statuses after which the next replica is asked."""
 
 
 def add_asking(parser: argparse.ArgumentParser) -> None:
-    """Add the flags by which the operator is asked."""
+    """Add the flags for asking the operator."""
     group = parser.add_argument_group(
-        "asking the operator", f"for those who may not list the whole cluster, if it answers them: {_SEE}"
+        "asking the operator", f"for users who may not list the whole cluster, if the operator answers them: {_SEE}"
     )
     group.add_argument(
         "--ask-operator-as",
         metavar="[NS/]SERVICEACCOUNT",
         dest="account",
-        help="let the operator say why the group waits to this service account, by default of the group's namespace, "
-        "which must be allowed to get podgroups.gangsched.io there; a token is made that is good for this alone, for "
-        "which the right to create serviceaccounts/token is needed",
+        help="ask the operator as this service account (by default in the group's namespace), which must have the "
+        "right to get podgroups.gangsched.io there; the command creates a token that is valid for this alone, which "
+        "needs the right to create serviceaccounts/token",
     )
     group.add_argument(
         "--operator-namespace",
         metavar="NS",
         default="gangsched-system",
-        help="namespace of the operator's pods, where the rights to list pods and to get and create pods/portforward "
-        "are needed (default: %(default)s)",
+        help="namespace of the operator's pods; the command needs the rights to list pods and to get and create "
+        "pods/portforward there (default: %(default)s)",
     )
     group.add_argument(
         "--via",
         metavar="127.0.0.1:PORT",
-        help="ask there, where kubectl port-forward to one of the operator's pods is running; needs --fingerprint",
+        help="address of a running kubectl port-forward to one of the operator's pods; needs --fingerprint",
     )
     group.add_argument(
         "--fingerprint",
         metavar="sha256:HEX",
-        help="with --via: the certificate to expect, as the pod's condition gangsched.io/answers says it",
+        help="with --via: fingerprint of the certificate to expect, from the pod's condition gangsched.io/answers",
     )
 
 
 @dataclass(frozen=True)
 class Answered:
-    """The operator's diagnosis, and which replica has made it."""
+    """The operator's diagnosis, and the name of the replica that made it."""
 
     diagnosis: Diagnosis
     by: str
@@ -76,7 +77,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class _Place:
-    """A replica: a port of this machine's loopback, or of the pod's."""
+    """Where a replica listens: a port of its pod, or of this machine's loopback (`--via`)."""
 
     name: str
     port: int
@@ -85,15 +86,15 @@ class _Place:
 
 
 class _Elsewhere(Exception):  # noqa: N818 - a state of affairs
-    """This replica has no answer now."""
+    """This replica has no answer at present; another one may have."""
 
 
 async def ask(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> Answered:
-    """What the operator says about the group.
+    """Ask the operator for its diagnosis of the group.
 
     Raises:
         UsageError: the flags contradict each other.
-        Unanswered: it is not asked, or does not answer; the message says what to do.
+        Unanswered: the operator cannot be asked, or does not answer; the message says what to do.
         KubeError: the API server does not answer.
     """
     places = [_via(arguments)] if arguments.via else await _pods(session, arguments.operator_namespace)
@@ -119,7 +120,7 @@ async def _first(places: Sequence[_Place], namespace: str, session: ApiSession, 
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Look at the flags of `add_asking`.
+    """Validate the flags of `add_asking`.
 
     Raises:
         UsageError: they contradict each other.
@@ -137,7 +138,9 @@ def check(arguments: argparse.Namespace) -> None:
         said = f"{arguments.account!r} is not the name of a service account: write NAMESPACE/NAME or NAME"
         raise UsageError(f"--ask-operator-as {said}")
     if bool(arguments.via) != bool(arguments.fingerprint):
-        raise UsageError("--via and --fingerprint belong together: whoever else listens there must not get the token")
+        raise UsageError(
+            "--via and --fingerprint belong together: give both, so that no other process on that port gets the token"
+        )
     if arguments.via:
         _via(arguments)
 
@@ -145,14 +148,16 @@ def check(arguments: argparse.Namespace) -> None:
 def _via(arguments: argparse.Namespace) -> _Place:
     address, fingerprint = _ADDRESS.fullmatch(arguments.via), _FINGERPRINT.fullmatch(arguments.fingerprint.lower())
     if address is None or not 0 < int(address[1]) <= _MOST_PORT:
-        raise UsageError(f"--via {arguments.via!r} is no port of 127.0.0.1: write 127.0.0.1:PORT")
+        raise UsageError(f"--via {arguments.via!r} is not a port of 127.0.0.1: write 127.0.0.1:PORT")
     if fingerprint is None:
-        raise UsageError(f"--fingerprint {arguments.fingerprint!r} is none: write sha256: and 64 hexadecimal digits")
+        raise UsageError(
+            f"--fingerprint {arguments.fingerprint!r} is not a fingerprint: write sha256: and 64 hexadecimal digits"
+        )
     return _Place(arguments.via, int(address[1]), fingerprint[1], is_pod=False)
 
 
 async def _pods(session: ApiSession, namespace: str) -> Sequence[_Place]:
-    """The operator's pods that announce answers, those that are ready first."""
+    """The addresses that the operator's pods announce for answers, those of ready pods first."""
     from gangsched.answers.announcement import announced  # noqa: PLC0415 - see the package
     from gangsched.kube.errors import ApiError  # noqa: PLC0415
 
@@ -213,7 +218,7 @@ async def _reached(session: ApiSession, namespace: str, place: _Place) -> AsyncI
 
 
 async def _get(port: int, place: _Place, key: GroupKey, token: str) -> Diagnosis:
-    """The replica's answer, if it has the certificate that it should have."""
+    """The replica's answer, provided that its certificate has the expected fingerprint."""
     import aiohttp  # noqa: PLC0415 - see the package
     from yarl import URL  # noqa: PLC0415
 
@@ -238,8 +243,8 @@ async def _get(port: int, place: _Place, key: GroupKey, token: str) -> Diagnosis
                 body += await answer.content.read(_MOST_BYTES)
     except aiohttp.ServerFingerprintMismatch as error:
         raise Unanswered(
-            f"what answers at {place.name} has another certificate than expected, and was told nothing: the operator "
-            "has just been restarted, then ask again, or somebody else listens there"
+            f"the server at {place.name} does not have the expected certificate, so the token was not sent: ask again "
+            "if the operator has just restarted; otherwise another process listens there"
         ) from error
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         hint = "" if place.is_pod else "; see whether kubectl port-forward still runs there"
@@ -248,7 +253,9 @@ async def _get(port: int, place: _Place, key: GroupKey, token: str) -> Diagnosis
         try:
             return from_json(body)
         except (*UNREADABLE, InvalidQuantity) as error:
-            raise Unanswered(f"the answer of {place.name} cannot be read: use the version of the operator") from error
+            raise Unanswered(
+                f"the answer of {place.name} cannot be read: use the operator's version of gangsched"
+            ) from error
     sentence = _sentence(body)
     if status in _ELSEWHERE:
         raise _Elsewhere(sentence)

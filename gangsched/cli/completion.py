@@ -1,7 +1,7 @@
-"""`gangsched completion`, and what it completes: commands, flags, and names from the cluster.
+"""`gangsched completion`, and the completion of commands, flags, and names from the cluster.
 
-The shell runs the program itself for each completion (argcomplete), kubectl runs `kubectl_complete-gang` for its
-plug-in. Both are quiet about any failure and wait for the cluster no longer than two seconds.
+The shell runs the program itself for each completion (argcomplete); kubectl runs `kubectl_complete-gang` for its
+plug-in. Both ignore every failure silently and wait at most two seconds for the cluster.
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ SHELLS = ("bash", "zsh", "fish")
 _WITHIN_S = 2.0
 _MOST = "500"
 _NO_FILES, _FILES = 4, 0
-"""What kubectl is to do beside the completions: ShellCompDirectiveNoFileComp and ShellCompDirectiveDefault of cobra."""
+"""The directive that follows the completions: ShellCompDirectiveNoFileComp or ShellCompDirectiveDefault of cobra."""
 
 
 def add_parser(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "completion",
-        help="print a script by which a shell completes commands, flags and names",
-        description="Print a script by which the shell completes commands, flags, and the names of groups, namespaces "
-        "and contexts. In bash: source <(gangsched completion bash); in zsh the same with zsh; in fish: gangsched "
-        "completion fish | source. kubectl completes kubectl gang by kubectl_complete-gang, which is installed beside "
-        "it.",
+        help="print a shell completion script for commands, flags and names",
+        description="Print a completion script for commands, flags, and the names of groups, namespaces and contexts. "
+        "In bash: source <(gangsched completion bash); in zsh the same with zsh; in fish: gangsched completion fish | "
+        "source. kubectl completes kubectl gang with kubectl_complete-gang, which is installed with it.",
     )
     parser.add_argument("shell", choices=SHELLS, help="the shell")
     parser.set_defaults(execute=_execute)
@@ -46,14 +45,14 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Where the shell asks for completions, as its environment says, print them and end the process."""
-    import argcomplete  # noqa: PLC0415 - the other calls of the program need not wait for it
+    """If the environment says that the shell asks for completions, print them and end the process."""
+    import argcomplete  # noqa: PLC0415 - only completions have to wait for this import
 
     argcomplete.autocomplete(parser, always_complete_options=False)
 
 
 def plugin() -> int:
-    """`kubectl_complete-gang`: print how the last of the words goes on, in the form that kubectl reads."""
+    """`kubectl_complete-gang`: print the completions of the last word, in the form that kubectl reads."""
     found = completions(sys.argv[1:])
     for each in found:
         print(each)
@@ -62,7 +61,7 @@ def plugin() -> int:
 
 
 def completions(words: Sequence[str]) -> list[str]:
-    """How the last of the words after `kubectl gang` goes on; each may be followed by a tab and its meaning."""
+    """The completions of the last word after `kubectl gang`; each may be followed by a tab and its description."""
     from argcomplete.completers import SuppressCompleter  # noqa: PLC0415
     from argcomplete.finders import CompletionFinder  # noqa: PLC0415 - see `complete`
 
@@ -85,7 +84,7 @@ def completions(words: Sequence[str]) -> list[str]:
 
 
 def complete_groups(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
-    """The PodGroups of the namespace, as NAME; as NS/NAME where the prefix names one, or with -A."""
+    """The PodGroups of the namespace, as NAME; as NS/NAME if the prefix contains a namespace, or with -A."""
     namespace, slash, _name = prefix.rpartition("/")
     if slash:
         parsed_args.namespace = namespace
@@ -103,7 +102,7 @@ def complete_contexts(prefix: str, parsed_args: argparse.Namespace, **_: object)
 
     try:
         return [name for name in contexts(getattr(parsed_args, "kubeconfig", None)) if name.startswith(prefix)]
-    except Exception:  # noqa: BLE001 - whatever is wrong, a completion is silent about it
+    except Exception:  # noqa: BLE001 - completion ignores every failure
         return []
 
 
@@ -112,7 +111,7 @@ def _names(arguments: argparse.Namespace, *, namespaced: bool) -> list[str]:
 
     try:
         return asyncio.run(_listed(arguments, namespaced=namespaced))
-    except Exception:  # noqa: BLE001 - whatever is wrong, a completion is silent about it
+    except Exception:  # noqa: BLE001 - completion ignores every failure
         return []
 
 

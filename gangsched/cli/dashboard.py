@@ -1,4 +1,4 @@
-"""`gangsched dashboard`: the groups and nodes of a cluster as a page on this machine, with the caller's rights."""
+"""`gangsched dashboard`: a page on this machine that shows groups and nodes with the caller's rights."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from gangsched.page.board import Board
 
 _AGAIN = (
-    "Open the address that gangsched dashboard has printed. It is good for one browser: start it again for another."
+    "Open the address that gangsched dashboard has printed. It works in one browser: for another one, start the "
+    "command again."
 )
 
 _OLD_S = 10.0
-_OLD = "What is shown was read when somebody looked last: the cluster is being read again …"
+_OLD = "This page shows the state at the last visit: the cluster is being read again …"
 
 
 def add_parser(commands: Commands) -> None:
@@ -29,12 +30,12 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "dashboard",
         help="show groups and nodes as a page in the browser",
-        description="Serve a page on this machine that shows the nodes, filled by gangs, what waits and why, and all "
-        "groups, refreshed every few seconds until Ctrl-C. A manifest that is dropped on it is tried on a copy of the "
-        "cluster. It shows what gangsched top shows, with your rights; nothing can be changed there. The printed "
-        "address is good for one browser.",
-        epilog="Exit status: 0 when it is ended, 1 if the cluster does not answer or the port is taken, 2 for wrong "
-        "usage or missing credentials.",
+        description="Serve a page on this machine that shows the nodes and the gangs on them, what waits and why, and "
+        "all groups, refreshed every few seconds until Ctrl-C. Drop a manifest on it to try it on a copy of the "
+        "cluster. The page shows what gangsched top shows, with your rights, and can change nothing. The printed "
+        "address works in one browser.",
+        epilog="Exit status: 0 after Ctrl-C, 1 if the cluster does not answer or the port is taken, 2 for wrong usage "
+        "or missing credentials.",
     )
     parser.add_argument("--port", type=_port, default=0, metavar="PORT", help="port on 127.0.0.1 (default: any free)")
     add_namespace(parser)
@@ -44,10 +45,10 @@ def add_parser(commands: Commands) -> None:
 
 
 def _port(text: str) -> int:
-    """A port.
+    """The port number.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a port.
     """
     port = int(text)
     if not 0 <= port < 1 << 16:
@@ -68,7 +69,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
     from gangsched.page.what_if import WhatIf  # noqa: PLC0415
 
     async with connected(arguments) as session:
-        # What is refused or wrong is said before there is a page.
+        # Report a refusal or a wrong argument before the page exists.
         first = await look(arguments, session, _nobody)
         cluster = LiveBoard(Board(), first)
         what_if = WhatIf(lambda: cluster.seen.events, first.settings, now=time.time, lacks=cluster.lacks)
@@ -88,7 +89,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
 
 
 class LiveBoard:
-    """What was `seen` last, and the board that shows it."""
+    """The state that was last read (`seen`), and the board that shows it."""
 
     def __init__(self, board: Board, first: Look) -> None:
         self.board = board
@@ -97,14 +98,14 @@ class LiveBoard:
         self._show()
 
     def lacks(self) -> str:
-        """Why nothing can be decided about what was seen; empty if something can."""
+        """Why no decision is possible on the state that was last read; empty if one is."""
         if self._trouble:
             return self._trouble
         hidden = self.seen.sight.hidden
-        return f"Nothing can be decided without what you may not see: {hidden}" if hidden else ""
+        return f"No decision is possible, because you may not see the whole cluster: {hidden}" if hidden else ""
 
     async def follow(self, look: Callable[[], Awaitable[Look]]) -> None:
-        """Read the cluster again and again while somebody looks. Where that is not how it is now, the page says so."""
+        """Read the cluster repeatedly while the page is open. The page says so when its content may be out of date."""
         from gangsched.cli.looking import pause_s  # noqa: PLC0415 - see the package
         from gangsched.kube.errors import KubeError  # noqa: PLC0415
 
@@ -121,7 +122,7 @@ class LiveBoard:
                 self._show()
                 read_at = began
             except KubeError as error:
-                self._warn(f"What is shown is old, because the cluster does not answer: {error}")
+                self._warn(f"This page is out of date, because the cluster does not answer: {error}")
             took_s = time.monotonic() - began
 
     def _show(self) -> None:
@@ -131,7 +132,7 @@ class LiveBoard:
         self.board.show(dict(things(self.seen.sight)))
 
     def _warn(self, trouble: str) -> None:
-        """Say on the page why what it shows may be old."""
+        """Say on the page why its content may be out of date."""
         from gangsched.page.things import HEAD, head  # noqa: PLC0415 - see the package
 
         self._trouble, sight = trouble, self.seen.sight
@@ -139,4 +140,4 @@ class LiveBoard:
 
 
 def _nobody(_: str) -> None:
-    """Nobody is told what is being read: the page shows what was read."""
+    """Ignore the progress of a read, because the page shows only the result."""

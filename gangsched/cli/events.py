@@ -1,4 +1,4 @@
-"""`gangsched events`: what has happened to a group and its members, in the order of time."""
+"""`gangsched events`: the Events of a group and its members, in chronological order."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def add_parser(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "events",
-        help="show the Events of a group and its members, in the order of time",
-        description="Show the Events of a group and of its members, of all who write them, in the order of time. It "
-        "needs the right to list Events in the namespace, and for those of the members the right to list pods.",
+        help="show the Events of a group and its members, in chronological order",
+        description="Show the Events of a group and of its members, from all sources, in chronological order. It needs "
+        "the right to list Events in the namespace, and for those of the members the right to list pods.",
         epilog="Exit status: 0 for success, also if there are no Events; 1 if the cluster does not answer, 2 for wrong "
         "usage or missing credentials.",
     )
@@ -79,7 +79,7 @@ async def _tell(arguments: argparse.Namespace) -> int:
 
             await follow(arguments, look)
         if members is None:
-            note(arguments, "only Events of the PodGroup, because its members cannot be seen: request to list pods")
+            note(arguments, "only Events of the PodGroup, because you may not list its members: request to list pods")
         found = await _events(session, key, members or ())
         if arguments.output in (JSON, YAML):
             print(structured(arguments.output, {"apiVersion": "v1", "kind": "List", "items": found}))
@@ -132,7 +132,7 @@ def _concerns(event: Event, group: str, members: Collection[str]) -> bool:
 
 
 def _last(event: Event) -> str:
-    """When it was last seen, in RFC 3339; such times in UTC sort as text."""
+    """When the Event was last observed, in RFC 3339. Such times, all in UTC, sort as text."""
     series: Mapping[str, Any] = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("deprecatedLastTimestamp"), event.get("eventTime"))
     made = (event.get("metadata") or {}).get("creationTimestamp")

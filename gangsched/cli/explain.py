@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 _ASK = (
-    "The operator knows more, and tells it with --ask-operator-as SERVICEACCOUNT if it answers tenants: see "
+    "If the operator answers tenants, ask it for more details with --ask-operator-as SERVICEACCOUNT: see "
     "docs/answers.md."
 )
 
@@ -59,13 +59,13 @@ def add_parser(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "explain",
-        help="show why a group waits, or which do",
+        help="show why a group waits, or list all that wait",
         description="Show why a group waits: how many of its members fit and where, what refuses the others on which "
         "nodes, which resources are missing and which pods and groups hold them, which groups are ahead, and what "
         "would help. Nodes are grouped by pool, machine and zone, in at most ten groups. The command runs the "
         "scheduler on the cluster's current state, by the settings of the operator that leads, and writes nothing. "
-        "Without a name it lists all that wait in the namespace, in the "
-        "order of their turn, and says whether an operator leads. It needs the right to list nodes, pods, "
+        "Without a name it lists all that wait in the namespace, in scheduling "
+        "order, and says whether an operator leads. It needs the right to list nodes, pods, "
         "PodGroups, namespaces, "
         "PriorityClasses, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, "
         "CSIStorageCapacities, VolumeAttachments, ResourceSlices, DeviceClasses and ResourceClaims; without it, it "
@@ -118,7 +118,7 @@ async def _answer(arguments: argparse.Namespace) -> int:
     return 0
 
 
-# All that wait
+# All waiting groups
 
 
 async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> list[Seen]:
@@ -162,7 +162,7 @@ async def _look_at(arguments: argparse.Namespace, session: ApiSession) -> list[S
     with Progress("asking the operator" if asked else "reading the cluster") as progress:
         told = await (_ask(arguments, session, key) if asked else _diagnose(arguments, session, key, progress))
     diagnosis, reading = told.diagnosis, told.reading
-    # What is bound whole needs no operator for now, and a status was decided elsewhere.
+    # A completely bound group needs no operator for now. `rules` did not decide what a status says.
     unled = told.leaders.leads is False and diagnosis.bound < max(1, diagnosis.minimum)
     nobody = told.leaders.sentences if unled else ()
     notes = [_ASK] if reading.forbidden else told.rules.notes
@@ -200,7 +200,7 @@ async def _diagnose(arguments: argparse.Namespace, session: ApiSession, key: Gro
     if pod is not None and pod.scheduler not in decided.settings.scheduler_names:
         others = rules(arguments, leaders, schedulers=[pod.scheduler], namespace=key.namespace)
         if pod.scheduler in others.settings.scheduler_names:
-            # Another operator serves it, which may also look at other workloads.
+            # Another operator serves this pod, and may watch other kinds of workloads.
             decided, reading = others, await read(session, key, others.settings, told=progress.say)
     progress.say("deciding")
     if reading.events:
@@ -213,7 +213,7 @@ async def _diagnose(arguments: argparse.Namespace, session: ApiSession, key: Gro
 
 
 async def _ask(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> _Told:
-    """The same by the operator's knowledge and its own settings; the objects that make pods are the caller's to see."""
+    """The operator's diagnosis, by its own settings. Owners of pods are still read with the caller's rights."""
     from gangsched.cli.asking import ask  # noqa: PLC0415 - see the package
     from gangsched.cli.leaders import Leaders  # noqa: PLC0415
     from gangsched.cli.live import Reading  # noqa: PLC0415
@@ -226,7 +226,7 @@ async def _ask(arguments: argparse.Namespace, session: ApiSession, key: GroupKey
 
 
 async def _with_owners(session: ApiSession, diagnosis: Diagnosis) -> Diagnosis:
-    """With what would bring members that are missing, as far as the caller may see who makes them."""
+    """The diagnosis, with remedies for missing members as far as the caller may see the objects that create them."""
     from gangsched.cli.owners import read_owners, remedies  # noqa: PLC0415 - see the package
 
     if diagnosis.shortfall is not None or diagnosis.members >= diagnosis.minimum:

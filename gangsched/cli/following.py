@@ -1,4 +1,4 @@
-"""Looks at something again and again, and shows what has changed: `--watch`."""
+"""Repeats a query and prints what has changed: `--watch`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from gangsched.cli.access import note
 from gangsched.kube.errors import ApiError, ApiUnreachable, KubeError
 
 Seen = tuple[Hashable, object, str]
-"""What is looked at, by a key; what tells whether it has changed; and how it is shown."""
+"""An item: its key, the state whose change counts, and its text."""
 
 _EVERY_S = 2.0
 _SHARE = 10
-"""A look that takes long is repeated after this many times its duration, so that it is a small load on the cluster."""
+"""A slow query is repeated after this many times its duration, which keeps the load on the cluster small."""
 
 
 async def follow(arguments: argparse.Namespace, look: Callable[[], Awaitable[Sequence[Seen]]]) -> None:
-    """Print what each look has found first, and then whatever has changed since the look before. It never ends.
+    """Print all items of the first look, then those that have changed since the previous look. Never returns.
 
-    An API server that does not answer, or answers that it cannot now, is told once and asked again, unless it is so at
-    the first look.
+    A failure of the API server that may be temporary is reported once and retried, except at the first look.
 
     Raises:
         Whatever else `look` raises.
@@ -38,7 +37,7 @@ async def follow(arguments: argparse.Namespace, look: Callable[[], Awaitable[Seq
             if known is None or not _passes(error):
                 raise
             if not in_trouble:
-                note(arguments, f"{error}; it is asked again")
+                note(arguments, f"{error}; retrying")
             in_trouble, wait_s = True, max(wait_s, error.retry_after_s if isinstance(error, ApiError) else 0.0)
         else:
             in_trouble = False
@@ -50,6 +49,6 @@ async def follow(arguments: argparse.Namespace, look: Callable[[], Awaitable[Seq
 
 
 def _passes(error: KubeError) -> bool:
-    """Whether it may go by while somebody watches: rights and credentials are for that person to mend."""
+    """Whether the error may be temporary. Missing rights and wrong credentials are not: the user has to fix them."""
     busy, broken = HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR
     return not isinstance(error, ApiError) or error.status == busy or error.status >= broken

@@ -1,4 +1,4 @@
-"""The operators of a cluster, as the Leases that gangsched has created show them."""
+"""The operators of a cluster, found by the Leases that gangsched has created."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ _LEASES = msgspec.json.Decoder(_Leases)
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """An operator that leads: its Lease as NAMESPACE/NAME, and the settings that it publishes; None if it does not."""
+    """An operator: its Lease as NAMESPACE/NAME, and its published settings, None if it publishes none."""
 
     lease: str
     published: Published | None = None
 
     def serves(self, schedulers: Collection[str], namespace: str = "") -> bool:
-        """Whether it says that it serves one of these schedulerNames, in this namespace or, if it is empty, in any."""
+        """Whether its settings serve one of these schedulerNames in this namespace, or in any if that is empty."""
         if self.published is None:
             return False
         settings = self.published.settings
@@ -63,9 +63,10 @@ class Leader:
 
 @dataclass(frozen=True, slots=True)
 class Leaders:
-    """The sentences about operators, one for each Lease. `leads`: one of them is held; None if that is not known.
+    """The operators, and `sentences` about them, one for each Lease.
 
-    `all` are those that lead, by the names of their Leases; `former` those that did, if none does.
+    `leads`: a Lease is held; None if that is unknown. `all` are the operators that lead, sorted by Lease; `former` are
+    those that led, and empty if any leads.
     """
 
     sentences: Sequence[str]
@@ -75,13 +76,13 @@ class Leaders:
 
 
 async def read_leaders(session: ApiSession) -> Leaders:
-    """Who holds the Leases that gangsched has created, in all namespaces.
+    """The holders of the Leases that gangsched has created, in all namespaces.
 
     Raises:
-        ApiUnreachable: there was no answer.
+        ApiUnreachable: the API server did not answer.
     """
     found: dict[str, _Item] = {}
-    # Before they had the label they could be found by the default name alone.
+    # Leases of older versions lack the label and are found by the default name.
     for params in ({"labelSelector": f"{LABEL}={VALUE}"}, {"fieldSelector": f"metadata.name={_NAME}"}):
         answer = await session.request("GET", f"/apis/{API_VERSION}/leases", params=params)
         try:
@@ -98,7 +99,7 @@ async def read_leaders(session: ApiSession) -> Leaders:
     held = [(found[lease], _is_held(found[lease].spec or LeaseSpec())) for lease in sorted(found)]
     leaders = [_leader(each) for each, yes in held if yes]
     number = len(leaders)
-    # A Lease that nobody holds any more is news only if no other is held.
+    # A Lease that is no longer held matters only if no other is held.
     told_of = [_sentence(each, held=yes) for each, yes in held if yes or not number]
     former = [] if number else [_leader(each) for each, _ in held]
     return Leaders((*told_of, *([_SEVERAL] if _may_collide(leaders) else [])), number > 0, leaders, former)
@@ -110,7 +111,7 @@ def _leader(item: _Item) -> Leader:
 
 
 def _may_collide(leaders: Sequence[Leader]) -> bool:
-    """Whether two of them serve the same pods, or may do so, because one does not say what it serves."""
+    """Whether two of them serve the same pods, or may do so because one does not publish what it serves."""
     return any(_collide(one, other) for one, other in combinations(leaders, 2))
 
 
@@ -137,6 +138,6 @@ def _sentence(item: _Item, *, held: bool) -> str:
         return f"An operator leads: {spec.holder_identity} holds the Lease {lease}."
     since = f" since {spec.renew_time}" if spec.renew_time else ""
     return (
-        f"No operator leads: nobody has held the Lease {lease}{since}; look at the operator's pods and their logs, or "
-        "install gangsched again if it was uninstalled."
+        f"No operator leads: the Lease {lease} has had no holder{since}; look at the operator's pods and their logs, "
+        "or install gangsched again if it was uninstalled."
     )

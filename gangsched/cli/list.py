@@ -1,4 +1,4 @@
-"""`gangsched list`: the gangs of a namespace, what waits longest first."""
+"""`gangsched list`: the gangs of a namespace, the longest-waiting first."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def add_parser(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "list",
-        help="list groups, what waits longest first",
-        description="List the groups of the namespace, what waits longest first: PodGroups, and groups that only their "
-        "pods or workloads declare. MEMBERS says how many of how many needed members exist, BOUND how many have a "
-        "node, WAITS for how long the group has waited. gangsched explain NAME says why. It needs the right to list "
+        help="list groups, the longest-waiting first",
+        description="List the groups of the namespace, the longest-waiting first: PodGroups, and groups that only "
+        "their pods or workloads declare. MEMBERS says how many of the needed members exist, BOUND how many have a "
+        "node, WAITS how long the group has waited. gangsched explain NAME says why. It needs the right to list "
         "PodGroups, and for groups without one and current numbers the right to list pods.",
         epilog="Exit status: 0 for success, 1 if the cluster does not answer, 2 for wrong usage or missing "
         "credentials.",
@@ -111,17 +111,17 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
         reading = await read_gangs(session, only, decided.settings, told=progress.say)
         found = rows(reading, policy=decided.settings.policy(), now=time.time())
     if reading.forbidden and not quiet:
-        note(arguments, f"only what PodGroups say of themselves, because the API server says: {reading.forbidden}")
+        note(arguments, f"only the status of PodGroups, because the API server says: {reading.forbidden}")
     return found
 
 
 def _gone(row: Row) -> Row:
-    """How a group is shown once it and its pods are no more."""
+    """The row that shows that a group and its pods are gone."""
     return replace(row, phase="Gone", reason="", message="", members=0, bound=0, since=0.0, pods=(), turn=())
 
 
 def _seen(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool) -> list[Seen]:
-    """A line for each row. How long it waits is no change."""
+    """A line for each row. A longer wait alone does not count as a change."""
     from gangsched.views.groups import as_object  # noqa: PLC0415 - see the package
 
     states = [(row.phase, row.reason, row.members, row.minimum, row.bound) for row in found]
@@ -135,7 +135,7 @@ def _seen(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool) 
 
 
 def _lines(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool) -> list[str]:
-    """The lines of the table, the first one with the heads before it."""
+    """The lines of the table; if `headed`, the first one begins with the line of heads."""
     everywhere, wide, now = arguments.all_namespaces, arguments.output == WIDE, time.time()
     heads = [*(["NAMESPACE"] if everywhere else []), *_HEADS, *(["AGE", "DECLARED", "MESSAGE"] if wide else [])]
     cells = [

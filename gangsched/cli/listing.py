@@ -1,4 +1,4 @@
-"""The gangs of a namespace or of all, as far as the caller may see them: for `gangsched list`, `top` and `events`."""
+"""The gangs of one or all namespaces, as far as the caller may see them: for `gangsched list`, `top` and `events`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gangsched.views.trial import decided
 
 
 def rows(reading: Reading, *, policy: Policy, now: float) -> list[Row]:
-    """The gangs of what `cli.live.read_gangs` has read, what waits longest first. Pods without a group are none."""
+    """The gangs that `cli.live.read_gangs` has read, the longest-waiting first. Pods without a group are left out."""
     if reading.forbidden:
         listed = next((each.groups for each in reading.events if isinstance(each, GroupsReplaced)), ())
         return sorted(map(of_declared, listed), key=lambda row: row.order)

@@ -42,7 +42,10 @@ from gangsched.kube.workloads.watch import objects
 Value = TypeVar("Value")
 
 _LISTS = 3
-"""Most attempts at a list whose pages expire before all are read. More would not help: the server keeps too little."""
+"""Maximum number of attempts at a list whose pages expire before all are read.
+
+More attempts would not help: the server keeps too little history.
+"""
 _PAGE = msgspec.json.Decoder(wire.Page)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 _DEFAULT = Settings()
@@ -61,7 +64,7 @@ DECIDING: Sequence[Resource[Any]] = (
 """The kinds that decide about any group, whose objects the caller must be allowed to list."""
 LISTED = [resource.name for resource in DECIDING]
 Told = Callable[[str], None]
-"""Is told what is read next."""
+"""Receives a text that says what is read next."""
 
 
 def _untold(_: str) -> None:
@@ -72,8 +75,8 @@ def _untold(_: str) -> None:
 class Reading:
     """The result of reading. `group` is None if there is no such PodGroup.
 
-    `events` describe the whole cluster to a machine. If the caller may not list everything, they are empty, and
-    `forbidden` is the API server's refusal.
+    `events` give a machine the state of the whole cluster. If the caller may not list everything, `forbidden` is the
+    API server's refusal, and `read` leaves the events empty.
     """
 
     group: Group | None
@@ -105,7 +108,7 @@ async def read(
 ) -> Reading:
     """Read the PodGroup, if one is named, and, as far as the caller may, the rest of the cluster.
 
-    Of Jobs and other workloads the kinds are read that the operator with these settings watches and that its pods need.
+    Only those kinds of workloads are read that an operator with these settings watches and that its pods belong to.
 
     Raises:
         CrdMissing: the API server does not know PodGroups.
@@ -132,9 +135,9 @@ async def read(
 
 
 async def read_gangs(session: ApiSession, namespace: str, settings: Settings, *, told: Told = _untold) -> Reading:
-    """Read what says which gangs the namespace has, or all namespaces if it is empty, as far as the caller may.
+    """Read the objects that define the gangs of the namespace, or of all if it is empty, as far as the caller may.
 
-    There are no nodes among the events. With `forbidden`, they lack the pods.
+    The events contain no nodes. With `forbidden`, they contain only PodGroups.
 
     Raises:
         ApiError: the caller may list neither PodGroups nor pods; and as `read`.
@@ -165,7 +168,10 @@ async def read_gangs(session: ApiSession, namespace: str, settings: Settings, *,
 
 
 async def _list_namespaces(session: ApiSession, only: str) -> Event:
-    """Namespaces, with their labels. Without the right to see them, pods that name no group are in none."""
+    """The namespaces with their labels; none if the caller may not read them.
+
+    Without the labels, pods that name no group belong to no gang.
+    """
     if not only:
         with suppress(ApiError):
             return await _list(session, NAMESPACES)
@@ -216,7 +222,7 @@ async def _list_once(session: ApiSession, resource: Resource[Value], path: str) 
 
 
 async def _list_served(session: ApiSession, resource: Resource[Any]) -> Event:
-    """All objects of the kind. Devices an API server need not serve."""
+    """All objects of the kind; none if it is a kind of device that the API server does not serve."""
     try:
         return await _list(session, resource)
     except ApiError as error:
@@ -234,7 +240,7 @@ def _needed(listed: Event, schedulers: Collection[str]) -> set[str]:
 async def _list_workloads(
     session: ApiSession, kinds: Workloads, needed: Collection[str], namespace: str = ""
 ) -> list[Event]:
-    """All objects of these kinds, and of those above them."""
+    """All objects of these kinds, and of the kinds of their owners."""
     events: list[Event] = []
     above: set[str] = set()
     for names in needed, above:
@@ -261,7 +267,7 @@ async def _list_foreign(session: ApiSession, subject: Subject, namespace: str = 
         denied = not isinstance(error, ApiError) or error.status == HTTPStatus.FORBIDDEN
         what = f"You may not list {name}" if denied else f"{name} cannot be listed"
         remedy = "request the right to list them" if denied else "try again"
-        # The operator may be allowed to: what the caller cannot see is not known.
+        # The operator may have the right, so the content counts as unknown, not as denied.
         return subject.hidden(f"{what} ({error}), so their content is unknown: {remedy}.", denied=False)
 
 

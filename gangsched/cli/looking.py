@@ -1,4 +1,4 @@
-"""Looks at groups and nodes with the caller's rights: for `gangsched top` and `dashboard`."""
+"""Reads groups and nodes with the caller's rights: for `gangsched top` and `dashboard`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHARE = 10
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What is to be seen, the events that tell a machine the same, and the settings by which it decides."""
+    """Groups and nodes, the events from which a machine derives them, and the settings by which it decides."""
 
     sight: Sight
     events: Sequence[Event]
@@ -33,15 +33,15 @@ class Look:
 
 
 def pause_s(took_s: float) -> float:
-    """For how long to wait after a look that took so long, so that looking is a small load on the cluster."""
+    """How long to wait, in seconds, after a look that took `took_s`, to keep the load on the cluster small."""
     return max(_EVERY_S, _SHARE * took_s)
 
 
 async def look(arguments: argparse.Namespace, session: ApiSession, told: Callable[[str], None]) -> Look:
-    """What is to be seen now with the caller's rights; `told` hears what is being read.
+    """The current groups and nodes, as far as the caller may see them; `told` receives what is being read.
 
     Raises:
-        KubeError: the cluster does not answer, or shows nothing to the caller.
+        KubeError: the cluster does not answer, or the caller may see nothing.
     """
     settings = rules(arguments, await read_leaders(session)).settings
     reading = await read(session, None, settings, told=told)
@@ -52,5 +52,5 @@ async def look(arguments: argparse.Namespace, session: ApiSession, told: Callabl
         hidden = f"only groups, without nodes, because the API server says: {reading.forbidden}"
         return Look(Sight(rows(own, policy=settings.policy(), now=now), (), hidden), own.events, settings)
     machine = decided(reading.events, policy=settings.policy(), now=now)
-    # All namespaces compete for the nodes: they are shown unless one is named.
+    # All namespaces compete for the nodes, so all are shown unless one is named.
     return Look(sight.look(machine, arguments.namespace or ""), reading.events, settings)

@@ -1,4 +1,4 @@
-"""What commands print: tables that fit the terminal, JSON, YAML, names and colours, with hostile text made harmless."""
+"""The output of commands: tables that fit the terminal, JSON, YAML, names and colours. Hostile text is escaped."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from gangsched.kube.errors import printable
 JSON, YAML, WIDE, NAME = "json", "yaml", "wide", "name"
 NARROWEST, USUAL, WIDEST = 60, 80, 120
 UNWRAPPED = 1 << 20
-"""The width of what no terminal shows: programs that search the lines find each sentence in one."""
+"""The width of output that does not go to a terminal: each sentence stays on one line, where programs can find it."""
 
 _HIDDEN = re.compile(r"[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""What JSON may hold as it is, though a terminal obeys it or shows the text in another order."""
+"""Characters that JSON permits unescaped, but that a terminal obeys or that change the order of the text."""
 _LEAST_OF_LAST, _LEAST_OF_OTHERS = 12, 4
 _GREEN, _YELLOW, _RED, _PLAIN = "\x1b[32m", "\x1b[33m", "\x1b[31m", "\x1b[0m"
 _COLOURS = {
@@ -32,18 +32,18 @@ _COLOURS = {
 
 def add_output(parser: argparse.ArgumentParser, *forms: str, of_json: bool = True) -> None:
     """Add -o with these forms and, with `of_json`, its synonym --json."""
-    parser.add_argument("-o", "--output", metavar="FORM", choices=forms, help=f"form of the output: {', '.join(forms)}")
+    parser.add_argument("-o", "--output", metavar="FORM", choices=forms, help=f"output format: {', '.join(forms)}")
     if of_json:
         parser.add_argument("--json", dest="output", action="store_const", const=JSON, help="the same as -o json")
 
 
 def add_watch(parser: argparse.ArgumentParser) -> None:
     """Add -w."""
-    parser.add_argument("-w", "--watch", action="store_true", help="go on, and print what changes, until Ctrl-C")
+    parser.add_argument("-w", "--watch", action="store_true", help="keep running and print changes until Ctrl-C")
 
 
 def shown(text: str) -> str:
-    """The text for a person: control characters and what changes the direction of writing are escaped."""
+    """The text for a person: control characters and characters that change the writing direction are escaped."""
     return printable(text, limit=UNWRAPPED)
 
 
@@ -61,7 +61,7 @@ def structured(form: str, value: object, *, many: bool = False) -> str:
 
 
 def columns(stream: TextIO | None = None) -> int:
-    """How wide lines may be on this stream, by default standard output."""
+    """The maximum width of lines on this stream, by default standard output."""
     if not (stream or sys.stdout).isatty():
         return UNWRAPPED
     return min(max(shutil.get_terminal_size((USUAL, 24)).columns, NARROWEST), WIDEST)
@@ -73,12 +73,12 @@ def controllable(stream: TextIO | None = None) -> bool:
 
 
 def colourful(stream: TextIO | None = None) -> bool:
-    """Whether colours are welcome on this stream, by default standard output."""
+    """Whether this stream, by default standard output, is to have colours."""
     return controllable(stream) and not os.environ.get("NO_COLOR")
 
 
 def painted(text: str, phase: str) -> str:
-    """The text in the colour of the phase, where colours are welcome."""
+    """The text in the colour of the phase, if standard output is to have colours."""
     colour = _COLOURS.get(phase)
     return f"{colour}{text}{_PLAIN}" if colour is not None and colourful() else text
 
@@ -91,7 +91,7 @@ def table(
     phase: int | None = None,
     headed: bool = True,
 ) -> Iterator[str]:
-    """The lines of a table, as wide as they may be: the last column is cut first, then the widest of the others.
+    """The lines of a table that fit `width`: the last column is cut first, then the widest of the others.
 
     The column `phase` is coloured.
     """
@@ -115,7 +115,7 @@ def _cut(text: str, size: int) -> str:
 
 
 def wrapped(said: str, width: int, *, head: str) -> list[str]:
-    """Lines of this width, as far as names permit, the first one after the head."""
+    """Lines of at most this width, unless a single word is longer. The first one begins with `head`."""
     return textwrap.wrap(
         said,
         width,
@@ -127,7 +127,7 @@ def wrapped(said: str, width: int, *, head: str) -> list[str]:
 
 
 def ago(seconds: float) -> str:
-    """A time span in at most two units, as kubectl shows an age."""
+    """A duration in at most two units, as kubectl shows an age."""
     left = max(0, round(seconds))
     for unit, size, finer, fine in (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
         if left >= 2 * size or (unit == "d" and left >= size):

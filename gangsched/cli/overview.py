@@ -1,4 +1,4 @@
-"""All groups and pods that wait: `gangsched explain` without a name."""
+"""All waiting groups and pods: `gangsched explain` without a name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gangsched.views.trial import decided
 
 
 def waiting(events: Sequence[Event], *, policy: Policy, now: float) -> Iterator[Finding]:
-    """The groups and plain pods of which not all members that are needed have a node, in the order of their turn."""
+    """The groups that lack nodes for needed members, and plain pods without a node, in scheduling order."""
     machine = decided(map(without_back_offs, events), policy=policy, now=now)
     for finding in Findings(machine).all():
         gang = machine.gangs[finding.key]
@@ -30,13 +30,13 @@ def waiting(events: Sequence[Event], *, policy: Policy, now: float) -> Iterator[
 
 
 def _as_it_is(finding: Finding, gang: Gang) -> Finding:
-    """The copy may have decided to bind it, which the operator is still to do."""
+    """The finding as the operator sees it: if the copy has decided to bind the gang, the operator has yet to do so."""
     decided = any(binding.state is BindState.SENT for binding in gang.operations.bindings.values())
     return replace(finding, reason="", message=FITS) if decided else finding
 
 
 def text(found: Sequence[Finding], leaders: Leaders, width: int, notes: Sequence[str] = ()) -> Iterator[str]:
-    """The lines for a person; `notes` say by which settings was decided."""
+    """The lines for a person; `notes` say which settings were used."""
     for sentence in (*leaders.sentences, *notes):
         yield from wrapped(sentence, width, head="")
     yield ""
@@ -50,7 +50,7 @@ def text(found: Sequence[Finding], leaders: Leaders, width: int, notes: Sequence
 
 
 def as_json(found: Sequence[Finding], leaders: Leaders, notes: Sequence[str] = ()) -> dict[str, object]:
-    """The same for a program."""
+    """The same as a JSON object."""
     return {
         "operatorLeads": leaders.leads,
         "operators": list(leaders.sentences),

@@ -1,7 +1,7 @@
-"""Why a group has too few pods, as far as the workloads that make them say: for `explain`.
+"""Why a group has too few pods, according to the objects that create them: for `explain`.
 
-Of each kind in the registry of workloads, and of Deployments and CronJobs, the objects count that name the group by its
-label, or that declare it without one; with them the parts that these make, such as the Jobs of a JobSet.
+The kinds are those of the workload registry, Deployments, ReplicaSets and CronJobs. An object counts if it names the
+group by its label or declares it without one. So do the objects that it controls, such as the Jobs of a JobSet.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _OTHERS = {
     "ReplicaSet": ("/apis/apps/v1/namespaces/{}/replicasets",),
     "CronJob": ("/apis/batch/v1/namespaces/{}/cronjobs",),
 }
-"""Kinds that are no workloads of their own, and what they are listed by."""
+"""Kinds outside the workload registry, with the paths that list them."""
 _KINDS: Mapping[str, Kind[Any]] = {kind.row.kind: kind for kind in chosen(Settings()).kinds.values()}
-"""The registry's kinds by what Kubernetes calls them."""
+"""The registry's kinds, by their name in Kubernetes."""
 _PATHS: Mapping[str, Sequence[str]] = {
     **{
         kind: [
@@ -43,14 +43,14 @@ _PATHS: Mapping[str, Sequence[str]] = {
     },
     **_OTHERS,
 }
-"""What each kind is listed by: one path for each version."""
+"""The paths that list each kind, one for each version."""
 _EVENTS = "/apis/events.k8s.io/v1/namespaces/{}/events"
 _NOT_MADE = ("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod", "MPIJobFailed")
-"""The reasons of Events by which Kubernetes' controllers, LeaderWorkerSet, training-operator, KubeRay and mpi-operator
-say that they could not make a pod."""
+"""The reasons of the Events in which Kubernetes' controllers, LeaderWorkerSet, training-operator, KubeRay and
+mpi-operator report that they could not create a pod."""
 _NAMED = 3
 _MOST = "500"
-"""So many objects of a kind, and Events, are looked at."""
+"""Maximum number of objects of each kind, and of Events of each reason, that are read."""
 
 Found = TypeVar("Found")
 Body = Mapping[str, Any]
@@ -92,12 +92,14 @@ _EVENT_LIST = msgspec.json.Decoder(_Events)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """An object that makes pods. `on_itself`: its own label names the group; `in_template`: that of its pods does.
+    """An object that creates pods.
 
-    `template` is where the metadata of its pods are, the first if there are several. `whole`: it makes pods, or their
-    owners, for itself, and `pods` says how many, None if that is not known. `ended` says how it ended, empty if it has
-    not. `in_turn` is what to do to have all its pods made at once, empty if they are. `failure` is why it last could
-    not make one.
+    `on_itself`: its own label names the group. `in_template`: its pods belong to the group, by the label of their
+    template or by the object's declaration. `template` is the path of its pod template, the first if it has several.
+    `whole`: none of the other objects controls it, so that its pods are counted here; `pods` is their number, None if
+    unknown. `suspended` is the field that suspends it, `ended` says how it ended; both are empty while it is active.
+    `in_turn` says how to have all its pods created at once, empty if they are. `failure` is why it last failed to
+    create a pod.
     """
 
     kind: str
@@ -114,12 +116,12 @@ class Owner:
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """Its kind and name, for messages."""
         return f"the {self.kind} {self.name}"
 
 
 async def read_owners(session: ApiSession, namespace: str, group: str) -> list[Owner]:
-    """The objects of the namespace that name the group; those of kinds that the caller may not list are left out."""
+    """The objects of the namespace that name the group. Kinds that the caller may not list are left out."""
     listed: dict[str, list[Raw]] = {}
     for kind, paths in _PATHS.items():
         for path in paths:
@@ -142,7 +144,7 @@ async def read_owners(session: ApiSession, namespace: str, group: str) -> list[O
 
 
 def remedies(owners: Sequence[Owner], minimum: int) -> Iterator[str]:
-    """What would bring the members that are missing, given who makes them."""
+    """Remedies for missing members, derived from the objects that create them."""
     for owner in owners:
         if owner.on_itself and not owner.in_template:
             yield f"the label {LABEL} in {owner.template}.metadata.labels of {owner.title}, which has it only on itself"
@@ -162,7 +164,7 @@ def remedies(owners: Sequence[Owner], minimum: int) -> Iterator[str]:
 
 
 def _owners(listed: Mapping[str, Sequence[Raw]], group: str) -> Iterator[Owner]:
-    """Those that name the group, and what is controlled by these."""
+    """The objects that name the group, and the objects that these control."""
     read = [(kind, raw, _ITEM.decode(raw)) for kind, raws in listed.items() for raw in raws]
     known: set[str] = set()
     parts = {item.metadata.uid or "": _controller(item.metadata) for _, _, item in read}
@@ -202,7 +204,7 @@ def _owner(kind: str, raw: Raw, item: _Item, group: str) -> Owner | None:
 
 
 def _declares(workload: Kind[Any], name: str, group: str) -> bool:
-    """Whether the group is this object's, without a label."""
+    """Whether the object declares the group without a label."""
     own = group_name(workload.row.name, name)
     return group == own or group.startswith(f"{own}.")
 
@@ -228,7 +230,7 @@ def _label(template: Body) -> str | None:
 
 
 def _suspended(spec: Body) -> str:
-    """The field that suspends it; empty if none does."""
+    """The path of the field that suspends the object; empty if none does."""
     if spec.get("suspend") is True:
         return "spec.suspend"
     policy = spec.get("runPolicy")
@@ -243,7 +245,7 @@ def _ended(item: _Item) -> str:
 
 
 def _failed(item: _Item) -> str:
-    """Why it could not make a pod, by its own condition; empty if it has none that says so."""
+    """Why the object could not create a pod, by its own condition; empty if no condition says so."""
     found = (each for each in _conditions(item) if (each.type, each.status) == ("ReplicaFailure", "True"))
     return next((printable(each.message or "", limit=300) for each in found), "")
 
@@ -253,7 +255,7 @@ def _conditions(item: _Item) -> Sequence[wire.Condition]:
 
 
 def _pods(facts: WorkloadFacts | None, spec: Body) -> int | None:
-    """How many pods it wants at a time; one that is suspended wants none, which is told as that."""
+    """How many pods the object wants at a time; None if unknown. Whether it is suspended is reported separately."""
     if facts is not None:
         return facts.size
     replicas = spec.get("replicas")

@@ -1,4 +1,4 @@
-"""Says on a terminal what a command does that takes longer than a second."""
+"""Shows on a terminal what a command is doing, once it takes longer than a second."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _SHOWN_EVERY_S = 0.1
 
 
 class Progress:
-    """One line on standard error, which vanishes at the end. Where that is no terminal, nothing is shown.
+    """One line on standard error, which is erased at the end. Nothing is shown if that is not a terminal.
 
-    `text` is shown first, if it takes so long; `say` replaces it.
+    `text` is shown once `after_s` seconds have passed; `say` replaces it.
     """
 
     def __init__(self, text: str, *, stream: TextIO | None = None, after_s: float = _SHOWN_AFTER_S) -> None:
@@ -55,5 +55,5 @@ class Progress:
 
     def _draw(self) -> None:
         self._drawn = time.monotonic()
-        # A longer line would wrap, and only its last row would vanish.
+        # A longer line would wrap, and only its last row would be erased.
         print(f"\r\x1b[K{shown(self._text)[: columns(self._stream) - 1]}", end="", file=self._stream, flush=True)

@@ -1,4 +1,4 @@
-"""What `gangsched explain` tells a person."""
+"""The text that `gangsched explain` prints for a person."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REASONS = 3
 def lines(
     diagnosis: Diagnosis, reading: Seen = NOTHING, width: int = USUAL, remarks: Sequence[str] = ()
 ) -> Iterator[str]:
-    """The lines about a group; `remarks` are sentences about the operator."""
+    """The lines about a group; `remarks` are sentences about operators and settings."""
     told = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)
     yield f"{diagnosis.key}: {told}"
     there, least = diagnosis.members, diagnosis.minimum
@@ -58,7 +58,7 @@ def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
 
 
 def _table(shortfall: Shortfall, width: int) -> Iterator[str]:
-    """Where members fit, by groups of nodes, each with what refuses one more."""
+    """Where members fit, by groups of nodes, and why each group refuses one more."""
     without = shortfall.wanted - shortfall.fits
     number = shortfall.gaps[0].members
     others = "the others" if number == without else f"{number} of the {without} others"
@@ -77,7 +77,7 @@ def _refusals(obstacles: Sequence[Obstacle]) -> str:
 
 
 def _some(names: Sequence[str], others: int = 0) -> str:
-    """The first names, the number of the rest, and of `others`, which are in other namespaces."""
+    """The first names, the number of the rest, and the number of `others`, which are in other namespaces."""
     parts = [", ".join(names[:_NAMED])] if names else []
     if len(names) > _NAMED:
         parts.append(f"{len(names) - _NAMED} more")

@@ -1,4 +1,4 @@
-"""Reads the objects of a cluster that decide where pods go, without what is secret or of no use to a decision."""
+"""Reads the objects of a cluster that decide where pods go, without secrets and without fields that decide nothing."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Object = dict[str, Any]
 
 CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 KEPT_OF_CONTAINERS = ("name", "image", "resources", "ports", "restartPolicy")
-"""What of a container decides where its pod goes. Environment, commands, mounts and probes may name what is secret."""
+"""Fields of a container that decide where its pod goes. Environment, commands, mounts and probes may hold secrets."""
 _LEFT_OUT_OF_METADATA = ("managedFields", "selfLink")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _LEFT_OUT = {"volumeAttributes"}
-"""Parameters of a CSI driver, which some use for credentials."""
+"""Parameters of a CSI driver; some drivers use them for credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A kind to be read: its name in messages and its path. `workload`: its pods are recorded too."""
+    """A kind to read: its name in messages and its path. `workload`: its pods are recorded too."""
 
     name: str
     path: str
@@ -37,10 +37,10 @@ class Listed:
 
 
 async def kinds(session: ApiSession, workloads: Workloads) -> Sequence[Listed]:
-    """All kinds that decide and that the API server serves.
+    """The kinds that decide where pods go and that the API server serves.
 
     Raises:
-        ApiError, ApiUnreachable, Garbled: there was no complete answer.
+        ApiError, ApiUnreachable, Garbled: the API server gave no complete answer.
     """
     served = await listed_versions(session)
     others = [(kind.resource, False) for kind in DEFAULT.kinds.values()]
@@ -57,10 +57,10 @@ async def kinds(session: ApiSession, workloads: Workloads) -> Sequence[Listed]:
 
 
 async def objects(session: ApiSession, kind: Listed, refused: Callable[[str], None]) -> AsyncIterator[Object]:
-    """The kind's objects as a manifest has them. `refused` is told in a sentence what the caller may not list.
+    """The kind's objects, as in a manifest. `refused` receives a sentence if the caller may not list them.
 
     Raises:
-        ApiError, ApiUnreachable, Garbled: any failure but a missing right or a kind that is not served.
+        ApiError, ApiUnreachable, Garbled: any failure except a missing right or a kind that is not served.
     """
     try:
         async for page in pages(session, kind.path, kind.name):
@@ -75,7 +75,7 @@ async def objects(session: ApiSession, kind: Listed, refused: Callable[[str], No
 
 
 def recorded(item: Object, *, workload: bool = False) -> Object:
-    """The object without what is left out. A workload says that its pods are recorded beside it."""
+    """The object without the fields to leave out. An annotation on a workload says that its pods are recorded too."""
     found = {**_stripped(item), "metadata": dict(_metadata(item.get("metadata") or {}))}
     if workload:
         found["metadata"]["annotations"] = {**found["metadata"].get("annotations", {}), RECORDED: "true"}
@@ -104,5 +104,5 @@ def _stripped(value: Any) -> Any:  # noqa: ANN401 - any part of an object
     }
 
 
-def _container(said: Any) -> Any:  # noqa: ANN401 - what a template says need not be a container
+def _container(said: Any) -> Any:  # noqa: ANN401 - a template may list anything as a container
     return {name: said[name] for name in KEPT_OF_CONTAINERS if name in said} if isinstance(said, dict) else {}

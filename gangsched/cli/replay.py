@@ -1,4 +1,4 @@
-"""`gangsched replay`: how long the gangs of a trace wait on given nodes, strategy by strategy."""
+"""`gangsched replay`: how long the gangs of a trace wait on given nodes, for each strategy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN_AFTER_S = 1.0
 _SHOWN_EVERY_S = 0.5
 _NAMED = 5
 _PODS = 110
-"""What a kubelet takes unless it is told otherwise."""
+"""The kubelet's default for the number of pods on a node (`maxPods`)."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -103,7 +103,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 class _UsageError(ValueError):
-    """An option that cannot be followed; the sentence says what to write."""
+    """An option is invalid; the message says what to write."""
 
 
 def _fail(*problems: str) -> int:
@@ -176,7 +176,7 @@ def _described(text: str, prefix: str) -> Iterator[Node]:
 
 
 class _Progress:
-    """Says on a terminal how far a long replay is, on one line that is gone at the end."""
+    """Shows the progress of a long replay on a terminal, on one line that is erased at the end."""
 
     def __init__(self, strategy: str, gangs: int) -> None:
         self._strategy = strategy
@@ -192,7 +192,7 @@ class _Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def show(self, ended: int, now_s: float) -> None:
-        """`ended` gangs have run, and the simulated clock is at `now_s`."""
+        """Show that `ended` gangs have ended and that the simulated clock is at `now_s`."""
         if not sys.stderr.isatty() or time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _SHOWN_EVERY_S

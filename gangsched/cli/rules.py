@@ -1,7 +1,7 @@
-"""By which settings a command decides: those of a file, else those of the operator that leads, else the defaults.
+"""The settings that a command decides by: those of a file, else those of the leading operator, else the defaults.
 
-Whoever may create a Lease in some namespace can pretend that an operator leads there. So where several Leases claim one
-schedulerName with different settings, none of them is believed.
+Anyone who may create a Lease in some namespace can pretend that an operator leads there. If several Leases claim one
+schedulerName with different settings, none of them is trusted.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from gangsched.kube.errors import KubeError, NoCredentials
 _DEFAULT = Settings()
 _NOBODY = Leaders((), leads=False)
 _WITHIN_S = 3.0
-"""A cluster that nobody has named is waited for so long."""
+"""Longest wait, in seconds, for a cluster that no flag names."""
 _NO_CLUSTER = (
     "Decided by the default settings, because no cluster can be asked for the operator's: name one with --context or "
     "--kubeconfig, or the operator's file with --config."
 )
 _UNSEEN = (
-    "The operator's settings cannot be seen, and those used here are the defaults: request the right to list Leases in "
-    "all namespaces, or name the operator's file with --config."
+    "The operator's settings cannot be read, so the defaults are used: request the right to list Leases in all "
+    "namespaces, or name the operator's file with --config."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The settings, and sentences about where they come from if they are not the defaults."""
+    """The settings, and sentences about where they come from, where that needs to be said."""
 
     settings: Settings
     notes: Sequence[str] = ()
@@ -41,11 +41,11 @@ class Rules:
 def rules(
     arguments: argparse.Namespace, leaders: Leaders, *, schedulers: Collection[str] = (), namespace: str = ""
 ) -> Rules:
-    """The settings to decide by for pods of these schedulerNames in this namespace; empty: in any.
+    """The settings to decide by for pods of these schedulerNames in this namespace, or in any if it is empty.
 
-    Without schedulerNames they are those of the operator that serves the default one, else of the only one there is.
-    `arguments` are those of `cli.access.add_rules`. The one namespace that an operator serves decides only whether its
-    settings count: what is looked at may be in any.
+    Without schedulerNames, the operator that serves the default one counts, else the only one there is. `arguments` are
+    those of `cli.access.add_rules`. The namespace to which an operator is restricted decides only whether its settings
+    apply: the result has no such restriction.
 
     Raises:
         InvalidConfig: the file cannot be used.
@@ -87,15 +87,15 @@ async def rules_for_manifests(arguments: argparse.Namespace) -> Rules:
     except (KubeError, TimeoutError) as error:
         if is_named:
             raise
-        # Who has no kubeconfig has no cluster, whose operator could decide otherwise.
+        # Without a kubeconfig there is no cluster whose operator could decide otherwise.
         notes = () if isinstance(error, NoCredentials) else (_NO_CLUSTER,)
         return Rules(rules(arguments, _NOBODY).settings, notes)
 
 
 def _serving(leaders: Sequence[Leader], schedulers: Collection[str], namespace: str) -> list[Leader]:
-    """The operators that serve these; without any to serve, those that serve the default name, else all.
+    """The operators that serve these schedulerNames; if none are given, those that serve the default one, else all.
 
-    Of those with the same settings it is one.
+    Operators with the same settings count as one.
     """
     if schedulers:
         found = [each for each in leaders if each.serves(schedulers, namespace)]
@@ -112,9 +112,9 @@ def _serving(leaders: Sequence[Leader], schedulers: Collection[str], namespace: 
 
 def _ambiguous(leaders: Sequence[Leader]) -> str:
     return (
-        f"The Leases {', '.join(each.lease for each in leaders)} tell different settings, and those used here are the "
-        "defaults: name the operator's file with --config, or which it serves with --scheduler-name, and delete Leases "
-        "that are no operator's."
+        f"The Leases {', '.join(each.lease for each in leaders)} publish different settings, so the defaults are used: "
+        "name the operator's file with --config or its schedulerName with --scheduler-name, and delete Leases that "
+        "belong to no operator."
     )
 
 
@@ -123,16 +123,16 @@ def _notes(leader: Leader, *, leads: bool) -> Iterator[str]:
     if told is None:
         return
     if not leads:
-        yield f"No operator leads now: the settings are those of the one that has held the Lease {leader.lease}."
+        yield f"No operator leads now: the settings are those of the last holder of the Lease {leader.lease}."
     if told.too_large:
         yield (
-            f"The settings of the operator with the Lease {leader.lease} are too large to be read there, and those "
-            "used here are the defaults: name its file with --config."
+            f"The settings of the operator with the Lease {leader.lease} are too large to be published there, so the "
+            "defaults are used: name its file with --config."
         )
     if told.changed:
-        yield f"Decided by the operator's settings, which the Lease {leader.lease} tells: {', '.join(told.changed)}."
+        yield f"Decided by the operator's settings, from the Lease {leader.lease}: {', '.join(told.changed)}."
     if told.unknown:
         yield (
-            f"Settings of the operator with the Lease {leader.lease} that this version does not know are left out: "
-            f"{', '.join(told.unknown)}. Use the version of the operator."
+            f"Settings of the operator with the Lease {leader.lease} that this version does not know are ignored: "
+            f"{', '.join(told.unknown)}. Use the operator's version of gangsched."
         )

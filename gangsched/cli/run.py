@@ -59,7 +59,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    # Imported objects stay in memory. Collecting during the import would take a quarter of its time.
+    # Imported objects stay in memory. Garbage collection during the import would take a quarter of its time.
     gc.disable()
     import uvloop  # noqa: PLC0415 - see the package
 

@@ -69,7 +69,7 @@ def _decide(arguments: argparse.Namespace) -> int:
     decided = asyncio.run(rules_for_manifests(arguments))
     for sentence in decided.notes:
         note(arguments, sentence)
-    # Outside of the event loop, so that Ctrl-C ends it at once.
+    # Outside the event loop, so that Ctrl-C ends it at once.
     return _simulate(arguments, decided.settings)
 
 

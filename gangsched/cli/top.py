@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _LINES_AROUND = 7
 _HOME, _REST, _END = "\x1b[H", "\x1b[K\n", "\x1b[J"
-"""To the first line; the rest of a line is empty, and the next begins; all the rest is empty."""
+"""Control sequences: go to the first line; clear the rest of the line and begin the next; clear the rest below."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -40,9 +40,10 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "top",
         help="show groups and nodes at a glance, refreshed",
-        description="Show the groups of all namespaces, what waits longest first, and what of the nodes is requested, "
-        "the fullest first. On a terminal the page is refreshed until Ctrl-C; otherwise it is printed once. It needs "
-        "the rights of gangsched explain; without them it shows the groups of a namespace, as gangsched list does.",
+        description="Show the groups of all namespaces, the longest-waiting first, and how much of each node is "
+        "requested, the fullest node first. On a terminal the page is refreshed until Ctrl-C; otherwise it is printed "
+        "once. It needs the rights of gangsched explain; without them it shows the groups of a namespace, as gangsched "
+        "list does.",
         epilog="Exit status: 0 for success, 1 if the cluster does not answer, 2 for wrong usage or missing "
         "credentials.",
     )
@@ -92,7 +93,7 @@ def _width(arguments: argparse.Namespace) -> int:
 
 
 def screen(sight: Sight, *, width: int, height: int) -> list[str]:
-    """The lines of a terminal of this height, of which the last must not be ended, or the first would go."""
+    """The lines that fill a terminal of this height. A line feed after the last would scroll the first one away."""
     hidden = wrapped(sight.hidden, width, head="") if sight.hidden else []
     head = [f"{time.strftime('%H:%M:%S')}  Ctrl-C ends", *hidden]
     return [*head, *page(sight, width=width, height=height - len(head))][:height]

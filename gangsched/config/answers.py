@@ -10,13 +10,13 @@ from gangsched.config.part import Part
 
 
 class Answers(Part):
-    """Answers to people who may not list the whole cluster: docs/answers.md."""
+    """Answers to users who may not list the whole cluster: docs/answers.md."""
 
     enabled: bool = Field(
         default=False,
-        description="Whether every replica answers `gangsched explain --ask-operator-as` to those who may get the "
-        "PodGroups of a namespace. It needs the rights to create TokenReviews and SubjectAccessReviews, and while it "
-        "answers about as much memory again as the operator itself. The chart's value `answers.enabled` sets this and "
+        description="Whether every replica answers `gangsched explain --ask-operator-as` for users who may get the "
+        "PodGroups of a namespace. It needs the rights to create TokenReviews and SubjectAccessReviews. While it "
+        "answers, it needs about twice the operator's usual memory. The chart's value `answers.enabled` sets this and "
         "grants the rights.",
     )
     port: Annotated[int, Field(ge=0, le=65535)] = Field(

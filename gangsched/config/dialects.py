@@ -1,8 +1,8 @@
 """The registry of dialects: one row for each scheduler whose way of declaring a group gangsched understands.
 
 The names in the configuration, the chart's values, their schema and its rights, the manifests and the tables of
-docs/dialects.md (`make docs`) are generated from these rows. The file in gangsched/kube/dialects with a dialect's name
-parses its texts. A new dialect needs a row here and a file there.
+docs/dialects.md (`make docs`) are generated from these rows. The module in gangsched/kube/dialects with a dialect's
+name parses its values. A new dialect needs a row here and a module there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _READ = ("list", "watch")
 
 
 class Key(NamedTuple):
-    """A label or annotation of pods. A name that begins with a dot, which no annotation can, is a field of the pod."""
+    """A label or annotation of pods. A name that begins with a dot, as no annotation can, means a field of the pod."""
 
     name: str
     label: bool = False
@@ -27,7 +27,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class CustomResource:
-    """A kind of another system. gangsched uses the first of `versions` that the API server serves, with `verbs`."""
+    """A kind of another system. gangsched uses the first served one of `versions` and needs the rights `verbs`."""
 
     group: str
     versions: tuple[str, ...]
@@ -53,9 +53,9 @@ class CustomResource:
 class Row:
     """One dialect. `name` is its name in configuration, status and messages; `whose` names the other system in docs.
 
-    The first key of `group` with a value names the group. `minimum`, `time` and `role` work in the same way and are
-    empty if the dialect has no such key. `resources` are the kinds for which it needs rights, `settings` its keys in
-    the configuration. `left_out` says why it is not in the chart's default; empty if it is.
+    The first key of `group` that has a value names the group. `minimum`, `time` and `role` work in the same way, and
+    are empty if the dialect has no such key. `resources` are the kinds for which it needs rights, `settings` its keys
+    in the configuration. `left_out` says why the chart's default omits it; empty if it does not.
     """
 
     name: str

@@ -14,8 +14,8 @@ class Page(Part):
 
     enabled: bool = Field(
         default=False,
-        description="Whether every replica serves the page that `gangsched dashboard` serves. Whoever opens it sees "
-        "all namespaces and nodes. The operator logs the address, which has a token for one browser. The chart's value "
+        description="Whether every replica serves the page that `gangsched dashboard` serves. Anyone who opens it sees "
+        "all namespaces and nodes. The operator logs the address, whose token works in one browser. The chart's value "
         "`page.enabled` sets this.",
     )
     port: Annotated[int, Field(ge=0, le=65535)] = Field(

@@ -30,7 +30,7 @@ def unique(names: tuple[Name, ...]) -> tuple[Name, ...]:
     """The names, if none occurs twice.
 
     Raises:
-        PydanticCustomError: one does.
+        PydanticCustomError: a name occurs more than once.
     """
     if len(set(names)) < len(names):
         raise PydanticCustomError("unique", "a name occurs more than once: write every name once")

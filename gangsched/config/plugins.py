@@ -18,7 +18,7 @@ ENTRY_POINTS = "gangsched.strategies"
 _LONGEST_NAME = 253
 _LONGEST_TEXT = 200
 _MOST_COMPLAINTS = 8
-"""Most different faults of one plug-in that are logged, each once."""
+"""Maximum number of different faults of one plug-in that are logged, each once."""
 _ANY_ERROR = (Exception, SystemExit)
 """No exception of a plug-in may stop the scheduler. A SystemExit would even end it with success."""
 _log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ def _told(error: BaseException) -> str:
 
 
 class _Checked:
-    """A plug-in's strategy with its answers checked: an invalid answer becomes an empty one, and the gang is packed."""
+    """Checks the answers of a plug-in's strategy: an invalid one becomes an empty one, and the gang is packed."""
 
     def __init__(self, name: str, strategy: Strategy) -> None:
         if not callable(getattr(strategy, "distribute", None)):

@@ -1,7 +1,7 @@
 """Settings as a leader publishes them on its Lease, so that the command line decides by the operator's own rules.
 
-Published are the settings that decide anything about groups and differ from their defaults, as one JSON object. If that
-is too large for an annotation which is written with every renewal, its digest stands there instead.
+The settings that affect decisions about groups and differ from their defaults are published as one JSON object. If that
+is too large for an annotation that is written with every renewal, its digest is published instead.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from gangsched.config.settings import Settings
 _MOST_BYTES = 8192
 _DIGEST = "sha256:"
 _NO_RULES = frozenset({"leader_election", "listen", "answers", "page", "log_format", "log_level", "bind_concurrency"})
-"""Settings of the process, which decide nothing about a group."""
+"""Settings of the process, which affect no decision about a group."""
 _ATTEMPTS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The settings of a leader as far as they are known.
+    """The settings of a leader, as far as they are known.
 
-    `changed` are the keys that differ from their defaults. `unknown` are keys, or their values, that this version does
-    not have: the leader is probably newer. `too_large`: the settings are not there, only their digest.
+    `changed` are the keys that differ from their defaults. `unknown` are keys that this version does not know, or whose
+    values it rejects: the leader is probably newer. `too_large`: only the digest of the settings was published.
     """
 
     settings: Settings
@@ -47,7 +47,7 @@ def published(settings: Settings) -> str:
 
 
 def read(text: str) -> Published | None:
-    """What a leader has published with this text; None if it is no such text."""
+    """The settings that a leader has published with this text; None if the text is invalid."""
     if text.startswith(_DIGEST):
         return Published(Settings(), too_large=True)
     try:
@@ -69,9 +69,9 @@ def read(text: str) -> Published | None:
 
 
 def _drop(values: dict[str, Any], place: Sequence[str | int], *, extra: bool) -> Sequence[str]:
-    """Remove what is wrong at this place and return its keys: an unknown key alone, otherwise its top-level key.
+    """Remove the fault at this place and return the removed keys: an unknown key alone, otherwise its top-level key.
 
-    A fault without a place is one of several keys together: nothing is left then.
+    A fault without a place concerns several keys together, so all keys are removed.
     """
     if not place:
         dropped = list(values)

@@ -82,8 +82,8 @@ class Backoff(Part):
 
 
 LATE_WRITE_S = 5.0
-"""Longest time from the last moment at which a binding may start until the API server has finished it: 1 s to send it,
-4 s to execute it."""
+"""Longest time, in seconds, from the last moment at which a binding may start until the API server has finished it: 1 s
+to send it, 4 s to execute it."""
 
 
 class LeaderElection(Part):
@@ -167,8 +167,8 @@ class Settings(Part):
         AfterValidator(unique),
     ] = Field(
         default=WORKLOADS,
-        description="Kinds of workloads whose pods may be gangs though they declare no group: where their namespace "
-        "has the label gangsched.io/gang: auto, or the workload an annotation (docs/gangs.md). The objects of these "
+        description="Kinds of workloads whose pods may be gangs without declaring a group: if their namespace has the "
+        "label gangsched.io/gang: auto, or the workload has an annotation (docs/gangs.md). The objects of these "
         "kinds are watched; pods of other kinds without a group are scheduled one by one. The chart's value "
         "`workloads` sets this and grants the necessary rights.",
     )
@@ -206,8 +206,8 @@ class Settings(Part):
     restart_hold: Duration = Field(
         default="30s",
         description="How long the place of a lost member of a scheduled group stays reserved, as a duration, while its "
-        "workload is there and makes the member again; a group does this for at most 5 minutes in an hour. Longer: "
-        "slow controllers keep their room through a restart, and it is withheld from others for longer.",
+        "workload exists and re-creates the member; a group does this for at most 5 minutes per hour. Longer: slow "
+        "controllers keep their room through a restart, and it is withheld from others for longer.",
     )
     namespace_limits: NamespaceLimits = Field(default_factory=NamespaceLimits, description="Limits of each namespace.")
     backoff: Backoff = Field(
@@ -222,17 +222,17 @@ class Settings(Part):
     pre_bind_timeout: Duration = Field(
         default="10m",
         description="How long the volumes of a group may take to be bound or provisioned for the nodes chosen, as a "
-        "duration, before the group is bound; maxScheduleTime does not count meanwhile. Then what was written for it "
-        "is taken back, and it is planned again after a back-off. Longer: slow storage has more time, and the nodes "
+        "duration, before the group is bound; maxScheduleTime does not count meanwhile. After that, the writes for it "
+        "are rolled back, and it is planned again after a back-off. Longer: slow storage has more time, and the nodes "
         "are withheld from others for longer.",
     )
     bind_concurrency: Annotated[int, Field(ge=1, le=1024)] = Field(
         default=32,
-        description="Most bindings in flight at once; above 64 only as many as the API server keeps up with. More: "
-        "large groups start faster and the API server has more load; with Kubernetes' defaults it serves 98 requests "
-        "of kube-scheduler and gangsched at once and queues the others. Each binding has a connection, so the process "
-        "needs 128 open files more than this number. It raises its own limit if it can, and otherwise exits with "
-        "status 2.",
+        description="Maximum number of bindings in flight; above 64, only as many as the API server keeps up with. "
+        "More: large groups start faster and the API server has more load; with Kubernetes' defaults it serves 98 "
+        "requests of kube-scheduler and gangsched at once and queues the others. Each binding has a connection, so the "
+        "process needs 128 open files more than this number. It raises its own limit if it can, and otherwise exits "
+        "with status 2.",
     )
     gpu_strategy: Annotated[
         str,
@@ -327,7 +327,7 @@ class Settings(Part):
 
 
 _FORMS = {"missing": "is missing: write it", "tuple_type": "must be a list", "dict_type": "must be a mapping"}
-"""Messages in the terms of the file, for those that pydantic phrases in the terms of Python."""
+"""Messages in the terms of the file, in place of those that pydantic phrases in the terms of Python."""
 
 
 def load(path: Path | None = None, *, flags: Mapping[str, object] | None = None) -> Settings:
@@ -342,10 +342,10 @@ def load(path: Path | None = None, *, flags: Mapping[str, object] | None = None)
 
 
 def validated(values: Mapping[str, object], origin: str) -> Settings:
-    """The settings with these values, by the keys of the file; `origin` is where they are from, for messages.
+    """The settings with these values, by the keys of the file; `origin` names their source in messages.
 
     Raises:
-        InvalidConfig: they are invalid; the error names the faults.
+        InvalidConfig: the values are invalid; the error lists the faults.
     """
     try:
         return Settings.model_validate(values)
@@ -369,7 +369,7 @@ def _read(path: Path) -> Mapping[str, object]:
 
 
 def _fault(fault: ErrorDetails) -> str:
-    """One fault, with its key and the remedy."""
+    """The message for one fault, with its key and the remedy."""
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
     if fault["type"] == "extra_forbidden":
         return f"{path} is not a known key: correct or remove it; known keys are {_keys(fault['loc'][:-1])}"

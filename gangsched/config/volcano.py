@@ -12,7 +12,7 @@ Namespace = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 
 
 class SchedulerLease(Part):
-    """The Lease of Volcano's scheduler. While somebody holds it, gangsched writes no phase."""
+    """The Lease of Volcano's scheduler. While it is held, gangsched writes no phase."""
 
     name: Annotated[str, Field(min_length=1, max_length=253)] = Field(
         default="volcano", description="Name of the Lease, as its `--leader-elect-resource-name` says."
@@ -35,7 +35,7 @@ class Volcano(Part):
         default=(),
         description="Namespaces in which gangsched writes the field status.phase of Volcano's PodGroups "
         "(docs/dialects.md), for controllers that create no pods before it is Inqueue. Empty: in none. It never "
-        "overwrites a phase that somebody else wrote, and writes none while Volcano's scheduler leads. The chart "
+        "overwrites a phase that another client wrote, and writes none while Volcano's scheduler leads. The chart "
         "grants the right in these namespaces, which must exist.",
     )
     scheduler_lease: SchedulerLease = Field(

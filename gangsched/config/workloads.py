@@ -1,9 +1,9 @@
-"""The registry of workloads: one row for each kind of controller whose pods can be gangs though they declare nothing.
+"""The registry of workloads: one row for each kind of controller whose pods can be gangs without declaring a group.
 
 The names in the configuration, the chart's values, their schema and its rights, the manifests and the table of
-docs/gangs.md (`make docs`) are generated from these rows. The file in gangsched/kube/workloads with a row's `file` says
-how its pods are recognised and what is read of its object. A new kind needs a row here and, unless it is like another,
-a file there.
+docs/gangs.md (`make docs`) are generated from these rows. The module in gangsched/kube/workloads that a row's `file`
+names recognises the kind's pods and reads its objects. A new kind needs a row here and, unless it is like another, a
+module there.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from gangsched.config.dialects import CustomResource
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One kind. `name` is its name in the configuration, `kind` in Kubernetes. `size` says, for the docs, what is the
-    size of a gang; `resource` is what is listed and watched. `like` is the kind whose file reads it; empty: its own.
-    `makes` is the name of the kind that it makes objects of, whose pods and size count; empty for one that makes pods.
+    """One kind: `name` is its name in the configuration, `kind` in Kubernetes; `resource` is listed and watched.
+
+    `size` describes the size of a gang, for the docs. `like` is the kind whose module reads it; empty if it has its
+    own. `makes` is the kind of the objects that it creates, whose pods and size count; empty for a kind that creates
+    pods.
     """
 
     name: str
@@ -112,7 +114,7 @@ WORKLOADS = {
         ),
     )
 }
-"""All kinds by name. Of those that a pod could belong to, the first counts."""
+"""All kinds by name. If a pod could belong to several, the first one counts."""
 
 NAMES = tuple(WORKLOADS)
 

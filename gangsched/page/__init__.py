@@ -1,7 +1,7 @@
-"""A page to look at: groups and nodes in a browser, read-only, on this machine's loopback alone.
+"""A read-only page that shows groups and nodes in a browser, served only on this machine's loopback.
 
-`server` answers and guards, `board` holds what there is to see as `things`, and `static` is the page itself: plain
-HTML, CSS and a script, which load nothing from elsewhere. `what_if` tries manifests in a process of its own. `service`
-is the page as the operator serves it, and `lookout` looks at its machine; `gangsched dashboard` reads the cluster with
-the caller's rights instead.
+`listener` opens the port, `server` guards and answers requests, `board` holds the `things` to show, and `static` is the
+page itself: plain HTML, CSS and a script, which load nothing from elsewhere. `what_if` tries manifests in a separate
+process. `service` runs the page in the operator, where `lookout` reads the machine; `gangsched dashboard` reads the
+cluster with the caller's rights instead.
 """

@@ -1,4 +1,4 @@
-"""What there is to see now, for any number of browsers that follow it, each of which is sent what it has not seen."""
+"""The current content of the page, for any number of browsers. Each one is sent only what it has not seen."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 import msgspec
 
 MOST_GONE = 10_000
-"""So many names of things that are gone are remembered. Who has seen none of them is sent everything anew."""
+"""Maximum number of deleted names to remember. Beyond it, all are forgotten, and clients get the full state again."""
 
 _NAME = msgspec.json.Encoder()
 
 
 class Board:
-    """Things by name, each as JSON. It knows since which change each is as it is, and which are gone.
+    """Things by name, each as JSON, with the number of the change that last set each, and the names that are gone.
 
-    `followers` is how many follow it now.
+    `followers` is the current number of followers.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Board:
         self._followed = asyncio.Event()
 
     def show(self, things: Mapping[str, bytes]) -> None:
-        """These are to be seen from now on, and no others."""
+        """Replace all things by these."""
         new = {name: thing for name, thing in things.items() if self._things.get(name) != thing}
         gone = self._things.keys() - things.keys()
         if not new and not gone:
@@ -50,13 +50,13 @@ class Board:
         self._changed = asyncio.Event()
 
     def note(self, name: str, thing: bytes) -> None:
-        """This one is to be seen from now on, beside all others."""
+        """Set this thing, and keep all others."""
         self.show({**self._things, name: thing})
 
     async def follow(self, *, silent_s: float) -> AsyncGenerator[bytes, None]:
-        """Everything, and then each change, as JSON in one line; empty if nothing changes for `silent_s` seconds.
+        """Yield the full state and then each change, as lines of JSON; an empty one after `silent_s` without a change.
 
-        A line has `set` with things by name, `gone` with names, and `whole` if nothing else is to be seen.
+        A line has `set` with things by name, `gone` with names, and `whole`, which says that `set` is the full state.
         """
         seen = 0
         self.followers += 1
@@ -79,7 +79,7 @@ class Board:
                 self._followed.clear()
 
     async def followed(self) -> None:
-        """Return as soon as somebody follows."""
+        """Return as soon as there is a follower."""
         await self._followed.wait()
 
     def _line(self, seen: int) -> bytes:

@@ -1,6 +1,6 @@
-"""Serves a page on a port of this machine's loopback, to so many connections at a time.
+"""Serves a page on a port of this machine's loopback, with a limited number of connections.
 
-Whoever may forward the operator's ports reaches it without a token, and must not take the operator's open files.
+Anyone who may forward the operator's ports reaches it without a token, and must not exhaust the operator's open files.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from gangsched.page.server import Page
 
 HOST = "127.0.0.1"
 MOST_CONNECTIONS = 128
-"""At a time; one more is closed at once. A browser has at most six."""
+"""Maximum number of connections at a time; a further one is closed at once. A browser opens at most six."""
 _SHUTDOWN_S = 1.0
 _SILENT = logging.getLogger(f"{__name__}.http")
-"""Where aiohttp tells, with tracebacks and in their own words, what strangers send that is no HTTP."""
+"""The logger to which aiohttp reports invalid HTTP, with tracebacks and the content. Strangers could fill the log."""
 _SILENT.disabled = True
 
 
 class Listener:
-    """The port of a page. What a browser does not wait for any more is given up."""
+    """The port of a page. A request is cancelled when its browser disconnects."""
 
     def __init__(self, page: Page, *, most_connections: int = MOST_CONNECTIONS) -> None:
         self._runner = web.AppRunner(

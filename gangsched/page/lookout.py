@@ -1,4 +1,4 @@
-"""Looks at the operator's machine again and again for a board that somebody follows, as a small load."""
+"""Reads the operator's machine repeatedly while a board has followers, at a small load."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from gangsched.views.sight import Totals
 
 EVERY_S = 0.5
 _SLICE_S = 0.003
-"""Nobody else waits longer for the event loop while a machine is looked at."""
+"""Longest processor time, in seconds, for which reading the machine may block the event loop."""
 _SHARE = 50
 """A look is repeated after this many times the processor time that it took."""
 
 _ANEW_S = 60.0
 UNLISTED = "This replica has not listed the whole cluster yet."
 _FAULT = (
-    "This page could not be refreshed, which is a bug: what it shows is old. The operator's log has the fault; "
-    "scheduling goes on."
+    "This page is out of date, because it could not be refreshed, which is a bug: see the operator's log. Scheduling "
+    "is not affected."
 )
 
 Of = TypeVar("Of")
@@ -37,7 +37,7 @@ _NO_CLAIMS: Claims = {}
 
 
 class _Seen(NamedTuple, Generic[Of]):
-    """What was seen, what it was made of, and how it is shown."""
+    """A cached view: the values that it was made from, the view itself, and the thing that shows it."""
 
     of: tuple[object, ...]
     what: Of
@@ -45,9 +45,9 @@ class _Seen(NamedTuple, Generic[Of]):
 
 
 class Lookout:
-    """What is to be seen of a machine. What has not changed since the last look is not made anew, for a minute.
+    """The view of a machine. Unchanged parts are cached from look to look, for at most a minute.
 
-    `machine` returns the present one: each term has another. `ready` says whether it knows everything.
+    `machine` returns the current one: each leadership term has its own. `ready` says whether its state is complete.
     """
 
     def __init__(self, machine: Callable[[], Machine], ready: Callable[[], bool]) -> None:
@@ -60,9 +60,9 @@ class Lookout:
         self._anew_at = 0.0
 
     def look(self) -> Iterator[Thing]:
-        """All that is to be seen; the machine may change between two of them, which the next look shows."""
+        """Yield all things. The machine may change in between, which the next look shows."""
         machine = self._present()
-        # A pod may come to another gang without any change of its node.
+        # The cache expires because a pod may join another gang without any change to its node.
         if machine is not self._machine or time.monotonic() >= self._anew_at:
             self._anew_at = time.monotonic() + _ANEW_S
             self._machine, self._groups, self._nodes, self._totals = machine, {}, {}, Totals()
@@ -109,7 +109,7 @@ class Lookout:
 
 
 def _group_is_made_of(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
-    """All that a row depends on: values that are replaced when they change, and are the same ones otherwise."""
+    """All values that a row depends on. A value that changes is replaced; otherwise it stays the same object."""
     return (
         gang.observed.group,
         gang.record,
@@ -121,7 +121,7 @@ def _group_is_made_of(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
 
 
 async def keep(board: Board, look: Callable[[], Iterator[Thing]], *, every_s: float = EVERY_S) -> None:
-    """Look as long as somebody follows the board. It ends with a fault only, which the board tells."""
+    """Look repeatedly while the board has followers. This ends only with a fault, which the board shows."""
     try:
         while True:
             await board.followed()
@@ -133,7 +133,7 @@ async def keep(board: Board, look: Callable[[], Iterator[Thing]], *, every_s: fl
 
 
 async def _show(board: Board, seen: Iterator[Thing]) -> float:
-    """Show what is seen, and let others run in between; the seconds of processor time that it took."""
+    """Show the things, letting other tasks run in between. Returns the processor time that it took, in seconds."""
     found: dict[str, bytes] = {}
     spent, turn = 0.0, time.thread_time()
     for name, thing in seen:

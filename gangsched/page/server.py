@@ -1,8 +1,8 @@
-"""Answers a browser on this machine, and nobody else.
+"""Answers browsers on this machine only.
 
-The address that is opened first carries a token, which is good for one exchange against a cookie. Requests for another
-host are refused, because a name that somebody else controls may lead here (DNS rebinding), and so are requests that
-another page has caused. Nothing can be changed. What is posted to /what-if is tried on a copy.
+The address that is opened first carries a token, which can be exchanged once for a cookie. Requests for another host
+are refused, because a host name of an attacker may resolve to this address (DNS rebinding), and so are requests that
+another page has caused. Nothing can be changed. Manifests that are posted to /what-if are tried on a copy.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from gangsched.page.board import Board
 _log = logging.getLogger(__name__)
 
 SILENT_S = 15.0
-"""A browser hears something at least this often, so that it notices an end."""
+"""Longest time, in seconds, without a message to a browser, so that it notices a lost connection."""
 MOST_BYTES = 1 << 20
-"""A manifest to be tried may have this size."""
+"""Maximum size of a manifest to try."""
 MOST_BROWSERS = 16
-"""So many sessions and streams of events at once; one more session ends the oldest, one more stream is refused."""
+"""Maximum number of sessions, and of event streams. A further session ends the oldest; a further stream is refused."""
 _HOSTS = ("127.0.0.1", "localhost")
 _FILES = {"page.css": "text/css", "page.js": "text/javascript"}
 _HEADERS = {
@@ -44,10 +44,10 @@ _MANIFEST = "application/yaml"
 
 
 class Asked(Protocol):
-    """Decides on a copy of the cluster. Answers are as JSON has them; `error` says in a sentence why there is none."""
+    """Decides on a copy of the cluster. Answers are JSON objects; `error` says in a sentence why there is no answer."""
 
     async def tried(self, manifests: bytes) -> dict[str, object]:
-        """What would become of these manifests."""
+        """The outcome of these manifests."""
         ...
 
     async def helps(self, namespace: str, name: str) -> dict[str, object]:
@@ -61,8 +61,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Page:
     """The page of a board.
 
-    `token` is part of the address that is opened first. Once it has been used there is no other, unless `renewed` is
-    given, which is told a new one. `again` is the sentence for a browser that has neither token nor session.
+    `token` is part of the address that is opened first, and can be used once. There is a new one after that only if
+    `renewed` is given, which is called with it. `again` is the message for a browser without token or session.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Page:
         self._board = board
 
     def application(self) -> web.Application:
-        """What serves it."""
+        """The web application that serves the page."""
         application = web.Application(middlewares=[self._guard], client_max_size=MOST_BYTES)
         application.router.add_get("/", self._index)
         application.router.add_get("/events", self._events)
@@ -97,15 +97,15 @@ class Page:
             answer = self._refusal(request) or await handler(request)
         except web.HTTPException as error:
             answer = _text(error.status, f"{error.reason}\n")
-        except Exception:  # noqa: BLE001 - nothing that is asked ends more than the answer
+        except Exception:  # noqa: BLE001 - a request may end no more than its own answer
             _log.exception("an answer of the page failed, which is a bug")
-            answer = _text(500, "It failed, which is a bug; the log has the fault.\n")
+            answer = _text(500, "The request failed, which is a bug: see the log.\n")
         if not answer.prepared:
             answer.headers.update(_HEADERS)
         return answer
 
     def _refusal(self, request: web.Request) -> web.Response | None:
-        """Why the request is not answered, or the exchange of the token; None if it is to be answered."""
+        """The refusal of the request, or the exchange of its token for a cookie; None if the request may proceed."""
         if _host(request) not in _HOSTS or request.host.rpartition(":")[0] not in _HOSTS:
             return _text(403, "This page answers requests for 127.0.0.1 and localhost only.\n")
         origin = request.headers.get("Origin")
@@ -121,7 +121,7 @@ class Page:
         known = request.cookies.get(_cookie(request), "").encode()
         if not any(secrets.compare_digest(known, session.encode()) for session in self._sessions):
             return _text(403, f"{self._again}\n")
-        # A form of another page cannot send this type, nor leave the origin out.
+        # A form of another page can neither send this type nor omit the origin.
         if request.method == "POST" and (origin is None or request.content_type != _MANIFEST):
             return _text(403, _OTHER)
         return None
@@ -146,7 +146,7 @@ class Page:
         return web.Response(text=_read(name), content_type=_FILES[name])
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        """The board as server-sent events; one of the type `alive` where nothing has changed for a while."""
+        """The board as server-sent events; an event `alive` follows SILENT_S seconds without a change."""
         if self._streams >= MOST_BROWSERS:
             return _text(503, f"{MOST_BROWSERS} pages are open: close one and try again.\n")
         answer = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
@@ -157,14 +157,14 @@ class Page:
                 async for line in lines:
                     await answer.write(b"data: %b\n\n" % line if line else b"event: alive\ndata:\n\n")
         except ConnectionResetError:
-            # The browser has gone, as it may at any time.
+            # The browser has disconnected, as it may at any time.
             pass
         finally:
             self._streams -= 1
         return answer
 
     async def _try(self, request: web.Request) -> web.Response:
-        """What would become of the manifests in the request."""
+        """The outcome of the manifests in the request."""
         try:
             manifests = await request.read()
         except web.HTTPRequestEntityTooLarge:
@@ -177,7 +177,7 @@ class Page:
 
 
 def _host(request: web.Request) -> str | None:
-    """The host that the request names; None if it is none."""
+    """The host that the request names; None if it is invalid."""
     try:
         return request.url.host
     except ValueError:
@@ -185,7 +185,7 @@ def _host(request: web.Request) -> str | None:
 
 
 def _cookie(request: web.Request) -> str:
-    """Its name; browsers send cookies to all ports of a host, and each page has its own."""
+    """The name of the page's cookie. Browsers send cookies to all ports of a host, so it contains the port."""
     return f"gangsched_page_{request.url.port}"
 
 

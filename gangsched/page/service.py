@@ -1,4 +1,4 @@
-"""The page as the operator serves it."""
+"""Runs the page as part of the operator."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from gangsched.runtime.health import ListenError
 _log = logging.getLogger(__name__)
 
 _TOLD_AGAIN_S = 3600.0
-"""An address that has not been used is logged again after this: logs are rotated."""
+"""Time, in seconds, after which an unused address is logged again, because logs are rotated."""
 
 _AGAIN = (
-    "Open the address of the operator's newest log line about its page: an address is good for one browser, and the "
-    "next one is logged when it has been used."
+    "Open the address in the operator's newest log line about its page: an address works in one browser, and the next "
+    "one is logged once it has been used."
 )
 
 
 class Service:
-    """The page of this replica. `machine` returns what it knows, and `ready` whether that is everything."""
+    """The page of this replica. `machine` and `facts` return its state, `ready` whether that is complete."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Service:
         self._tell()
 
     async def run(self) -> None:
-        """Look at what is known while a browser follows, until cancelled."""
+        """Keep the board up to date while a browser follows it, until cancelled."""
         await keep(self._board, self._lookout.look)
 
     async def close(self) -> None:
@@ -77,7 +77,7 @@ class Service:
             self._tell_again.cancel()
         self._tell_again = asyncio.get_running_loop().call_later(_TOLD_AGAIN_S, self._tell)
         _log.info(
-            "serving the page: forward the port of this pod to the same one of your machine, and open the address",
+            "serving the page: forward the port of this pod to the same port of your machine, and open the address",
             extra={
                 "pod": socket.gethostname(),
                 "port": self._port,

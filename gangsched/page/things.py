@@ -1,4 +1,4 @@
-"""What is put on a board: groups and nodes, each under its name: `node/NAME`, `group/NAMESPACE/NAME`, and `head`."""
+"""The things on a board: groups, nodes and the page's head, named `group/NAMESPACE/NAME`, `node/NAME` and `head`."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ HEAD = "head"
 _JSON = msgspec.json.Encoder()
 
 Thing = tuple[str, bytes]
-"""A name, and what is to be seen there as JSON."""
+"""The name of a thing, and its content as JSON."""
 
 
 def things(sight: Sight) -> Iterator[Thing]:
-    """All that is to be seen."""
+    """All things of the sight."""
     yield from map(group, sight.groups)
     yield from map(node, sight.nodes)
     yield HEAD, head(sight.totals.summary, hidden=sight.hidden)
 
 
 def group(row: Row) -> Thing:
-    """A group."""
+    """The thing that shows a group."""
     return f"group/{row.key.namespace}/{row.key.name}", _JSON.encode(groups.as_object(row))
 
 
 def node(usage: Usage) -> Thing:
-    """A node."""
+    """The thing that shows a node."""
     return f"node/{usage.name}", _JSON.encode(nodes.as_object(usage))
 
 
 def head(summary: str, *, hidden: str = "", trouble: str = "") -> bytes:
-    """What heads the page: `hidden` says why there are no nodes, `trouble` why what is shown may be old."""
+    """The content of the page's head: `hidden` says why there are no nodes, `trouble` why the page may be stale."""
     return _JSON.encode({"summary": summary, "hidden": hidden or None, "trouble": trouble or None})

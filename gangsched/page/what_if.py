@@ -1,8 +1,8 @@
-"""Decides on a copy of the cluster in a process of its own, which can take little from this one: for what-if, and for
-what would help a group.
+"""Decides on a copy of the cluster in a separate process: for what-if, and for what would help a group.
 
-That process is `gangsched.whatif.apart`. It gets what is known of the cluster through its standard input, has none of
-this process's environment but what Python needs, and is ended if it needs too long.
+That process is `gangsched.whatif.apart`. It receives the known state of the cluster through its standard input,
+inherits only the environment variables that Python needs, has limited memory and CPU time, and is killed if it takes
+too long.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _WITHIN_S = 90.0
 _TURN_S = 2.0
 _KEPT = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL")
 Question = bytes | tuple[str, str]
-"""Manifests to be tried, or namespace and name of a group that waits."""
+"""Manifests to try, or namespace and name of a waiting group."""
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 class WhatIf:
     """Answers one question at a time.
 
-    `facts` returns what is known of the cluster, `now` the epoch seconds, and `lacks` the sentence why that is not
-    enough; empty if it is.
+    `facts` returns the known state of the cluster, `now` the time in epoch seconds, and `lacks` a sentence that says
+    why the state is insufficient, empty if it is not.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class WhatIf:
         self._turn = asyncio.Lock()
 
     async def tried(self, manifests: bytes) -> dict[str, object]:
-        """What would become of these manifests. `error` says in a sentence why that is not known."""
+        """The outcome of these manifests; `error` says in a sentence why there is none."""
         return await self._asked(manifests)
 
     async def helps(self, namespace: str, name: str) -> dict[str, object]:
-        """What would `helps` the group, as `gangsched explain` says it; `error` as above."""
+        """What would help the group (`helps`), as in `gangsched explain`; `error` as above."""
         return await self._asked((namespace, name))
 
     async def _asked(self, question: Question) -> dict[str, object]:
         try:
-            # One that was given up ends within this time.
+            # A question that its browser has cancelled ends within this time.
             async with asyncio.timeout(_TURN_S):
                 await self._turn.acquire()
         except TimeoutError:
@@ -98,7 +98,7 @@ class WhatIf:
 
     async def _answer(self, question: Question, memory: int) -> dict[str, object]:
         process = await asyncio.create_subprocess_exec(
-            # Without -P it would import from the folder in which the person works.
+            # Without -P, Python would import from the current directory.
             *(sys.executable, "-P", "-m", _MODULE, str(memory), str(_CPU_S)),
             stdin=PIPE,
             stdout=PIPE,
@@ -108,7 +108,7 @@ class WhatIf:
         try:
             if process.stdin is None or process.stdout is None:
                 raise RuntimeError("a process was started without pipes")
-            # It may end before it has read everything.
+            # The process may end before it has read everything.
             with suppress(ConnectionError):
                 for value in ((self._settings, self._now(), question), *pieces(self._facts())):
                     process.stdin.write(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))

@@ -1,9 +1,9 @@
-"""What a machine knows, as people look at it: values that outlive the machine's next step.
+"""Views of a machine for people and programs: values that stay valid after the machine's next step.
 
-`groups` are the gangs and `nodes` what fills each node, `timeline` says what became of one gang when, and `sight` is
-all of it at once. In these four only what the API server shows counts, so that a machine on a copy of the cluster and
-the operator's own show the same. `findings` is the state of a group in the terms of its status. `diagnosis` finds out
-why a group waits and what would help, which is then a value of `diagnosed`, named as far as somebody's `reach` goes;
-`diagnosis_json` is the same for programs, and back. `nodegroups` says where members fit, `trial` decides on a copy, and
-`copied` gives one to another process. Nothing here changes the machine that it is asked about.
+`groups` shows the gangs, `nodes` the usage of each node, `timeline` the stages of one gang, and `sight` all of these at
+once. These four use only what the API server shows, so that a machine on a copy of the cluster and the operator's own
+give the same result. `findings` is the state of a group in the terms of its status. `diagnosis` finds out why a group
+waits and what would help. Its result is a value of `diagnosed`, without the names that the `reach` of the caller
+excludes; `diagnosis_json` encodes and decodes it. `nodegroups` says where members fit, `trial` decides on a copy, and
+`copied` passes one to another process. Nothing here changes the machine that it reads.
 """

@@ -1,7 +1,8 @@
-"""What a machine knows, in pieces for another process, which decides on a copy.
+"""Cuts a machine's state into pieces for another process, which decides on a copy.
 
-Making one piece takes some milliseconds, for which the process that binds does nothing else: so pieces are cut by what
-is in the values, not by their number. A ResourceSlice may have 128 devices, each with 32 attributes.
+Serialising one piece takes some milliseconds, during which the process that binds does nothing else. Pieces are
+therefore bounded by the content of the values, not by their number: a ResourceSlice may have 128 devices, each with 32
+attributes.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import msgspec
 from gangsched.core.objects.events import Event
 
 MOST = 10_000
-"""The weight of one piece, unless a single value has more."""
+"""Maximum `weight` of one piece, unless a single value exceeds it."""
 
 
 class Piece(NamedTuple):
-    """Values of the last field of an event, if it may have many, else None. `last` ends the event."""
+    """A part of an event: `values` of its last field, None if that is not a tuple. `last`: the event is complete."""
 
     kind: type[Event]
     others: tuple[object, ...]
@@ -45,7 +46,7 @@ def pieces(events: Iterable[Event]) -> Iterator[Piece]:
 
 
 def weight(value: object) -> int:
-    """How many objects a value consists of, to which the time is proportional that it takes to write it down."""
+    """The number of objects in a value; the time to serialise it is proportional to that."""
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.astuple(value)
     elif isinstance(value, Mapping):
@@ -54,14 +55,14 @@ def weight(value: object) -> int:
 
 
 class Collected:
-    """The `events` of the pieces that were taken in."""
+    """Rebuilds events from their pieces; `events` are those that are complete."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self._values: list[object] = []
 
     def take(self, piece: Piece) -> None:
-        """Take the next piece in."""
+        """Add the next piece."""
         self._values += piece.values or ()
         if piece.last:
             values = () if piece.values is None else (tuple(self._values),)

@@ -1,4 +1,4 @@
-"""Why a group waits and what would help, as values; and what of it a status alone says."""
+"""Why a group waits and what would help, as values, and how much of that a status alone says."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gangsched.views.nodegroups import NodeGroup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """Why members do not fit: `wanted` members must fit together, `fits` of them do, on `nodes` nodes.
+    """Why members do not fit: `wanted` members must fit together, and `fits` of them do, on a cluster of `nodes` nodes.
 
     `lacks` is the total shortage by resource. `held` are the holders of `resource`, the scarcest one, on nodes that
-    accept the members, the largest first. `ahead` are the waiting groups that are tried before. So many more of both,
-    `held_by_others` and `others_ahead`, may not be named. `gaps` say what refuses the other members, and `groups` of
-    nodes where members fit, and what refuses those of the first gap.
+    accept the members, the largest first. `ahead` are the waiting groups that are tried earlier. `held_by_others` and
+    `others_ahead` count the groups that are not named in these. `gaps` say what refuses the other members. `groups` are
+    groups of nodes: where members fit, and what refuses those of the first gap.
     """
 
     wanted: int
@@ -40,7 +40,7 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """The state of a group and its cause. `besides` says why members above the minimum wait, `helps` what would help.
+    """The state of a group and its cause. `besides` says why members above the minimum wait; `helps` lists remedies.
 
     `source` says how the group was declared; empty for a pod without a group. `demand` is what new nodes must provide.
     """
@@ -77,7 +77,7 @@ def from_status(group: Group) -> Diagnosis:
 
 
 def from_elsewhere(found: Elsewhere, policy: Policy) -> Diagnosis:
-    """Whose the group is, which is another installation's, and why; the rest is what its status says."""
+    """The diagnosis of a group of another installation: which one, and why; the rest is taken from the status."""
     group, ours = found.group, policy.scheduler_names[0]
     carrying = sum(pod.scheduler == found.owner for pod in found.pods)
     if carrying:

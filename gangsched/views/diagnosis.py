@@ -39,19 +39,19 @@ from gangsched.views.trial import decided
 FITS = "It fits now: the operator will bind it in its next scheduling cycle."
 _UNREAD = (Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN)
 TRIED = 5
-"""Most holders of a scarce resource that are removed from the copy to see whether the group then fits."""
+"""Maximum number of holders of a scarce resource that are removed from the copy to see whether the group then fits."""
 
 
 def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now: float) -> Diagnosis | None:
-    """Decide about the whole cluster; None if it has no group, no member and no waiting pod with this name.
+    """Diagnose one group of the cluster; None if there is no group, no member and no waiting pod with this name.
 
-    Back-offs are ignored: the copy tries at once what the operator tries at their end.
+    Back-offs are ignored: the copy tries at once what the operator tries when they end.
     """
     return Copy(events, policy=policy, now=now).diagnose(key)
 
 
 class Copy:
-    """A copy of the cluster that these events describe, in which everything is decided, without regard to back-offs."""
+    """A copy of the cluster that these events describe, with all decisions made and back-offs ignored."""
 
     def __init__(self, events: Sequence[Event], *, policy: Policy, now: float) -> None:
         self._policy = policy
@@ -60,7 +60,7 @@ class Copy:
         self._foreign = [(event.dialect, each.key) for event in foreign for each in event.groups]
 
     def diagnose(self, key: GroupKey, reach: Reach = EVERYTHING) -> Diagnosis | None:
-        """The diagnosis of what has this name; None if nothing has. It may be asked for again and again."""
+        """The diagnosis of the group, member or workload of this name; None if there is none. Calls are independent."""
         machine = self._machine
         known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None) or _group_of(machine, key)
         if known is None:
@@ -76,7 +76,7 @@ class Copy:
 
 
 def _group_of(machine: Machine, key: GroupKey) -> GroupKey | None:
-    """The group of which a pod with this name is a member, or the workload with this name; None if there is none."""
+    """The group whose member, or whose members' workload, has this name; None if there is none."""
     own = (gang for gang in machine.gangs.values() if gang.key.namespace == key.namespace)
     return next(
         (gang.key for gang in own if any(key.name in _names_of(pod) for pod in gang.observed.pods.values())), None
@@ -88,7 +88,7 @@ def _names_of(pod: Pod) -> Sequence[str]:
 
 
 def without_back_offs(event: Event) -> Event:
-    """The event, with PodGroups that are tried at once."""
+    """The event, with PodGroups that have no back-off."""
     if not isinstance(event, GroupsReplaced):
         return event
     return GroupsReplaced(tuple(map(_without_back_off, event.groups)))
@@ -145,7 +145,7 @@ class _Examination:
         )
 
     def _unreadable_to_the_operator(self, told: Pod) -> Diagnosis:
-        """The caller may read an object that the operator may not read, as the members' conditions say."""
+        """The members' conditions say that the operator may not read an object, which the caller could read."""
         assessment = self._assessment
         return Diagnosis(
             key=self._gang.key,
@@ -204,7 +204,7 @@ class _Examination:
             yield f"another schedulerName: {pods} of {other} named the group without effect"
 
     def _misnamed(self) -> Iterator[str]:
-        """PodGroups that may be meant: of almost this name, or of this name in another namespace."""
+        """PodGroups that may be meant: of a similar name, or of this name in another namespace or API group."""
         namespace, name, _ = self._gang.key
         there = [gang.key for gang in self._gangs if gang.observed.group is not None]
         near = get_close_matches(name, [key.name for key in there if key.namespace == namespace])
@@ -285,7 +285,7 @@ class _Examination:
             yield f"spec.minMember of at most {enough}: that many members fit now"
 
     def _ends(self, holders: Sequence[GroupKey], ask: Ask) -> Iterator[str]:
-        """The holders that would have to end: each single one that suffices, else the fewest largest ones together."""
+        """The holders whose end would suffice: each single one, else the smallest number of the largest together."""
         enough = [holder for holder in holders if self._would_fit(ask, [holder])]
         for holder in enough:
             yield f"the end of {holder}: the group fits then"
@@ -297,7 +297,7 @@ class _Examination:
                 return
 
     def _would_fit(self, ask: Ask, without: Sequence[GroupKey]) -> bool:
-        """Whether the quorum fits on the copy without these holders. They are put back afterwards."""
+        """Whether the quorum fits on the copy without these holders, which are restored afterwards."""
         cluster = self._cluster
         left_out = [
             (pod, cluster.node_of(pod.uid))

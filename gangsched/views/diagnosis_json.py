@@ -1,4 +1,4 @@
-"""What `gangsched explain -o json` and the operator's answers tell a program, and the diagnosis made of it again."""
+"""Encodes a diagnosis as JSON, for `gangsched explain -o json` and the operator's answers, and decodes it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from gangsched.views.nodegroups import NodeGroup
 
 
 class Seen(Protocol):
-    """What could be read of the cluster."""
+    """How much of the cluster could be read."""
 
     @property
     def forbidden(self) -> str:
-        """Why only the status could; empty if more could."""
+        """Why only the status could be read; empty if more could."""
         ...
 
     @property
     def hidden(self) -> Sequence[str]:
-        """What could not, a sentence for each kind."""
+        """What could not be read, a sentence for each kind."""
         ...
 
 
@@ -43,7 +43,7 @@ NOTHING: Seen = _Everything()
 def as_object(
     diagnosis: Diagnosis, reading: Seen = NOTHING, *, nobody: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> dict[str, object]:
-    """The diagnosis; `nobody` says why no operator acts, `notes` by which settings was decided."""
+    """The diagnosis as a JSON object; `nobody` says why no operator acts, `notes` which settings were used."""
     return {
         "namespace": diagnosis.key.namespace,
         "name": diagnosis.key.name,
@@ -112,7 +112,7 @@ def _shortfall_json(shortfall: Shortfall) -> dict[str, object]:
     }
 
 
-# Back again
+# Decoding
 
 
 class _Group(Struct):
@@ -171,10 +171,10 @@ class _Told(Struct, rename="camel"):
 
 
 def from_json(text: bytes) -> Diagnosis:
-    """The diagnosis that `as_object` told with this JSON; unknown keys, of a newer version, are left out.
+    """The diagnosis that `as_object` encoded. Unknown keys, of a newer version, are ignored.
 
     Raises:
-        msgspec.DecodeError, InvalidQuantity, UnicodeDecodeError, RecursionError: it is no such text.
+        msgspec.DecodeError, InvalidQuantity, UnicodeDecodeError, RecursionError: the text is not such a diagnosis.
     """
     told = msgspec.json.decode(text, type=_Told)
     return Diagnosis(

@@ -22,7 +22,7 @@ from gangsched.core.status.conditions import message_of, reason_of
 class Finding:
     """The current state of one group. `placements` are the nodes of bound members, by pod name.
 
-    `besides` says why other members wait. `order` sorts groups in the order in which a pass tries them.
+    `besides` says why other members wait. `order` sorts groups in the order in which a scheduling cycle tries them.
     """
 
     key: GroupKey
@@ -42,7 +42,7 @@ class Finding:
 
 
 class Findings:
-    """Reads the current state of a machine. The machine's next step makes it obsolete."""
+    """Reads the current state of a machine. It is stale after the machine's next step."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -52,7 +52,7 @@ class Findings:
             self._queue.file(gang, machine.assessments[key])
 
     def all(self) -> list[Finding]:
-        """All groups and all waiting plain pods, in the order in which a pass tries them."""
+        """All groups and all waiting plain pods, in the order in which a scheduling cycle tries them."""
         found = [self.of(key) for key in self._machine.gangs]
         return sorted(found, key=lambda finding: finding.order)
 
@@ -85,7 +85,7 @@ class Findings:
 
 
 def _suspended(gang: Gang, assessment: Assessment) -> Condition | None:
-    """What the operator says of a group whose workload is suspended, which the machine's caller may not have read."""
+    """The operator's condition of a suspended group, whose workload the caller may have been unable to read."""
     status = gang.observed.group.status if gang.observed.group is not None else None
     if status is None or status.phase != Phase.SUSPENDED or assessment.census.live:
         return None
@@ -93,7 +93,7 @@ def _suspended(gang: Gang, assessment: Assessment) -> Condition | None:
 
 
 def _besides(gang: Gang, assessment: Assessment) -> Iterator[str]:
-    """Why members wait that the group's own message does not mention."""
+    """Why those members wait that the group's own message does not mention."""
     refused = gang.attempt.refused_members
     waiting = [refused[pod.uid] for pod in assessment.census.waiting if pod.uid in refused]
     if waiting:

@@ -1,4 +1,4 @@
-"""The gangs of a machine, with what is known of each."""
+"""The gangs of a machine, a row for each."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from gangsched.core.queueing.queue import order_key
 from gangsched.views.timeline import Moment, moments
 
 _WAITING = frozenset({"", "Pending", "Queued", "Reserved", "Binding", "TimedOut", "Degraded"})
-"""Phases in which a group lacks something; empty is that of a PodGroup that no operator has seen."""
+"""Phases of a group that waits. Empty is the phase of a PodGroup that no operator has seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One gang. `declared`: it has a PodGroup, and what that says of itself counts.
+    """One gang. `declared`: it has a PodGroup, whose status counts.
 
     `since` is when it began to wait, in epoch seconds, 0.0 if it does not wait. `pods` are the names of its members.
-    `turn` sorts those that wait in the order in which they are tried; empty if it does not wait. `moments` are what is
-    known of its way, in the order of time.
+    `turn` sorts waiting gangs in the order in which they are tried; empty if the gang does not wait. `moments` are the
+    stages that it is known to have reached, in chronological order.
     """
 
     key: GroupKey
@@ -46,18 +46,18 @@ class Row:
 
     @property
     def order(self) -> tuple[bool, float, GroupKey]:
-        """What waits longest comes first, then what does not wait, by name."""
+        """A sort key: waiting gangs come first, the longest-waiting first; the others follow by name."""
         return not self.since, self.since, self.key
 
 
 def rows(machine: Machine) -> list[Row]:
-    """The gangs of a machine that has seen everything, what waits longest first. Pods without a group are none."""
+    """The gangs of a machine that is up to date, the longest-waiting first. Pods without a group are left out."""
     found = [row(gang, machine.assessments[key]) for key, gang in machine.gangs.items() if not gang.plain]
     return sorted(found, key=lambda row: row.order)
 
 
 def row(gang: Gang, assessment: Assessment) -> Row:
-    """The gang as it stands now."""
+    """The current state of the gang."""
     minimum = assessment.minimum
     found = (
         of_declared(gang.observed.group, gang, minimum)
@@ -69,7 +69,7 @@ def row(gang: Gang, assessment: Assessment) -> Row:
 
 
 def of_declared(group: Group, gang: Gang | None = None, minimum: int = 0) -> Row:
-    """A PodGroup as its status tells it; the members that exist are counted if they can be seen."""
+    """A PodGroup according to its status. Existing members are counted if the `gang` is given."""
     status = group.status
     scheduled = next((each for each in status.conditions if each.type == "Scheduled"), None)
     degraded = next((each for each in status.conditions if each.type == "Degraded" and each.status), None)
@@ -92,7 +92,7 @@ def of_declared(group: Group, gang: Gang | None = None, minimum: int = 0) -> Row
 
 
 def _undeclared(gang: Gang, minimum: int, source: str) -> Row:
-    """A gang without a PodGroup, as its members and what is written to them tell it."""
+    """A gang without a PodGroup, according to its members and their conditions."""
     live = gang.live()
     bound = sum(bool(pod.node) for pod in live)
     waiting = [pod for pod in live if not pod.node]
@@ -121,7 +121,7 @@ def _undeclared(gang: Gang, minimum: int, source: str) -> Row:
 
 
 def as_object(row: Row) -> dict[str, object]:
-    """The row for a program."""
+    """The row as a JSON object."""
     return {
         "namespace": row.key.namespace,
         "name": row.key.name,

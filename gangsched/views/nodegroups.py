@@ -1,7 +1,7 @@
-"""Nodes that are alike, how many members of a refused quorum each such group takes, and what refuses the rest.
+"""Groups of similar nodes: how many members of a refused quorum each group takes, and what refuses the rest.
 
 A group is named by what its nodes share: pool, machine (the instance type, else what they offer) and zone. If these
-tell apart more groups than a person reads at once, fewer of them are looked at, and what is left is summed.
+distinguish more groups than a person can take in, fewer of them are compared, and the remaining nodes are summed.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from gangsched.core.planning.refusal import Obstacle, Refusal, obstacles
 from gangsched.core.planning.snapshot import Snapshot
 
 MOST = 9
-"""The most groups that are told apart; the others are summed."""
+"""Maximum number of groups that are listed; the others are summed."""
 NAMED = 3
-"""The most nodes of a group that are named."""
+"""Maximum number of nodes of a group that are named."""
 POOLS = (
     "karpenter.sh/nodepool",
     "eks.amazonaws.com/nodegroup",
     "cloud.google.com/gke-nodepool",
     "kubernetes.azure.com/agentpool",
 )
-"""Labels that name the pool of a node; the first that it has counts."""
+"""Labels that name the pool of a node; the first one that it has counts."""
 TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 ZONES = names_of("topology.kubernetes.io/zone")
 
 Shared = tuple[tuple[str, str], ...]
-"""What nodes share: labels and their values, or `OFFERED` and what they offer."""
+"""Common properties of nodes: labels and their values, or `OFFERED` and the resources that they offer."""
 OFFERED = "allocatable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
-    """Nodes that share this (nothing: all that are not told apart), the `first` few of them by name.
+    """Nodes with these `shared` properties (empty: all remaining nodes); `first` are the first few names.
 
     `members` of the quorum are placed there when as many as possible are; `obstacles` say why these nodes take no more.
     """
@@ -55,7 +55,7 @@ class NodeGroup:
 
     @property
     def name(self) -> str:
-        """What a person calls the group: what its nodes share, with their names if these are few."""
+        """The group's name for a person: what its nodes share, with their names if they are few."""
         if not self.shared:
             return number_of(self.nodes, "other node")
         names = f" ({', '.join(self.first)})" if self.nodes == len(self.first) else ""
@@ -63,7 +63,7 @@ class NodeGroup:
 
 
 def node_groups(cluster: Cluster, refusal: Refusal, ask: Ask, priority: int) -> list[NodeGroup]:
-    """The groups, those of most nodes first. `ask` is what was refused, to a gang of this priority."""
+    """The groups, the largest first. `ask` is the request that was refused to a gang of this priority."""
     snapshot = Snapshot(cluster)
     snapshot.heed_nominated(priority)
     snapshot.begin(ask.own)
@@ -87,7 +87,7 @@ def node_groups(cluster: Cluster, refusal: Refusal, ask: Ask, priority: int) -> 
 
 
 def _told_apart(nodes: Mapping[str, Node]) -> Iterator[tuple[Shared, Sequence[str]]]:
-    """Groups of node names by what they share: as many groups as possible, but not more than MOST and the rest."""
+    """Node names grouped by what they share: as many groups as possible, but at most MOST, and then the rest."""
     every = {name: _kinds(node) for name, node in nodes.items()}
     ways = [chosen for number in (3, 2, 1) for chosen in combinations(range(3), number)]
     groupings = [_grouped(every, way) for way in ways]
@@ -108,7 +108,7 @@ def _grouped(every: Mapping[str, tuple[Shared, ...]], way: tuple[int, ...]) -> d
 
 
 def _kinds(node: Node) -> tuple[Shared, ...]:
-    """Pool, machine and zone of the node, each empty where it says nothing."""
+    """Pool, machine and zone of the node; pool and zone are empty if the node has none."""
     labels = dict(node.labels)
     pool, kind, zone = (
         tuple((key, labels[key]) for key in keys if key in labels)[:1] for keys in (POOLS, TYPES, ZONES)
@@ -117,7 +117,7 @@ def _kinds(node: Node) -> tuple[Shared, ...]:
 
 
 def _offered(node: Node) -> str:
-    """What a node offers that tells machines apart: processors and devices, but not memory, which differs a little."""
+    """The offered resources that distinguish machines: CPU and devices, but not memory, which differs slightly."""
     return ", ".join(
         f"{resource} {format_amount(resource, amount)}"
         for resource, amount in node.allocatable

@@ -1,4 +1,4 @@
-"""What nodes are called, so that it can be kept from who may not list them."""
+"""Finds the names of nodes, so that they can be hidden from users who may not list nodes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _OF_MANY = frozenset(
     }.items()
     for name in names
 )
-"""Labels whose values are of many nodes by their meaning, even where a cluster has one node for each value."""
+"""Labels whose values by their meaning belong to many nodes, even if a cluster has only one node for each value."""
 _SHORTEST = 3
 
 
 def names_of_nodes(cluster: Cluster) -> set[str]:
-    """The names of nodes, also of those gone that storage still names, and what else tells one node from all others.
+    """The names of nodes, including deleted ones that storage still names, and other words that identify one node.
 
-    That is the value of a label that no two of several nodes share, unless it is short or a number, as such a word may
-    mean anything; and of a name with a domain the host's part.
+    Such a word is the value of a label that several nodes have, each with a value of its own, unless the value is short
+    or a number and so could mean anything. Of a name with a domain, the host part counts too.
     """
     values = Counter(label for node in cluster.nodes.values() for label in node.labels)
     shared = _OF_MANY | {key for (key, _), count in values.items() if count > 1}
@@ -47,7 +47,7 @@ def _tells(word: str) -> bool:
 
 
 def _said_by_storage(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """What volumes and claims say of the nodes that may use them: labels or fields, with their values."""
+    """The labels and fields, with their values, by which volumes and claims name the nodes that may use them."""
     for volume in cluster.volumes.known(StorageKind.VOLUME).values():
         if isinstance(volume, Volume):
             for term in volume.node_affinity or ():

@@ -1,4 +1,4 @@
-"""What of each node is requested, and by which gangs."""
+"""The usage of each node: what is requested there, and by which gangs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _TAKES_NONE = ("NoSchedule", "NoExecute")
 _CPU = "cpu"
 
 Held = tuple[GroupKey, Place]
-"""A group and the places on a node that it has reserved."""
+"""A group and its reservation on a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one gang has of a node, or pods without a gang (`gang` is None): `number` pods request these `amounts`.
+    """What one gang, or the pods without a gang (`gang` is None), occupy on a node: `number` pods with these `amounts`.
 
-    `held`: they are places that are reserved for members that have no node yet.
+    `held`: it is reserved for members that have no node yet.
     """
 
     gang: GroupKey | None
@@ -37,9 +37,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """One node: its `allocatable` amounts, and the `parts` of it that gangs have, by name, and then other pods.
+    """One node: its `allocatable` amounts, and its `parts`, those of gangs by name, then that of other pods.
 
-    `requested` are the amounts of its pods, without places that are held. `closed` says why it takes no pod without a
+    `requested` are the amounts of its pods, without reservations. `closed` says why it accepts no pod without a
     toleration; empty if it does.
     """
 
@@ -51,37 +51,37 @@ class Usage:
 
     @property
     def pods(self) -> int:
-        """How many pods are on it."""
+        """The number of pods on the node."""
         return sum(part.number for part in self.parts if not part.held)
 
     @property
     def gangs(self) -> Mapping[GroupKey, int]:
-        """How many of them are of each gang."""
+        """The number of pods of each gang on the node."""
         return {part.gang: part.number for part in self.parts if part.gang is not None and not part.held}
 
     @property
     def scarcest(self) -> str:
-        """The resource that decides what else fits: the fullest extended one, such as a GPU, or else the fullest."""
+        """The resource that limits what else fits: the fullest extended one, such as a GPU, else the fullest."""
         names = [name for name in self.allocatable if is_special(name)] or [n for n in self.allocatable if n != PODS]
         return max(names, key=lambda name: (self.share(name), name), default=_CPU)
 
     def share(self, resource: str) -> float:
-        """The requested part of the resource, from 0 to 1; 0 if the node has none."""
+        """The requested fraction of the resource, from 0 to 1; 0 if the node has none."""
         return share(self.requested.get(resource, 0), self.allocatable.get(resource, 0))
 
 
 def is_special(resource: str) -> bool:
-    """Whether it is an extended resource, such as a GPU, which decides more than cpu and memory do."""
+    """Whether this is an extended resource, such as a GPU, which limits what fits more than CPU and memory do."""
     return "/" in resource
 
 
 def share(requested: int, allocatable: int) -> float:
-    """The requested part of what there is, 0 if there is nothing."""
+    """The requested fraction of the allocatable amount; 0 if that is 0."""
     return requested / allocatable if allocatable else 0.0
 
 
 def usages(machine: Machine) -> list[Usage]:
-    """The nodes, by name."""
+    """The usage of all nodes, sorted by name."""
     held = places(machine.gangs.values())
     on_node = machine.cluster.on_node
     return [
@@ -91,7 +91,7 @@ def usages(machine: Machine) -> list[Usage]:
 
 
 def places(gangs: Iterable[Gang]) -> Mapping[str, Sequence[Held]]:
-    """The places that are reserved on each node for members without one, as the status of PodGroups says."""
+    """The reservations on each node for members without a node, from the status of PodGroups."""
     found: dict[str, list[Held]] = {}
     for gang in gangs:
         reservation = gang.observed.group.status.reservation if gang.observed.group is not None else None
@@ -101,7 +101,7 @@ def places(gangs: Iterable[Gang]) -> Mapping[str, Sequence[Held]]:
 
 
 def usage(node: Node, claims: Iterable[Claim], held: Sequence[Held], machine: Machine) -> Usage:
-    """The node with these claims and reserved places."""
+    """The usage of one node, with these claims and reservations."""
     requested: Counter[str] = Counter()
     amounts: dict[GroupKey | None, Counter[str]] = {}
     numbers: Counter[GroupKey | None] = Counter()
@@ -125,7 +125,7 @@ def usage(node: Node, claims: Iterable[Claim], held: Sequence[Held], machine: Ma
 
 
 def as_object(usage: Usage) -> dict[str, object]:
-    """The node for a program."""
+    """The usage as a JSON object."""
     scarcest = usage.scarcest
     return {
         "name": usage.name,

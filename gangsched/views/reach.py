@@ -1,4 +1,4 @@
-"""What a diagnosis may name to the person who asks."""
+"""Limits which groups and nodes a diagnosis may name to the person who asks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 A_NODE = "(a node)"
-"""Stands for the name of a node that is not told."""
+"""Replaces the name of a node that is hidden."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """Groups of this `namespace` only are named, if it is not empty; and nodes, if `node_names`."""
+    """Only groups of this `namespace` are named, unless it is empty, and nodes only if `node_names`."""
 
     namespace: str = ""
     node_names: bool = True
@@ -37,9 +37,9 @@ EVERYTHING = Reach()
 
 
 def without(names: Container[str], diagnosis: Diagnosis) -> Diagnosis:
-    """The diagnosis without these names of nodes, which may be in sentences and in values of labels.
+    """The diagnosis with these node names hidden, in sentences and in label values.
 
-    A word that is such a name by chance is hidden too.
+    A word that equals such a name by chance is hidden too.
     """
     hide = partial(_hidden, names)
     shortfall = diagnosis.shortfall

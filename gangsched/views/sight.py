@@ -18,7 +18,7 @@ MAIN = ("cpu", "memory")
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What is to be seen: groups, what waits longest first, and nodes; `hidden` says why there are no nodes."""
+    """Groups, the longest-waiting first, and nodes. `hidden` says why there are no nodes; empty if there are."""
 
     groups: Sequence[Row]
     nodes: Sequence[Usage]
@@ -26,7 +26,7 @@ class Sight:
 
     @property
     def totals(self) -> Totals:
-        """How much of everything there is."""
+        """The totals of all groups and nodes."""
         found = Totals()
         for row in self.groups:
             found.count_group(row)
@@ -37,9 +37,9 @@ class Sight:
 
 @dataclass(slots=True)
 class Totals:
-    """How many groups and nodes there are, and what all the nodes have and what of it is requested.
+    """The number of groups and nodes, and the allocatable and requested amounts of all nodes.
 
-    `having` counts the nodes that have an extended resource.
+    `having` counts the nodes that have each extended resource.
     """
 
     groups: int = 0
@@ -51,12 +51,12 @@ class Totals:
     having: Counter[str] = field(default_factory=Counter)
 
     def count_group(self, row: Row, times: int = 1) -> None:
-        """Count the group, or with -1 count it no longer."""
+        """Add the group, or with -1 subtract it."""
         self.groups += times
         self.waiting += times * bool(row.since)
 
     def count_node(self, usage: Usage, times: int = 1) -> None:
-        """Count the node, or with -1 count it no longer."""
+        """Add the node, or with -1 subtract it."""
         self.nodes += times
         self.closed += times * bool(usage.closed)
         for name, amount in usage.allocatable.items():
@@ -71,7 +71,7 @@ class Totals:
 
     @property
     def summary(self) -> str:
-        """How many groups and nodes there are, and what of the nodes is requested, in one line."""
+        """The number of groups and nodes, and the requested shares of the main resources, in one line."""
         parts = [f"{number_of(self.groups, 'group')}, {self.waiting} waiting"]
         if self.nodes:
             parts.append(number_of(self.nodes, "node") + (f", {self.closed} closed" if self.closed else ""))
@@ -89,7 +89,7 @@ def look(machine: Machine, namespace: str = "") -> Sight:
 
 
 def as_object(sight: Sight) -> dict[str, object]:
-    """The same for a program."""
+    """Groups and nodes as a JSON object."""
     return {
         "groups": [groups.as_object(row) for row in sight.groups],
         "nodes": [nodes.as_object(usage) for usage in sight.nodes],

@@ -1,4 +1,4 @@
-"""What became of one gang when, as far as it is written down."""
+"""The stages of one gang and when it reached them, as far as that is recorded."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from gangsched.core.gang.gang import Gang
 
 
 class Stage(StrEnum):
-    """A stage of a gang's way, in the order in which gangs pass them."""
+    """A stage in the life of a gang, in the order in which gangs reach them."""
 
     CREATED = "created"
     """The PodGroup was created, or the first member of a gang without one."""
     COMPLETE = "complete"
-    """As many members as are needed existed."""
+    """As many members as needed existed."""
     BOUND_FIRST = "first bound"
-    """The first of the present members was bound, which follows the decision within milliseconds."""
+    """The first of the present members was bound, milliseconds after the decision."""
     SCHEDULED = "scheduled"
     """The minimum was bound, as the status says."""
     BOUND_LAST = "last bound"
@@ -31,16 +31,16 @@ _ORDER = list(Stage)
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The stage was reached `at`, in epoch seconds. Times of pods have whole seconds."""
+    """The stage was reached `at`, in epoch seconds. Times of pods are whole seconds."""
 
     stage: Stage
     at: float
 
 
 def moments(gang: Gang, minimum: int) -> list[Moment]:
-    """What is known of the present run, in the order of time, and of stages within the time of one binding.
+    """The known moments of the present run, in chronological order; moments at the same time are sorted by stage.
 
-    Times of pods are those of members that still exist: a replacement is a member from its own creation.
+    Times of pods are those of members that still exist: a replacement counts from its own creation.
     """
     return sorted(_moments(gang, minimum), key=lambda moment: (moment.at, _ORDER.index(moment.stage)))
 

@@ -1,4 +1,4 @@
-"""A machine that has decided about everything in a copy of the cluster."""
+"""A machine that has made all its decisions on a copy of the cluster."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from gangsched.core.objects.events import Event
 from gangsched.core.objects.policy import Policy
 
 _MOST_CALLS = 20_000
-"""A guard against a machine that never rests; 5,000 groups take 175 calls."""
+"""Maximum number of calls, a guard against a machine that never comes to rest; 5,000 groups take 175 calls."""
 
 
 def decided(events: Iterable[Event], *, policy: Policy, now: float) -> Machine:
-    """The machine after these events. One call does a bounded amount of work, so it is called until nothing is left."""
+    """The machine after these events. One call does a bounded amount of work, so it is called until no work is left."""
     machine = Machine(policy)
     machine.handle(list(events), now)
     for _ in range(_MOST_CALLS):

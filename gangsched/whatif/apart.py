@@ -1,8 +1,8 @@
-"""What would become of manifests in a cluster that was observed, or would help a group there, in a process of its own.
+"""A separate process that tries manifests on a copy of the cluster, or finds out what would help a group there.
 
-``python -m gangsched.whatif.apart MEMORY_BYTES CPU_SECONDS`` reads from standard input what `Given` says and prints
-JSON. The page starts it. The manifests come from a browser: limits of the system end the process if they ask for too
-much.
+``python -m gangsched.whatif.apart MEMORY_BYTES CPU_SECONDS`` reads a `Given` and pieces of state from standard input
+and prints JSON. The page starts it. The manifests come from a browser, so resource limits end the process if they
+demand too much.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from gangsched.whatif.simulation import Decision
 
 MOST_GROUPS = 200
-"""So many groups of the manifests are told; the others are counted."""
+"""Maximum number of groups of the manifests in an answer; the others are counted. It limits problems too."""
 
 
 class Given(NamedTuple):
-    """What `page.what_if` writes: first this, pickled, and then the pieces of what is known.
+    """The first pickle that `page.what_if` writes; the pieces of the machine's state follow.
 
-    `settings` are those of the operator, `now` is in epoch seconds. `question` are manifests that are to be tried, or
+    `settings` are those of the operator, `now` is in epoch seconds. `question` is the text of manifests to try, or the
     namespace and name of a group.
     """
 
@@ -42,17 +42,17 @@ def main() -> None:
     """Limit this process, read, decide and print."""
     memory, cpu_s = int(sys.argv[1]), int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
-    # At the first of them the system sends SIGXCPU, by which this end is known, at the second SIGKILL.
+    # The system sends SIGXCPU at the soft limit, by which the parent knows the cause, and SIGKILL at the hard limit.
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # The parent alone writes to this pipe, and nothing that it has from the browser but the bytes of the manifests.
+    # Only the parent writes to this pipe. The browser's part is plain data: bytes of manifests, or a group's name.
     given = Given(*pickle.load(sys.stdin.buffer))  # noqa: S301
     try:
         answer = _answer(given, _read(sys.stdin.buffer))
     except MemoryError:
-        answer = {"error": f"More memory is needed than the {memory >> 20} MiB that are allowed: try a part of it."}
-    except Exception as error:  # noqa: BLE001 - nobody else would say it
-        answer = {"error": f"It could not be tried, which is a bug; please report it: {error!r}"}
+        answer = {"error": f"It needs more memory than the allowed {memory >> 20} MiB: try a part of it."}
+    except Exception as error:  # noqa: BLE001 - nothing else would report it
+        answer = {"error": f"The decision failed, which is a bug; please report it: {error!r}"}
     sys.stdout.buffer.write(msgspec.json.encode(answer))
 
 
@@ -74,7 +74,7 @@ def _read(pieces: IO[bytes]) -> Sequence[Any]:
 
 
 def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) -> dict[str, object]:  # noqa: ANN401
-    """What would become of the manifests, as JSON has it; `error` says in a sentence why that is not known."""
+    """The outcome of the manifests, as a JSON object; `error` says in a sentence why there is none."""
     from gangsched.kube.workloads.table import chosen  # noqa: PLC0415 - after the limits
     from gangsched.whatif.simulation import simulate  # noqa: PLC0415
     from gangsched.whatif.world.building import build  # noqa: PLC0415
@@ -103,19 +103,19 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
 
 
 def helping(namespace: str, name: str, events: Sequence[Any], settings: Any, now: float) -> dict[str, object]:  # noqa: ANN401
-    """What would `helps` the group, a sentence for each, and why further members wait (`besides`)."""
+    """What would help the group, a sentence for each remedy (`helps`), and why further members wait (`besides`)."""
     from gangsched.core.objects.declaration import GroupKey  # noqa: PLC0415 - after the limits
     from gangsched.core.objects.events import Synced  # noqa: PLC0415
     from gangsched.views.diagnosis import from_cluster  # noqa: PLC0415
 
     found = from_cluster([*events, Synced()], GroupKey(namespace, name), policy=settings.policy(), now=now)
     if found is None:
-        return {"error": "There is no such group any more."}
+        return {"error": "This group no longer exists."}
     return {"helps": list(found.helps), "besides": list(found.besides)}
 
 
 def _told(decisions: Iterable[Decision]) -> list[dict[str, object]]:
-    """For each group the decision that has bound it whole, or else the first one."""
+    """For each group, the decision that bound it completely, else the first one."""
     found: dict[GroupKey, Decision] = {}
     for decision in decisions:
         if _is_whole(decision.finding) or decision.finding.key not in found:

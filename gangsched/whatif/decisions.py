@@ -17,11 +17,11 @@ from gangsched.whatif.world.manifests import DEFAULT_NAMESPACE, Source, given
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What was decided about one group, or about one pod without a group.
+    """A decision about one group, or about one pod without a group.
 
     `phase` and `reason` are those of `status.phase` and of the condition Scheduled of a PodGroup; `message` is the
     sentence for people. `minimum` members must be bound together, of the `members` that exist. `placements` are the
-    nodes of bound members, by pod name. `at_s` is when it was decided, in seconds since the start.
+    nodes of bound members, by pod name. `at_s` is the time of the decision, in seconds since the start.
     """
 
     namespace: str
@@ -43,10 +43,10 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decisions:
-    """The last decision about each group and each pod without one, in the order of their turn.
+    """The last decision about each group and each pod without one, in scheduling order.
 
-    `steps` are all decisions in the order of time; the placements of a step are those of the members that were bound
-    then. `elsewhere` are the groups that are left out because they belong to another schedulerName, by namespace and
+    `steps` are all decisions in chronological order; the placements of a step are those of the members that it bound.
+    `elsewhere` are the groups that are left out because they belong to another schedulerName, by namespace and
     name, with that schedulerName. `ignored` counts the objects that do not matter to the scheduler, by kind.
     """
 
@@ -57,14 +57,14 @@ class Decisions:
 
     @property
     def waiting(self) -> Sequence[Decision]:
-        """The groups and pods that are not bound whole."""
+        """The groups and pods that are not completely bound."""
         return tuple(decision for decision in self.last if not decision.is_whole)
 
     def of(self, name: str, namespace: str = DEFAULT_NAMESPACE) -> Decision:
         """The last decision about the group, or the pod without a group, of this name.
 
         Raises:
-            KeyError: there is none; the error names those that there are.
+            KeyError: there is none; the error lists the existing ones.
         """
         for decision in self.last:
             if (decision.namespace, decision.name) == (namespace, name):
@@ -83,8 +83,8 @@ def simulate(
 ) -> Decisions:
     """What gangsched would decide about these pods on these nodes, without a cluster.
 
-    Each argument holds Kubernetes objects: as dicts, as YAML or JSON text, as a `pathlib.Path` of a file with such, or
-    as a list of these. They may be of any kind that `gangsched simulate` reads, in any argument: nodes, pods,
+    Each argument holds Kubernetes objects: as dicts, as YAML or JSON text, as the `pathlib.Path` of such a file, or as
+    a list of these. They may be of any kind that `gangsched simulate` reads, in any argument: nodes, pods,
     PodGroups, workloads such as Jobs, which are expanded into their pods, claims and volumes. The same core decides as
     in the operator, on a simulated clock, until the longest maxScheduleTime has passed. Every binding succeeds.
 

@@ -1,4 +1,4 @@
-"""What a replay came to: how long gangs waited, how much of the nodes was used, and how much was free but useless."""
+"""The results of a replay: how long gangs waited, how much of the nodes was used, and how much was free but useless."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from gangsched.core.objects.shape import PODS, Amounts
 from gangsched.whatif.replay import Replay
 
 SAMPLES = 200
-"""At how many times between the first arrival and the last end the nodes are looked at."""
+"""Number of evenly spaced times, from the first arrival to the last end, at which the nodes are sampled."""
 _CLASSES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The nodes at one time: shares of what they have, by resource, that are `used` and that are `fragmented`.
+    """The nodes at one time: the shares of their resources that are `used` and that are `fragmented`.
 
-    A free amount is fragmented as far as members of the trace cannot use it, because what is free on that node beside
-    it is too little for them: of all members, each counted once, the mean share of the free amount that is on nodes
-    which have no room for that member. (The expected fragmentation of Weng et al., USENIX ATC 2023, "Beware of
-    Fragmentation", here of the resource's free amount and for the whole trace.)
+    A free amount is fragmented to the extent that members of the trace cannot use it because their other requests do
+    not fit on its node: it is the free amount on nodes without room for a member, averaged over the members of the
+    trace, each counted once. (The expected fragmentation of Weng et al., USENIX ATC 2023, "Beware of Fragmentation",
+    here of the resource's free amount and for the whole trace.) Only the most common requests of members count.
     `waiting` gangs are complete and not bound, `running` ones are bound.
     """
 
@@ -41,7 +41,7 @@ class Measures:
 
     `wait_s` has the mean and the 50th, 95th, 99th and 100th percentile of the gangs that were bound. `used` and
     `fragmented` are means over time, by resource, from the first arrival to the last end, which is `makespan_s` later.
-    `never` are names of gangs that were not bound.
+    `never` are the names of the gangs that were not bound.
     """
 
     strategy: str
@@ -56,7 +56,7 @@ class Measures:
 
 
 def measure(replay: Replay) -> Measures:
-    """What the replay came to."""
+    """The measures of the replay."""
     waits = sorted(played.waited_s for played in replay.gangs if played.waited_s is not None)
     end = max((played.ended_s for played in replay.gangs if played.ended_s is not None), default=0.0)
     tally = _Tally(replay)
@@ -118,7 +118,7 @@ class _Tally:
         return found
 
     def mean_use(self, end: float) -> dict[str, float]:
-        """The mean share in use, exact: each change counts from its time on."""
+        """The exact mean share in use: each change counts from its time to the end."""
         area = np.zeros(len(self._column))
         for change in self._replay.changes:
             sign = 1 if change.taken else -1
@@ -126,7 +126,7 @@ class _Tally:
         return self._shares(area / end if end else area)
 
     def samples(self, end: float) -> Iterator[Sample]:
-        """The nodes at evenly spaced times."""
+        """Samples of the nodes at evenly spaced times."""
         free = self._total.copy()
         changes = iter(self._replay.changes)
         change = next(changes, None)

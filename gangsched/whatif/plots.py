@@ -1,4 +1,4 @@
-"""Draws replays: the waits, what was used and fragmented, and how many gangs waited, one line for each strategy."""
+"""Draws replays over time: waiting gangs, and resources used and fragmented, one line for each strategy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HOUR_S = 3600
 
 
 def draw(found: Sequence[Measures], folder: Path) -> Iterator[Path]:
-    """Write the SVG files and say which; the folder is made if it is not there.
+    """Write the SVG files and yield their paths; the folder is created if it does not exist.
 
     Raises:
         ImportError: matplotlib is not installed.

@@ -38,13 +38,13 @@ from gangsched.core.objects.shape import Shape
 from gangsched.whatif.trace import Gang, Trace
 
 START = 946684800.0
-"""The simulated clock begins on 2000-01-01."""
+"""The start of the simulated clock, 2000-01-01, in epoch seconds."""
 _FOREVER_S = 7 * 24 * 3600.0
 
 
 @dataclass(slots=True, kw_only=True)
 class Played:
-    """One gang's fate in seconds since the start; `bound_s` and `ended_s` are None until it happens.
+    """The course of one gang, in seconds since the start; `bound_s` and `ended_s` are None until that happens.
 
     `nodes` counts its members by node.
     """
@@ -56,13 +56,13 @@ class Played:
 
     @property
     def waited_s(self) -> float | None:
-        """From its arrival to its last binding."""
+        """The time from its arrival to its last binding; None if it is not bound."""
         return None if self.bound_s is None else self.bound_s - self.gang.arrival_s
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """At `at_s` a member of `gang`'s part of this number was bound to the node, or ended there (`taken` False)."""
+    """At `at_s`, a member of part number `part` of a gang was bound to the node, or ended there (`taken` is False)."""
 
     at_s: float
     node: str
@@ -73,7 +73,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """What came of a trace with one strategy; `gangs` in the order of arrival, `changes` in the order of time."""
+    """The result of a trace with one strategy; `gangs` in order of arrival, `changes` in chronological order."""
 
     strategy: str
     gangs: Sequence[Played]
@@ -82,7 +82,7 @@ class Replay:
 
 
 class _Kind(IntEnum):
-    """What happens at one time, in this order: who ends makes room for who arrives."""
+    """What can happen to a gang, in this order at the same time: a gang that ends makes room for one that arrives."""
 
     END = 0
     ARRIVAL = 1
@@ -97,9 +97,9 @@ def replay(
     scheduler: str = "gangsched",
     progress: Callable[[int, float], None] | None = None,
 ) -> Replay:
-    """Play the trace until all that fits has ended.
+    """Play the trace until every gang that fits has ended.
 
-    `progress` is called now and then with the number of gangs that have ended and the seconds since the start.
+    `progress` is called regularly with the number of gangs that have ended and the seconds since the start.
     """
     return _Player(trace, nodes, policy, strategy, scheduler, progress).play()
 
@@ -114,7 +114,7 @@ class _Player:
         scheduler: str,
         progress: Callable[[int, float], None] | None,
     ) -> None:
-        # Nobody reads why a gang waits, and to find out for each that does would take longer than all decisions.
+        # A replay does not use the reasons why gangs wait, and finding them would take longer than all decisions.
         silent = replace(policy, fold_s=_FOREVER_S, message_interval_s=_FOREVER_S)
         self._machine = Machine(silent, look_s_per_pod=0.0)
         self._nodes = nodes
@@ -160,7 +160,7 @@ class _Player:
         return Replay(strategy=self._strategy, gangs=self._played, changes=self._changes, nodes=self._nodes)
 
     def _decide(self, events: list[Event]) -> None:
-        """Let the machine decide until it has nothing left to do at this time."""
+        """Let the machine decide until nothing is left to do at this time."""
         while events:
             following: list[Event] = []
             for effect in self._machine.handle(events, START + self._now):

@@ -1,8 +1,8 @@
 """Runs the core for a `World`, with a simulated clock and an executor in memory.
 
-Every binding succeeds and is observed at once, of a pod and of a volume, every volume asked for is provisioned, and
-every device allocated. Nothing else changes, and bound pods do not end. The clock jumps from one deadline of the
-machine to the next until the longest maxScheduleTime has passed.
+Every binding of a pod or a volume succeeds and is observed at once, every requested volume is provisioned, and every
+device is allocated. Nothing else changes, and bound pods do not end. The clock jumps from one deadline of the machine
+to the next until the longest maxScheduleTime has passed.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Decision:
 class Outcome:
     """The decisions in order, and the final state of every group.
 
-    `elsewhere` are the groups that belong to a schedulerName that is not served, with that name. `group_of` says of
-    which group each pod is, by UID.
+    `elsewhere` are the groups that belong to a schedulerName that is not served, with that name. `group_of` is the
+    group of each pod, by its UID.
     """
 
     decisions: Sequence[Decision]
@@ -154,7 +154,7 @@ class _Simulation:
             self._inbox.append(GroupSeen(made))
 
     def _prepare(self, what: Prebinding) -> None:
-        """Allocate and reserve the claim, or bind it to a volume that is there or to one that is made for it."""
+        """Allocate and reserve the claim, or bind it to an existing volume or to one that is provisioned for it."""
         if isinstance(what, UseDevices):
             self._allocate(what)
         if not isinstance(what, SelectNode | ClaimVolume):
@@ -179,7 +179,7 @@ class _Simulation:
             self._inbox.append(DeviceObjectSeen(DeviceKind.CLAIM, claims[claim.key]))
 
     def _alone(self, pod: Pod) -> Finding:
-        """The finding for a bound plain pod, of which the machine keeps no record."""
+        """The finding for a bound plain pod, because the machine keeps no record of it."""
         priority = min(pod.priority, self._policy.max_priority)
         return Finding(
             key=GroupKey(pod.namespace, pod.name, pod.uid),

@@ -1,4 +1,4 @@
-"""Traces: gangs with the time at which each arrives and how long it runs. From CSV, JSON or a public trace.
+"""Traces of gangs, each with its arrival and run time. They are read from CSV, JSON or a public trace.
 
 docs/replay.md describes the forms.
 """
@@ -40,7 +40,7 @@ class TraceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`members` alike members of a gang, what each requests, and their role, empty without one."""
+    """`members` identical members of a gang, the requests of each, and their role, empty if they have none."""
 
     members: int
     requests: Amounts
@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
-    """A gang of the trace: it arrives whole `arrival_s` after the start and ends `run_s` after it was bound."""
+    """A gang of the trace: it arrives complete, `arrival_s` after the start, and ends `run_s` after it was bound."""
 
     name: str
     namespace: str = "default"
@@ -60,23 +60,23 @@ class Gang:
 
     @property
     def members(self) -> int:
-        """How many members it has."""
+        """The number of members."""
         return sum(part.members for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The gangs in the order of their arrival; `remarks` say what of the source was left out or changed."""
+    """The gangs in order of arrival; `remarks` say which parts of the source were left out or changed."""
 
     gangs: Sequence[Gang]
     remarks: Sequence[str] = ()
 
 
 def read(text: str, where: str, form: str) -> Trace:
-    """The trace in this text, which is of one of `FORMS`; `where` names it in messages.
+    """The trace in this text; `form` is one of `FORMS`, and `where` names the text in messages.
 
     Raises:
-        TraceError: the text has another form, or says what cannot be.
+        TraceError: the text has another form, or impossible values.
     """
     trace = FORMS[form](text, where)
     if not trace.gangs:
@@ -97,7 +97,7 @@ def read(text: str, where: str, form: str) -> Trace:
 
 
 def form_of(name: str) -> str:
-    """The form of a file of this name, if no other is asked for."""
+    """The default form of a file of this name."""
     return "json" if name.endswith(".json") else "csv"
 
 
@@ -156,7 +156,7 @@ def _from_json(text: str, where: str) -> Trace:
 
 
 def _from_csv(text: str, where: str) -> Trace:
-    """A line is a part of a gang; lines of one name and namespace are one gang."""
+    """Each line is a part of a gang; lines of the same name and namespace form one gang."""
     rows = csv.DictReader(StringIO(text))
     columns = rows.fieldnames or ()
     missing = [name for name in _NEEDED if name not in columns]
@@ -171,7 +171,7 @@ def _from_csv(text: str, where: str) -> Trace:
     for number, row in enumerate(rows, start=2):
         with problems.at(f"{where}, line {number}"):
             if None in row or None in row.values():
-                raise ValueError(f"has not {len(columns)} values, as the first line has: write one for each column")
+                raise ValueError(f"does not have {len(columns)} values like the first line: write one for each column")
             found = _read_line(row)
             gang = gangs.setdefault((found.namespace, found.name), found)
             if gang is not found:
@@ -205,8 +205,8 @@ def _from_pai(text: str, where: str) -> Trace:
     """The table of tasks of Alibaba's cluster-trace-gpu-v2020: a job is a gang, and each of its tasks a role.
 
     The table has no header. CPUs and GPUs are in percent, memory in GB. A gang arrives when its first task was started,
-    because the table does not say when it was submitted, and runs until its last ended. A part of a GPU is a whole one
-    here. Source: the README of that trace in the repository alibaba/clusterdata, which describes the columns.
+    because the table does not say when it was submitted, and runs until its last task ended. A fraction of a GPU counts
+    as a whole one. Source: the README of that trace in the repository alibaba/clusterdata, which describes the columns.
     """
     jobs: dict[str, list[Mapping[str, str]]] = {}
     problems = _Problems()
@@ -230,7 +230,7 @@ def _from_pai(text: str, where: str) -> Trace:
             gangs.append(Gang(name=name, arrival_s=began, run_s=max(ended - began, 0.0), parts=parts))
     problems.end()
     remarks = [f"{where}: {unfinished} jobs without a start, an end or instances are left out"] if unfinished else []
-    remarks += [f"{where}: {shared} jobs ask for a part of a GPU, and get a whole one here"] if shared else []
+    remarks += [f"{where}: {shared} jobs request a fraction of a GPU, and get a whole one here"] if shared else []
     return Trace(gangs, remarks)
 
 
@@ -244,14 +244,14 @@ def _pai_part(task: Mapping[str, str]) -> Part:
 
 
 FORMS: Mapping[str, Callable[[str, str], Trace]] = {"csv": _from_csv, "json": _from_json, "pai": _from_pai}
-"""How a text of each form is read."""
+"""The function that reads each form."""
 
 
 # Values
 
 
 class _Problems:
-    """Gathers what is wrong with the parts of a trace, so that all is told at once."""
+    """Collects the mistakes in the parts of a trace, so that all are reported at once."""
 
     def __init__(self) -> None:
         self._found: list[str] = []

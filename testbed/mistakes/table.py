@@ -17,8 +17,8 @@ MISTAKES: dict[str, Mistake] = {
 UNINSTALLED = Mistake(
     group="j",
     told={
-        Where.EXPLAIN: "No operator leads: nobody has held the Lease {namespace}/gangsched-of-mistakes since …; look "
-        "at the operator's pods and their logs, or install gangsched again if it was uninstalled.",
+        Where.EXPLAIN: "No operator leads: the Lease {namespace}/gangsched-of-mistakes has had no holder since …; "
+        "look at the operator's pods and their logs, or install gangsched again if it was uninstalled.",
     },
 )
 """Uninstalled while a group waits: its status stays as it was written last."""

@@ -22,7 +22,7 @@ HEX = "a" * 64
         (["a/b", "--ask-operator-as", "reader", "--scheduler-name", "x"], "leave --config and --scheduler-name out"),
         (["a/b", "--ask-operator-as", "reader", "--fingerprint", HEX], "--via and --fingerprint belong together"),
         *(
-            (["a/b", "--ask-operator-as", "reader", "--via", via, "--fingerprint", HEX], "is no port of 127.0.0.1")
+            (["a/b", "--ask-operator-as", "reader", "--via", via, "--fingerprint", HEX], "is not a port of 127.0.0.1")
             for via in ("example.com:1", "127.0.0.1:0", "127.0.0.1:99999", "127.0.0.1", "[::1]:9443")
         ),
         (

@@ -55,7 +55,7 @@ async def cluster(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cluster]:
 
 async def test_while_the_cluster_does_not_answer_what_is_shown_is_called_old_and_nothing_is_decided(cluster):
     cluster.error = ApiUnreachable("no route")
-    told = "What is shown is old, because the cluster does not answer: no route"
+    told = "This page is out of date, because the cluster does not answer: no route"
     assert await cluster.troubles(2) == [None, told]
     assert cluster.live.lacks() == told
     cluster.error = None
@@ -66,5 +66,5 @@ async def test_while_the_cluster_does_not_answer_what_is_shown_is_called_old_and
 async def test_what_was_read_long_ago_is_called_old_until_it_is_read_again(cluster, monkeypatch):
     monkeypatch.setattr(dashboard, "_OLD_S", 0.0)
     await asyncio.sleep(0.05)
-    told = "What is shown was read when somebody looked last: the cluster is being read again …"
+    told = "This page shows the state at the last visit: the cluster is being read again …"
     assert await cluster.troubles(3) == [None, told, None]

@@ -55,7 +55,7 @@ async def test_an_api_server_that_is_away_for_a_while_is_told_once(monkeypatch, 
     await followed(monkeypatch, [seen, trouble, trouble, seen, trouble])
     told = capsys.readouterr()
     assert told.out == "a\n"
-    assert told.err.count("no answer; it is asked again") == 2
+    assert told.err.count("no answer; retrying") == 2
 
 
 async def test_what_the_api_server_asks_for_is_waited(monkeypatch):

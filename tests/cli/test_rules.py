@@ -60,7 +60,7 @@ def test_an_operator_of_another_namespace_decides_nothing():
     here = rules(arguments(), led(elsewhere), namespace="team").settings
     assert (here.max_priority, here.namespace) == (1, "")
     named = rules(arguments(scheduler_name=["gangsched"]), led(elsewhere, A), namespace="other")
-    assert named.notes == ["Decided by the operator's settings, which the Lease sys/a tells: maxPriority."]
+    assert named.notes == ["Decided by the operator's settings, from the Lease sys/a: maxPriority."]
 
 
 @pytest.mark.parametrize("schedulers", [[], ["gangsched"]])
@@ -70,9 +70,7 @@ def test_of_two_that_claim_one_schedulername_with_different_settings_none_is_bel
     decided = rules(arguments(), led(fake, A, B), schedulers=schedulers)
     assert decided.settings == Settings()
     (note,) = decided.notes
-    assert note.startswith(
-        "The Leases aaa/gangsched, sys/a tell different settings, and those used here are the defaults"
-    )
+    assert note.startswith("The Leases aaa/gangsched, sys/a publish different settings, so the defaults are used")
     assert "--config" in note
 
 
@@ -90,7 +88,7 @@ def test_of_operators_of_which_none_serves_the_default_name_one_is_to_be_named()
 def test_an_operator_that_does_not_lead_any_more_still_says_its_settings():
     decided = rules(arguments(), Leaders(("No operator leads.",), leads=False, former=[A]))
     assert decided.settings.max_priority == 1
-    assert decided.notes[0].startswith("No operator leads now: the settings are those of the one that has held")
+    assert decided.notes[0].startswith("No operator leads now: the settings are those of the last holder of")
 
 
 class TestForManifests:
@@ -140,13 +138,13 @@ def test_a_file_counts_alone(tmp_path):
     ("leaders", "said"),
     [
         (led(leader("sys/a")), []),
-        (led(A), ["Decided by the operator's settings, which the Lease sys/a tells: maxPriority."]),
+        (led(A), ["Decided by the operator's settings, from the Lease sys/a: maxPriority."]),
         (
             led(Leader("sys/a", read('{"later": 1}'))),
             [
                 (
-                    "Settings of the operator with the Lease sys/a that this version does not know are left out: "
-                    "later. Use the version of the operator."
+                    "Settings of the operator with the Lease sys/a that this version does not know are ignored: "
+                    "later. Use the operator's version of gangsched."
                 ),
             ],
         ),
@@ -154,8 +152,8 @@ def test_a_file_counts_alone(tmp_path):
             led(Leader("sys/a", read("sha256:0"))),
             [
                 (
-                    "The settings of the operator with the Lease sys/a are too large to be read there, and those used "
-                    "here are the defaults: name its file with --config."
+                    "The settings of the operator with the Lease sys/a are too large to be published there, so the "
+                    "defaults are used: name its file with --config."
                 ),
             ],
         ),
@@ -163,8 +161,8 @@ def test_a_file_counts_alone(tmp_path):
             Leaders(("Whether an operator leads cannot be seen.",), None),
             [
                 (
-                    "The operator's settings cannot be seen, and those used here are the defaults: request the right "
-                    "to list Leases in all namespaces, or name the operator's file with --config."
+                    "The operator's settings cannot be read, so the defaults are used: request the right to list "
+                    "Leases in all namespaces, or name the operator's file with --config."
                 ),
             ],
         ),

@@ -710,7 +710,7 @@ class TestUnreadable:
             (["just a text"], "FILE, document 1: is not a Kubernetes object"),
             (["kind: Pod"], "FILE, document 1: apiVersion is missing"),
             (["apiVersion: v1"], "FILE, document 1: kind is missing"),
-            (["apiVersion: 1\nkind: Pod"], "FILE, document 1: apiVersion is 1: it must be a text"),
+            (["apiVersion: 1\nkind: Pod"], "FILE, document 1: apiVersion is 1: it must be a string"),
             (["{apiVersion: v1, kind: List, items: [3]}"], "FILE, document 1, item 1: is not a Kubernetes object"),
             ([node(), {"apiVersion": "v1", "kind": "Pod"}], "FILE, document 2: Pod has no metadata.name"),
             ([node(), node()], "FILE, document 2: Node n1: already exists in FILE, document 1"),

@@ -133,10 +133,7 @@ class TestList:
             ["few", "Pending", "1/4", "0"],
             ["holder", "Running", "2/2", "2"],
         ]
-        assert (
-            'only what PodGroups say of themselves, because the API server says: pods is forbidden: User "lister"'
-            in err
-        )
+        assert 'only the status of PodGroups, because the API server says: pods is forbidden: User "lister"' in err
 
     def test_a_group_that_is_impersonated_counts(self, waiting, kubectl):
         grant(waiting, "viewers", ["podgroups", "pods"], group="team")
@@ -353,7 +350,7 @@ class TestRulesOfTheOperator:
         lone = f"{name}/lone"
         cluster.add_pod("lone", scheduler=name, requests={"cpu": "1000"})
         out = kubectl.run("gang", "explain", lone)
-        said = f"Decided by the operator's settings, which the Lease default/{name} tells: dialects, maxPriority,"
+        said = f"Decided by the operator's settings, from the Lease default/{name}: dialects, maxPriority,"
         assert "0 of 1 that must fit together" in out
         assert said in " ".join(out.split())
         assert any(

@@ -270,7 +270,7 @@ async def test_what_is_listed_can_be_narrowed_by_name(tab: Tab, board: tuple[Boa
     assert await tab.value(told("gang-399")("#groups"))
     assert not await tab.value(told("gang-40")("#line"))
     await tab.call("Input.insertText", text="00")
-    await tab.until(told("Nothing of such a name waits.")("#line"))
+    await tab.until(told("No waiting group has this in its name.")("#line"))
     assert tab.problems == []
 
 
@@ -373,7 +373,7 @@ async def test_a_gang_shows_its_timeline(tab: Tab, board: tuple[Board, str]) -> 
     shown.show(head("1 group") | dict([thing("group", waiting(1, timeline=way, message="Now it fits."))]))
     await tab.until(told("Now it fits.")("#group-message"))
     shown.show(head("0 groups"))
-    await tab.until(told("There is no such group any more.")("#group-state"))
+    await tab.until(told("This group no longer exists.")("#group-state"))
     await tab.press("Escape")
     assert await tab.until("!document.getElementById('group').open")
     assert tab.problems == []

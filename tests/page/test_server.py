@@ -141,7 +141,7 @@ async def test_what_is_no_request_is_refused_and_not_logged(served, sent, caplog
 async def test_a_failure_of_ours_is_logged_and_told(served, caplog, monkeypatch):
     await served.enter()
     monkeypatch.setattr("gangsched.page.server._read", lambda _: 1 / 0)
-    assert await served.get("/") == (500, "It failed, which is a bug; the log has the fault.\n")
+    assert await served.get("/") == (500, "The request failed, which is a bug: see the log.\n")
     assert "an answer of the page failed" in caplog.text
 
 

@@ -156,7 +156,7 @@ async def test_a_fault_is_told_on_the_page_which_else_would_look_current():
     with pytest.raises(KeyError):
         await asyncio.wait_for(keep(board, look), 10)
     change = json.loads(await asyncio.wait_for(anext(heard), 5))
-    assert "what it shows is old" in change["set"]["head"]["trouble"]
+    assert "This page is out of date" in change["set"]["head"]["trouble"]
 
 
 def test_what_has_not_changed_is_not_made_anew():

@@ -176,7 +176,7 @@ async def test_what_would_help_a_group_is_what_explain_says():
         ],
         "besides": [],
     }
-    assert await what_if.helps("default", "none") == {"error": "There is no such group any more."}
+    assert await what_if.helps("default", "none") == {"error": "This group no longer exists."}
 
 
 async def test_nothing_is_decided_about_a_part_of_the_cluster():

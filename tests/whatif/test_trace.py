@@ -78,7 +78,7 @@ def test_alibabas_tasks_are_the_roles_of_a_job_which_gets_whole_gpus():
     ]
     assert trace.remarks == [
         "t: 1 jobs without a start, an end or instances are left out",
-        "t: 1 jobs ask for a part of a GPU, and get a whole one here",
+        "t: 1 jobs request a fraction of a GPU, and get a whole one here",
     ]
 
 
@@ -99,7 +99,7 @@ def test_alibabas_tasks_are_the_roles_of_a_job_which_gets_whole_gpus():
             "t, line 2: Object missing required field `run`: docs/replay.md describes the columns",
         ),
         (f"{HEAD}\n,0,1,1,1,,,", "t, line 2: Expected `str` of length >= 1 - at `$.name`"),
-        (f"{HEAD}\na,0,1,1,1,,", "t, line 2: has not 8 values, as the first line has"),
+        (f"{HEAD}\na,0,1,1,1,,", "t, line 2: does not have 8 values like the first line"),
         (f"{HEAD}\na,0,1,1,one,,,", "t: gang default/a: cpu: 'one' is not a quantity"),
         (f"{HEAD}\na,0,1,1,-1,,,", "t: gang default/a: cpu is '-1': write a quantity of at least 0"),
         (f"{HEAD}\na,0,1,1,1,,,\na,0,2,1,1,,,x", "t, line 3: differs from the gang's first line in arrival, run"),

@@ -1,15 +1,15 @@
 "use strict";
-// Shows what the server sends. Names are text, never markup: everything is made by createElement and textContent.
+// Shows what the server sends. Names are text, never markup: all elements are made by createElement and textContent.
 
-const ROWS = 300;  // of a table, so that it stays usable; the grid shows every node
-const SIZES = [96, 64, 40, 28, 20, 14, 10, 7];  // of a box in CSS pixels, by the number of nodes
-const NAMED = 64;  // a box of this size has room for a name
-const MOST_BYTES = 1 << 20;  // of a manifest; the server refuses more
+const ROWS = 300;  // maximum rows of a table, so that it stays usable; the grid shows every node
+const SIZES = [96, 64, 40, 28, 20, 14, 10, 7];  // sizes of a box in CSS pixels; the largest at which all nodes fit is used
+const NAMED = 64;  // minimum size of a box that has room for a name
+const MOST_BYTES = 1 << 20;  // maximum size of a manifest; the server refuses more
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 const things = new Map();  // by name, as the server sends them
 let nodes = [], groups = [], chosen = -1, shown = "", openedAt = null, due = false, asking = new AbortController();
-const SILENT_MS = 40000;  // the server says something every 15 seconds
+const SILENT_MS = 40000;  // longest silence before reconnecting; the server sends something at least every 15 seconds
 
 function make(tag, text, name) {
   const made = document.createElement(tag);
@@ -18,7 +18,7 @@ function make(tag, text, name) {
   return made;
 }
 
-// A screen reader says again what is set again, also if it is the same.
+// A screen reader repeats a text that is set again, even if it is the same.
 function say(id, text) {
   const element = byId(id);
   if (element.textContent !== text) element.textContent = text;
@@ -27,7 +27,7 @@ function say(id, text) {
 function hue(gang) {
   let hash = 7;
   for (let at = 0; at < gang.length; at += 1) hash = (hash * 31 + gang.charCodeAt(at)) % 100003;
-  return (hash * 137.508) % 360;  // the golden angle: names that differ little have colours that differ much
+  return (hash * 137.508) % 360;  // the golden angle: similar names get very different colours
 }
 
 function compare(one, other) {
@@ -138,7 +138,7 @@ function opener(group) {
   return button;
 }
 
-// Buttons are made anew with each change; the keyboard stays where it was.
+// Each change replaces the buttons; the keyboard focus stays where it was.
 function placeOf(element) {
   const list = element && element.matches("button.name") && element.closest("#line, #groups");
   return list ? { list, name: element.textContent } : null;
@@ -151,7 +151,7 @@ function focusAt(place) {
 
 function waits(group) { return Boolean(group && group.waitingSince); }
 
-// A question whose answer nobody waits for any more would keep the next one waiting.
+// A question whose answer is no longer needed would delay the next one.
 function askNoMore() {
   asking.abort();
   say("helping", "");
@@ -174,7 +174,7 @@ async function askWhatHelps(group) {
   }
   if (mine.signal.aborted || !waits(things.get(name))) return;
   const helps = found.helps || [];
-  said.textContent = found.error || (helps.length ? "What would help:" : "Nothing is known that would help.");
+  said.textContent = found.error || (helps.length ? "What would help:" : "No remedy is known.");
   byId("helps").replaceChildren(...helps.map((each) => make("li", each)));
 }
 
@@ -183,7 +183,7 @@ function tellOne() {
   if (!waits(group)) askNoMore();
   byId("group-head").textContent = shown.replace("group/", "");
   if (!group) {
-    byId("group-state").textContent = "There is no such group any more.";
+    byId("group-state").textContent = "This group no longer exists.";
     byId("group-message").textContent = "";
     byId("timeline").replaceChildren();
     byId("moments").replaceChildren();
@@ -192,7 +192,7 @@ function tellOne() {
   byId("group-state").textContent = `${group.phase || "not seen by an operator"} ${group.reason || ""}: ${group.members} of ${group.minimum} members exist, ${group.bound} are bound`;
   byId("group-message").textContent = group.message || "";
   const moments = group.timeline.map((moment) => ({ stage: moment.stage, at: Date.parse(moment.time) }));
-  // The clock here may be another one than the cluster's.
+  // This machine's clock may differ from the cluster's.
   const first = moments.length ? moments[0].at : 0, known = moments.length ? moments.at(-1).at : 0;
   const last = group.waitingSince ? Math.max(Date.now(), known) : known;
   byId("moments").replaceChildren(...moments.map((moment) =>
@@ -261,7 +261,7 @@ function show() {
     return item;
   }));
   if (waiting.length > ROWS) byId("line").append(make("li", `and ${waiting.length - ROWS} more`));
-  if (!waiting.length) byId("line").replaceChildren(make("li", wanted ? "Nothing of such a name waits." : "Nothing waits."));
+  if (!waiting.length) byId("line").replaceChildren(make("li", wanted ? "No waiting group has this in its name." : "No group waits."));
   fillTable("groups", listed.slice(0, ROWS).map((group) => [
     opener(group), group.phase || "–", `${group.members}/${group.minimum}`, String(group.bound),
   ]), listed.length);
@@ -326,7 +326,7 @@ byId("grid").addEventListener("click", (event) => {
   const at = Math.floor(event.offsetY / size) * columns + Math.min(columns - 1, Math.floor(event.offsetX / size));
   if (at < nodes.length) choose(at);
 });
-// A file that misses the place for it must not replace the page.
+// A file that is dropped outside the drop zone must not replace the page.
 window.addEventListener("dragover", (event) => { event.preventDefault(); byId("drop").classList.add("over"); });
 window.addEventListener("dragleave", () => byId("drop").classList.remove("over"));
 window.addEventListener("drop", (event) => {
@@ -352,7 +352,7 @@ function hear() {
   clearTimeout(silence);
   silence = setTimeout(() => {
     events.close();
-    say("state", "gangsched has said nothing for a while: what is shown may be old. Asking again …");
+    say("state", "gangsched has sent nothing for a while: this page may be out of date. Reconnecting …");
     follow();
   }, SILENT_MS);
 }
@@ -367,8 +367,8 @@ function follow() {
   events.onerror = () => {
     const ended = events.readyState === EventSource.CLOSED;
     if (ended) clearTimeout(silence);
-    say("state", ended ? "gangsched does not answer any more: open its page again."
-      : "gangsched does not answer: what is shown may be old. Asking again …");
+    say("state", ended ? "gangsched no longer answers: open its page again."
+      : "gangsched does not answer: this page may be out of date. Reconnecting …");
   };
   hear();
 }

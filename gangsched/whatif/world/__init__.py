@@ -1,1 +1,1 @@
-"""A cluster that is only described: manifests, the pods that controllers would make of them, and what results."""
+"""A cluster built from manifests, with the pods that controllers would create for them."""

@@ -26,7 +26,7 @@ Spec = dict[str, Any]
 
 
 class Priorities:
-    """The PriorityClasses of every cluster, those that are `known`, and the added ones."""
+    """The PriorityClasses that every cluster has, those that are `known` beforehand, and those that are added."""
 
     def __init__(self, known: Mapping[str, int]) -> None:
         self.values = {**SYSTEM_PRIORITIES, **known}
@@ -108,7 +108,7 @@ def _listed(spec: Mapping[str, Any], field: str, told: str) -> Iterator[Mapping[
 
 
 def _with_default_tolerations(given: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The given tolerations and the missing default ones. Only key and effect of a given one matter, not its value."""
+    """The given tolerations, and the default ones that they lack. Of a given one only key and effect are compared."""
     return given + [
         default
         for default in _TOLERATED
@@ -130,7 +130,7 @@ def _with_requests(container: Mapping[str, Any], told: str) -> Spec:
 
 
 def _pod_level(resources: Mapping[str, Any], containers: list[Spec], told: str) -> Spec:
-    """The pod's own limits become its requests if neither it nor, for cpu and memory, a container has any."""
+    """The pod's limit becomes its request of a resource unless it or, for cpu and memory, a container requests any."""
     limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
     _check_quantities(limits, f"{told}: spec.resources.limits")
     _check_quantities(requests, f"{told}: spec.resources.requests")
@@ -159,7 +159,7 @@ def _check_quantities(found: object, where: str) -> None:
     for name, text in mapping(found).items():
         try:
             if isinstance(text, bool) or not isinstance(text, int | float | str):
-                raise InvalidQuantity(text)  # noqa: TRY301 - the same message as for a text that is none
+                raise InvalidQuantity(text)  # noqa: TRY301 - the same message as for a text that is not a quantity
             if amount(str(name), text) < 0:
                 raise ManifestError([f"{where}: {name}: {text!r} is negative: write an amount of 0 or more"])
         except InvalidQuantity as error:

@@ -1,7 +1,7 @@
 """A cluster in memory, built from manifests with the operator's own conversion.
 
-Age follows the order in the files: an object without a creationTimestamp is younger than all objects with one, and
-younger than all before it.
+Age follows the order in the files: an object without a creationTimestamp is younger than all objects with one and than
+all objects before it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ POD, NODE, NAMESPACE = ("v1", "Pod"), ("v1", "Node"), ("v1", "Namespace")
 PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
 POD_GROUP = (f"{GROUP}/{VERSION}", KIND)
 FOREIGN = {(version, KIND): dialect for dialect, kind in DEFAULT.kinds.items() for version in kind.resource.served_in}
-"""The dialects of other systems' PodGroups."""
+"""The dialects of other systems' PodGroups, by apiVersion and kind."""
 MAKERS = {**workloads.MAKERS, **operators.MAKERS}
 """The functions that expand workloads into pods, by apiVersion and kind."""
 ALL = chosen(Settings())
@@ -65,7 +65,7 @@ Identity = tuple[tuple[str, str], str, str]
 
 @dataclass(slots=True, kw_only=True)
 class World:
-    """The content of the files. At `start`, in epoch seconds, all of it exists.
+    """The content of the files. All of it exists at `start`, in epoch seconds.
 
     `successors` are pods that are created once the pod with that UID runs. `ignored` counts unsupported objects.
     """
@@ -90,12 +90,12 @@ def build(
     start: float = _EPOCH,
     priority_classes: Mapping[str, int] = MappingProxyType({}),
 ) -> World:
-    """The world of these manifests, in which pods of workloads of these kinds may be gangs that nobody declares.
+    """The world of these manifests. Pods of workloads of these `kinds` may form gangs without a declaration.
 
     It does not start before `start`, in epoch seconds. These `priority_classes` exist beside those of the manifests.
 
     Raises:
-        ManifestError: manifests are unreadable, or the API server would refuse them; the error names all of them.
+        ManifestError: manifests are unreadable, or the API server would refuse them; the error lists all problems.
     """
     return _Builder(manifests, kinds, start, priority_classes).build()
 
@@ -143,7 +143,7 @@ class _Builder:
         }
 
     def build(self) -> World:
-        # The admission of pods needs all PriorityClasses, and a workload makes only the claims that do not exist.
+        # The admission of pods needs all PriorityClasses, and a workload creates only the claims that do not exist yet.
         first = (PRIORITY_CLASS, *stored.KINDS, *DEVICES)
         for manifest in sorted(self._known, key=lambda manifest: _kind(manifest) not in first):
             try:
@@ -180,7 +180,7 @@ class _Builder:
     # Age
 
     def _date(self) -> dict[int, str]:
-        """The creation time of each known manifest, by its identity; sets the world's start."""
+        """The creation time of each known manifest, by its `id()`. Also sets the world's start."""
         given: dict[int, float] = {}
         for place, manifest in enumerate(self._known):
             text = manifest.metadata.get("creationTimestamp")
@@ -200,7 +200,7 @@ class _Builder:
         }
 
     def _told_times(self) -> Iterator[float]:
-        """Times in the status of PodGroups, which must lie before the start too."""
+        """Times in the status of PodGroups; the world must not start before them."""
         for manifest in self._of(POD_GROUP):
             status = group_from_object(manifest.body).status
             yield from (status.schedule_start_time, status.scheduled_time)
@@ -278,7 +278,7 @@ class _Builder:
         return {**manifest.metadata, **self._identity_of(manifest, manifest)}
 
     def _identity_of(self, manifest: Manifest, made_with: Manifest) -> Mapping[str, Any]:
-        """Which object it is, which the other one in the files has brought."""
+        """The metadata that identifies the object, with the creation time of `made_with`, the manifest in the files."""
         return {
             "namespace": manifest.namespace,
             "uid": manifest.uid,
@@ -302,18 +302,18 @@ def _kind(manifest: Manifest) -> tuple[str, str]:
 
 
 def _told(manifest: Manifest) -> str:
-    """The kind, with its apiVersion if another one of that kind is read."""
+    """The kind, with its apiVersion if that kind is supported in another one."""
     known = any(kind == manifest.kind for _, kind in READ)
     return f"{manifest.kind} of {manifest.api_version}" if known else manifest.kind
 
 
 def _identity(manifest: Manifest, name: str) -> Identity:
-    """The identity of the object if it had this name. It must be unique."""
+    """The identity that the object has with this name. It must be unique."""
     return _kind(manifest), "" if _kind(manifest) in _CLUSTER_WIDE else manifest.namespace, name
 
 
 def _named(manifests: Sequence[Manifest]) -> list[Manifest]:
-    """The manifests. Those with only a generateName get a name of it and five digits, the same in every run.
+    """The manifests. Those with only a generateName get a name from it and five digits, the same in every run.
 
     The digits start with zeros, so that they differ from the ordinals of a StatefulSet's pods.
     """
@@ -332,7 +332,7 @@ def _named(manifests: Sequence[Manifest]) -> list[Manifest]:
 
 
 def _identified(manifests: Sequence[Manifest]) -> list[Manifest]:
-    """The manifests. A controller's object without a UID, as in a user's file, has the one that its pods know."""
+    """The manifests. A controller's object without a UID, as in a user's file, gets the one that its pods refer to."""
     known: dict[tuple[str, str, str], str] = {}
     for manifest in manifests:
         for owner in map(mapping, manifest.metadata.get("ownerReferences") or ()):

@@ -1,4 +1,4 @@
-"""Pods that a controller would create, and what of them is in the files already."""
+"""Pods that a controller would create, and which of them are in the files already."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 
 RECORDED = "gangsched.io/recorded"
-"""Annotation of a workload in a snapshot: its pods are recorded beside it, so none are made of it."""
+"""Annotation of a workload in a snapshot: its pods are in the snapshot too, so it is not expanded."""
 _ENDED = ("Succeeded", "Failed")
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -20,9 +20,9 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 class MadePod:
     """A pod that a controller creates; if `after` names a pod, only once that one runs.
 
-    `template` is the spec in the pod template, the same object for all pods of a template. `volumes` take the place of
-    its volumes. `claims` are the PersistentVolumeClaims that the controller creates for the pod, by name. `maker` is
-    the object that the controller has.
+    `template` is the spec in the pod template, the same object for all pods of a template. `volumes` replace its
+    volumes. `claims` are the PersistentVolumeClaims that the controller creates for the pod, by name. `maker` is the
+    object whose controller creates the pod.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Existing:
         return (namespace, kind, name) in self._others
 
     def controlled(self, namespace: str, kind: str, name: str, labels: Mapping[str, str] = _NONE) -> int:
-        """The number of this controller's pods that have not ended, and have these labels."""
+        """The number of this controller's pods that have not ended and have these labels."""
         return sum(
             (there, owner_kind, owner) == (namespace, kind, name) and labels.items() <= found
             for there, owner_kind, owner, found in self._controlled
@@ -71,7 +71,7 @@ class Existing:
         )
 
     def has_made(self, workload: Manifest, kind: str) -> bool:
-        """Whether the workload has made an object of this kind."""
+        """Whether the workload controls an object of this kind in the files."""
         return (workload.namespace, kind, workload.kind, workload.name) in self._others_owners
 
 
@@ -113,7 +113,7 @@ def made_pod(
 
 
 def owner_of(workload: Manifest) -> dict[str, Any]:
-    """How what its controller makes names the workload."""
+    """The owner reference of the objects that the workload's controller creates."""
     return {
         "apiVersion": workload.api_version,
         "kind": workload.kind,
@@ -124,16 +124,16 @@ def owner_of(workload: Manifest) -> dict[str, Any]:
 
 
 def free_names(workload: Manifest, existing: Existing, wanted: int, prefix: str = "") -> Iterator[str]:
-    """So many names of the form PREFIX-NUMBER that no pod has; the prefix is the workload's name unless it is given."""
+    """The `wanted` number of unused names PREFIX-NUMBER; the prefix is by default the workload's name."""
     names = (f"{prefix or workload.name}-{number}" for number in count())
     return islice((name for name in names if not existing.has(workload.namespace, name)), max(0, wanted))
 
 
 def number(workload: Manifest, value: object, field: str, *, default: int) -> int:
-    """A number of the workload.
+    """The number in a field of the workload.
 
     Raises:
-        ManifestError: it is no whole number of 0 or more.
+        ManifestError: the value is not a whole number of 0 or more.
     """
     if value is None:
         return default

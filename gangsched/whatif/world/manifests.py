@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import yaml
 
 Source: TypeAlias = "str | Path | Mapping[str, Any] | Iterable[Source]"
-"""Manifests: YAML or JSON as text, the path of a file with such, one Kubernetes object, or several of these."""
+"""Manifests: YAML or JSON as text, the path of such a file, one Kubernetes object, or several of these."""
 
 STDIN = "-"
 DEFAULT_NAMESPACE = "default"
@@ -81,7 +81,7 @@ def read(files: Sequence[str], *, namespace: str = DEFAULT_NAMESPACE) -> list[Ma
     """All objects of the files, in order. `-` is standard input; `namespace` is for objects without one.
 
     Raises:
-        ManifestError: a file is unreadable, neither YAML nor JSON, or contains something that is no object.
+        ManifestError: a file is unreadable, neither YAML nor JSON, or contains something that is not an object.
     """
     found: list[Manifest] = []
     problems: list[str] = []
@@ -180,7 +180,7 @@ def _yaml_documents(text: str, shown: str) -> Iterator[tuple[int, object]]:
 class _Loader(yaml.CSafeLoader):
     """Keeps timestamps as text, in the form that the API expects."""
 
-    yaml_implicit_resolvers = {  # noqa: RUF012 - pyyaml's own way to say it
+    yaml_implicit_resolvers = {  # noqa: RUF012 - pyyaml requires this attribute
         first: [(tag, form) for tag, form in resolvers if tag != _TIMESTAMP]
         for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
     }
@@ -208,5 +208,5 @@ def _unfold(document: object, where: str, *, api_version: str = "", kind: str = 
 def _named(document: Mapping[str, Any], field: str, where: str) -> str:
     value = document.get(field)
     if value is not None and not isinstance(value, str):
-        raise ManifestError([f"{where}: {field} is {value!r}: it must be a text"])
+        raise ManifestError([f"{where}: {field} is {value!r}: it must be a string"])
     return value or ""

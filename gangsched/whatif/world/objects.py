@@ -1,4 +1,4 @@
-"""What the workloads of the files say of their pods, read as the operator reads it, so that both see the same gangs."""
+"""Reads the workloads in the files as the operator does, so that a simulation sees the same gangs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gangsched.whatif.world.manifests import Manifest
 
 
 class Objects:
-    """The objects of these kinds, in order. Each name of a kind counts once."""
+    """The objects of these kinds, in order. If two have the same kind and name, the first one counts."""
 
     def __init__(self, kinds: Workloads) -> None:
         self._kinds: dict[tuple[str, str], tuple[Kind[Any], str]] = {
@@ -44,7 +44,7 @@ class Objects:
         self._found.setdefault((found.dialect, found.key), found)
 
     def all(self) -> Iterator[ForeignGroup]:
-        """All of them. An object above another, such as a JobSet's TrainJob, says nothing if it is not in the files."""
+        """All objects. An owner that is not in the files, such as the TrainJob of a JobSet, is ignored."""
         for found in self._found.values():
             facts = found.workload
             top = facts.top if facts is not None else None
@@ -54,7 +54,7 @@ class Objects:
                 yield with_minimum(replace(found, workload=replace(facts, top=None)))
 
     def known(self, pods: Iterable[Pod], namespaces: Mapping[str, Labels]) -> Iterator[Pod]:
-        """The pods. One whose workload is not in the files, in a namespace without the label, is on its own."""
+        """The pods. A pod loses its workload if that is not in the files and its namespace lacks the label."""
         for pod in pods:
             workload = pod.workload
             there = workload is not None and (workload.kind, GroupKey(pod.namespace, workload.name)) in self._found

@@ -1,4 +1,4 @@
-"""A world that was observed, and what it becomes when manifests are applied to it."""
+"""The world of an observed cluster, and the result of applying manifests to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Thing = TypeVar("Thing")
 
 
 def observed(events: Iterable[Event], now: float) -> World:
-    """The world of what was listed, as `Machine.facts` and `cli.live.read` tell it."""
+    """The world that these events describe, as `Machine.facts` and `cli.live.read` return them."""
     world = World(start=now)
     nodes: dict[str, str] = {}
     for event in events:
@@ -47,20 +47,20 @@ def observed(events: Iterable[Event], now: float) -> World:
             world.pods = list(event.pods)
         elif isinstance(event, PodBound):
             nodes[event.uid] = event.node
-    # The API server has called these bound, and the watch has not shown it yet.
+    # The API server has confirmed these bindings, but the watch has not shown them yet.
     world.pods = [replace(pod, node=nodes[pod.uid]) if pod.uid in nodes else pod for pod in world.pods]
     return world
 
 
 def applied(new: World, before: World) -> World:
-    """The world after the new objects have been applied: one that was there under the same name is replaced."""
+    """The world after the new objects have been applied: they replace existing objects of the same name."""
     return World(
         start=max(new.start, before.start),
         nodes=_joined(before.nodes, new.nodes, lambda node: node.name),
         pods=_joined(before.pods, new.pods, lambda pod: (pod.namespace, pod.name)),
         groups=_joined(before.groups, new.groups, lambda group: group.key),
         foreign=_joined(before.foreign, new.foreign, lambda foreign: (foreign.dialect, foreign.key)),
-        # A namespace that only pods of the manifests name is there with its labels.
+        # For a namespace that only pods of the manifests name, `new` lacks the labels that the cluster has.
         namespaces={**new.namespaces, **before.namespaces},
         priority_classes={**before.priority_classes, **new.priority_classes},
         storage={

@@ -1,4 +1,4 @@
-"""ResourceSlices, DeviceClasses and ResourceClaims of a simulated cluster, and the claims that templates make."""
+"""ResourceSlices, DeviceClasses and ResourceClaims of a simulated cluster, and the claims made from templates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Offered:
         """Add the object, or the template.
 
         Raises:
-            msgspec.DecodeError: it is unreadable.
+            msgspec.DecodeError: the object is unreadable.
         """
         kind = KINDS.get((manifest.api_version, manifest.kind))
         if kind is None:
@@ -41,7 +41,7 @@ class Offered:
         self._put(kind, {**manifest.body, "metadata": metadata})
 
     def with_claims(self, pod: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The pod with the claims that kube-controller-manager would make for it from known templates."""
+        """The pod with the claims that kube-controller-manager would create for it from known templates."""
         metadata, spec, status = (mapping(pod.get(part)) for part in ("metadata", "spec", "status"))
         made = list(status.get("resourceClaimStatuses") or ())
         named = {mapping(each).get("name") for each in made}

@@ -1,8 +1,8 @@
 """Expands the workloads of well-known operators into the pods that their controllers would create.
 
 The labels that say which pods belong together are those of the controllers. A pod in the files replaces an expanded
-one of the same name; where names are random, one with the same controller and group. Parts that are in the files, such
-as the Jobs of a JobSet, stand for themselves.
+one of the same name or, where names are random, one with the same controller and group. Parts that are in the files,
+such as the Jobs of a JobSet, are expanded on their own.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _leader_worker_set(workload: Manifest, existing: Existing) -> Iterator[MadeP
     of_set = {f"{_LWS}/name": workload.name}
     for index in range(replicas):
         leader = f"{workload.name}-{index}"
-        # As the controller derives it, so that groups by this label are those of the cluster.
+        # Derived as the controller does, so that this label groups pods as in a cluster.
         key = hashlib.sha1(f"{workload.namespace}/{leader}".encode(), usedforsecurity=False).hexdigest()
         group = {**of_set, f"{_LWS}/group-index": str(index), f"{_LWS}/group-key": key}
         for name, template, first, pods in (
@@ -102,7 +102,7 @@ def _ray_cluster(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         own = {"ray.io/cluster": workload.name, "ray.io/group": name, "ray.io/node-type": type_}
         labels = {**own, "ray.io/is-ray-node": "yes", "ray.io/identifier": f"{workload.name}-{type_}"}
         labels |= {"app.kubernetes.io/name": "kuberay", "app.kubernetes.io/created-by": "kuberay-operator"}
-        # Labels of the template win except those that tell whose pod it is.
+        # Labels of the template take precedence, except over those that identify the cluster and the group.
         labels |= {**mapping(mapping(mapping(template).get("metadata")).get("labels")), **own}
         there = existing.controlled(workload.namespace, "RayCluster", workload.name, own)
         field = "spec.headGroupSpec.template" if type_ == "head" else f"spec.workerGroupSpecs {name}.template"
@@ -111,7 +111,7 @@ def _ray_cluster(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 
 
 def _ray_workers(workload: Manifest, group: Mapping[str, Any], name: str) -> int:
-    """The pods of a group of workers before anything is scaled; each replica may have several hosts."""
+    """The number of pods of a worker group before any autoscaling; each replica may have several hosts."""
     if group.get("suspend") is True:
         return 0
     field = f"spec.workerGroupSpecs {name}"

@@ -1,4 +1,4 @@
-"""Volumes, their claims and classes of a simulated cluster, and what the API server and controllers do about claims.
+"""Volumes, their claims and classes of a simulated cluster, and what the API server and controllers do with claims.
 
 A claim without a class gets the default one, each ephemeral volume of a pod gets its claim, and a claim that names a
 volume is bound to it.
@@ -31,7 +31,7 @@ _CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 class Stored:
-    """The objects by kind and key. The default StorageClass is the last of these manifests that says so."""
+    """The objects by kind and key. The default StorageClass is the last of these manifests with that annotation."""
 
     def __init__(self, manifests: Sequence[Manifest]) -> None:
         self.objects: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
@@ -40,10 +40,10 @@ class Stored:
         self._default = defaults[-1].name if defaults else ""
 
     def add(self, manifest: Manifest) -> None:
-        """Add the object, unless it is there.
+        """Add the object, unless it exists.
 
         Raises:
-            msgspec.MsgspecError: it is unreadable.
+            msgspec.MsgspecError: the object is unreadable.
         """
         kind = KINDS[manifest.api_version, manifest.kind]
         if kind is StorageKind.CLAIM:
@@ -56,7 +56,7 @@ class Stored:
             self._put(kind, {**status, **manifest.body})
 
     def add_claim(self, namespace: str, body: Mapping[str, Any]) -> None:
-        """Add a claim as the API server admits it. Raises what `add` does."""
+        """Add a claim as the API server admits it. Raises the same errors as `add`."""
         metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
         classless = spec.get("storageClassName") is None and _CLASS not in mapping(metadata.get("annotations"))
         if classless and self._default:
@@ -64,7 +64,7 @@ class Stored:
         self._put(StorageKind.CLAIM, {**body, "metadata": {**metadata, "namespace": namespace}, "spec": spec})
 
     def add_claims_of(self, pod: Mapping[str, Any]) -> None:
-        """Add the claims that kube-controller-manager makes for ephemeral volumes. Raises what `add` does."""
+        """Add the claims that kube-controller-manager creates for ephemeral volumes. Raises the errors of `add`."""
         metadata = mapping(pod.get("metadata"))
         owner = {"kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
         for each in map(mapping, mapping(pod.get("spec")).get("volumes") or ()):

@@ -1,8 +1,9 @@
-"""Expands workloads into the pods that their controllers would create; here those of Kubernetes itself.
+"""Expands the workloads of Kubernetes itself into the pods that their controllers would create.
 
 A pod in the files replaces an expanded one: for a StatefulSet a pod with the same name, for the others a pod with the
-same controller. Names are those of the StatefulSet controller. The pods of the others, which in a cluster have random
-suffixes, are named NAME-0, NAME-1 and so on. A CronJob makes one Job, NAME-0, unless it has made one in the files.
+same controller. Pods of a StatefulSet have the names that its controller gives. The pods of the others, which have
+random suffixes in a cluster, are named NAME-0, NAME-1 and so on. A CronJob creates one Job, NAME-0, unless one is in
+the files.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _replica_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 
 
 def job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
-    """The pods of a Job that it creates before any of them ends."""
+    """The pods that a Job creates before any of them ends."""
     spec, status = workload.spec, mapping(workload.body.get("status"))
     if spec.get("suspend") is True or has_ended(workload, "Complete", "Failed"):
         return
