@@ -36,7 +36,7 @@ _ENDS = {
 NO_ROOM = frozenset({Reason.UNSCHEDULABLE, Reason.SEARCH_EXHAUSTED, Reason.NEVER_FITS, Reason.TIMED_OUT})
 """Reasons of a group that waits for room."""
 NAMES_SHOWN = 3
-"""A message names at most so many schedulers whose pods do not count."""
+"""Maximum number of schedulers, whose pods do not count, that a message names."""
 
 
 def refused_reason(refusal: Refusal) -> Reason:
@@ -81,7 +81,7 @@ def _waiting_reason(gang: Gang) -> Reason:
 
 
 def demand_of(gang: Gang, reason: Reason) -> tuple[Demand, ...]:
-    """What new nodes must bring for a group with this reason; empty unless it waits for room."""
+    """What new nodes must provide for a group with this reason; empty unless it waits for room."""
     return gang.attempt.refusal.demand if gang.attempt.refusal is not None and reason in NO_ROOM else ()
 
 
@@ -147,7 +147,7 @@ def _capped(assessment: Assessment, note: str) -> str:
 
 
 def _prebinding(gang: Gang) -> str:
-    """What is awaited first before the members with nodes are bound."""
+    """The first pre-binding that the members with nodes wait for."""
     errand = prebinding.first_awaited(gang)
     if errand is None:
         return ""
@@ -186,7 +186,7 @@ def _in_line(gang: Gang, assessment: Assessment) -> str:
 
 
 def _held(gang: Gang, assessment: Assessment) -> str:
-    """The reservation for members to come, and how long it lasts."""
+    """The reservation for members that do not exist yet, and how long it lasts."""
     places = len(gang.operations.vacant())
     return (
         f"{number_is_of_all(len(assessment.census.bound), assessment.minimum, 'member')} bound and "
@@ -205,7 +205,7 @@ def _there(assessment: Assessment) -> int:
 
 
 def late_message(gang: Gang, assessment: Assessment) -> str:
-    """How many members are bound of a group whose other members did not come in time."""
+    """How many members are bound of a group whose other members were not created in time."""
     if gang.operations.vacant():
         return _held(gang, assessment)
     there = f"{number_is_of_all(_there(assessment), gang.record.minimum, 'member')} bound"
