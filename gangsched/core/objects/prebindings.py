@@ -39,7 +39,7 @@ class Prebinding(Struct, frozen=True, gc=False, tag=True, tag_field="prebinding"
 class SelectNode(Prebinding, frozen=True):
     """Has a volume provisioned on the node for the claim with this UID.
 
-    `node` is empty if the watch shows a claim of which the provisioner has given up.
+    `node` is empty if the watch shows a claim whose provisioner has given up.
     """
 
     namespace: str

@@ -103,7 +103,7 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
 
 
 def oversized(refusal: Refusal) -> list[str]:
-    """A clause for each resource of which no node has any, or enough for one member, with what to do about it."""
+    """A clause, with the remedy, for each resource that no node offers, or offers enough of for one member."""
     each, them = ("it asks", "it") if refusal.wanted == 1 else ("each member asks", "them")
     more = " or add a larger node" if refusal.demand else ""
     told = []
