@@ -42,7 +42,7 @@ SOONEST_S = 1.0
 LATEST_S = 60.0
 """A parked gang whose members change is released SOONEST_S seconds after the fault at the earliest, doubled with each
 further fault up to LATEST_S."""
-_NOTE = "The group's logic failed while a part of its quorum was bound"
+_NOTE = "gangsched failed on this group while part of its quorum was bound"
 
 
 @dataclass(slots=True, kw_only=True)

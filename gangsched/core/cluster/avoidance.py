@@ -220,7 +220,7 @@ class Avoidance:
                 action="Scheduling",
                 note=f"{pods} refused on this node by {who}, so other nodes are preferred for the next {lasts} "
                 "or until a pod is accepted here: find what refuses them, most often an admission policy or webhook "
-                f"that looks at the node. The last answer: {cases[0].said}",
+                f"that checks the node. Last response: {cases[0].said}",
             )
         )
 

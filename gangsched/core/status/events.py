@@ -36,7 +36,7 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
     for pod in _new_strangers(gang):
         gang.told.said_of_stranger(pod.uid)
         note = (
-            f"The pod names the group {gang.key.name}, but its schedulerName is {pod.scheduler}: it is no "
+            f"The pod names the group {gang.key.name}, but its schedulerName is {pod.scheduler}: it is not a "
             f"member. Set schedulerName to {scheduler} or remove the label."
         )
         about = ("Pod", pod.namespace, pod.name, pod.uid)
@@ -51,8 +51,8 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
     if passed_over:
         gang.told.said_of_native(passed_over)
         note = (
-            f"The pods also name the PodGroup {passed_over} of scheduling.k8s.io, as the Job controller makes one. "
-            f"Their label for the group {gang.key.name} counts alone: remove it to follow that PodGroup."
+            f"The pods also name the PodGroup {passed_over} of scheduling.k8s.io, such as the Job controller creates. "
+            f"It is ignored because of their label for the group {gang.key.name}: remove that label to use it."
         )
         effects += emit(gang, assessment, Reason.NATIVE_GROUP_IGNORED, note)
     return effects

@@ -54,12 +54,12 @@ def incomplete(assessment: Assessment) -> str:
     if roles:
         parts.append(f"missing by role: {roles}")
     if not parts:
-        parts.append("its members are more than maxMember leaves room for")
+        parts.append("some of them exceed maxMember and do not count")
     asked = assessment.terms.spec.min_resources
     if asked and assessment.missing:
         parts.append(
-            f"its minResources ({amounts(asked)}) are those of {minimum} members; if some are made only once others "
-            "run, let all be made at once, as a LeaderWorkerSet does with startupPolicy LeaderCreated"
+            f"its minResources ({amounts(asked)}) take {minimum} members; if its controller creates some only once "
+            "others run, have it create all at once, as a LeaderWorkerSet does with startupPolicy LeaderCreated"
         )
     exist = number_of_all(there, minimum, "member", "exists", "exist")
     return f"{exist}; {'; '.join(parts)}. {assessment.terms.in_turn}".rstrip()
@@ -97,7 +97,8 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     elif refusal.short and closed < refusal.nodes:
         head += f"; missing on the nodes that accept {them}: {amounts(refusal.short)}"
     elif refusal.fragmented:
-        head += f"; enough is free in all, but no node has {amounts(refusal.failing.shape.requests)} left for one more"
+        each = amounts(refusal.failing.shape.requests)
+        head += f"; enough is free in total, but no node has {each} left for one more"
     nodes = ". ".join(_gap(refusal, gap) for gap in refusal.gaps if gap.obstacles)
     return ". ".join(part for part in (head, nodes, holders, ahead) if part) + "."
 
@@ -142,7 +143,7 @@ def _within(head: str, wanted: int, domain: Domain) -> str:
         return f"No node has the label {key}: label the nodes, or remove spec.placement.topology, which names it"
     if wanted == 1:
         return f"{head} in the domain {key}={value}"
-    return f"{head} into one domain of {key} ({value} was looked at: it has most room, or members already)"
+    return f"{head} into one domain of {key} ({value} was tried: it has most room, or members already)"
 
 
 def ahead_of(own: Sequence[GroupKey], others: int) -> str:

@@ -20,12 +20,12 @@ from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.core.status.events import emit
 
 _DOING = {
-    Step.EVENT: "hearing of it",
+    Step.EVENT: "applying one of its events",
     Step.RECOVERY: "reading its status",
-    Step.UPKEEP: "bringing it up to date",
+    Step.UPKEEP: "reconciling it",
     Step.CYCLE: "placing it",
     Step.TELLING: "writing its status",
-    Step.DEMAND: "finding out what nodes it lacks",
+    Step.DEMAND: "computing what nodes it needs",
     Step.ROLLBACK: "rolling it back",
 }
 _SCHEDULED = frozenset({Reason.SCHEDULED, Reason.MEMBERS_MISSING, Reason.SUCCEEDED, Reason.GANG_FAILED})
@@ -35,8 +35,8 @@ _SCHEDULED = frozenset({Reason.SCHEDULED, Reason.MEMBERS_MISSING, Reason.SUCCEED
 def message_of(step: Step, error: str, *, parked_s: float, evicted: bool) -> str:
     """What failed, what happens to the group, and what to do; the message does not change while the group is parked."""
     return (
-        f"gangsched failed with {error} while {_DOING[step]}, which is a defect of gangsched: "
-        f"{'its bound members are evicted and ' if evicted else ''}the group is left alone for "
+        f"gangsched failed with {error} while {_DOING[step]}, which is a bug in gangsched: "
+        f"{'its bound members are evicted and ' if evicted else ''}the group is not tried again for "
         f"{format_duration(parked_s)}, or until its spec or members change; look for the "
         "traceback in gangsched's log and report it."
     )

@@ -72,9 +72,7 @@ def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_
     elif pod.uid in gang.attempt.refused_members:
         text = explanation.refused(gang.attempt.refused_members[pod.uid])
     elif pod.uid in gang.operations.barred:
-        text = (
-            f"The API server refused its binding, which is tried again later: {gang.operations.barred[pod.uid].message}"
-        )
+        text = f"The API server refused its binding, which is retried later: {gang.operations.barred[pod.uid].message}"
     elif gang.record.scheduled_at and assessment.terms.hindrance is not None:
         text = assessment.terms.hindrance.message
     elif gang.record.scheduled_at and gang.attempt.refusal is not None:
@@ -86,10 +84,10 @@ def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_
 
 def _above_maximum(gang: Gang, pod: Pod) -> str:
     if gang.observed.group is not None and not gang.observed.group.made:
-        return "As many members as maxMember allows are there already: raise maxMember to have this pod scheduled."
+        return "The group already has as many members as maxMember allows: raise maxMember to have this pod scheduled."
     leading = pod.declaration.leading if pod.declaration is not None else ""
-    who = f"its {leading}" if leading else "the group"
-    return f"As many members as {who} asks for are there already: this pod is bound once another one has ended."
+    who = f"its {leading}" if leading else "it"
+    return f"The group already has as many members as {who} asks for: this pod is bound once another one has ended."
 
 
 def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:

@@ -73,8 +73,8 @@ class Unserved:
     def _event(self, pod: Pod) -> Effect:
         name = self._policy.scheduler_names[0]
         note = (
-            f"The pod names the group {group_of(pod).name}, but no scheduler named {pod.scheduler} has said anything "
-            f"of it for {format_duration(SILENT_S)}: set schedulerName to {name}, or run the scheduler of that name."
+            f"The pod names the group {group_of(pod).name}, but no scheduler named {pod.scheduler} has reacted to it "
+            f"within {format_duration(SILENT_S)}: set schedulerName to {name}, or run the scheduler of that name."
         )
         about = ("Pod", pod.namespace, pod.name, pod.uid)
         return EmitEvent(*about, "Warning", Reason.FOREIGN_MEMBER, "Scheduling", note)
