@@ -1,5 +1,4 @@
-"""Index of volume claims, volumes, storage classes, capacities, limits of nodes, and the known pods that use each
-claim.
+"""Index of volume claims, volumes, storage classes, capacities, limits of nodes, and the known pods that use claims.
 
 Only the cluster (`cache`) updates it, also when pods change. Its queries say what a pod's claims mean for its
 placement; the rules are in `readiness` and `unbound`.
