@@ -96,11 +96,10 @@ class SeenPhase(Struct, frozen=True, gc=False):
 
 
 class ForeignGroup(Struct, frozen=True, gc=False):
-    """The declaration, in its `dialect`, of another system's object for the group of its name. `error` is as in
-    `Group`.
+    """The declaration, in its `dialect`, that another system's object makes for the group of its name.
 
-    With `workload` it is a controller's object: `dialect` is the name of its kind, and `spec` applies to each of its
-    gangs. With `phase`, gangsched writes the object's phase unless another client does.
+    `error` is as in `Group`. With `workload` it is a controller's object: `dialect` is the name of its kind, and `spec`
+    applies to each of its gangs. With `phase`, gangsched writes the object's phase unless another client does.
     """
 
     dialect: str

@@ -1,5 +1,4 @@
-"""Objects that decide where pods with volumes run: claims, volumes, storage classes, and limits of CSI drivers on
-nodes.
+"""Objects that decide where pods with volumes run: claims, volumes, storage classes, and limits of CSI drivers.
 
 In the core a *volume claim* is a PersistentVolumeClaim, because a plain claim is an entry of the ledger. A volume is a
 PersistentVolume; a disk is a volume that a pod names directly, without a claim.

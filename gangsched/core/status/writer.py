@@ -44,9 +44,7 @@ class StatusWriter:
         self._turns = pod_events.Turns()
 
     def schedule(self, gang: Gang, assessment: Assessment, now: float) -> None:
-        """Set when the gang's status is next due; called after every change, which may be reverted before it is
-        written.
-        """
+        """Set when the gang's status is next due; called after every change, as a later one may revert it unwritten."""
         told = gang.told
         reason = reason_of(gang, assessment)
         if reason != gang.telling.reason:
