@@ -142,7 +142,7 @@ KINDS = (
         title="Fragmented",
         name="fragmented",
         reason="Unschedulable",
-        what="Enough is free in all, in pieces too small for one member.",
+        what="Enough is free in total, in pieces too small for one member.",
         nodes=[Node("fragmented-1"), Node("fragmented-2")],
         holders=holder(2, {"cpu": "3"}, affinity=_apart("holder")),
         members=pods("fragmented", 1, {"cpu": "2"}),

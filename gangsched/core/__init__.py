@@ -1,12 +1,13 @@
-"""Every decision of gangsched, behind one door: `machine.Machine.handle(events, now) -> effects`.
+"""All decisions of gangsched, behind one entry point: `machine.Machine.handle(events, now) -> effects`.
 
-The rooms, from the ground up; each imports only itself and rooms above it in this list, and states its law at its
-beginning. `objects` are the values that all rooms use. `constraints` say which nodes take a pod. `cluster` is what is
-there and what of it is reserved. `planning` finds places on a snapshot of that. `declarations` say what a group asks
-for. `gang` is one gang's life. `membership` knows which pods and objects make which gang, `queueing` which gangs wait
-and which is next. `status` is what users read. `autoscaling` says what new nodes must bring, and `phases` what other
-systems' controllers wait for. `containment` parks a gang whose logic fails. `state` is all of this in one. On it
-`intake` applies events, `upkeep` brings gangs up to date, and `cycle` runs one scheduling cycle. `machine` is the door.
+The rooms, from the bottom layer up. Each imports only itself and rooms earlier in this list, and its docstring begins
+with its rules (Law). `objects` are the values that all rooms use. `constraints` decide which nodes take a pod.
+`cluster` holds what exists and what of it is reserved. `planning` finds nodes on a snapshot of the cluster.
+`declarations` read what a group asks for. `gang` is the life cycle of one gang. `membership` maps pods and objects to
+gangs, and `queueing` decides which gangs wait and which is next. `status` is what users read. `autoscaling` computes
+what new nodes must provide, and `phases` writes the phases that other systems' controllers wait for. `containment`
+parks a gang whose logic fails. `state` combines all of these. On top of it, `intake` applies events, `upkeep`
+reconciles gangs, and `cycle` runs one scheduling cycle. `machine` is the entry point.
 
-Nothing here does I/O, reads a clock, depends on chance or logs.
+Nothing here does I/O, logs, reads a clock or uses randomness.
 """

@@ -1,13 +1,13 @@
-"""Containment of faults: a fault is an exception in one gang's logic, which is a defect of gangsched.
+"""Fault containment. A fault is an exception in the logic of one gang, that is, a bug in gangsched.
 
-Law: nothing here plans, and nothing runs the logic that failed. The gang's decided state is discarded. What the cluster
-and the API server know is kept: the observed objects, and bindings that were sent. All other reservations are released,
-and effects that the failed step had decided are not sent.
+Law: nothing here plans or runs the logic that failed. The gang's decided state is discarded. What the cluster and the
+API server know is kept: the observed objects, and the bindings that were sent. All other reservations are released, and
+the effects of the failed step are not sent.
 
-The gang is then parked: it is in no scheduling cycle, its status says so, and its bound members are evicted if its
-quorum is not completely bound. It is released when its PodGroup's spec changes, when its members change (unless by our
-own rollback, and with growing delays), or when a back-off has ended that doubles with each fault. Then it starts as
-every gang does after a restart: with the record in its PodGroup's status.
+The gang is then parked: it takes part in no scheduling cycle, its status says so, and its bound members are evicted if
+its quorum is not completely bound. It is released when its PodGroup's spec changes, when its members change (other than
+by our own rollback, and with growing delays), or when a back-off that doubles with each fault ends. It then starts from
+the record in its PodGroup's status, as every gang does after a restart.
 """
 
 from __future__ import annotations
@@ -36,21 +36,22 @@ from gangsched.core.status import faulted
 
 FIRST_S = 60.0
 LONGEST_S = 3600.0
-"""A gang is parked for FIRST_S, doubled with each further fault up to LONGEST_S. The count starts again LONGEST_S after
-the last back-off without another fault, or when the spec has changed."""
+"""A gang is parked for FIRST_S seconds, doubled with each further fault up to LONGEST_S. The count resets when the spec
+changes, and when the gang has run without a fault for LONGEST_S after its last back-off."""
 SOONEST_S = 1.0
 LATEST_S = 60.0
-"""After a change of its members it is tried again after SOONEST_S, doubled in the same way up to LATEST_S."""
-_NOTE = "The group's logic failed while a part of its quorum was bound"
+"""A parked gang whose members change is released SOONEST_S seconds after the fault at the earliest, doubled with each
+further fault up to LATEST_S."""
+_NOTE = "gangsched failed on this group while part of its quorum was bound"
 
 
 @dataclass(slots=True, kw_only=True)
 class Parked:
-    """A gang parked until this time, after this many faults in a row; `step` and `error` describe the last one.
+    """A gang that is parked until this time, after this many faults in a row; `step` and `error` describe the last one.
 
     A change of `members` releases it from `soonest` on, a change of `spec` at once. `minima` are what its quorum needs,
-    0 where that is unknown. `undo` is the rollback of a quorum that is partly bound since `partial_since`. `told`: its
-    Event was emitted. `failed` names the methods of `Containment` that failed for it too and are skipped.
+    0 where that is unknown. `undo` is the rollback of a quorum that has been partly bound since `partial_since`.
+    `told`: its Event was emitted. `failed` names the methods of `Containment` that also failed for it and are skipped.
     """
 
     until: float
@@ -71,9 +72,9 @@ class Parked:
 class Containment:
     """Parks gangs whose logic failed, and releases them.
 
-    `flying` maps pods (by UID) to nodes for bindings that the API server has yet to answer. `leave` removes a gang from
-    all queues. `faults` are new, `broken` lists reservations that could not be released. `before` holds the state of
-    gangs that were parked earlier. With `former`, its gangs stay parked.
+    `flying` maps the UIDs of pods to nodes, for bindings in flight. `leave` removes a gang from all queues. `faults`
+    are new, `broken` lists reservations that could not be released. `before` holds the state of gangs that were parked
+    earlier. The parked gangs and bindings in flight of a `former` one carry over.
     """
 
     def __init__(
@@ -98,30 +99,30 @@ class Containment:
         self.faults: list[Fault] = []
 
     def sent(self, effects: Iterable[Effect]) -> None:
-        """These effects go to the API server."""
+        """Note that the bindings among these effects are in flight."""
         for effect in effects:
             if isinstance(effect, BindPod):
                 self.flying[effect.uid] = effect.node
 
     def answered(self, uid: str) -> None:
-        """The API server has answered the pod's binding, or the pod is gone."""
+        """The pod's binding is no longer in flight: its result has arrived, or the pod is gone."""
         self.flying.pop(uid, None)
 
     def unsent(self, effects: Iterable[Effect]) -> None:
-        """These effects do not go to the API server after all."""
+        """These effects are not sent to the API server after all."""
         for effect in effects:
             if isinstance(effect, BindPod):
                 self.answered(effect.uid)
 
     def drop(self, key: GroupKey) -> None:
-        """The gang exists no longer."""
+        """The gang no longer exists."""
         self.parked.pop(key, None)
         self.before.pop(key, None)
 
     def park(self, key: GroupKey, step: Step, error: Exception, now: float) -> None:
-        """The gang's logic has failed: discard its state except what the API server has, and park it.
+        """Park a gang whose logic has failed, and discard its state except what the API server has.
 
-        After a fault in a scheduling cycle the gang stays in the queue until the cycle has ended and `look` is called.
+        After a fault in a scheduling cycle the gang stays in the queue until the cycle ends and `look` is called.
         """
         old = self._members.gangs[key]
         again = self.parked.get(key)
@@ -147,7 +148,7 @@ class Containment:
             self._leave(key)
 
     def take_back(self, key: GroupKey) -> Gang:
-        """Replace the gang by one that has only what was observed and the bindings that were sent. Returns it."""
+        """Replace the gang by one with only what was observed and the bindings that were sent. Returns the new one."""
         old = self._members.gangs[key]
         record = Record(phase=old.record.phase)
         gang = Gang(key, Observed(old.observed.group, old.observed.resource_version), record, told=old.told)
@@ -173,7 +174,7 @@ class Containment:
         return gang
 
     def _settle(self, gang: Gang, pod: Pod, binding: Binding | None) -> None:
-        """Count the pod on the node that the API server has bound it to or was asked to, and on no other."""
+        """Count the pod on the node of its confirmed or in-flight binding, and on no other."""
         if pod.node:
             return
         confirmed = binding is not None and binding.state is BindState.BOUND
@@ -187,13 +188,13 @@ class Containment:
                 self._cluster.assume(pod.uid, node)
 
     def resume_flying(self) -> None:
-        """After the gangs were rebuilt: count the bindings that the API server has yet to answer."""
+        """Count the bindings in flight, after the gangs were rebuilt."""
         for uid in self.flying:
             gang, pod = self._members.gang_of(uid), self._cluster.pods.get(uid)
             if gang is not None and pod is not None and not pod.node:
                 bindings.release(gang, self._cluster, uid)
                 self._settle(gang, pod, None)
-                # A quorum was begun with it, though the status does not say so.
+                # The pod belongs to a quorum that was begun, although the status does not say so.
                 gang.roster.inherit(uid)
 
     def take_faults(self) -> list[Fault]:
@@ -201,7 +202,7 @@ class Containment:
         faults, self.faults = self.faults, []
         return faults
 
-    # While it is parked
+    # Parked gangs
 
     def look(self, key: GroupKey, now: float) -> list[Effect]:
         """Do what is due for a parked gang: evict its bound members and write its status."""
@@ -220,7 +221,7 @@ class Containment:
         return effects
 
     def _due(self, gang: Gang, parked: Parked, now: float) -> float:
-        """When, in epoch seconds, a parked gang must be looked at though no event concerns it."""
+        """When, in epoch seconds, a parked gang is next due even if no event concerns it."""
         due = [rollback.next_due(gang)]
         if not self._is_awaited(gang):
             due.append(parked.soonest if self._has_changed(gang, parked) else parked.until)
@@ -231,11 +232,11 @@ class Containment:
         return max(now, min(due))
 
     def _is_awaited(self, gang: Gang) -> bool:
-        """Whether the API server has yet to answer one of its bindings."""
+        """Whether one of its bindings is in flight."""
         return any(uid in self.flying for uid in gang.observed.pods)
 
     def may_leave(self, key: GroupKey, now: float) -> bool:
-        """Whether a parked gang may be tried again: not before all its bindings have been answered."""
+        """Whether a parked gang may be released; never while one of its bindings is in flight."""
         gang, parked = self._members.gangs[key], self.parked[key]
         if self._is_awaited(gang):
             return False
@@ -245,13 +246,13 @@ class Containment:
         return now >= parked.until or (now >= parked.soonest and self._has_changed(gang, parked))
 
     def release(self, key: GroupKey, now: float) -> Gang:
-        """Let the gang start as after a restart. Returns it."""
+        """Let the gang start as after a restart. Returns the new gang."""
         gang = self.take_back(key)
         self.before[key] = self.parked.pop(key)
         if gang.observed.group is not None:
             gang.observed.declare(replace(gang.observed.group, status=faulted.last_status(gang)))
         self._members.resume(gang, now)
-        # The fault may have kept it from passing to another installation.
+        # The fault may have prevented its handover to another installation.
         self._members.installations.doubt(key)
         return gang
 
@@ -264,7 +265,7 @@ class Containment:
         return faulted.tell(gang, status, message, first=first, interval_s=interval_s, now=now)
 
     def _roll_back(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
-        """Evict the bound part of a quorum once its bindings are answered, or when the rest was not bound in time."""
+        """Evict the bound part of a quorum once no binding is in flight, or when the rest was not bound in time."""
         census, needed = take_census(gang), parked.minima
         if parked.scheduled or not needed.total or not census.bound:
             parked.partial_since = 0.0
@@ -288,12 +289,12 @@ class Containment:
         return faulted.message_of(parked.step, parked.error, parked_s=wait_s, evicted=evicted)
 
     def _has_changed(self, gang: Gang, parked: Parked) -> bool:
-        """Whether its members have changed since it was parked. After a rollback they have, but by our own doing."""
+        """Whether its members have changed since it was parked. Changes by our own rollback do not count."""
         return parked.undo is None and faulted.members_of(gang) != parked.members
 
 
 def _note_scheduled(gang: Gang, parked: Parked, at: float) -> None:
-    """The quorum is bound: write that to the status, from which a restart reads it."""
+    """Record in the status that the quorum is bound, because a restart reads it from there."""
     parked.scheduled = True
     last = faulted.last_status(gang)
     record = replace(last.record or NO_RECORD, scheduled_at=at, satisfied=parked.minima)

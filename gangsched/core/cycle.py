@@ -1,8 +1,8 @@
-"""One scheduling cycle: the gangs that wait are planned in order, on one snapshot, for as long as the budget lasts.
+"""One scheduling cycle: plan the waiting gangs in order, on one snapshot, until the budget is spent.
 
-All quorums and repairs come first, then members above the minimum, both in the same order (contract rule 6); members of
-a quorum that has just been placed are among the latter. A gang that does not fit reserves nothing and blocks no other
-(rule 7). A gang for which the budget leaves no time stays in the queue and is tried in the next call; see
+All quorums and repairs come first, then members above the minimum, both in the same order (contract rule 6). Further
+members of a quorum that was just placed belong to the second group. A gang that does not fit reserves nothing and
+blocks no other (rule 7). A gang that the budget does not reach stays in the queue and is tried in the next call; see
 `core.queueing.queue`.
 """
 
@@ -35,9 +35,9 @@ from gangsched.core.state import State
 
 @dataclass(slots=True)
 class Decided:
-    """What a cycle has decided: bindings to send, the gangs it tried, and how often it refused, by reason.
+    """The results of a cycle: the bindings to send, the gangs it tried, and the number of refusals by reason.
 
-    `left` are members above a gang's minimum for which no time was left.
+    `left` are the members above each gang's minimum that have no node yet: refused, or not reached within the budget.
     """
 
     effects: list[BindPod] = field(default_factory=list)
@@ -47,9 +47,9 @@ class Decided:
 
 
 class Cycle:
-    """Plans on a snapshot what waits in the queue, reserves the places found and says which bindings to send.
+    """Plans the waiting gangs on a snapshot, reserves the nodes found and decides which bindings to send.
 
-    `effects` are those decided before it in this call; they are sent even if a gang's logic then fails.
+    `effects` are those decided earlier in this call; they are sent even if a gang's logic then fails.
     """
 
     def __init__(self, state: State, snapshot: Snapshot, effects: Sequence[Effect], now: float) -> None:
@@ -67,7 +67,7 @@ class Cycle:
         self._placed: set[GroupKey] = set()
 
     def run(self) -> Decided:
-        """Try the gangs that are to be tried."""
+        """Try the queue's candidates in order, while the budget lasts."""
         round_ = self._queue.round()
         for candidate in self._queue.candidates(round_, self._snapshot.budget):
             try:
@@ -77,7 +77,7 @@ class Cycle:
         return self._decided
 
     def _give_up(self, candidate: Candidate, round_: Round, error: Exception) -> None:
-        """Discard what was decided for the gang whose logic has just failed; for the snapshot, by taking a new one."""
+        """Discard what was decided for a gang whose logic has just failed, and replace the snapshot by a new one."""
         key, decided = candidate.key, self._decided
         mine = self._state.gangs[key].observed.pods
         decided.effects = [effect for effect in decided.effects if effect.uid not in mine]
@@ -97,7 +97,7 @@ class Cycle:
         if (key, above) in self._done or (key in self._state.members.dirty and not above):
             round_.add(candidate.next())
             return
-        # What is free depends on the priority, because of nominated pods.
+        # Free capacity depends on the priority, because of nominated pods.
         self._snapshot.heed_nominated(self._assessments[key].terms.priority)
         if not self._queue.worth_a_try(candidate, self._snapshot):
             return
@@ -106,7 +106,7 @@ class Cycle:
         want = self._assessments[key].want
         refused = gang.attempt.refused_members
         if not above and want.extras and want.repairs and all(pod.uid in refused for pod in want.repairs):
-            # Only its members above the minimum are still to be tried: the last call had no time for them.
+            # Only members above the minimum are left to try: the last call had no time for them.
             self._done.add((key, above))
             round_.add(Candidate((True, candidate.rank[1]), key))
             return
@@ -129,7 +129,7 @@ class Cycle:
             gang.attempt.try_again()
 
     def _quorum(self, gang: Gang, ask: Ask) -> bool:
-        """Place the quorum, or park the gang. Returns whether the quorum is placed."""
+        """Place the quorum, or park the gang. Returns whether the quorum was placed."""
         lanes, state = self._queue.lanes, self._state
         if gang.attempt.in_line(lanes.held_up_by(gang.key, state.gangs, state.assessments, self._now)):
             self._decided.refusals[Reason.NOT_ITS_TURN] += 1
@@ -142,9 +142,9 @@ class Cycle:
         return False
 
     def _place_quorum(self, gang: Gang, ask: Ask) -> bool:
-        """Place the quorum if it fits and the caps allow its placeholders. Returns whether it is placed."""
+        """Place the quorum if it fits and the caps allow its placeholders. Returns whether it was placed."""
         if gang.record.capped is not None and self._stopped(gang, ask.members):
-            # A gang is planned once before this, so that one that can never fit gets that reason.
+            # A gang is planned once before it is capped, so that one that can never fit gets that reason.
             return False
         refused = self._state.avoidance.by_gang(gang.key)
         ask = replace(ask, avoided=self._avoided_by_all | refused, refused=refused)
@@ -175,7 +175,7 @@ class Cycle:
         if not gang.record.scheduled_at and gang.record.quorum is None:
             steps.begin_quorum(gang, minima(self._assessments[gang.key].terms.spec))
         if not ask.own:
-            # Where members are bound or being bound already, no member waits for another.
+            # If members are bound or being bound already, no member waits for another.
             gang.attempt.goes_first(bindings.going_first(gang, ask.avoided, found.assignments))
         self._bind(gang, found.assignments)
         return True
@@ -187,7 +187,7 @@ class Cycle:
         return True
 
     def _above(self, gang: Gang, want: Want) -> None:
-        """Place members above the minimum: those of a quorum placed in this cycle, and those wanted before."""
+        """Place members above the minimum: those wanted before, and further ones of a quorum placed in this cycle."""
         members = [*want.extras]
         if want.quorum is not None and gang.key in self._placed:
             members += further(gang, want.quorum.members, self._assessments[gang.key].terms.spec)
@@ -196,7 +196,7 @@ class Cycle:
         self._decided.left[gang.key] = [*left, *refused]
 
     def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
-        """Place each of these independently. Returns those neither placed nor refused, for which no time was left."""
+        """Place each of these members on its own. Returns those that the budget did not reach."""
         members = self._allowed(gang, [now for pod in members if (now := as_it_is(gang, pod)) is not None])
         if members:
             terms = self._assessments[gang.key].terms
@@ -218,7 +218,7 @@ class Cycle:
                 self._count(refusal)
             for refusal in {id(refusal): refusal for refusal in found.refused.values()}.values():
                 self._queue.note(refusal, self._snapshot)
-            # Members that exist are sent first: a reservation for members to come must be durable before it.
+            # Existing members first: beside placeholders, their bindings would wait for a durable reservation.
             self._bind(gang, [place for place in found.places if place[0].name], above=above)
             self._bind(gang, [place for place in found.places if not place[0].name])
             members = found.left
@@ -227,7 +227,7 @@ class Cycle:
         return members
 
     def _allowed(self, gang: Gang, members: Sequence[Pod]) -> list[Pod]:
-        """These members, without placeholders that the namespace may not reserve."""
+        """These members, without the placeholders that exceed the namespace's limit."""
         allowed: list[Pod] = []
         to_come: list[Pod] = []
         for pod in members:
@@ -239,7 +239,7 @@ class Cycle:
         return allowed
 
     def _move(self, gang: Gang, pod: Pod) -> None:
-        """Place a member outside its role's reservation, of which one place is given up only if another is found."""
+        """Place a member outside its role's reservation, and give up one reserved place if that succeeds."""
         place = placeholders.given_up_for(gang, pod)
         row = self._cluster.capacity.rows[place.node]
         mark = self._snapshot.mark()
@@ -257,7 +257,7 @@ class Cycle:
         self._decided.effects += bindings.begin(gang, self._cluster, found, above=above, prebindings=asked)
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
-        """Place, or return the refusal of an equal ask if nothing was taken in this cycle since."""
+        """Place, or return the refusal of an equal ask if this cycle has taken nothing since."""
         classes = set(classify(self._snapshot, ask.members, ask.avoided).values())
         key = (next(iter(classes)), ask.need, len(ask.members), self._snapshot.priority)
         alike = len(classes) == 1 and not any(ask.role_needs.values()) and ask.topology is None

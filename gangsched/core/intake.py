@@ -1,7 +1,7 @@
-"""What has happened is applied to the cluster and the gangs, event by event, whatever it costs.
+"""Applies events to the cluster and the gangs, one by one and without a budget.
 
-Law: it knows no scheduling cycle and writes no status. Where an event concerns one gang and its logic fails over it,
-what was observed is still kept, and the gang is parked (`core.containment`). Every other exception is raised.
+Law: it runs no scheduling cycle and writes no status. If a gang's logic fails on an event, what was observed is still
+kept, and the gang is parked (`core.containment`). An exception that concerns no gang is raised.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.state import State
 
 FORMER_LEADER_S = 15.0
-"""For so long after it begins to decide, bindings by another process may be a former leader's last ones."""
+"""Time, in seconds, after the machine begins to decide, in which a binding by another process may be one of the last of
+a former leader, and is not reported as a rival's."""
 
 
 class Intake:
-    """Takes events for the machine. `synced`: everything has been listed, and the machine decides from now on.
+    """Applies events to the machine's state. `synced`: all kinds have been listed, and the machine decides.
 
-    Until `alone_from` (epoch seconds) bindings by another process may be a former leader's.
+    Before `alone_from` (epoch seconds), a binding by another process may be a former leader's.
     """
 
     def __init__(self, state: State) -> None:
@@ -61,7 +62,7 @@ class Intake:
                 self._members.pod_gone(uid)
             case seen.PodsReplaced(pods):
                 self.take(chain(map(PodGone, self._members.unlisted(pods)), map(PodSeen, pods)), now)
-                # Status and conditions that were written for them may have been lost.
+                # Statuses and conditions written for them may have been lost.
                 self._members.dirty.note(*self._members.gangs)
             case seen.GroupSeen(group):
                 self._members.group_seen(group, now=now, synced=self.synced)
@@ -98,7 +99,7 @@ class Intake:
                 self._state.surroundings.note(event)
 
     def _begin(self, now: float) -> None:
-        """Everything has been listed once: decide from now on, with what the status of each PodGroup records."""
+        """Begin to decide: all kinds have been listed. Each gang recovers from the record in its PodGroup's status."""
         self._hand_over(now)
         self.synced = True
         self.alone_from = now + FORMER_LEADER_S
@@ -111,7 +112,7 @@ class Intake:
                     self._state.containment.park(gang.key, Step.RECOVERY, error, now)
 
     def _hand_over(self, now: float) -> None:
-        """Give groups that belong to another installation now to it, and take those that belong to us."""
+        """Hand over groups that now belong to another installation, and take those that now belong to us."""
         members = self._members
         for key in members.installations.take_doubted():
             try:
@@ -124,10 +125,10 @@ class Intake:
     # Faults
 
     def _contain(self, event: Event, error: Exception, now: float) -> None:
-        """Note what was observed, and nothing else, and park the gangs that it concerns.
+        """Keep only what the event observed, and park the gangs that it concerns.
 
         Raises:
-            Exception: the same one, if it concerns no gang.
+            Exception: the same exception, if the event concerns no gang.
         """
         concerned = self._observe(event, now) or self._unfiled(event)
         if not concerned:
@@ -136,7 +137,7 @@ class Intake:
             self._state.containment.park(key, Step.EVENT, error, now)
 
     def _unfiled(self, event: Event) -> list[GroupKey]:
-        """The gangs that still hold a pod which was being removed from them."""
+        """The gangs that still contain the event's pod, whose removal from them failed half-way."""
         uid = event.pod.uid if isinstance(event, PodSeen) else getattr(event, "uid", "")
         gangs = self._members.gangs.items()
         return [
@@ -146,7 +147,7 @@ class Intake:
         ]
 
     def _observe(self, event: Event, now: float) -> list[GroupKey]:
-        """Keep what the event says was observed, and nothing that follows from it. Returns the gangs it concerns."""
+        """Store what the event observed, without its consequences. Returns the gangs that it concerns."""
         gangs = self._members.gangs
         match event:
             case PodSeen(pod):
@@ -182,7 +183,7 @@ class Intake:
         return [key]
 
     def _observe_foreign(self, dialect: str, key: GroupKey) -> list[GroupKey]:
-        """Another system's object is stored before anything follows from it: its pods declare what it says now."""
+        """Update the pods that another system's object declares; the object itself was stored before the failure."""
         members = self._members
         concerned = [key] if key in members.gangs else []
         for place in ((dialect, key), *members.foreign.dependents(dialect, key)):

@@ -1,8 +1,8 @@
-"""The scheduler's whole logic behind one door: `Machine.handle(events, now) -> effects`.
+"""The decision logic of the scheduler, behind one entry point: `Machine.handle(events, now) -> effects`.
 
-Each call applies the events to the cluster and the gangs, brings every gang they touched up to date, runs one
-scheduling cycle, and writes status. Nothing here reads a clock, does I/O or depends on chance: the same events at the
-same times give the same effects.
+Each call applies the events to the cluster and the gangs, reconciles the gangs that they touched, runs one scheduling
+cycle, and writes status. Nothing here does I/O, reads a clock or uses randomness: the same events at the same times
+give the same effects.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Machine:
         look_s_per_pod: float = LOOK_S_PER_POD,
         passed: Callable[[Stage | None], None] = lambda _: None,
     ) -> None:
-        """`passed` is called as each stage of a call ends, and with None as a call begins: it may look at a clock."""
+        """`passed` is called when each stage of a call ends, and with None when a call begins; it may read a clock."""
         self._policy = policy
         self._passed = passed
         self._spent = 0
@@ -55,7 +55,7 @@ class Machine:
         self._compose(None)
 
     def _compose(self, former: Containment | None) -> None:
-        """Make a new state, which knows nothing but which bindings of the `former` one the API server may perform."""
+        """Create an empty state that keeps only the parked gangs and the bindings in flight of the `former` one."""
         self._state = state = State(self._policy, self._avoidance, former)
         self.cluster, self.gangs, self.assessments = state.cluster, state.gangs, state.assessments
         self._intake = Intake(state)
@@ -63,9 +63,9 @@ class Machine:
         self._resting = True
 
     def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
-        """Apply what has happened and decide; `now` is in epoch seconds and never goes back.
+        """Apply the events and decide; `now` is in epoch seconds and never goes back.
 
-        Events are applied whatever they cost. Beyond that one call does no more than its budget allows; the caller
+        All events are applied, whatever that costs. All other work of a call is bounded by its budget; the caller
         yields to other tasks, and calls again while `next_deadline` is due.
         """
         if self._is_nothing_new(events, now):
@@ -87,7 +87,7 @@ class Machine:
         return effects
 
     def _decide(self, waiting: int, effects: list[Effect], now: float) -> None:
-        """Bring up to date, place and write status, within the budget; `waiting` gangs were dirty before this call."""
+        """Reconcile, place and write status, within the budget; `waiting` gangs were dirty before this call."""
         state, upkeep = self._state, self._upkeep
         state.holders.renew(now)
         budget = Budget(units.TURN)
@@ -111,7 +111,7 @@ class Machine:
             upkeep.write_status(key, effects, now)
         upkeep.set_deadlines(touched, effects, now)
         for key in entered:
-            # Others have left in this cycle: these are tried in the next one, at once.
+            # They took the place of gangs that left in this call, and are tried in the next one, which is due at once.
             state.deadlines.hasten(key, now)
         effects += state.leftovers.take_back(state.cluster, now)
         effects += state.unserved.decide(now)
@@ -128,9 +128,9 @@ class Machine:
         self._passed(Stage.STATUS)
 
     def next_deadline(self) -> float | None:
-        """When, in epoch seconds, something is due though nothing happens; None if nothing is.
+        """When, in epoch seconds, the next call is due even without an event; None if none is.
 
-        It is the time of the last call if that call has left work undone.
+        It is the time of the last call if that call left work undone.
         """
         if not self._resting:
             return self._called
@@ -158,7 +158,7 @@ class Machine:
         return (key, assessment.missing) if assessment is not None and assessment.missing else None
 
     def stats(self) -> Stats:
-        """What metrics show of the present state."""
+        """The present state in numbers, for metrics."""
         queue = self._state.queue
         return Stats(
             pods=len(self.cluster.pods)
@@ -182,16 +182,16 @@ class Machine:
         return self._state.members.gang_of(uid)
 
     def facts(self) -> list[Event]:
-        """All that is known of the cluster, in the order of a start, without decisions.
+        """The observed state of the cluster as events, in the order of a start, without decisions.
 
-        A new machine that is given these events knows what a process knows that has just listed everything, and also
-        which pods the server has called bound though the watch has yet to show it.
+        A new machine that applies them knows as much as a process that has just listed everything, and also which
+        bindings the API server has confirmed though the watch does not show them yet.
         """
         state = self._state
         return [*state.surroundings.facts(), *state.scaling.facts(), *state.members.facts()]
 
     def elsewhere(self, namespace: str, name: str) -> Elsewhere | None:
-        """The group of this name, or of the pod with it, if it belongs to another installation; None otherwise."""
+        """The group of this name, or of the pod of this name, if it belongs to another installation; else None."""
         return self._state.members.installations.find(namespace, name)
 
     def take_measured(self) -> Measured:
@@ -199,7 +199,7 @@ class Machine:
         return self._upkeep.take_measured(self._spent / units.TURN)
 
     def take_rivals(self) -> list[tuple[str, str]]:
-        """("NAMESPACE/POD", node) of pods of ours that another process has bound since the last call."""
+        """Pods of ours that another process has bound since the last call, as ("NAMESPACE/POD", node) pairs."""
         return [(f"{pod.namespace}/{pod.name}", pod.node) for pod in self._state.members.take_rivals()]
 
     def validate(self) -> list[str]:
@@ -209,18 +209,18 @@ class Machine:
     # Faults
 
     def take_faults(self) -> list[Fault | Rebuilt]:
-        """The faults in single gangs since the last call, and what followed from them."""
+        """The faults in single gangs since the last call, and the rebuilds of the state that they led to."""
         faults, self._faults = [*self._faults, *self._state.containment.take_faults()], []
         return faults
 
     def _is_broken(self, effects: Sequence[Effect], now: float) -> bool:
-        """Whether the accounts contradict each other after a fault; they are then rebuilt from what was observed.
+        """Whether a fault has left the state inconsistent; the state is then rebuilt from what was observed.
 
-        What was decided on them in this call is not sent. Of earlier decisions only the bindings that the API server
-        has yet to answer are known: the gangs begin as after a restart.
+        The decisions of this call are not sent. Of earlier decisions only the bindings in flight are kept: the gangs
+        start as after a restart.
 
         Raises:
-            Exception: the fault, if the new accounts contradict each other too.
+            Exception: the fault, if the rebuilt state is inconsistent too.
         """
         containment = self._state.containment
         self._faults += (faults := containment.take_faults())
@@ -242,14 +242,14 @@ class Machine:
         return True
 
     def _is_nothing_new(self, events: Sequence[Event], now: float) -> bool:
-        """Whether nothing is under way or due, and the events say what is known: most of what kubelets write is not."""
+        """Whether no work is left or due, and the events change nothing that matters, as most updates by kubelets."""
         deadline = self.next_deadline()
         if not (self._intake.synced and self._resting) or (deadline is not None and deadline <= now):
             return False
         return all(isinstance(event, PodSeen) and self._state.members.is_known(event.pod) for event in events)
 
     def _try_some(self, effects: list[Effect], now: float, budget: Budget) -> Iterable[GroupKey]:
-        """Run a scheduling cycle, as far as the budget goes. Returns the gangs that it has tried."""
+        """Run a scheduling cycle within the budget. Returns the gangs that it has tried."""
         queue = self._state.queue
         if not queue.moves:
             return ()
@@ -265,7 +265,7 @@ class Machine:
         return decided.tried
 
     def _forget_finished(self) -> None:
-        """Drop what nothing mentions any more while nothing is decided yet, as on a standby."""
+        """Drop gangs that no object refers to any more, while the machine does not decide yet, as on a standby."""
         members = self._state.members
         for key in members.dirty:
             gang = self.gangs.get(key)

@@ -1,10 +1,10 @@
-"""The phase of other systems' PodGroups, for controllers that create no pods before a scheduler has written one.
+"""Writes the phase of other systems' PodGroups, for controllers that create no pods before a scheduler has done so.
 
-Law: a leaf that only reads gangs. Nothing but `state` imports it.
+Law: a leaf that only reads gangs. Only `state` imports it.
 
-A PodGroup without pods has the phase Inqueue at once: no room is held for it, so nothing is to be waited for. A phase
-that somebody else wrote is left alone for as long as it stands. What was written and is not seen is written again, at
-ever longer intervals: another writer may have been first, or Volcano's scheduler may lead.
+A PodGroup without pods becomes Inqueue at once: no room is reserved for it, so there is nothing to wait for. A phase
+that another client wrote is left alone while it stands. A write that the watch does not show is repeated, at growing
+intervals: another writer may have been first, or Volcano's scheduler may be the leader.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from gangsched.core.objects.retry import doubled
 from gangsched.core.queueing.deadlines import Deadlines
 
 LONGEST_RETRY_S = 300.0
-"""The longest pause, in seconds, before a phase that was written and is not seen is written again."""
+"""The longest pause, in seconds, before a write that the watch does not show is repeated."""
 
 
 @dataclass(slots=True)
 class _Sent:
-    """The last write for the object of this UID, and how many of this phase were not seen to succeed."""
+    """The last write to the object of this UID; `tries` counts writes of this phase that the watch has not shown."""
 
     uid: str
     phase: ForeignPhase
@@ -45,7 +45,7 @@ class _Sent:
 
 
 class Phases:
-    """Keeps the phases of the PodGroups that gangsched may write consistent with their gangs."""
+    """Keeps the phases of other systems' PodGroups that gangsched may write consistent with their gangs."""
 
     def __init__(self, policy: Policy, installations: Installations) -> None:
         self._policy = policy
@@ -56,7 +56,7 @@ class Phases:
         self._due = Deadlines()
 
     def note(self, event: ForeignFact) -> None:
-        """Another system's objects appeared, changed or went, or cannot be read."""
+        """Objects of another system were added, changed or removed, or have become unreadable."""
         match event:
             case ForeignGroupSeen(group):
                 self._see(group)
@@ -73,15 +73,15 @@ class Phases:
         assessments: Mapping[GroupKey, Assessment],
         now: float,
     ) -> list[Effect]:
-        """What is to be written for these gangs, for the objects that have changed, and again.
+        """The writes that are due: for these gangs, for objects that have changed, and repeated ones.
 
-        A gang without an assessment is not known yet, as after a restart: it will be among the changed ones.
+        A gang without an assessment was not reconciled yet, as after a restart: it will be among the changed ones.
         """
         if not self._groups:
             return []
         keys = dict.fromkeys((*self._touched, *(key for key in changed if key in self._groups)))
         keys = {key: None for key in keys if key in assessments or key not in gangs}
-        # What another installation's pods need is known to it alone.
+        # Only the installation that has a group knows its state.
         keys = {key: None for key in keys if not self._installations.whose(key)}
         self._touched.clear()
         while (key := self._due.take_due(now)) is not None:
@@ -94,11 +94,11 @@ class Phases:
         ]
 
     def next_due(self) -> float:
-        """When something is to be written though nothing happens, in epoch seconds; infinity if nothing is."""
+        """When the next write is due even without an event, in epoch seconds; infinity if none is."""
         return self._due.next()
 
     def validate(self) -> list[str]:
-        """What is remembered of objects that are gone, each as a sentence."""
+        """A sentence for each entry of an object that is gone."""
         left = [key for key in (*self._sent, *self._touched) if key not in self._groups]
         return [
             *(f"{key}: a phase of it is remembered though it is gone" for key in left),
@@ -141,8 +141,8 @@ class Phases:
 def _wanted(group: ForeignGroup, gang: Gang | None, assessment: Assessment | None) -> ForeignPhase:
     """The phase that the object should have.
 
-    While the minimum is not bound, pods are still to come, or to come again. Volcano's Pending would keep controllers
-    from creating them, and its Unknown may make them restart the job.
+    While the minimum is not bound, pods have still to be created or replaced. Volcano's phase Pending would keep
+    controllers from creating them, and its phase Unknown may make them restart the job.
     """
     alive = False
     if gang is not None and assessment is not None and uses(gang, group.dialect):

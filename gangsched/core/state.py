@@ -1,6 +1,6 @@
-"""Everything that the machine knows: what the steps of one call share.
+"""The whole state of the machine, which the steps of a call share.
 
-Law: it makes the parts and connects them, and decides nothing.
+Law: it creates the parts and connects them, and decides nothing.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from gangsched.core.status.writer import StatusWriter
 
 
 class State:
-    """The cluster, the gangs, what each of them wants (`assessments`), who waits, and what is written of them.
+    """The cluster, the gangs and their `assessments`, the queue, and the writers of status.
 
-    `deadlines` are when gangs are due to be brought up to date, `status_deadlines` when their status is due to be
-    written. Of a `former` state's containment the parked gangs and the bindings in flight are kept.
+    `deadlines` say when gangs are due to be reconciled, `status_deadlines` when their status is due to be written. The
+    parked gangs and bindings in flight of a `former` state's containment are kept.
     """
 
     def __init__(self, policy: Policy, avoidance: Avoidance, former: Containment | None) -> None:
@@ -67,18 +67,18 @@ class State:
         )
 
     def contain(self, effects: Sequence[Effect], now: float, step: Step, key: GroupKey, error: Exception) -> bool:
-        """Park a gang whose logic has failed in this step, after these effects. Returns whether others may go on."""
+        """Park a gang whose logic has failed in this step, after these effects. Returns whether others may continue."""
         self.containment.sent(effects)
         self.containment.park(key, step, error, now)
         return not self.containment.broken
 
     def leave(self, key: GroupKey) -> None:
-        """The gang waits for nothing any more."""
+        """Remove the gang from all queues: it no longer waits for anything."""
         for room in (self.queue, self.admission, self.caps, self.status_deadlines, self.deepening):
             room.drop(key)
 
     def validate(self) -> list[str]:
-        """Contradictions in the state, each as a sentence."""
+        """A sentence for each contradiction in the state."""
         alive = {*self.gangs, *self.members.dirty}
         return [
             *self.cluster.validate(),

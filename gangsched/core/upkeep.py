@@ -1,4 +1,4 @@
-"""Which gangs are brought up to date in one call of the machine, and what that changes in the queue."""
+"""Reconciles the gangs that are due in a call of the machine, and updates the queue accordingly."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from gangsched.core.state import State
 
 LARGE = 250
 LOOK_S_PER_POD = 20e-6
-"""A gang of more than LARGE pods that waits for nothing in the queue is brought up to date at most once in this many
-seconds for each of its pods. That costs about a tenth of the time, and batches the events of its members."""
+"""After a gang of more than LARGE pods was reconciled, it is not reconciled again for LOOK_S_PER_POD seconds for each
+of its pods, unless it wants a quorum, a repair or a move. So reconciling takes about a tenth of the time, and batches
+the events of its members."""
 
 
 class Upkeep:
-    """Reconciles gangs, keeps their assessments, files each gang in the queue and writes its status.
+    """Reconciles gangs, stores their assessments, puts them into the queue and writes their status.
 
-    `timeouts` only grows.
+    `timeouts` counts time-outs and only grows.
     """
 
     def __init__(self, state: State, look_s_per_pod: float) -> None:
@@ -40,13 +41,13 @@ class Upkeep:
         self._look_s_per_pod = look_s_per_pod
 
     def go_on_from(self, former: Upkeep) -> None:
-        """Count on from there."""
+        """Continue the counters and measurements of the former one."""
         self.timeouts = former.timeouts
         former_measured = former.take_measured()
         self._waits, self._partial_s = [*former_measured.waits], [*former_measured.partial_s]
 
     def take_measured(self, budget: float = 0.0) -> Measured:
-        """What was measured since the last call, with the share of its budget that the last pass has spent."""
+        """The measurements since the last call; `budget` is the share of its budget that the machine has spent."""
         measured = Measured(waits=self._waits, partial_s=self._partial_s, budget=budget)
         self._waits, self._partial_s = [], []
         return measured
@@ -54,10 +55,11 @@ class Upkeep:
     def some(
         self, waiting: int, effects: list[Effect], now: float, budget: Budget
     ) -> tuple[dict[GroupKey, None], list[GroupKey]]:
-        """Bring gangs up to date, each kind with a quarter of the budget: those touched by this call's events; those
-        that were dirty before (the first `waiting`; or more of the former), longest waiting first; those that are due.
+        """Reconcile gangs from three sources, in this order, each with a quarter of the budget.
 
-        Returns them, and, with an eighth of the budget, those of which only the status is due.
+        First the gangs that this call's events touched; then the other dirty gangs, longest waiting first, beginning
+        with the `waiting` ones that were dirty before; then those whose deadline has come. Returns them, and a list of
+        gangs of which only the status is due, limited by an eighth of the budget.
         """
         touched: dict[GroupKey, None] = {}
         state = self._state
@@ -76,7 +78,7 @@ class Upkeep:
         return touched, unwritten
 
     def if_due(self, key: GroupKey, touched: dict[GroupKey, None], effects: list[Effect], now: float) -> int:
-        """Bring the gang up to date, unless it is large and can wait. Returns the work in budget units."""
+        """Reconcile the gang, unless it is large and can wait. Returns the work in budget units."""
         state, containment = self._state, self._state.containment
         gang = state.gangs.get(key)
         if gang is None:
@@ -128,7 +130,7 @@ class Upkeep:
             state.queue.drop(gang.key)
 
     def write_status(self, key: GroupKey, effects: list[Effect], now: float) -> None:
-        """Write what is due of the gang's status, and forget the gang if nothing mentions it any more."""
+        """Write the gang's status if it is due, and drop the gang if no object refers to it any more."""
         state, containment = self._state, self._state.containment
         gang = state.gangs.get(key)
         if gang is None:
@@ -151,7 +153,7 @@ class Upkeep:
             self.forget(key)
 
     def forget(self, key: GroupKey) -> None:
-        """The gang exists no longer."""
+        """Drop a gang that no longer exists."""
         state = self._state
         state.members.drop(key)
         state.surroundings.resting.forget(key)
@@ -161,7 +163,7 @@ class Upkeep:
         state.containment.drop(key)
 
     def set_deadlines(self, keys: Iterable[GroupKey], effects: list[Effect], now: float) -> None:
-        """Note when each of these gangs, whose status is written, must be brought up to date again."""
+        """Set the time at which each of these gangs must be reconciled again; called after their status was written."""
         state = self._state
         for key in keys:
             gang = state.gangs.get(key)
@@ -179,7 +181,7 @@ class Upkeep:
             state.deadlines.set(key, due)
 
     def try_again(self, keys: Iterable[GroupKey]) -> None:
-        """Have the next cycle try these gangs, though they were refused in the same cluster."""
+        """Have the next cycle try these gangs, although the cluster has not changed since they were refused."""
         state = self._state
         for key in keys:
             gang = state.gangs[key]
@@ -188,7 +190,7 @@ class Upkeep:
                 state.queue.file(gang, self._assessments[key])
 
     def want_only(self, left: Mapping[GroupKey, Sequence[Pod]]) -> None:
-        """Of members above their minimum these gangs want only these, for which a cycle had no time."""
+        """Reduce the members above the minimum that these gangs want to those that the cycle did not place."""
         for key, extras in left.items():
             assessment = self._assessments[key]
             self._assessments[key] = replace(assessment, want=replace(assessment.want, extras=extras))
@@ -197,7 +199,7 @@ class Upkeep:
         """Admit the gangs for which there is room. Returns them."""
         state = self._state
         entered, kept_out = state.admission.let_in(state.gangs)
-        # The clock of a group that may not be tried yet stands still.
+        # Reconciling them stops their clocks, because a group that may not be tried must not time out.
         state.members.dirty.note(*state.admission.take_giving_way(), *kept_out)
         for key in entered:
             state.queue.file(state.gangs[key], self._assessments[key])

@@ -89,8 +89,8 @@ def declared() -> Iterator[tuple[str, Mistake]]:
             group="i",
             told={
                 Where.EXPLAIN: "another schedulerName: 2 pods of default-scheduler named the group without effect",
-                Where.EVENT: "The pod names the group i, but its schedulerName is default-scheduler: it is no member. "
-                "Set schedulerName to gangsched or remove the label.",
+                Where.EVENT: "The pod names the group i, but its schedulerName is default-scheduler: it is not a "
+                "member. Set schedulerName to gangsched or remove the label.",
                 Where.GROUP: "2 pods name this PodGroup with a schedulerName that gangsched does not serve "
                 "(default-scheduler): correct their schedulerName.",
             },
@@ -104,8 +104,8 @@ def declared() -> Iterator[tuple[str, Mistake]]:
             told={
                 Where.EXPLAIN: "The group belongs to the installation of gangsched that serves the schedulerName "
                 "gangshed, because 2 pods that name it have this schedulerName.",
-                Where.EVENT: "The pod names the group misspelt, but no scheduler named gangshed has said anything "
-                "of it for 20s: set schedulerName to gangsched, or run the scheduler of that name.",
+                Where.EVENT: "The pod names the group misspelt, but no scheduler named gangshed has reacted "
+                "to it within 20s: set schedulerName to gangsched, or run the scheduler of that name.",
             },
         ),
     )

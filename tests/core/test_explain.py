@@ -104,7 +104,7 @@ def test_an_incomplete_group_is_told_how_many_members_are_missing(spec, pods, sa
 def test_a_group_whose_roles_are_capped_below_its_minimum_is_told_so():
     spec = group(min_member=3, roles=(Role("w", 1, 2),))
     assert incomplete(assess(spec, members(3, role="w"))) == (
-        "3 of 3 members exist; its members are more than maxMember leaves room for."
+        "3 of 3 members exist; some of them exceed maxMember and do not count."
     )
 
 
@@ -115,7 +115,7 @@ def test_a_fragmented_cluster_is_explained_with_the_largest_number_that_fits(clu
     cluster = cluster_of(*(node(f"n{at}", cpu=3) for at in range(4)), node("n4", unschedulable=True))
     assert refused(refuse(cluster, members(6, cpu=2))) == (
         "Only 4 of 6 members fit, and the present nodes could not take them even if they were empty; enough is free in "
-        "all, but no node has cpu 2 left for one more. Of 5 nodes: 4 with too little cpu; 1 cordoned."
+        "total, but no node has cpu 2 left for one more. Of 5 nodes: 4 with too little cpu; 1 cordoned."
     )
 
 

@@ -147,7 +147,7 @@ def test_enough_room_in_all_but_in_pieces_is_refused_and_the_message_says_how_ma
     message = cluster.until_reason("wide", "NeverFits")
 
     assert "Only 3 of 4 members fit" in message
-    assert "enough is free in all" in message
+    assert "enough is free in total" in message
     assert not cluster.bound("wide")
 
 

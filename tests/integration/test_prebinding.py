@@ -97,7 +97,7 @@ def test_workers_wait_whole_while_no_zone_has_a_volume_for_each(zoned: Cluster) 
             add_volume(zoned, f"{zoned.namespace}-{zone}{at}", zone)
     add_workers(zoned, "w", 8, placement={"topology": {"key": ZONE, "mode": "Required"}})
     message = zoned.until_reason("w", "Unschedulable")
-    assert f"Only 7 of 8 members fit into one domain of {ZONE} (a was looked at" in message
+    assert f"Only 7 of 8 members fit into one domain of {ZONE} (a was tried" in message
     left_of_zone = f"0 of 7 left with {ZONE}=a"
     assert f"2 without a PersistentVolume of StorageClass {zoned.namespace} ({left_of_zone})" in message
     assert not zoned.bound()

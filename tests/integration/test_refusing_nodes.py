@@ -106,7 +106,7 @@ def test_gangs_with_one_pod_that_is_refused_everywhere_say_so_and_leave_the_room
             cluster.add_stateful_set(group, 10)
         cluster.until(
             lambda: all(
-                f"refuses to bind {group}-7 wherever" in cluster.condition(group)["message"] for group in groups
+                f"refuses to bind {group}-7 on every node" in cluster.condition(group)["message"] for group in groups
             ),
             within_s=60,
             what="each group says which pod is refused",

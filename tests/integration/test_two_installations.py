@@ -140,5 +140,5 @@ def test_a_schedulername_that_nobody_serves_is_told_on_the_pod_by_the_default_in
     cluster.add_pod("a-0", "a", scheduler="gangshed")
     cluster.until(lambda: cluster.events("a-0", "ForeignMember"), within_s=40)
     [event] = cluster.events("a-0", "ForeignMember")
-    assert "no scheduler named gangshed has said anything of it for 20s" in event["note"]
+    assert "no scheduler named gangshed has reacted to it within 20s" in event["note"]
     assert "gangshed" not in str(cluster.status("a"))

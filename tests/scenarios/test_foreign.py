@@ -537,7 +537,7 @@ class TestMinResources:
         assert harness.bound() == []
         reason, message = told(harness, "g-0")
         assert reason == "GangIncomplete"
-        assert "4 more members are needed, or a lower minimum; its minResources (cpu 5) are those of 5" in message
+        assert "4 more members are needed, or a lower minimum; its minResources (cpu 5) take 5 members" in message
         assert "startupPolicy LeaderCreated" in message
         harness.add(*members(4, first=1))
         harness.wait(10)

@@ -125,7 +125,7 @@ def test_the_object_that_declares_the_gang_owns_its_podgroup_and_no_clock_runs(a
     assert (bound(auto), held(auto)) == (1, 4)
     assert (status.phase, status.schedule_start_time) == ("Reserved", 0.0)
     told = auto.condition("default/statefulset.web")
-    assert told.message == "1 of 5 members are bound and 4 places are held for those to come, for up to 10m."
+    assert told.message == "1 of 5 members are bound and 4 places are held for the missing ones, for up to 10m."
 
 
 def test_places_are_held_for_longer_than_a_gang_may_wait_for_room(auto):

@@ -119,7 +119,7 @@ def test_members_that_only_the_maximum_keeps_out_leave_a_group_incomplete_with_a
     harness.add(group("a", min_member=2, max_member=2, roles=(Role("w", 1, 1),)), *pods("a", 2, role="w"), node())
     harness.wait(2)
     assert harness.bound() == []
-    assert "more than maxMember leaves room for" in harness.condition("default/a").message
+    assert "some of them exceed maxMember and do not count" in harness.condition("default/a").message
 
 
 def test_a_relabelled_pod_leaves_its_group_and_joins_another():
@@ -238,7 +238,7 @@ def test_a_group_named_only_by_pods_of_another_scheduler_says_so():
     [event] = harness.emitted
     assert (event.name, event.reason) == ("a-0", "ForeignMember")
     assert event.note == (
-        "The pod names the group a, but no scheduler named gang-sched has said anything of it for 20s: set "
+        "The pod names the group a, but no scheduler named gang-sched has reacted to it within 20s: set "
         "schedulerName to gangsched, or run the scheduler of that name."
     )
     assert harness.group("default/a").status == GroupStatus()

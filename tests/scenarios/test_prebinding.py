@@ -179,7 +179,7 @@ def test_a_pre_binding_that_is_refused_is_sent_again_when_the_server_asks_for_it
     harness.add(*members(1))
     harness.wait(10)
     assert len(sent) == 1
-    assert harness.condition("default/a").message.endswith("refused to write this, which is tried again: busy")
+    assert harness.condition("default/a").message.endswith("refused this write, which is retried: busy")
     harness.wait(30)
     assert [20 <= later - sent[0] < 25 for later in sent[1:]] == [True]
     assert len(harness.bound()) == 1

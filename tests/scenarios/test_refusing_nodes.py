@@ -129,9 +129,9 @@ def test_a_gang_one_of_whose_pods_is_refused_everywhere_says_so_holds_nothing_an
     condition = harness.condition("team-0/g00")
     assert condition.reason == "BindingRefused"
     assert condition.message == (
-        "The API server refuses to bind g00-13 wherever that was tried, so no other member is bound and no place is "
-        "held: find what refuses it, most often an admission policy, or delete the pod; it is tried again first of "
-        "all after a back-off. The last answer: no g00-13"
+        "The API server refuses to bind g00-13 on every node that was tried, so no other member is bound and no place "
+        "is held: find what refuses it, most often an admission policy, or delete the pod; it is retried before the "
+        "others after a back-off. Last response: no g00-13"
     )
     assert avoided(harness) == 0
     harness.refuse_bind = lambda _: None

@@ -224,8 +224,8 @@ def test_an_executor_above_the_maximum_is_told_who_says_how_many_there_are():
     executor = harness.pod("default/app-exec-5")
     assert executor.told_reason == "AboveMaxMember"
     assert executor.told_message == (
-        "Group app: As many members as its driver asks for are there already: this pod is bound once another one has "
-        "ended."
+        "Group app: The group already has as many members as its driver asks for: this pod is bound once another one "
+        "has ended."
     )
 
 
@@ -540,12 +540,12 @@ def test_an_application_whose_group_is_gone_after_a_restart_waits_again_for_the_
     assert [place.count for place in reservation.placements] == [2]
     condition = harness.condition("default/app")
     assert (condition.status, condition.reason) == (False, "MembersMissing")
-    assert condition.message == "2 of 4 members are bound and 2 places are held for those to come, for up to 1m."
+    assert condition.message == "2 of 4 members are bound and 2 places are held for the missing ones, for up to 1m."
     assert harness.condition("default/app", "Degraded").status
     assert not harness.events("Scheduled")
     harness.wait(60)
     assert harness.status("default/app").reservation is None
-    assert "the others had not come within 1m" in harness.condition("default/app").message
+    assert "the others were not created within 1m" in harness.condition("default/app").message
     harness.add(*executors(count=2, first=1))
     harness.wait(3)
     assert harness.condition("default/app").status
@@ -571,7 +571,7 @@ def test_executors_for_which_there_is_no_room_after_a_restart_without_the_group_
     harness.wait(40)
     condition = harness.condition("default/app")
     assert (condition.status, condition.reason) == (False, "MembersMissing")
-    assert "the others are bound first of all as soon as they exist and fit" in condition.message
+    assert "the others are bound first, as soon as they exist and fit" in condition.message
     harness.wait(120)
     assert harness.bound() == bound
     assert not harness.evicted

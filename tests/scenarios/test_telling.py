@@ -108,7 +108,7 @@ def test_a_group_of_one_is_told_in_the_singular_all_along():
     assert said == [
         "1 binding is under way.",
         "1 member is bound or done; 1 needed.",
-        "0 of 1 member is left; a replacement is bound first of all as soon as it exists.",
+        "0 of 1 member is left; a replacement is bound first, as soon as it exists.",
     ]
 
 

@@ -70,7 +70,7 @@ def test_the_driver_is_bound_once_places_for_all_executors_are_durable():
     harness.wait(2)
     status = harness.status("default/a")
     assert (status.phase, status.bound, harness.condition("default/a").reason) == ("Reserved", 1, "PlacesHeld")
-    assert "1 of 5 members are bound and 4 places are held for those to come" in harness.condition("default/a").message
+    assert "1 of 5 members are bound and 4 places are held for the missing" in harness.condition("default/a").message
     assert status.reservation is not None
     assert status.reservation.expires == held_since + TIME_S
 
@@ -156,7 +156,7 @@ def test_places_that_nobody_takes_are_released_at_expiry_and_the_group_is_degrad
     assert harness.condition("default/a", "Degraded").reason == "MembersMissing"
     told = harness.condition("default/a")
     assert (told.status, told.reason) == (False, "MembersMissing")
-    assert "2 of 5 members are bound; the others had not come within 2m" in told.message
+    assert "2 of 5 members are bound; the others were not created within 2m" in told.message
     assert len(harness.events("MembersMissing")) == 1
     harness.add(*plain(1, cpu=4))
     harness.settle()

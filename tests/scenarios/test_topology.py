@@ -30,7 +30,7 @@ def test_the_quorum_is_bound_in_one_domain_or_waits_and_says_how_much_the_best_o
     harness.wait(2)
     assert not harness.bound()
     message = harness.condition("default/a").message
-    assert "Only 3 of 4 members fit into one domain of zone (b was looked at: it has most room, or members" in message
+    assert "Only 3 of 4 members fit into one domain of zone (b was tried: it has most room, or members" in message
     assert "1 with too little cpu; 1 outside that domain" in message
     harness.add(node("more", cpu=1, labels={"zone": "b"}))
     harness.settle()
@@ -108,7 +108,7 @@ def test_holders_are_named_only_of_the_domain_that_was_looked_at():
     harness.add(group("a", min_member=4, topology=ZONE, max_schedule_time_s=999.0), *pods("a", 4))
     harness.wait(2)
     message = harness.condition("default/a").message
-    assert "a was looked at" in message
+    assert "a was tried" in message
     assert "Held by default/old-a (cpu 2)" in message
     assert "old-b" not in message
 

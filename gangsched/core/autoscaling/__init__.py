@@ -1,4 +1,4 @@
-"""What new nodes must bring for gangs that wait, and the Demand objects that say so.
+"""What new nodes must provide for waiting gangs, and the Demand objects that ask for it.
 
-Law: a leaf. Nothing but `state` imports it.
+Law: a leaf. Only `state` imports it.
 """

@@ -1,4 +1,4 @@
-"""What each instance group must add for a refused group, in the form of palantir's Demand objects."""
+"""The capacity that each instance group must add for a refused group, in the form of palantir's Demand objects."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ZONE = names_of("topology.kubernetes.io/zone")
 
 
 def pool_demands(refusal: Refusal, label: str, *, members: Sequence[Pod]) -> tuple[PoolDemand, ...]:
-    """What the instance groups of this node label must add, by name; empty where that would not make the group fit.
+    """What the instance groups of this node label must add, by name; empty if that would not make the group fit.
 
     It would not if a member asks for none of them, if no new node helps, or if all members must be on one node, which
-    Demand objects cannot express. `members` are those that were refused, in the order of trying; the units name some.
+    Demand objects cannot express. `members` are the refused ones, in the order of trying; the units name some of them.
     """
     key, value = refusal.domain or ("", None)
     by_group: dict[str, dict[MemberClass, int]] = {}
@@ -54,7 +54,7 @@ def _units(missing: Mapping[MemberClass, int], members: Sequence[Pod]) -> tuple[
 
 
 def _names(missing: Mapping[MemberClass, int], members: Sequence[Pod]) -> dict[Amounts, list[str]]:
-    """The names of missing pods, by their requests: of equal pods the last tried; those that do not exist come last."""
+    """The names of missing pods, by their requests: of equal pods the last tried; placeholders count as the last."""
     counts: Counter[Shape] = Counter()
     for member, count in missing.items():
         counts[member.shape] += count

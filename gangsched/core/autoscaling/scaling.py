@@ -1,10 +1,10 @@
 """Demand objects for palantir's autoscaler: one for each instance group that must grow for a waiting group.
 
-The objects that are wanted are compared with those that are seen, whenever anything changes that either depends on. A
-new one is written once the refusal has lasted as long as a status waits for it, changed content after the interval of
-other changes of numbers, and one that no group wants any more is deleted at once. What was written and is not seen is
-written again, at ever longer intervals: it may have been lost, or another owner's object, which is never overwritten,
-may have its name. Nothing is compared while Demand objects are not served.
+Wanted objects are compared with observed ones whenever anything that either depends on has changed. A new object is
+written once the refusal has lasted as long as a status waits for it, changed content after the interval for changed
+numbers, and an object that no group wants any more is deleted at once. A write that the watch does not show is repeated
+at growing intervals: it may have been lost, or the name may be taken by another owner's object, which is never
+overwritten. Nothing is compared while Demand objects are not served.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.status.conditions import NO_ROOM
 
 LONGEST_RETRY_S = 3600.0
-"""The longest pause, in seconds, before an object that was written and is not seen is written again."""
+"""The longest pause, in seconds, before a write that the watch does not show is repeated."""
 _NEVER = float("-inf")
 _LONGEST_NAME = 253
 _DIGITS = 8
@@ -38,7 +38,7 @@ _DIGITS = 8
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What a gang wants, and what that was derived from."""
+    """The objects that a gang wants, and what they were derived from."""
 
     refusal: Refusal
     owner_uid: str
@@ -47,7 +47,7 @@ class _Wanted:
 
 @dataclass(slots=True)
 class _Sent:
-    """The last write of a name: `dropped` is the UID of an object deleted; `unseen` were not seen to succeed yet."""
+    """The last write to a name: `dropped` is the UID of a deleted object; `unseen` writes were not observed yet."""
 
     dropped: str
     at: float
@@ -71,7 +71,7 @@ class Scaling:
         self._unwanted: dict[DemandKey, None] = {}
 
     def note(self, event: DemandFact) -> None:
-        """A Demand object of ours appeared, changed or went, or they are no longer served."""
+        """A Demand object of ours was added, changed or removed, or Demand objects are no longer served."""
         match event:
             case DemandSeen(found):
                 self._see(found.demand.key, found)
@@ -89,7 +89,7 @@ class Scaling:
                     known.clear()
 
     def facts(self) -> list[Event]:
-        """What was seen, as events for a successor."""
+        """The observed objects, as events for a successor."""
         return [DemandsReplaced(tuple(self._seen.values()))] if self._served else []
 
     def _see(self, key: DemandKey, found: SeenDemand | None) -> None:
@@ -111,9 +111,9 @@ class Scaling:
         contain: Callable[[GroupKey, Exception], object],
         now: float,
     ) -> list[Effect]:
-        """What is to be written for these gangs, and for the objects that have changed.
+        """The writes that are due for these gangs, and for the objects that have changed.
 
-        `contain` is called with a gang whose demand cannot be determined because of a defect.
+        `contain` is called with a gang whose demand cannot be determined because of a bug.
         """
         if not self._served:
             return []
@@ -154,7 +154,7 @@ class Scaling:
         return _Wanted(refusal, owner.uid, tuple(objects))
 
     def _exchange(self, key: GroupKey, wanted: _Wanted | None) -> None:
-        """Remember what the gang wants, and which objects it does not want any more."""
+        """Store what the gang wants, and note the objects that it no longer wants."""
         old = self._wanted.pop(key, None)
         if wanted is not None:
             self._wanted[key] = wanted
@@ -170,7 +170,7 @@ class Scaling:
         effects: list[Effect] = []
         for wanted in objects:
             if self._holder.setdefault(wanted.key, gang.key) != gang.key:
-                # Another gang's object has the name.
+                # The name is taken by another gang's object.
                 continue
             seen, last = self._seen.get(wanted.key), self._sent.get(wanted.key)
             if seen is not None and seen.demand == wanted:
@@ -203,12 +203,12 @@ class Scaling:
                 effects.append(DropDemand(key, seen.uid))
                 self._sent[key] = _Sent(seen.uid, now, tries + 1)
                 due = now + self._pause_s(tries + 1)
-            # No gang has this key: it only wakes us.
+            # No gang has this key: the deadline only causes another call.
             self._deadlines.hasten(GroupKey(*key, pod_uid=seen.uid), due)
         return effects
 
     def validate(self, gangs: Container[GroupKey]) -> list[str]:
-        """What is remembered of gangs and objects that are gone, each as a sentence."""
+        """A sentence for each entry of a gang or an object that is gone."""
         wrong = [f"{key}: wants an object though gone" for key in self._wanted if key not in gangs]
         for key, holder in self._holder.items():
             wanted = self._wanted.get(holder)
@@ -219,7 +219,7 @@ class Scaling:
         return wrong + [f"{key}: a write of it is remembered, and it is neither wanted nor there" for key in left]
 
     def _ours(self, seen: SeenDemand) -> bool:
-        """Whether we may delete it: another gangsched may have written it for its own pods.
+        """Whether we may delete it: another installation may have written it for its own pods.
 
         An object whose pod is gone, and which no gang of ours has wanted, is deleted with the pod.
         """
@@ -236,7 +236,7 @@ class Scaling:
 
 
 def demand_name(owner: str, instance_group: str) -> str:
-    """The name of the Demand object of the pod, and of the instance group if that is not empty.
+    """The name of the Demand object for the pod, and for the instance group if that is not empty.
 
     The name of an instance group may be any text, so a digest distinguishes names that would otherwise be equal.
     """

@@ -1,5 +1,5 @@
-"""What exists and what of it is in use: nodes, pods, claims, free amounts, topology domains, nodes that refuse pods.
+"""The state of the cluster: nodes, pods, claims, free amounts, topology domains, and nodes that refuse pods.
 
-Law: exact integers, and one ledger of claims, which alone changes what is derived from them; `validate` rebuilds every
-index and reports differences.
+Law: amounts are exact integers. One ledger of claims is the only writer of the data derived from them; `validate`
+rebuilds every index and reports differences.
 """

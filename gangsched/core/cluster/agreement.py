@@ -1,4 +1,4 @@
-"""Whether the claims of the ledger and the pods of the cluster agree."""
+"""Checks that the claims of the ledger and the pods of the cluster agree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gangsched.core.objects.pod import Pod
 
 
 def claim_contradictions(claims: Claims, pods: Mapping[str, Pod]) -> list[str]:
-    """One sentence for each claim that its pod does not allow, and for each pod that lacks one."""
+    """One sentence for each claim that contradicts its pod, and for each pod that lacks a claim."""
     wrong = [
         f"{uid}: claims {claim.kind} {claim.node or 'no node'}, which its pod does not"
         for uid, claim in claims.items()

@@ -1,4 +1,4 @@
-"""What is attached to nodes by VolumeAttachments, whether or not a known pod uses it."""
+"""The volumes that VolumeAttachments attach to nodes, whether or not a known pod uses them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _NOTHING: Collection[Attachment] = frozenset()
 
 
 class Attachments:
-    """What each node has attached. As in kube-scheduler only volumes of CSI drivers count.
+    """The attachments of each node. As in kube-scheduler, only volumes of CSI drivers count.
 
-    `known` are the objects by kind and key, as they were before the change that is told.
+    `known` are the objects by kind and key; `change` must be called before they are updated.
     """
 
     def __init__(self, known: Mapping[StorageKind, Mapping[StorageKey, StorageObject]]) -> None:
@@ -28,11 +28,11 @@ class Attachments:
         return self._by_node.get(node, _NOTHING)
 
     def change(self, old: StorageObject | None, new: StorageObject | None) -> set[str]:
-        """An object comes, changes or goes. Returns the nodes that may have something else attached."""
+        """An object is added, changed or removed. Returns the nodes whose attachments may have changed."""
         return self._enter(old, -1) | self._enter(new, 1) if old != new else set()
 
     def contradictions(self) -> list[str]:
-        """A sentence if what is kept is not what the objects say."""
+        """A sentence if the attachments do not match the objects."""
         fresh = Attachments(self._known)
         for found in self._known[StorageKind.ATTACHMENT].values():
             fresh.change(None, found)

@@ -1,11 +1,11 @@
-"""Nodes that refuse pods, through the API server or their kubelet, and for how long other nodes are preferred to them.
+"""Avoidance of nodes for which the API server or the kubelet refuses pods: other nodes are preferred for a while.
 
-A gang avoids a node that has refused a member of it. All gangs do once the refusal counts against the node: the same
-pod was accepted elsewhere, or pods of two namespaces, each refused nowhere else, are refused there. A refusal that is
-the fault of the pod or its namespace does not count, so that no tenant can turn others away: such pods are refused on
-every node, and nodes that refuse them accept others of their gang. A node is avoided for a time that doubles with each
-further refusal, and ends with a success there. Avoidance is a preference: gangs that fit nowhere else are tried on such
-a node (`placement.place`). It is not persisted; after a restart it is learned again.
+A gang avoids a node that has refused one of its members. All gangs avoid it once the refusal counts against the node:
+the same pod was accepted elsewhere, or pods of two namespaces, each refused nowhere else, are refused there. A refusal
+that is the fault of the pod or its namespace does not count, so that no tenant can turn others away from a node: such a
+pod is refused on every node, and the nodes that refuse it accept other members of its gang. The duration doubles with
+each further refusal, and avoidance ends when the node accepts a pod. It is a preference: gangs that fit nowhere else
+are tried on such a node (`placement.place`). It is not persisted; after a restart it is learned again.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from gangsched.core.objects.retry import doubled
 
 FIRST_S = 60.0
 LONGEST_S = 1920.0
-"""A node is avoided for FIRST_S, doubled each time it refuses again after that, up to LONGEST_S. How often that was is
-remembered for another LONGEST_S."""
+"""A node is avoided for FIRST_S seconds, doubled each time that it refuses again afterwards, up to LONGEST_S. The
+number of repetitions is remembered for another LONGEST_S."""
 EVIDENCE_S = 60.0
-"""For so long a refusal may still come to count against the node."""
+"""Time, in seconds, for which a refusal may still come to count against the node."""
 TRIES_ON_A_NODE = 2
-"""After so many permanent refusals of a quorum's member on one node it is placed again."""
+"""Number of permanent refusals of a quorum's member on one node after which the member is placed again."""
 MOST_BLAMED = 5
-"""If more nodes have refused a pod before one accepted it, the cause was the pod's and has ended: none is blamed."""
+"""If more nodes refused a pod before one accepted it, the cause was in the pod and is gone: none is blamed."""
 MOST_GANGS = 10_000
 MOST_NODES_OF_A_GANG = 100
 MOST_PODS = 10_000
 MOST_PODS_ON_A_NODE = 1_000
-"""So many gangs, nodes of each, and refused pods in total and of a node are remembered; the oldest are dropped."""
+"""Bounds on what is remembered: gangs, nodes of a gang, refused pods, and refused pods on a node. Beyond them, the
+oldest entries are dropped."""
 EVENTS_A_MINUTE = 10
-"""The limit of Events on nodes: if more nodes refuse, it is no single node's fault."""
+"""Maximum number of Events on nodes per minute: if more nodes refuse pods, no single node is at fault."""
 _MINUTE_S = 60.0
 
 
@@ -49,7 +50,7 @@ class Tries(NamedTuple):
 
 @dataclass(slots=True)
 class _Note:
-    """A node is avoided until this time; `times` counts how often in a row it was."""
+    """A node is avoided until this time, for the `times`-th time in a row."""
 
     until: float
     times: int
@@ -57,7 +58,7 @@ class _Note:
 
 @dataclass(slots=True)
 class _Case:
-    """A pod's refusals on one node: how often, when last, with which message, and whether by the kubelet."""
+    """The refusals of a pod on one node: how often, the time and message of the last, and whether by the kubelet."""
 
     namespace: str
     at: float
@@ -67,7 +68,7 @@ class _Case:
 
 
 class Avoidance:
-    """All such nodes. `counted` is how many refusals have counted against nodes so far."""
+    """The nodes that are avoided. `counted` is the number of refusals that have counted against nodes so far."""
 
     def __init__(self) -> None:
         self.counted = 0
@@ -82,7 +83,7 @@ class Avoidance:
         self._told_at: list[float] = []
 
     def note_time(self, now: float) -> None:
-        """Set the present time, in epoch seconds: what has expired has no effect, and is dropped later."""
+        """Set the present time, in epoch seconds: expired entries have no effect, and are dropped later."""
         self._now = now
         if now < self._prune_at:
             return
@@ -132,13 +133,13 @@ class Avoidance:
         return tries
 
     def given_up(self, key: GroupKey, node: str) -> None:
-        """What a member of the gang needs beside the node cannot be had there at present."""
+        """The gang avoids the node, because a volume or device that a member needs could not be provided there."""
         self._grow(self._by_gang.setdefault(key, {}), node)
         _drop_oldest(self._by_gang[key], MOST_NODES_OF_A_GANG)
         _drop_oldest(self._by_gang, MOST_GANGS)
 
     def accepted(self, uid: str, node: str) -> None:
-        """The API server has bound the pod to the node: other nodes that have recently refused it are to blame."""
+        """The API server has bound the pod to the node: other nodes that have recently refused it are blamed."""
         self._succeeded(node, by_kubelet=False)
         cases = self._cases.get(uid, {})
         blamed = [(each, case) for each, case in cases.items() if not case.by_kubelet and self._is_fresh(case)]
@@ -190,7 +191,7 @@ class Avoidance:
             self._tell(node, cases)
 
     def _grow(self, notes: dict[str, _Note], node: str) -> bool:
-        """Have the node avoided if it is not yet. Returns whether this is new."""
+        """Avoid the node, unless it is avoided already. Returns whether that is new."""
         note = notes.pop(node, None)
         if note is not None and note.until > self._now:
             notes[node] = note
@@ -219,7 +220,7 @@ class Avoidance:
                 action="Scheduling",
                 note=f"{pods} refused on this node by {who}, so other nodes are preferred for the next {lasts} "
                 "or until a pod is accepted here: find what refuses them, most often an admission policy or webhook "
-                f"that looks at the node. The last answer: {cases[0].said}",
+                f"that checks the node. Last response: {cases[0].said}",
             )
         )
 

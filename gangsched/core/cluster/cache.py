@@ -1,4 +1,4 @@
-"""The cluster's present state: nodes, pods and what they take; the only mutable aggregate that planning reads.
+"""The present state of the cluster: nodes, pods and what they take. Planning reads no other mutable state.
 
 A pod counts against a node from the moment a binding is decided (`assume`) or observed, until the pod has ended or was
 deleted, or the decision is withdrawn (`forget`): each is a claim in the `ledger`. Changes that could help waiting gangs
@@ -37,9 +37,9 @@ from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObjec
 class Cluster:
     """Nodes by name and pods by UID, with exact accounting. All pods count, whichever scheduler placed them.
 
-    `on_node` lists the claims that count by node, `holdings` what namespaces hold. `constraints` learn of nodes here,
-    and from the ledger of each pod that counts on one. `worsened` are nodes that have changed, or on which a pod was
-    counted that we did not place there, since they were last taken.
+    `on_node` lists the claims that count by node, `holdings` what namespaces hold. `constraints` are updated from here
+    when nodes change, and from the ledger when pods do. `worsened` are the nodes that have changed since they were last
+    taken, or on which a pod was counted that we did not place there.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Cluster:
         if old == node:
             return False
         if old is not None and replace(old, images=node.images) == node:
-            # A node gets a new image with many a pod; that helps nobody who waits.
+            # Nodes often pull an image with a new pod; that cannot help a waiting gang.
             self.nodes[node.name] = node
             for constraint in self.constraints:
                 constraint.set_node(self.capacity.rows[node.name], node)
@@ -102,7 +102,7 @@ class Cluster:
             constraint.set_node(row, node)
         if old is None or relabelled:
             self.ledger.node_comes(node.name)
-        # Which nodes topology spread counts decides about others too; one more, and empty, opens no other.
+        # Topology spread may decide about other nodes by whether it counts this one; a new, empty node opens no other.
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
         self.relief.note(row=row, all_asked=bool(self.tallies) and not alike, everywhere=self.capacity.redelegated())
         self.worsened.add(node.name)
@@ -141,7 +141,7 @@ class Cluster:
         """Add or replace a pod. A node that the pod shows replaces an assumed one. Returns the former value."""
         old = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
-        # Written out, because most pods that come by here use none.
+        # Checked inline, because most pods use none.
         if pod.volume_claims or pod.own_volume_claims or (old and (old.volume_claims or old.own_volume_claims)):
             self.volumes.pod_changes(old, pod)
         if pod.device_claims or pod.extended or (old and old.uses_devices):
@@ -174,7 +174,7 @@ class Cluster:
         return pod
 
     def assume(self, uid: str, node: str, prebindings: tuple[Prebinding, ...] = ()) -> None:
-        """Count an unbound pod, or a placeholder, on the node from now on, with what must hold before it is bound."""
+        """Count an unbound pod, or a placeholder, on the node from now on, with its pre-bindings."""
         pod = self.pods[uid]
         if not (pod.node or pod.terminal):
             self.ledger.put(Claim(ASSUMED if pod.name else HELD, node, pod, prebindings))
@@ -186,7 +186,7 @@ class Cluster:
             self.ledger.release(uid)
 
     def set_namespace(self, name: str, labels: Labels) -> None:
-        """Set a namespace's labels, by which terms of pods may select."""
+        """Set a namespace's labels, by which affinity terms of pods may select it."""
         new = dict(labels)
         if self.namespaces.get(name) != new:
             self.namespaces[name] = new
@@ -198,7 +198,7 @@ class Cluster:
             self._namespaces_changed()
 
     def set_storage(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> list[str]:
-        """Set an object of storage; None removes it. Returns the known pods, by UID, whose claims it concerns."""
+        """Set a storage object; None removes it. Returns the UIDs of the known pods whose claims are affected."""
         old, limits = self.volumes.known(kind).get(key), self.volumes.limits.get(key[1])
         promised = len(self.volumes.marked)
         attached = self.attachments.change(old, found)
@@ -213,7 +213,7 @@ class Cluster:
         for node in attached & self.nodes.keys():
             for constraint in self.constraints:
                 constraint.set_node(self.capacity.rows[node], self.nodes[node])
-        # Every pod with a volume has it attached some time after it was bound, which frees nothing.
+        # The volume of a pod is attached some time after the pod was bound, which frees nothing.
         eased = found is None or kind is not StorageKind.ATTACHMENT
         for node in (nodes | attached) & self.nodes.keys():
             if eased:
@@ -224,14 +224,14 @@ class Cluster:
     def set_devices(self, kind: DeviceKind, key: ObjectKey, found: DeviceObject | None) -> list[str]:
         """Set a ResourceSlice, a DeviceClass or a ResourceClaim; None removes it.
 
-        Returns the known pods, by UID, whose claims it concerns. A device may be used on several nodes.
+        Returns the UIDs of the known pods whose claims are affected. A device may be usable on several nodes.
         """
         generation, in_use = self.devices.generation, len(self.devices.in_use)
         claims = self.devices.set(kind, key, found)
         self.relief.note(everywhere=self.devices.generation != generation or len(self.devices.in_use) < in_use)
         return list(dict.fromkeys(uid for claim in claims for uid in self.devices.users(claim)))
 
-    # Questions
+    # Queries
 
     @property
     def changes(self) -> int:
@@ -265,11 +265,11 @@ class Cluster:
         return worsened
 
     def take_relief(self) -> Relief:
-        """What has improved since the last call."""
+        """The improvements since the last call."""
         return self.relief.take()
 
     def validate(self) -> list[str]:
-        """One sentence for each contradiction between pods, claims, nodes and what is derived from them."""
+        """One sentence for each contradiction between pods, claims, nodes and the data derived from them."""
         wrong = claim_contradictions(self.ledger.claims, self.pods)
         rows = self.capacity.rows
         by_row = {rows[name]: node for name, node in self.nodes.items() if name in rows}

@@ -1,8 +1,8 @@
-"""What each node can give, what is taken and what is free, as int64 matrices (nodes × resources); and what improved.
+"""The allocatable and free amounts of all nodes, as int64 matrices (nodes × resources), and a record of improvements.
 
 A row is a node, a column a resource; the pod count is the column `pods`, of which every pod takes one. Sums are kept
-exactly as Python integers beside the matrix and clipped to ±`LIMIT` on their way into it, so that absurd quantities
-can neither overflow it nor stop the scheduler. No node can give more, so only extreme overcommitment is inexact.
+as exact Python integers beside the matrix and clipped to ±`LIMIT` when they enter it, so that absurd quantities can
+neither overflow it nor stop the scheduler. No node can have more, so only extreme overcommitment is inexact.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gangsched.core.objects.shape import PODS, Amounts
 
 LIMIT = MAX_AMOUNT
 FROM_THE_START = 64
-"""So many resources get a column as soon as a node offers them."""
+"""Number of resources that get a column as soon as a node offers them; later ones get it when first asked for."""
 
 
 def clip(amount: int) -> int:
@@ -31,7 +31,7 @@ def clip(amount: int) -> int:
 class Capacity:
     """Rows of nodes with exact accounting; the row of a removed node is reused.
 
-    Devices can stand for the resources `provided`, which may change.
+    `provided` are the resources that devices can provide instead of nodes; they may change.
     """
 
     def __init__(self, provided: Collection[str] = ()) -> None:
@@ -48,16 +48,16 @@ class Capacity:
         self._delegated: frozenset[str] = frozenset()
 
     def delegated(self) -> frozenset[str]:
-        """The resources that no node lists, and for which pods are given devices."""
+        """The resources that no node lists, so that devices provide them."""
         return frozenset(resource for resource in self._provided if not self._listed(resource))
 
     def redelegated(self) -> bool:
-        """Whether they are others than when this was last asked."""
+        """Whether the delegated resources have changed since the last call."""
         before, self._delegated = self._delegated, self.delegated()
         return before != self._delegated
 
     def counted(self, amounts: Amounts) -> Amounts:
-        """The amounts of resources that are taken from nodes."""
+        """The part of the amounts that is taken from nodes, that is, without delegated resources."""
         delegated = self.delegated()
         return tuple(each for each in amounts if each[0] not in delegated) if delegated else amounts
 
@@ -66,7 +66,7 @@ class Capacity:
         return column is not None and bool((self.allocatable[:, column] > 0).any())
 
     def column(self, resource: str) -> int | None:
-        """The resource's column, or None where no node has any of it.
+        """The resource's column, or None if no node has any of it.
 
         Beyond the first `FROM_THE_START` a column is created when it is first asked for, so that resources which nodes
         offer and no pod requests cost nothing.
@@ -200,11 +200,11 @@ class Capacity:
 
 @dataclass(slots=True)
 class Relief:
-    """What has improved since it was last taken: rows whose nodes have more room or refuse less.
+    """The improvements since the last `take`: `rows` of nodes that have more room or refuse less.
 
-    `asked` are questions about pods that have other answers now; `all_asked`: any question may have. `everywhere`: what
-    other pods close may be open on any node. `domains`: a node has moved to another topology domain, which may help
-    gangs that must stay in one.
+    `asked` are the questions about pods whose answers have changed; `all_asked`: any answer may have changed.
+    `everywhere`: any node may now accept pods that it refused. `domains`: a node has moved to another topology domain,
+    which may help gangs that must stay in one.
     """
 
     rows: set[int] = field(default_factory=set)
@@ -230,7 +230,7 @@ class Relief:
         everywhere: bool = False,
         domains: bool = False,
     ) -> None:
-        """Something has improved: the node of this row, or what the fields of these names say."""
+        """Record an improvement: the node of this row, or whatever the fields of these names mean."""
         if row is not None:
             self.rows.add(row)
         self.asked.update(asked)
@@ -239,11 +239,11 @@ class Relief:
         self.domains |= domains
 
     def no_node(self, row: int) -> None:
-        """The row has no node any more."""
+        """The row no longer has a node."""
         self.rows.discard(row)
 
     def take(self) -> Relief:
-        """Return all of it, and start again from nothing."""
+        """Return all improvements, and start again from none."""
         taken = replace(self)
         self.rows, self.asked = set(), set()
         self.all_asked = self.everywhere = self.domains = False

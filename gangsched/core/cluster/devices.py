@@ -1,6 +1,6 @@
-"""ResourceSlices, DeviceClasses and ResourceClaims, which known pods use which claim, and which devices are in use.
+"""Index of ResourceSlices, DeviceClasses and ResourceClaims, the known pods that use each claim, and devices in use.
 
-Of pods it is told by the cluster, which alone changes it. The rules are those of kube-scheduler's plug-in
+Only the cluster (`cache`) updates it, also when pods change. The rules are those of kube-scheduler's plug-in
 DynamicResources and of `GatherPools` in k8s.io/dynamic-resource-allocation/structured at v1.36.3.
 """
 
@@ -37,11 +37,12 @@ Pool = tuple[str, str]
 
 
 class Devices:
-    """The objects by kind and key. `in_use` counts the claims that have a device, but for admin access.
+    """The objects by kind and key. `in_use` counts the claims that have a device, without those for admin access.
 
-    `provided` is the DeviceClass of each extended resource for which devices can stand; of several the newest.
-    `generation` grows with each change of slices and classes. `_waiting` are the known pods that may have claims and
-    have no node; `_early` are the claims of ours that are reserved or made for such pods, by UID, or have no devices.
+    `provided` is the DeviceClass of each extended resource that devices can provide; of several the newest.
+    `generation` grows with each change of slices and classes. `_waiting` are the known pods without a node that may
+    have claims. `_early` are the claims of ours that are reserved or created for such pods, with the pods' UIDs, or
+    that have no devices.
     """
 
     def __init__(self) -> None:
@@ -58,7 +59,7 @@ class Devices:
     # Objects
 
     def set(self, kind: DeviceKind, key: ObjectKey, found: DeviceObject | None) -> list[ObjectKey]:
-        """Set the object, or remove it with None. Returns the claims of which something has changed."""
+        """Set the object, or remove it with None. Returns the claims that are affected."""
         old = self._objects[kind].get(key)
         if old == found:
             return []
@@ -70,7 +71,7 @@ class Devices:
         else:
             self._objects[kind][key] = found
         if isinstance(found, ResourceClaim) and self._allocated_twice(found) is not None:
-            # Those of ours that have the same device are concerned too.
+            # Claims of ours with the same device are affected too.
             return list(dict.fromkeys((key, *self._ours)))
         if kind is DeviceKind.CLAIM:
             return [key]
@@ -92,7 +93,7 @@ class Devices:
         return self._objects[kind]
 
     def _enter(self, found: DeviceObject | None, sign: int) -> None:
-        """Count what follows from the object (1) or no longer does (-1)."""
+        """Add the object to the derived indexes (1), or remove it (-1)."""
         if isinstance(found, ResourceClaim) and found.ours:
             if sign > 0:
                 self._ours[found.key] = found
@@ -117,7 +118,7 @@ class Devices:
     # Pods
 
     def pod_changes(self, old: Pod | None, new: Pod | None) -> None:
-        """A pod comes, changes or leaves. One that has ended uses nothing."""
+        """A pod was added, changed or removed. A pod that has ended uses nothing."""
         if old is not None:
             for key in claims_of(old):
                 users = self._users.get(key)
@@ -136,7 +137,7 @@ class Devices:
                 self._look(key)
 
     def _look(self, key: ObjectKey) -> None:
-        """Note the reservations that come before their pods' bindings."""
+        """Update `_early` for the claim: its reservations that precede the bindings of their pods."""
         self._early.pop(key, None)
         claim = self._ours.get(key)
         users = () if claim is None else (claim.owner,) if claim.extended else claim.reserved
@@ -152,11 +153,11 @@ class Devices:
         """Whether several known pods use the claim."""
         return len(self._users.get(key, _NOBODY)) > 1
 
-    # Questions
+    # Queries
 
     @property
     def matter(self) -> bool:
-        """Whether there are any claims, or classes for which some may be made."""
+        """Whether there are any claims, or classes for which claims may be created."""
         return bool(self._objects[DeviceKind.CLAIM] or self.provided)
 
     def claim(self, key: ObjectKey) -> ResourceClaim | None:
@@ -165,11 +166,11 @@ class Devices:
         return found if isinstance(found, ResourceClaim) else None
 
     def claims(self, pod: Pod) -> list[ResourceClaim]:
-        """The pod's claims, each once, as far as they exist; without one that is made for its extended resources."""
+        """The pod's existing claims, without duplicates; not the one that is created for its extended resources."""
         return [claim for key in named(pod) if (claim := self.claim(key)) is not None]
 
     def making(self, pod: Pod, delegated: Container[str]) -> tuple[ResourceClaim, Making] | None:
-        """The claim for those of its extended resources that are `delegated`, as it exists or would be made."""
+        """The claim for the pod's extended resources that are `delegated`, as it exists or would be created."""
         uses = [each for each in pod.extended if each.resource in delegated]
         if not uses:
             return None
@@ -189,7 +190,7 @@ class Devices:
         return found if isinstance(found, DeviceClass) else None
 
     def unready(self, pod: Pod) -> UnreadyClaim | None:
-        """The first claim with which the pod cannot be placed; None if it can with all of them."""
+        """The first claim that keeps the pod from being placed; None if none does."""
         for each in pod.device_claims:
             if not each.claim:
                 return UnreadyClaim(each.name, ClaimTrouble.NOT_MADE)
@@ -213,7 +214,7 @@ class Devices:
         return None
 
     def _allocated_twice(self, claim: ResourceClaim) -> DeviceKey | None:
-        """A device that somebody has allocated for another claim at the same time."""
+        """A device of the claim that is allocated to another claim too."""
         had = claim.allocation.devices if claim.allocation is not None else ()
         return next((each.device for each in had if not each.admin and self.in_use[each.device] > 1), None)
 
@@ -226,9 +227,9 @@ class Devices:
         return None
 
     def standing(self, asked: UseDevices) -> Standing:
-        """How far the allocation and the reservation have come.
+        """The progress of the allocation and the reservation.
 
-        A device that another claim has too was allocated by somebody else at the same time: one of them must yield.
+        A device that another claim has too was allocated by another scheduler at the same time: one of them must yield.
         """
         claim = self.claim((asked.namespace, asked.claim))
         if asked.making is not None and (claim is None or claim.owner == asked.pod_uid):
@@ -247,8 +248,8 @@ class Devices:
     def shown(self, schedulers: Container[str]) -> list[UseDevices]:
         """Our marks on claims without devices, and reservations in claims of ours for pods that are not bound yet.
 
-        Only for known pods of these schedulers: for one that is gone kube-controller-manager takes them back. A claim
-        that was made for a pod is shown with or without a reservation.
+        Only for known pods of these schedulers: kube-controller-manager removes those of a pod that is gone. A claim
+        that was created for a pod is included with or without a reservation.
         """
         found = []
         for key, early in self._early.items():
@@ -262,12 +263,12 @@ class Devices:
         return found
 
     def shows(self, prebinding: UseDevices) -> bool:
-        """Whether the claim shows the reservation, or our mark without devices, which `shown` has found."""
+        """Whether the claim still shows what `shown` has found: the reservation, or our mark without devices."""
         early = self._early.get((prebinding.namespace, prebinding.claim))
         return early is not None and (not prebinding.pod_uid or prebinding.pod_uid in early)
 
     def pools(self) -> list[tuple[tuple[ResourceSlice, ...], bool]]:
-        """The slices of the newest generation of each pool, and whether they are all there."""
+        """The slices of the newest generation of each pool, and whether that generation is complete."""
         found = []
         for _, slices in sorted(self._pools.items()):
             newest = max(each.generation for each in slices.values())
@@ -276,7 +277,7 @@ class Devices:
         return found
 
     def contradictions(self, pods: Iterable[Pod]) -> list[str]:
-        """A sentence for each difference between what is kept and what the objects and these pods say."""
+        """A sentence for each difference between the index and the objects and these pods."""
         fresh = Devices()
         for kind, objects in self._objects.items():
             for key, found in objects.items():

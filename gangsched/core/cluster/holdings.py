@@ -1,4 +1,4 @@
-"""What namespaces hold for members that do not exist yet: the amounts that caps limit."""
+"""The amounts that namespaces hold for members that do not exist yet, which caps limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def asked_by(placeholders: Iterable[Pod]) -> Counter[str]:
 
 
 class Holdings:
-    """What each namespace holds for members that do not exist yet: the amounts that caps limit."""
+    """The amounts that each namespace holds for members that do not exist yet."""
 
     def __init__(self) -> None:
         self._nodes_changed = False
@@ -56,7 +56,7 @@ class Holdings:
         self._nodes_changed = True
 
     def take_eased(self, namespaces: Iterable[str]) -> list[str]:
-        """Which of these namespaces hold less, or may have a higher limit, than at the last call."""
+        """The namespaces among these that hold less, or may have a higher limit, than at the last call."""
         eased = [name for name in namespaces if self._nodes_changed or name in self._eased]
         self._eased, self._nodes_changed = set(), False
         return eased

@@ -4,11 +4,11 @@ A topology domain is the set of nodes that share a label's value, such as a zone
 label is in no domain. For zone and region the deprecated label is accepted on a node that has only that one.
 
 A preference is a wish, never a condition. The most important one decides; the next one only among nodes that are equal
-by it. A label's values are ordered as numbers where they are whole numbers, and these come before all others, which are
-ordered as text; with Descending the larger one is preferred, numbers still first. A node without the label, or with a
-value that is not among those named, comes last.
+by it. Values that are whole numbers are ordered as numbers and come before all others, which are ordered as text; with
+Descending the larger value is preferred, numbers still first. A node without the label, or with a value that is not
+among those named, comes last.
 
-What is derived from the labels of all rows is kept until one of the labels in question changes.
+Results for all rows are cached until one of the labels in question changes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from gangsched.core.objects.declaration import Preference
 Key = TypeVar("Key", bound=Hashable)
 Found = TypeVar("Found")
 _MOST_KNOWN = 256
-"""So many preferences, and so many label keys, have their result for all nodes cached; the oldest is dropped first."""
+"""Maximum number of preferences, and of label keys, whose results for all nodes are cached; the oldest is dropped."""
 _LONGEST_NUMBER = 63
-"""The maximal length of a label's value."""
+"""The maximum length of a label's value."""
 _FORMER = {
     "topology.kubernetes.io/zone": "failure-domain.beta.kubernetes.io/zone",
     "topology.kubernetes.io/region": "failure-domain.beta.kubernetes.io/region",
@@ -91,7 +91,7 @@ def _is_whole_number(value: str) -> bool:
 
 
 class NodeLabels:
-    """What is derived from the labels of `nodes`; rows and names are those of `capacity`."""
+    """Cached results from the labels of `nodes`; rows and names are those of `capacity`."""
 
     def __init__(self, capacity: Capacity, nodes: Nodes) -> None:
         self._capacity = capacity
@@ -131,7 +131,7 @@ class NodeLabels:
         return known
 
     def mismatches(self) -> list[str]:
-        """One sentence for each difference between what is kept here and what the nodes' labels say."""
+        """One sentence for each difference between the cached results and the nodes' labels."""
         wrong = []
         anew = NodeLabels(self._capacity, self._nodes)
         if self._rank is not None and not np.array_equal(self._rank, anew.rank()):
@@ -145,7 +145,7 @@ class NodeLabels:
         return wrong
 
     def forget(self, changed: Container[str] | None = None) -> bool:
-        """Drop what was derived from labels of these keys; None if a node was added or removed.
+        """Drop the results from labels of these keys; all results with None, after a node was added or removed.
 
         Returns whether topology domains in use may have changed.
         """

@@ -1,18 +1,18 @@
 """The ledger of claims: which pod takes capacity on which node, and why it counts.
 
-All capacity in use is a claim here, whatever it is for; planning reads what is derived from the claims. An owner (a pod
+All capacity in use is a claim here, whatever it is for; planning reads data derived from the claims. An owner (a pod
 UID) has one claim at a time. `put` creates it, moves it or changes its kind, `release` ends it. Only these two update
-what is derived from claims: the capacity, the constraints, the lists by node and the holdings of namespaces.
+the derived data: the capacity, the constraints, the lists by node and the holdings of namespaces.
 
-| kind | who claims | ends |
+| kind | owner | ends when |
 |---|---|---|
 | Bound | a pod that shows its node, whichever scheduler bound it | it has ended or was deleted |
 | Assumed | a pod of ours for which a binding was decided | the pod shows its node, or the decision is withdrawn |
 | Held | a placeholder: a pod without a name, for a future member | a member takes the reservation, or it is given up |
 | Nominated | another scheduler's pod (`status.nominatedNodeName`) | it is bound, has ended, or names another node |
 
-A nominated pod is not on its node: its claim counts only in plans that heed it (`Snapshot.heed_nominated`). A claim on
-an unknown node is kept, and counts as soon as the node is known.
+A nominated pod is not on its node: its claim counts only on snapshots that include it (`Snapshot.heed_nominated`). A
+claim on an unknown node is kept, and counts as soon as the node is known.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BOUND, ASSUMED, HELD, NOMINATED = Kind
 
 
 class Claim(Struct, frozen=True, gc=False):
-    """The pod takes on the node what its shape requests, what constraints see in it, and what `prebindings` take."""
+    """A pod's use of a node: the requests of its shape, its effects on constraints, and what its `prebindings` take."""
 
     kind: Kind
     node: str
@@ -66,11 +66,12 @@ _NONE: Claims = {}
 
 
 class Ledger:
-    """All `claims` by owner, and what is derived from them; `changes` counts each that begins, ends or changes.
+    """All `claims` by owner, and the data derived from them; `changes` counts each that begins, ends or changes.
 
-    `on_node` lists those that count, by node, and `nominated` the others; `holdings` sums what namespaces hold.
-    `spoken_for` are their pre-bindings, by what these take and by owner. `capacity`, `constraints` and tallies count
-    claims on known nodes; tallies of what is `preferred` wake nobody. The end of a claim is noted in `relief`.
+    `on_node` lists the claims that count, by node, and `nominated` the others; `holdings` sums what namespaces hold.
+    `spoken_for` are the pre-bindings of claims, by the objects that they take and by owner. `capacity`, `constraints`
+    and tallies count claims on known nodes; the tallies of `preferred` terms wake no gang. The end of a claim is noted
+    in `relief`.
     """
 
     def __init__(
@@ -132,18 +133,18 @@ class Ledger:
     # Nodes and namespaces
 
     def node_comes(self, name: str) -> None:
-        """The node is known from now on, with its labels: claims on it count."""
+        """Count the claims on a node that was added, or has new labels."""
         for claim in self.on_node.get(name, _NONE).values():
             self._take(claim)
 
     def node_leaves(self, name: str) -> None:
-        """The node is about to be removed or relabelled: claims on it take nothing until `node_comes`."""
+        """Stop counting the claims on a node that is about to be removed or relabelled, until `node_comes`."""
         nominated = [claim for claim in self.nominated.values() if claim.node == name]
         for claim in (*self.on_node.get(name, _NONE).values(), *nominated):
             self._give_back(claim)
 
     def labels_changed(self) -> None:
-        """A namespace or a node has other labels: which nodes pods close to others may change everywhere."""
+        """The labels of a namespace or a node have changed, so pods may exclude others from other nodes than before."""
         self._relief.note(all_asked=bool(self._tallies))
         for constraint in self._constraints:
             constraint.labels_changed()
@@ -151,16 +152,16 @@ class Ledger:
         for claim in self.nominated.values():
             self._relief.note(everywhere=self._opens_elsewhere(claim.pod))
 
-    # What is derived
+    # Derived data
 
     @cached_property
     def _counting(self) -> Sequence[Constraint]:
-        """The constraints that count pods. All are known before the first claim counts, though not yet at first."""
+        """The constraints that count pods. They are registered after the ledger is created, before the first claim."""
         return [each for each in self._constraints if type(each).add is not Constraint.add]
 
     @cached_property
     def _opening(self) -> Sequence[Constraint]:
-        """Likewise, those of which an event may open nodes other than its own."""
+        """Likewise, the constraints by which an event on one node may make others available."""
         return [each for each in self._constraints if type(each).opens_elsewhere is not Constraint.opens_elsewhere]
 
     def _enter(self, claim: Claim) -> None:
@@ -176,7 +177,7 @@ class Ledger:
             self.on_node.setdefault(claim.node, {})[owner] = claim
 
     def _silence(self, claim: Claim) -> None:
-        """What its pre-bindings took is spoken for no longer; others may wait for it."""
+        """Release the objects that the claim's pre-bindings took; others may wait for them."""
         for prebinding in claim.prebindings:
             for taken in prebinding.takes:
                 del self.spoken_for[taken][claim.pod.uid]
@@ -207,12 +208,12 @@ class Ledger:
         self._relief.note(row=row, everywhere=self._opens_elsewhere(claim.pod))
 
     def _count_again(self, before: Claim, claim: Claim) -> None:
-        """The pod has other labels, or terminates."""
+        """Count the pod again if its labels have changed or it terminates."""
         old, new, row = before.pod, claim.pod, self._capacity.rows.get(claim.node)
         if row is None or (old.labels, old.terminating) == (new.labels, new.terminating):
             return
         if not claim.counts:
-            self._relief.note(row=row)  # its labels keep others from this node alone
+            self._relief.note(row=row)  # its labels exclude others from this node alone
         else:
             self._note(self._tallies.remove(old, row))
             self._note(self._tallies.add(new, row))
@@ -220,15 +221,15 @@ class Ledger:
             self._preferred.add(new, row)
 
     def _note(self, asked: Iterable[Question]) -> None:
-        """These questions have other answers now, and if some were dropped, perhaps those too."""
+        """Note that the answers to these questions have changed, and if some were dropped, perhaps those to others."""
         self._relief.note(asked=asked, all_asked=self._tallies.forgetful)
 
     def _opens_elsewhere(self, pod: Pod) -> bool:
-        """Whether the end of the pod may open nodes other than its own."""
+        """Whether the end of the pod may help on nodes other than its own."""
         return any(constraint.opens_elsewhere(Happening.POD_LEFT, pod) for constraint in self._opening)
 
     def validate(self, constraints: Sequence[Constraint]) -> list[str]:
-        """Compare what is kept with the same derived again from the claims; one sentence for each difference.
+        """Compare the derived data with data derived afresh from the claims; one sentence for each difference.
 
         `constraints` know the same nodes as those of the ledger, and no pods.
         """

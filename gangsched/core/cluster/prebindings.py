@@ -1,4 +1,4 @@
-"""How far pre-bindings have come, by what the objects show, and which of them are being taken back."""
+"""The progress of pre-bindings, as the objects show it, and the pre-bindings that are being undone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gangsched.core.objects.prebindings import Prebinding, Standing, Taken, UseD
 
 
 class Prebindings:
-    """Those of all gangs. `spoken_for`: what the ledger's claims ask for, by what it takes and by owner."""
+    """The pre-bindings of all gangs. `spoken_for` are those of the ledger's claims, by what they take and by owner."""
 
     def __init__(
         self, volumes: Volumes, devices: Devices, spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
@@ -22,7 +22,7 @@ class Prebindings:
         self._undone: dict[tuple[str, ...], Prebinding] = {}
 
     def standing(self, prebinding: Prebinding) -> Standing:
-        """How far it has come; given up while a former one in its place is being taken back."""
+        """The progress of the pre-binding; `GIVEN_UP` while a former one at the same location is being undone."""
         former = self._undone.get(prebinding.writes)
         if former is not None and self._is_shown(former):
             return Standing.GIVEN_UP
@@ -31,18 +31,18 @@ class Prebindings:
         return unbound.standing(self._volumes, prebinding, self._spoken_for)
 
     def shown(self, schedulers: Container[str]) -> list[Prebinding]:
-        """Those that objects show and whose members, of these schedulers, are not bound yet."""
+        """The pre-bindings that objects show for members, of these schedulers, that are not bound yet."""
         return [*self._volumes.marked, *self._devices.shown(schedulers)]
 
     def is_asked_for(self, prebinding: Prebinding) -> bool:
-        """Whether a claim of the ledger asks for what an object shows."""
+        """Whether a claim of the ledger asks for this pre-binding, which an object shows."""
         asking = self._spoken_for.get(prebinding.takes[0], {})
         if isinstance(prebinding, UseDevices):
             return prebinding.pod_uid in asking if prebinding.pod_uid else bool(asking)
         return prebinding in asking.values()
 
     def take_back(self, prebindings: Iterable[Prebinding]) -> None:
-        """From now on these are being taken back, and no others: what they have written counts no longer."""
+        """Set the pre-bindings that are being undone: what they have written no longer counts."""
         self._undone = {each.writes: each for each in prebindings}
 
     def _is_shown(self, prebinding: Prebinding) -> bool:

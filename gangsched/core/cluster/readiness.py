@@ -1,4 +1,4 @@
-"""Whether a pod can be placed with its volume claims.
+"""Decides whether a pod can be placed with its volume claims.
 
 Source: `podHasPVCs` and `GetPodVolumeClaims` of kube-scheduler's plug-in VolumeBinding at v1.36.3.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def unready(volumes: Volumes, pod: Pod) -> Unready | None:
-    """The first claim with which the pod cannot be placed; None if it can with all of them."""
+    """The first claim that keeps the pod from being placed; None if none does."""
     for name in pod.volume_claims:
         found = _unready(volumes, name, volumes.claim((pod.namespace, name)))
         if found is not None:

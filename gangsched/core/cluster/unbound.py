@@ -1,4 +1,4 @@
-"""Volume claims that wait for their pod's node: what they ask for, which volumes there are, how far their binding is.
+"""Volume claims that wait for their pod's node: their requirements, the volumes for them, and their binding's progress.
 
 Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding/binder.go and FindMatchingVolume of
 k8s.io/component-helpers storage/volume at v1.36.3.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def wants(volumes: Volumes, pod: Pod) -> list[tuple[Wanted, VolumeClaim]]:
-    """The pod's claims that wait for its node, with what they ask of volumes, the smallest first."""
+    """The pod's claims that wait for its node, with their requirements, smallest first."""
     found = []
     for key in keys_of(pod):
         claim = volumes.claim(key)
@@ -59,7 +59,7 @@ def wants(volumes: Volumes, pod: Pod) -> list[tuple[Wanted, VolumeClaim]]:
 
 
 def choices(volumes: Volumes, wanted: Wanted) -> list[Volume]:
-    """The volumes to which a claim that asks for this may be bound, wherever they can be used; the best first."""
+    """The volumes that a claim with these requirements may be bound to, on whatever nodes; best first."""
     if wanted.selected:
         return []
     if wanted.volume:
@@ -81,9 +81,9 @@ def _suffices(volume: Volume, wanted: Wanted) -> bool:
 
 
 def capacities(volumes: Volumes, storage_class: str) -> list[StorageCapacity] | None:
-    """Where there is storage for volumes of the class; None if its driver does not say."""
+    """The storage capacities for volumes of the class; None if its driver does not publish them."""
     found = volumes.storage_class(storage_class)
-    # A driver that has replaced the plug-in of the class is not asked.
+    # The capacities of a driver that has replaced the in-tree plug-in of the class do not count.
     name = "" if found is None or found.in_tree else found.driver
     driver = volumes.known(StorageKind.DRIVER).get(("", name))
     if not (isinstance(driver, CsiDriver) and driver.capacity):
@@ -93,7 +93,7 @@ def capacities(volumes: Volumes, storage_class: str) -> list[StorageCapacity] | 
 
 
 def gives_storage(old: StorageObject | None, found: StorageObject | None) -> bool:
-    """Whether more may fit than before: not after a volume was made."""
+    """Whether more may fit than before. A capacity that has only shrunk, as after provisioning, does not count."""
     if isinstance(found, StorageCapacity):
         return not (isinstance(old, StorageCapacity) and found.helps_no_more_than(old))
     return found != old and isinstance(found or old, CsiDriver)
@@ -102,9 +102,9 @@ def gives_storage(old: StorageObject | None, found: StorageObject | None) -> boo
 def promises(
     volumes: Volumes, storage_class: str, spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
 ) -> list[tuple[str, int]]:
-    """The volumes of the class that gangsched has ordered, or is about to: for which node, and of what size.
+    """The node and size of each volume of the class that gangsched has requested, or is about to.
 
-    That is a promise until the claim has its volume. A claim whose node another scheduler has selected is none of ours.
+    A promise lasts until the claim has its volume. A claim whose node another scheduler has selected is not ours.
     """
     asked = (each for by_owner in spoken_for.values() for each in by_owner.values())
     found: dict[StorageKey, tuple[str, int]] = {}
@@ -122,10 +122,10 @@ def promises(
 def standing(
     volumes: Volumes, prebinding: Prebinding, spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
 ) -> Standing:
-    """How far a pre-binding of a claim has come.
+    """The progress of a pre-binding of a claim.
 
     Raises:
-        TypeError: it is of another kind (a defect of gangsched).
+        TypeError: it is of another kind (a bug in gangsched).
     """
     if not isinstance(prebinding, SelectNode | ClaimVolume | ShareVolume):
         raise TypeError(f"{type(prebinding).__name__} concerns no claim")

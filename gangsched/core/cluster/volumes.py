@@ -1,7 +1,7 @@
-"""Volume claims, volumes, storage classes, capacities and the limits of nodes, and which known pods use which claim.
+"""Index of volume claims, volumes, storage classes, capacities, limits of nodes, and the known pods that use claims.
 
-Of pods it is told by the cluster, which alone changes it. What a pod's claims mean for its placement is asked here; the
-rules are in `readiness` and `unbound`.
+Only the cluster (`cache`) updates it, also when pods change. Its queries say what a pod's claims mean for its
+placement; the rules are in `readiness` and `unbound`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _NOBODY: Mapping[str, None] = {}
 class Volumes:
     """The objects by kind and key, and `limits` by node and driver.
 
-    `contested` are the claims for a single pod that several known pods name, `limited` counts the nodes that limit a
-    driver. `marked` are pre-bindings of gangsched that the objects show and that have not come to their end.
+    `contested` are the claims for a single pod that several known pods name; `limited` counts the nodes that limit a
+    driver. `marked` are the pre-bindings of gangsched that the objects show and that are not complete.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Volumes:
     # Objects
 
     def set(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> list[StorageKey]:
-        """Set the object, or remove it with None. Returns the claims of which something may have changed."""
+        """Set the object, or remove it with None. Returns the claims that may be affected."""
         old = self._objects[kind].get(key)
         if old == found:
             return []
@@ -75,7 +75,7 @@ class Volumes:
         return self._objects[kind]
 
     def _enter(self, found: StorageObject | None, sign: int) -> Iterable[StorageKey]:
-        """Count what follows from the object (1) or no longer does (-1). Returns the claims that it concerns."""
+        """Add the object to the derived indexes (1), or remove it (-1). Returns the claims that are affected."""
         match found:
             case VolumeClaim(volume=volume):
                 if volume and sign > 0:
@@ -106,7 +106,7 @@ class Volumes:
         return ()
 
     def _offer(self, volume: Volume, sign: int) -> Iterable[StorageKey]:
-        """List a volume to which no claim is bound, or no longer. Returns the claims that may be bound to it now."""
+        """List (1) or unlist (-1) a volume to which no claim is bound. Returns the claims that this affects."""
         if not volume.available or volume.in_tree:
             return ()  # a pod that uses a volume of such a kind is refused
         if volume.claimed_by is None:
@@ -114,7 +114,7 @@ class Volumes:
         else:
             _list(self._meant_for, volume.claimed_by[:2], volume.name, sign)
         if volume.ours:
-            # The volume controller unbinds a volume whose claim has got another one, and leaves the mark.
+            # The volume controller unbinds a volume whose claim was bound to another one, but leaves the mark.
             self._mark(ClaimVolume(volume.name, *(volume.claimed_by or ("", "", ""))), sign)
         if volume.claimed_by is not None:
             return (volume.claimed_by[:2],)
@@ -128,7 +128,7 @@ class Volumes:
     # Pods
 
     def pod_changes(self, old: Pod | None, new: Pod | None) -> None:
-        """A pod comes, changes or leaves. One that has ended uses nothing."""
+        """A pod was added, changed or removed. A pod that has ended uses nothing."""
         before = keys_of(old) if old is not None and not old.terminal else []
         after = keys_of(new) if new is not None and not new.terminal else []
         if before == after:
@@ -156,7 +156,7 @@ class Volumes:
         claim = self.claim(key)
         return claim is not None and claim.single_pod
 
-    # Questions
+    # Queries
 
     @property
     def matter(self) -> bool:
@@ -168,7 +168,7 @@ class Volumes:
         return readiness.unready(self, pod)
 
     def volumes(self, pod: Pod, *, own: bool = True) -> Iterator[Volume]:
-        """The volumes that the pod's claims name, as far as they exist; with `own` also of its ephemeral volumes."""
+        """The existing volumes that the pod's claims name; with `own`, those of its ephemeral volumes too."""
         names = (*pod.volume_claims, *pod.own_volume_claims) if own else pod.volume_claims
         for name in names:
             claim = self.claim((pod.namespace, name))
@@ -177,7 +177,7 @@ class Volumes:
                 yield volume
 
     def waits(self, claim: VolumeClaim) -> bool:
-        """Whether the claim is bound once its pod has a node, or its new volume has not been seen yet."""
+        """Whether the claim is bound only once its pod has a node, or its new volume was not observed yet."""
         if claim.volume:
             return claim.bound and bool(claim.selected) and self.volume(claim.volume) is None
         found = self.storage_class(claim.storage_class)
@@ -189,7 +189,7 @@ class Volumes:
         return filter(None, map(self.volume, names))
 
     def meant_for(self, claim: VolumeClaim) -> Iterator[Volume]:
-        """The volumes to which no other claim may be bound."""
+        """The volumes that may be bound to this claim alone."""
         for found in filter(None, map(self.volume, self._meant_for.get(claim.key, ()))):
             if found.claimed_by is not None and found.claimed_by[2] in ("", claim.uid):
                 yield found
@@ -217,7 +217,7 @@ class Volumes:
         return unbound.promises(self, storage_class, spoken_for)
 
     def attachment(self, key: StorageKey) -> Attachment | None:
-        """What the claim counts as on a node; one without a volume counts as its class's driver would attach it."""
+        """What the claim counts as on a node. Without a volume, it counts as an attachment by its class's driver."""
         claim = self.claim(key)
         if claim is None:
             return None
@@ -253,7 +253,7 @@ class Volumes:
         return found if isinstance(found, StorageClass) else None
 
     def contradictions(self, pods: Iterable[Pod]) -> list[str]:
-        """A sentence for each difference between what is kept and what the objects and these pods say."""
+        """A sentence for each difference between the index and the objects and these pods."""
         fresh = Volumes()
         for kind, objects in self._objects.items():
             for key, found in objects.items():

@@ -1,4 +1,4 @@
 """Values that every room uses: pods, nodes, PodGroups, events, effects, reasons, settings.
 
-Law: immutable, and without logic beyond what a value says of itself.
+Law: values are immutable, and have no logic beyond what follows from the value itself.
 """

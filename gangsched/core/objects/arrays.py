@@ -1,4 +1,4 @@
-"""Arrays in which amounts are exact."""
+"""Array types: exact amounts as 64-bit integers, and masks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a group is declared and placed, as its PodGroup or its pods say it."""
+"""The declaration of a group, by its PodGroup or its pods, and how it is to be placed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class GroupKey(NamedTuple):
 
 
 OWN_DIALECT = "gangsched"
-"""gangsched's own dialect, which no other system uses: a pod that uses it addresses gangsched."""
+"""The name of gangsched's own dialect. No other system uses it, so a pod that does is meant for gangsched."""
 
 
 class Preference(Struct, frozen=True, gc=False, cache_hash=True):
-    """A preference for nodes by a label: by `order` of its values, or by a list of `values`, the most preferred first.
+    """A preference for nodes by a label: by the `order` of its values, or by a list of `values`, most preferred first.
 
-    `order` is Ascending or Descending, and empty where there are `values`.
+    `order` is Ascending or Descending, and empty if `values` are given.
     """
 
     key: str
@@ -37,7 +37,7 @@ class Preference(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Topology(Struct, frozen=True, gc=False, cache_hash=True):
-    """All members go to one domain of this node label; if not `required`, to several where none has room for all."""
+    """All members go to one domain of this node label; unless `required`, to several if none has room for all."""
 
     key: str
     required: bool = True
@@ -57,12 +57,12 @@ PACKED = Placing()
 class Role(Struct, frozen=True, gc=False, cache_hash=True):
     """A named part of a group with a minimum of its own.
 
-    `template` is the shape of members that do not exist yet, for which placeholders are reserved; None: for none.
-    `like_declarer`: the template takes selectors, preferred ones too, and tolerations from the pod that declares it.
-    `derived`: the template is read from the object of the members' controller, which creates them only once others are
-    ready; a member that exists is a better pattern. `led`: there is no other pattern, so no placeholders exist until
-    the first member, its leader, exists. `labels` are those that the members will have. `prefer` are preferences for
-    nodes that come before the group's, and `soft` is what those members themselves prefer.
+    `template` is the shape of members that do not exist yet, for which placeholders are reserved; None reserves none.
+    `like_declarer`: the template takes its selectors, including preferred ones, and its tolerations from the pod that
+    declares it. `derived`: the template comes from the object of the members' controller, which creates them only once
+    others are ready; an existing member is a better pattern. `led`: there is no other pattern, so no placeholder exists
+    before the first member, its leader. `labels` are the labels that the members will have. `prefer` are preferences
+    for nodes that precede the group's, and `soft` are the soft constraints of the members.
     """
 
     name: str
@@ -78,9 +78,9 @@ class Role(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Keys(Struct, frozen=True, gc=False, cache_hash=True):
-    """The names of a dialect's fields in messages; empty for what the dialect cannot express.
+    """How messages name the fields of a dialect; empty for a field that the dialect does not have.
 
-    `kind` is the kind of object that declares a group where its pods do not.
+    `kind` is the kind of object that declares a group if its pods do not.
     """
 
     group: str = "the label gangsched.io/pod-group"
@@ -94,18 +94,18 @@ OWN_KEYS = Keys()
 
 
 class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
-    """What a pod says about its group by labels and annotations, and in which dialect (`source`, `keys`).
+    """A pod's declaration of its group, by labels and annotations, and in which dialect it is (`source`, `keys`).
 
-    `min_member` and `max_schedule_time_s` are None where the pod does not say them. With `roles` the minimum is their
-    sum, and one more for each member that lists roles and has none itself. Each time-out lasts up to `jitter_s` longer;
-    `default_time_s` is how long it lasts where nothing else is said, None for the operator's default.
-    `leading` is the role whose member's success is the group's; empty if all of the minimum must succeed. `placement`
-    applies unless a PodGroup says otherwise. `in_turn`: groups of one instance group wait in a strict FIFO lane.
-    `error` is a sentence for a person where something is unreadable (the numbers are None then), `contradiction` one
-    where two dialects on the pod differ. `objects` names the dialects whose own objects of the group's name declare it;
-    with `open_roles` a role that the group does not list is no mistake. `object_name` is the name of that object where
-    it is not the group's: the workload's whose pods are the group's members. `passed_over` is a group of Kubernetes'
-    own that the pod names too, and that does not count.
+    `min_member` and `max_schedule_time_s` are None if the pod does not set them. With `roles`, the minimum is the sum
+    of theirs, plus one for each member that lists roles and has none itself. Each time-out lasts up to `jitter_s`
+    longer; `default_time_s` is its length if nothing else sets one, None for the operator's default. `leading` is the
+    role whose member's success is the group's; empty if all of the minimum must succeed. `placement` applies unless a
+    PodGroup says otherwise. `in_turn`: groups of one instance group wait in a strict FIFO lane. `error` is a sentence
+    for users if something is unreadable (the numbers are then None), `contradiction` one if two dialects on the pod
+    differ. `objects` names the dialects whose own objects of the group's name declare it; with `open_roles`, a role
+    that the group does not list is no mistake. `object_name` is the name of that object if it is not the group's: it is
+    then the workload whose pods are the members. `passed_over` is a group of Kubernetes' own that the pod also names
+    and that is ignored.
     """
 
     group: str
@@ -129,5 +129,5 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
 
     @property
     def complete(self) -> bool:
-        """Whether it says the group's terms, or which object does."""
+        """Whether it states the group's terms, or names the object that does."""
         return bool(self.roles or self.min_member or self.objects)

@@ -1,4 +1,4 @@
-"""Demand objects, by which palantir's autoscaler is asked for nodes."""
+"""Demand objects, which ask palantir's autoscaler for nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DemandKey(NamedTuple):
 
 
 class DemandUnit(Struct, frozen=True, gc=False):
-    """So many members that ask for the same `requests`; `pods` are the names of those that exist, sorted."""
+    """A number of members with equal `requests`; `pods` are the names of those that exist, sorted."""
 
     count: int
     requests: Amounts
@@ -28,7 +28,7 @@ class DemandUnit(Struct, frozen=True, gc=False):
 
 
 class PoolDemand(Struct, frozen=True, gc=False, kw_only=True):
-    """What one instance group must add, by equal requests: all in one zone if `single_zone`, in `zone` if not empty."""
+    """The capacity that one instance group must add: all in one zone if `single_zone`, in `zone` if not empty."""
 
     instance_group: str
     units: tuple[DemandUnit, ...]

@@ -1,7 +1,7 @@
-"""Devices that pods ask for by ResourceClaims: what drivers offer on nodes, what claims ask for, and what they have.
+"""Devices that pods request by ResourceClaims: what drivers offer, what claims ask for, and what they are allocated.
 
-Source: k8s.io/api/resource/v1 at v1.36.3. Names of attributes and capacities are complete: those without a domain have
-that of their driver.
+Source: k8s.io/api/resource/v1 at v1.36.3. Names of attributes and capacities are fully qualified: a name without a
+domain gets that of its driver.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from msgspec import Struct
 from gangsched.core.objects.shape import NodeTerm, Toleration
 
 ObjectKey = tuple[str, str]
-"""Namespace (empty for what has none) and name."""
+"""Namespace (empty for a cluster-scoped object) and name."""
 
 DeviceKey = tuple[str, str, str]
 """Driver, pool and name of a device."""
 
 MOST_RESERVED = 256
-"""So many pods can share a claim."""
+"""The maximum number of pods that can share a claim."""
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
-"""The devices of each class are an extended resource of this prefix and the class's name too."""
+"""The devices of each class are also an extended resource, whose name is this prefix and the name of the class."""
 MOST_DEVICES = 32
-"""So many devices can be allocated for a claim."""
+"""The maximum number of devices that can be allocated for a claim."""
 
 
 class DeviceKind(StrEnum):
-    """The kinds of objects of this module, as the API server calls them."""
+    """The kinds of objects in this module, by their names in the API."""
 
     SLICE = "ResourceSlice"
     CLASS = "DeviceClass"
@@ -35,7 +35,7 @@ class DeviceKind(StrEnum):
 
 
 class AttributeType(StrEnum):
-    """The types of attributes. OTHER is one that no expression may read: lists, and what is unknown."""
+    """The types of attributes. OTHER stands for types that no expression may read: lists, and unknown ones."""
 
     STRING = "string"
     INT = "int"
@@ -45,7 +45,7 @@ class AttributeType(StrEnum):
 
 
 class Attribute(Struct, frozen=True, gc=False, cache_hash=True):
-    """An attribute of a device; equal for equal values of one type. `value` is that of the API, as text."""
+    """An attribute of a device; equal values of one type compare equal. `value` is the API's value, as text."""
 
     name: str
     type: AttributeType
@@ -61,9 +61,10 @@ class DeviceTaint(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Device(Struct, frozen=True, gc=False, cache_hash=True):
-    """A device. `capacity` are pairs of names and quantities.
+    """A device. `capacity` holds (name, quantity) pairs.
 
-    `beyond` names what this version of gangsched cannot honour of it, so that it is never allocated; empty for nothing.
+    `beyond` names a feature of the device that this version of gangsched does not support, empty if there is none. Such
+    a device is never allocated.
     """
 
     name: str
@@ -74,7 +75,7 @@ class Device(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Verdict(StrEnum):
-    """What a selector says of a device."""
+    """The result of a selector for a device."""
 
     TRUE = "true"
     FALSE = "false"
@@ -82,20 +83,21 @@ class Verdict(StrEnum):
 
 
 class Selector(Struct, frozen=True, gc=False):
-    """An expression that selects devices. The shell makes values of a subclass that knows the language."""
+    """An expression that selects devices. The shell creates instances of a subclass that evaluates the language."""
 
     expression: str
 
     def verdict(self, driver: str, device: Device) -> Verdict:
-        """Whether it selects the device. The same for the same device, without any input or output."""
+        """Whether it selects the device. Always the same for the same device, and without I/O."""
         raise NotImplementedError
 
 
 class ResourceSlice(Struct, frozen=True, gc=False, tag=True):
-    """A part of a pool of devices. All slices of the pool's newest generation together, `parts`, are the pool.
+    """A part of a pool of devices. The pool consists of all slices of its newest generation, `parts` in number.
 
-    Its devices can be used on one `node`, else where `node_affinity` matches, else (None) everywhere. `beyond`: where
-    they can be used is said in a way that this version of gangsched does not know; then they are used nowhere.
+    The devices are usable on one `node`, or on nodes that match `node_affinity`, or on every node if that is None.
+    `beyond`: the slice limits the nodes in a way that this version of gangsched does not know, and its devices are used
+    nowhere.
     """
 
     name: str
@@ -115,10 +117,10 @@ class ResourceSlice(Struct, frozen=True, gc=False, tag=True):
 
 
 class DeviceClass(Struct, frozen=True, gc=False, tag=True):
-    """A DeviceClass: all `selectors` must select a device. `config` is what drivers are told, each as JSON.
+    """A DeviceClass: its devices are those that all `selectors` select. `config` are driver parameters, each as JSON.
 
-    `resource`: the extended resource that its devices are too (`spec.extendedResourceName`), empty for none. It was
-    made at `made_at` seconds of Unix time.
+    `resource` is the extended resource that its devices also provide (`spec.extendedResourceName`), empty for none.
+    `made_at` is the time of its creation in epoch seconds.
     """
 
     name: str
@@ -134,9 +136,10 @@ class DeviceClass(Struct, frozen=True, gc=False, tag=True):
 
 
 class DeviceRequest(Struct, frozen=True, gc=False, cache_hash=True):
-    """One request, or one alternative of a request: so many devices, or with `all` every one that is selected.
+    """One request, or one alternative of a request: for `count` devices, or with `all` for every selected one.
 
-    `name` is what results call it (`request` or `request/alternative`). With `admin` devices in use are taken too.
+    `name` is its name in allocation results (`request` or `request/alternative`). With `admin`, devices in use may be
+    allocated too.
     """
 
     name: str
@@ -151,8 +154,8 @@ class DeviceRequest(Struct, frozen=True, gc=False, cache_hash=True):
 class ExtendedUse(Struct, frozen=True, gc=False, cache_hash=True):
     """An extended resource that a pod's containers request.
 
-    If devices of a DeviceClass are to be given for it, these are the `requests` of the ResourceClaim, each with how
-    many, and the `mappings` of containers to them.
+    If devices of a DeviceClass provide it, `requests` are the (name, count) pairs of the ResourceClaim's requests, and
+    `mappings` the (container, request) pairs.
     """
 
     resource: str
@@ -161,9 +164,9 @@ class ExtendedUse(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Making(Struct, frozen=True, gc=False):
-    """A ResourceClaim that gangsched makes for a pod's extended resources.
+    """A ResourceClaim that gangsched creates for a pod's extended resources.
 
-    `requests` are name, class and count, `mappings` container, resource and request.
+    `requests` are (name, class, count) tuples, `mappings` (container, resource, request) tuples.
     """
 
     requests: tuple[tuple[str, str, int], ...] = ()
@@ -171,23 +174,24 @@ class Making(Struct, frozen=True, gc=False):
 
 
 class Match(Struct, frozen=True, gc=False, cache_hash=True):
-    """All devices of these requests (none named: of all) must have the same value of the attribute."""
+    """All devices of these requests (of all requests if none is named) must have the same value of the attribute."""
 
     attribute: str
     requests: tuple[str, ...] = ()
 
 
 class ClaimConfig(Struct, frozen=True, gc=False, cache_hash=True):
-    """What the drivers of these requests (none named: of all) are told, as JSON."""
+    """Parameters, as JSON, for the drivers of these requests (of all requests if none is named)."""
 
     requests: tuple[str, ...]
     config: str
 
 
 class DeviceWishes(Struct, frozen=True, gc=False, cache_hash=True):
-    """What a claim asks for: for each request its alternatives, the preferred first.
+    """The requests of a claim: for each request its alternatives, most preferred first.
 
-    Claims made from one template ask for equal things. `beyond` names what this version of gangsched cannot honour.
+    Claims created from one template have equal wishes. `beyond` names a feature in use that this version of gangsched
+    does not support, empty if there is none.
     """
 
     requests: tuple[tuple[DeviceRequest, ...], ...] = ()
@@ -197,7 +201,7 @@ class DeviceWishes(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class AllocatedDevice(Struct, frozen=True, gc=False, cache_hash=True):
-    """A device that a claim has, for one of its requests. With `admin` others may have it too."""
+    """A device allocated to a claim, for one of its requests. With `admin`, other claims may have it too."""
 
     request: str
     device: DeviceKey
@@ -205,17 +209,17 @@ class AllocatedDevice(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Allocation(Struct, frozen=True, gc=False, cache_hash=True):
-    """The devices of a claim, and where they can be used: on nodes that match; None for everywhere."""
+    """The devices of a claim. They are usable on nodes that match `node_affinity`; on every node if that is None."""
 
     devices: tuple[AllocatedDevice, ...] = ()
     node_affinity: tuple[NodeTerm, ...] | None = None
 
 
 class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
-    """A ResourceClaim. `reserved` are the UIDs of its consumers, `owner` that of the pod it was made for, if any.
+    """A ResourceClaim. `reserved` are the UIDs of its consumers, `owner` that of the pod it was created for, if any.
 
-    `ours`: gangsched has written its allocation or a reservation. `extended`: a scheduler has made it for the extended
-    resources of its owner.
+    `ours`: gangsched has written its allocation or a reservation. `extended`: a scheduler has created it for the
+    extended resources of its owner.
     """
 
     namespace: str
@@ -252,7 +256,7 @@ class ClaimTrouble(StrEnum):
 
 
 class UnreadyClaim(Struct, frozen=True):
-    """The first ResourceClaim of a pod with which it cannot be placed. `about`: its class, or what it asks for."""
+    """The first ResourceClaim that keeps a pod from being placed. `about` is its class, or what it asks for."""
 
     claim: str
     trouble: ClaimTrouble

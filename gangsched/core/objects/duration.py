@@ -1,7 +1,7 @@
 """Durations as people write them in a manifest or a configuration file: `90s`, `5m`, `1h30m`.
 
 Whole hours, minutes and seconds in this order, each at most once. Days are left out on purpose, as in Go's durations
-that Kubernetes uses; fractions are left out because nothing in gangsched is timed finer than a second by a person.
+that Kubernetes uses; fractions are left out because no setting of gangsched needs to be finer than a second.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SHORTEST_S = 1
 LONGEST_S = 7 * 24 * 3600
 
 _IN_SECONDS_S = 120
-"""Durations below this that are no whole minutes are written in seconds: 90s, not 1m30s."""
+"""Durations below this number of seconds that are not whole minutes are written in seconds: 90s, not 1m30s."""
 
 _FORM = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
 
@@ -25,7 +25,7 @@ def parse_duration(text: str) -> float:
     """Return the seconds that `text` means.
 
     Raises:
-        ValueError: the text has not the form, or lies outside of 1 s to 7 days; its message says what to write.
+        ValueError: the text does not have the form, or is outside 1 s to 7 days; the message says what to write.
     """
     match = _FORM.fullmatch(text)
     if not text or match is None:
@@ -40,7 +40,7 @@ def parse_duration(text: str) -> float:
 def format_duration(seconds: float) -> str:
     """Return the duration as people write it, such as `90s`, `10m` and `1h30m`; `0s` for none.
 
-    `parse_duration` reads it if it is of whole seconds; a fraction, which other systems allow, is kept.
+    `parse_duration` reads the result if it has whole seconds; a fraction, which other systems allow, is kept.
     """
     if not math.isfinite(seconds) or (seconds < _IN_SECONDS_S and seconds % 60):
         return f"{seconds:.10g}s"

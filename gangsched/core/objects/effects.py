@@ -23,7 +23,7 @@ class Effect(Struct, frozen=True, gc=False, tag=True, tag_field="effect"):
 
 
 class BindPod(Effect, frozen=True):
-    """Bind this very pod (by UID) to the node; members `above` their gang's minimum yield to those of quorums."""
+    """Bind the pod with this UID to the node; members `above` their gang's minimum yield to those of quorums."""
 
     uid: str
     namespace: str
@@ -33,22 +33,22 @@ class BindPod(Effect, frozen=True):
 
 
 class Prebind(Effect, frozen=True):
-    """Write what must hold before this pod (by UID) is bound, if nobody else has written anything in its place."""
+    """Write a pre-binding of the pod with this UID, unless another client has written something in its place."""
 
     uid: str
     what: Prebinding
 
 
 class UndoPrebinding(Effect, frozen=True):
-    """Take back what gangsched has written there, unless it has come to its end meanwhile."""
+    """Revert this pre-binding of gangsched, unless it has completed in the meantime."""
 
     what: Prebinding
 
 
 class WithdrawBinding(Effect, frozen=True):
-    """Do not send this binding if it still waits; it is then answered with `BindRefused` and `Refused.WITHDRAWN`.
+    """Drop this binding if it has not been sent yet; its result is then `BindRefused` with `Refused.WITHDRAWN`.
 
-    One that has been sent is not touched and answers as it would have.
+    A binding that has been sent is not affected, and reports its result as usual.
     """
 
     uid: str
@@ -56,7 +56,7 @@ class WithdrawBinding(Effect, frozen=True):
 
 
 class EvictPod(Effect, frozen=True):
-    """Evict this very pod (by UID) through the Eviction API, which heeds PodDisruptionBudgets."""
+    """Evict the pod with this UID through the Eviction API, which respects PodDisruptionBudgets."""
 
     uid: str
     namespace: str
@@ -64,7 +64,7 @@ class EvictPod(Effect, frozen=True):
 
 
 class LookUpOwner(Effect, frozen=True):
-    """Find out whether members of this Job of batch/v1 may be evicted without it counting a failure."""
+    """Find out whether this Job of batch/v1 replaces evicted members without counting a failure."""
 
     uid: str
     namespace: str
@@ -72,9 +72,9 @@ class LookUpOwner(Effect, frozen=True):
 
 
 class PatchStatus(Effect, frozen=True):
-    """Write a PodGroup's whole status; the newest wins, at most one is in flight for a group.
+    """Write a PodGroup's whole status. The newest one wins; at most one write is in flight for a group.
 
-    With `resource_version` set (a reservation) the write is conditional on it; otherwise it is not.
+    With `resource_version` set, for a reservation, the write is conditional on it; otherwise it is unconditional.
     """
 
     key: GroupKey
@@ -84,7 +84,7 @@ class PatchStatus(Effect, frozen=True):
 
 
 class MakeGroup(Effect, frozen=True):
-    """Create a PodGroup with this spec for a group that nobody has made one for, owned by what declares the group.
+    """Create a PodGroup with this spec for a group that has none, owned by the object that declares the group.
 
     `scheduler` is the schedulerName of the group's pods, which makes the PodGroup ours.
     """
@@ -96,9 +96,9 @@ class MakeGroup(Effect, frozen=True):
 
 
 class PatchPodCondition(Effect, frozen=True):
-    """Set `PodScheduled=False` with this reason and message on a pod that is still this UID.
+    """Set `PodScheduled=False` with this reason and message on the pod, if it still has this UID.
 
-    `since` is when the condition became False, in epoch seconds; 0.0 where it was False already.
+    `since` is when the condition became False, in epoch seconds; 0.0 if it was False already.
     """
 
     uid: str
@@ -110,7 +110,7 @@ class PatchPodCondition(Effect, frozen=True):
 
 
 class EmitEvent(Effect, frozen=True):
-    """Create one Kubernetes Event on a PodGroup, Pod or Node, which has no namespace. `type` is Normal or Warning."""
+    """Create a Kubernetes Event on a PodGroup, Pod or Node (without a namespace). `type` is Normal or Warning."""
 
     kind: str
     namespace: str
@@ -123,26 +123,26 @@ class EmitEvent(Effect, frozen=True):
 
 
 class PutDemand(Effect, frozen=True):
-    """Create this Demand object, or with `uid` change the very one of its name that has it."""
+    """Create this Demand object, or update the one of its name that has this `uid`."""
 
     demand: DemandObject
     uid: str = ""
 
     @property
     def key(self) -> DemandKey:
-        """Which object is written."""
+        """The key of the object."""
         return self.demand.key
 
 
 class DropDemand(Effect, frozen=True):
-    """Delete this very Demand object (by UID)."""
+    """Delete the Demand object with this UID."""
 
     key: DemandKey
     uid: str
 
 
 class PutPhase(Effect, frozen=True):
-    """Write this phase to another system's PodGroup of this UID, unless somebody else has written one there."""
+    """Write this phase to another system's PodGroup with this UID, unless another client has written one there."""
 
     key: GroupKey
     uid: str

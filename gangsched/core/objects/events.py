@@ -25,7 +25,7 @@ class PodSeen(Event, frozen=True):
 
 
 class PodGone(Event, frozen=True):
-    """A pod exists no longer."""
+    """A pod no longer exists."""
 
     uid: str
 
@@ -43,7 +43,7 @@ class NodeSeen(Event, frozen=True):
 
 
 class NodeGone(Event, frozen=True):
-    """A node exists no longer."""
+    """A node no longer exists."""
 
     name: str
 
@@ -61,7 +61,7 @@ class GroupSeen(Event, frozen=True):
 
 
 class GroupGone(Event, frozen=True):
-    """A PodGroup exists no longer."""
+    """A PodGroup no longer exists."""
 
     key: GroupKey
 
@@ -83,23 +83,23 @@ class ForeignGroupSeen(ForeignFact, frozen=True):
 
 
 class ForeignGroupGone(ForeignFact, frozen=True):
-    """An object of another system exists no longer."""
+    """An object of another system no longer exists."""
 
     dialect: str
     key: GroupKey
 
 
 class ForeignGroupsReplaced(ForeignFact, frozen=True):
-    """These are all the groups that objects of the dialect declare (after a list); none where it has no such kind."""
+    """These are all the groups that objects of the dialect declare (after a list); none if it has no such kind."""
 
     dialect: str
     groups: tuple[ForeignGroup, ...]
 
 
 class ForeignGroupsHidden(ForeignFact, frozen=True):
-    """The dialect's objects cannot be read until they are replaced; `why` says it in a sentence for a person.
+    """The dialect's objects cannot be read until the next `ForeignGroupsReplaced`; `why` is a sentence for users.
 
-    `denied`: the right to read them is missing. Else nobody knows yet what they say.
+    `denied`: the permission to read them is missing. Otherwise they have not been read yet.
     """
 
     dialect: str
@@ -108,7 +108,7 @@ class ForeignGroupsHidden(ForeignFact, frozen=True):
 
 
 class DemandFact(Event, frozen=True):
-    """Something about the Demand objects that we have made for palantir's autoscaler."""
+    """Something about the Demand objects that we create for palantir's autoscaler."""
 
 
 class DemandSeen(DemandFact, frozen=True):
@@ -118,7 +118,7 @@ class DemandSeen(DemandFact, frozen=True):
 
 
 class DemandGone(DemandFact, frozen=True):
-    """A Demand object exists no longer, or is ours no longer."""
+    """A Demand object no longer exists, or is no longer ours."""
 
     key: DemandKey
 
@@ -130,7 +130,7 @@ class DemandsReplaced(DemandFact, frozen=True):
 
 
 class DemandsHidden(DemandFact, frozen=True):
-    """Demand objects are not served, or may not be read: none is written until they are replaced."""
+    """Demand objects are not served, or may not be read: none is written until the next `DemandsReplaced`."""
 
 
 class NamespaceSeen(Event, frozen=True):
@@ -141,7 +141,7 @@ class NamespaceSeen(Event, frozen=True):
 
 
 class NamespaceGone(Event, frozen=True):
-    """A namespace exists no longer."""
+    """A namespace no longer exists."""
 
     name: str
 
@@ -160,7 +160,7 @@ class PriorityClassSeen(Event, frozen=True):
 
 
 class PriorityClassGone(Event, frozen=True):
-    """A PriorityClass exists no longer."""
+    """A PriorityClass no longer exists."""
 
     name: str
 
@@ -172,7 +172,7 @@ class PriorityClassesReplaced(Event, frozen=True):
 
 
 class StorageFact(Event, frozen=True):
-    """Something about PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes or VolumeAttachments."""
+    """Something about objects of a `StorageKind`."""
 
 
 class StorageSeen(StorageFact, frozen=True):
@@ -183,7 +183,7 @@ class StorageSeen(StorageFact, frozen=True):
 
 
 class StorageGone(StorageFact, frozen=True):
-    """An object of this kind exists no longer."""
+    """An object of this kind no longer exists."""
 
     kind: StorageKind
     key: StorageKey
@@ -208,7 +208,7 @@ class DeviceObjectSeen(DeviceFact, frozen=True):
 
 
 class DeviceObjectGone(DeviceFact, frozen=True):
-    """An object of this kind exists no longer."""
+    """An object of this kind no longer exists."""
 
     kind: DeviceKind
     key: ObjectKey
@@ -226,4 +226,4 @@ class Synced(Event, frozen=True):
 
 
 class TimePassed(Event, frozen=True):
-    """Nothing happened but time: a deadline that the machine named is due."""
+    """No event but the passage of time: a deadline that the machine named is due."""

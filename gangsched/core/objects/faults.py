@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Step(StrEnum):
-    """In which step of a call the logic of one gang failed."""
+    """The step of a call in which the logic of one gang failed."""
 
     EVENT = "Event"
     """Applying an event of one of its members or of its PodGroup, or the result of one of its writes."""
@@ -38,6 +38,6 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """After a fault the state contradicted itself, and was rebuilt from what was observed."""
+    """A fault left the state inconsistent, and it was rebuilt from what was observed."""
 
     contradictions: Sequence[str]

@@ -17,7 +17,7 @@ class Taint(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Node(Struct, frozen=True, gc=False):
-    """A node: what it can give and whom it accepts. Readiness shows only through taints, as for kube-scheduler.
+    """A node: its capacity, and which pods it accepts. Readiness counts only through taints, as in kube-scheduler.
 
     `features` are those that its kubelet declares (`status.declaredFeatures`), sorted. `images` are on its disk.
     """

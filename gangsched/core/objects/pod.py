@@ -19,7 +19,7 @@ def role_of(pod: Pod) -> str:
 
 
 def member_order(pod: Pod) -> tuple[float, str]:
-    """The order in which members are tried: created, name (contract rule 8; bound ones are not tried)."""
+    """The sort key of the order in which members are tried: creation time, then name (contract rule 8)."""
     return (pod.created, pod.name)
 
 
@@ -43,9 +43,9 @@ class Owner(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class DeviceUse(Struct, frozen=True, gc=False):
-    """A ResourceClaim that a pod uses; `name` is what the pod calls it.
+    """A ResourceClaim that a pod uses; `name` is its name within the pod.
 
-    `made`: it is made from a template for this pod alone. Until then `claim` is empty.
+    `made`: it is created from a template for this pod alone. Until then `claim` is empty.
     """
 
     name: str
@@ -58,14 +58,14 @@ class Pod(Struct, frozen=True, gc=False):
 
     A pod without a name is a placeholder for a member that does not exist yet.
 
-    `volume_claims` names the PersistentVolumeClaims that it uses, `own_volume_claims` those that are made for its
-    ephemeral volumes, which must be its own. `device_claims` are its ResourceClaims, `extended`
-    the extended resources that it requests.
+    `volume_claims` names the PersistentVolumeClaims that it uses, `own_volume_claims` those that are created for its
+    ephemeral volumes, which it must own. `device_claims` are its ResourceClaims, `extended` the extended resources that
+    it requests.
 
     `told_reason` and `told_message` are those of the pod's present `PodScheduled=False` condition, which need not be
     written again; empty without one. `rejected`: it failed because the kubelet refused to admit it. `bound_at` is when
-    it was bound, 0.0 if that is not known. `soft` is what it prefers, None for nothing. `workload` is the object of a
-    recognised controller that it belongs to, None without one.
+    it was bound, 0.0 if unknown. `soft` are its soft constraints, None if it has none. `workload` is the object of a
+    recognised controller that it belongs to, None if there is none.
     """
 
     uid: str
@@ -101,7 +101,7 @@ class Pod(Struct, frozen=True, gc=False):
 
     @property
     def uses_devices(self) -> bool:
-        """Whether it uses a ResourceClaim, or a resource for which one may be made."""
+        """Whether it uses a ResourceClaim, or a resource for which one may be created."""
         return bool(self.device_claims or self.extended)
 
     @property

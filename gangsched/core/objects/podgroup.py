@@ -1,4 +1,4 @@
-"""A PodGroup's spec and object, and what another system's object declares."""
+"""A PodGroup and its spec, and the declarations in other systems' objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gangsched.core.objects.workload import WorkloadFacts
 
 
 class TimeoutPolicy(StrEnum):
-    """What follows a time-out: a back-off and another attempt, or failure for good."""
+    """What follows a time-out: a back-off and another attempt, or permanent failure."""
 
     RETRY = "Retry"
     FAIL = "Fail"
@@ -30,8 +30,8 @@ class OnDegraded(StrEnum):
 class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     """What a PodGroup asks for. `not_built` names fields in use that this version refuses rather than ignores.
 
-    `min_resources` are what the members that must be bound together request in all, if another system's object says it:
-    there may have to be more of them than `min_member`.
+    `min_resources` are the total requests of the members that must be bound together, if another system's object states
+    them; that may take more members than `min_member`.
     """
 
     min_member: int
@@ -55,10 +55,11 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Group(Struct, frozen=True, gc=False):
-    """A PodGroup object. `error` is a sentence for a person where its spec could not be read; `spec` is None then.
+    """A PodGroup object. If its spec could not be read, `error` is a sentence for users and `spec` is None.
 
     `made`: the operator created it for a group that its pods declare; it says no more than they do. `scheduler` is the
-    schedulerName of its annotation, which decides whose it is if its pods do not (`core.declarations.installation`).
+    schedulerName of its annotation, which decides to which installation the group belongs if its pods do not
+    (`core.declarations.installation`).
     """
 
     key: GroupKey
@@ -85,9 +86,9 @@ class ForeignPhase(StrEnum):
 
 
 class SeenPhase(Struct, frozen=True, gc=False):
-    """The phase in the status of another system's object, empty if there is none; `ours`: nobody else has written it.
+    """The phase in the status of another system's object, empty if there is none; `ours`: no other client wrote it.
 
-    Whose phase it is the API server knows, so a restart forgets nothing.
+    The API server records the writer, so a restart loses nothing.
     """
 
     text: str = ""
@@ -95,10 +96,10 @@ class SeenPhase(Struct, frozen=True, gc=False):
 
 
 class ForeignGroup(Struct, frozen=True, gc=False):
-    """What another system's object declares, in its `dialect`, of the group of its name. `error` as for `Group`.
+    """The declaration, in its `dialect`, that another system's object makes for the group of its name.
 
-    With `workload` it is a controller's object: `dialect` is the name of its kind, `spec` that of each of its gangs.
-    With `phase` gangsched writes that of the object, where nobody else does.
+    `error` is as in `Group`. With `workload` it is a controller's object: `dialect` is the name of its kind, and `spec`
+    applies to each of its gangs. With `phase`, gangsched writes the object's phase unless another client does.
     """
 
     dialect: str

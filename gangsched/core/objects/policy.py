@@ -1,4 +1,4 @@
-"""The settings that the core decides by; `gangsched.config` makes one from the operator's configuration."""
+"""The settings that the core uses; `gangsched.config` derives them from the operator's configuration."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from msgspec import Struct, field
 from gangsched.core.objects.strategy import Strategy
 
 DEFAULT_NAME = "gangsched"
-"""The schedulerName of an installation that is given no other."""
+"""The schedulerName of an installation that configures no other."""
 
 
 class TurnRules(Struct, frozen=True):
-    """Strict FIFO. `label` names the instance group that a pod asks for.
+    """The rules of strict FIFO lanes. `label` is the node label that names the instance group that a pod asks for.
 
-    Groups whose dialect says so wait in the FIFO lane of every instance group, all others only in those of `groups`. A
-    group may be overtaken until it is `after_s` old; `after_s_by_group` overrides that for an instance group.
+    Groups whose dialect requires it wait in the FIFO lane of any instance group, all others only in those of `groups`.
+    A group may be overtaken until it is `after_s` seconds old; `after_s_by_group` overrides that for an instance group.
     """
 
     label: str = "resource_channel"
@@ -27,17 +27,17 @@ class TurnRules(Struct, frozen=True):
 
 
 class PriorityFrom(StrEnum):
-    """What decides a group's priority: its PodGroup alone, or at most the highest of its members."""
+    """The source of a group's priority: its PodGroup alone, or its PodGroup capped at the highest of its members."""
 
     POD_GROUP = "PodGroup"
     MEMBERS = "Members"
 
 
 class NamespaceLimits(Struct, frozen=True):
-    """What one namespace may have; see `core.gang.caps` and `core.queueing.admission`.
+    """Limits for each namespace; see `core.gang.caps` and `core.queueing.admission`.
 
-    Placeholders may reserve `held_percent` of what all nodes have of each resource, and there may be `held_places` of
-    them; up to `free_places` are allowed even beyond that share. At most `waiting_groups` waiting groups are tried.
+    Its placeholders may reserve up to `held_percent` of each resource of all nodes, and number up to `held_places`; up
+    to `free_places` are allowed even beyond that share. At most `waiting_groups` of its waiting groups are tried.
     """
 
     held_percent: int = 25
@@ -47,7 +47,7 @@ class NamespaceLimits(Struct, frozen=True):
 
 
 class OwnerGuard(StrEnum):
-    """What follows when several owners claim one group."""
+    """The reaction when several owners claim one group."""
 
     FLAG = "Flag"
     REFUSE = "Refuse"
@@ -57,14 +57,12 @@ class OwnerGuard(StrEnum):
 class Policy(Struct, frozen=True):
     """How the machine decides. Times are in seconds.
 
-    `namespace` not empty: only its pods and groups are scheduled, all pods and nodes still count. `seed` makes the
-    jitter of back-offs differ between installations while every run of the core stays deterministic. `strategies` are
-    those of plug-ins, which may be named beside gangsched's own; `gpu_strategy` is that of pods without a group that
-    ask for a GPU. `turns` says which instance groups have strict FIFO lanes.
-    `owner_guard` says what follows when several owners claim one group. Placeholders are kept for `max_hold_s` at a
-    time, and those in the place of lost members for `restart_hold_s`; `namespace_limits` keep one namespace from
-    blocking the others. A quorum's pre-bindings may take
-    `pre_bind_timeout_s`.
+    If `namespace` is not empty, only its pods and groups are scheduled; all pods and nodes still count. `seed` makes
+    the jitter of back-offs differ between installations while every run of the core stays deterministic. `strategies`
+    are those of plug-ins, beside gangsched's own; `gpu_strategy` is used for pods without a group that request a GPU.
+    `turns` says which instance groups have strict FIFO lanes. Placeholders are kept for up to `max_hold_s` at a time,
+    and those for lost members for up to `restart_hold_s`; `namespace_limits` keep one namespace from blocking the
+    others. A quorum's pre-bindings may take up to `pre_bind_timeout_s`.
     """
 
     scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
@@ -90,5 +88,5 @@ class Policy(Struct, frozen=True):
 
     @property
     def kept_as(self) -> str:
-        """What `GroupStatus.scheduler` says of a status that this installation writes."""
+        """The value of `GroupStatus.scheduler` in a status that this installation writes."""
         return "" if DEFAULT_NAME in self.scheduler_names else self.scheduler_names[0]

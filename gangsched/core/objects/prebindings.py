@@ -1,8 +1,8 @@
-"""Pre-bindings: what must hold of other objects before a member may be bound to its node.
+"""Pre-bindings: writes to other objects that must have taken effect before a member may be bound to its node.
 
-A plan yields for each member a small tuple of these values, and the stage (`core.gang.prebinding`) has them written and
-waits for them without knowing their kinds. Another kind is another class here, the function that judges it
-(`Prebindings.standing`), the one that writes and undoes it (`kube.prebinding`), and the constraint that plans it.
+A plan yields a small tuple of these values for each member. The stage (`core.gang.prebinding`) has them written and
+waits for them without knowing their kinds. A new kind needs a class here, a function that judges its progress
+(`Prebindings.standing`), one that writes and undoes it (`kube.prebinding`), and the constraint that plans it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct
 from gangsched.core.objects.devices import Allocation, Making
 
 Taken = tuple[str, str, str]
-"""Something that one pre-binding at a time may speak for: a kind of objects, a namespace and a name."""
+"""An object that one pre-binding at a time may take: its kind, namespace and name."""
 
 
 class Prebinding(Struct, frozen=True, gc=False, tag=True, tag_field="prebinding"):
@@ -22,24 +22,24 @@ class Prebinding(Struct, frozen=True, gc=False, tag=True, tag_field="prebinding"
 
     @property
     def takes(self) -> tuple[Taken, ...]:
-        """What nobody else may take while it is planned, written or awaited."""
+        """The objects that stay reserved for the member while the write is planned, in flight or unconfirmed."""
         raise NotImplementedError
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """Where it is written: what another one would write there replaces it, and undoing either undoes both."""
+        """The location of the write. Another pre-binding with the same one replaces it; undoing either undoes both."""
         return self.takes[0]
 
     @property
     def awaited(self) -> str:
-        """What is awaited, as a sentence without its end."""
+        """What is awaited, as a sentence without its full stop."""
         raise NotImplementedError
 
 
 class SelectNode(Prebinding, frozen=True):
-    """A volume for this very claim (by UID) is to be provisioned for the node.
+    """Has a volume provisioned on the node for the claim with this UID.
 
-    `node` is empty in what the watch shows of a claim whose provisioner has given up.
+    `node` is empty if the watch shows a claim whose provisioner has given up.
     """
 
     namespace: str
@@ -59,9 +59,9 @@ class SelectNode(Prebinding, frozen=True):
 
 
 class ClaimVolume(Prebinding, frozen=True):
-    """The volume is to be bound to this very claim (by UID).
+    """Has the volume bound to the claim with this UID.
 
-    The claim is empty in what the watch shows of a volume that was unbound again.
+    The claim is empty if the watch shows a volume that was unbound again.
     """
 
     volume: str
@@ -76,12 +76,12 @@ class ClaimVolume(Prebinding, frozen=True):
 
     @property
     def awaited(self) -> str:
-        """That both are bound to each other."""
+        """The binding of the two to each other."""
         return f"the PersistentVolumeClaim {self.claim} is being bound to the PersistentVolume {self.volume}"
 
 
 class ShareVolume(Prebinding, frozen=True):
-    """This very claim (by UID), whose volume another member has bound or provisioned, is bound. Nothing is written."""
+    """Writes nothing, but waits until the claim with this UID, which another member has prepared, is bound."""
 
     namespace: str
     claim: str
@@ -99,7 +99,7 @@ class ShareVolume(Prebinding, frozen=True):
 
 
 class ClaimConfigured(Struct, frozen=True, gc=False):
-    """What the drivers of these requests are told (JSON), and whether that is `FromClass` or `FromClaim`."""
+    """Parameters, as JSON, for the drivers of these requests; `source` is `FromClass` or `FromClaim`."""
 
     source: str
     requests: tuple[str, ...]
@@ -107,11 +107,10 @@ class ClaimConfigured(Struct, frozen=True, gc=False):
 
 
 class UseDevices(Prebinding, frozen=True):
-    """This very claim (by UID) is to have these devices, and to be reserved for the pod.
+    """Allocates these devices to the claim with this UID, and reserves it for the pod.
 
-    `config` does not matter to whether it has them. The pod is empty in what the watch shows of a claim that has
-    gangsched's mark and no devices. With `making` the claim is made first if it does not exist; what is taken back is
-    deleted.
+    `config` does not matter to whether the claim has them. The pod is empty if the watch shows a claim with gangsched's
+    mark and no devices. With `making`, the claim is created first if it does not exist, and deleted when undone.
     """
 
     namespace: str
@@ -125,7 +124,7 @@ class UseDevices(Prebinding, frozen=True):
 
     @property
     def takes(self) -> tuple[Taken, ...]:
-        """The claim, and the devices that nobody else may have."""
+        """The claim, and its devices other than those for admin access."""
         devices = [each.device for each in self.allocation.devices if not each.admin]
         return (
             ("ResourceClaim", self.namespace, self.claim),
@@ -144,15 +143,15 @@ class UseDevices(Prebinding, frozen=True):
 
 
 class Standing(Enum):
-    """How far a pre-binding has come, by what the watches show."""
+    """The progress of a pre-binding, as the watches show it."""
 
     OPEN = auto()
     """Nothing is written."""
     MADE = auto()
-    """It is written, and others do their part."""
+    """It is written, and a controller has yet to act on it."""
     GIVEN_UP = auto()
-    """It was written, and whoever was to do the rest has taken it back."""
+    """It was written, and the controller that had to act on it has reverted it."""
     DONE = auto()
-    """It holds: the member may be bound."""
+    """It is complete: the member may be bound."""
     LOST = auto()
-    """It can never hold: the object is gone, or was taken by another."""
+    """It can never be completed: the object is gone, or was taken by another."""

@@ -1,8 +1,8 @@
 """Kubernetes quantities (`500m`, `1.5Gi`, `1e3`) as exact integers.
 
-Accepts and refuses what `resource.ParseQuantity` of k8s.io/apimachinery accepts and refuses, and rounds as its
-`MilliValue()` and `Value()` do: away from zero. Where those overflow an int64 the result here stays at its bounds. (Of
-negative quantities with a fraction, which no pod may ask for, they round some the other way.)
+Accepts exactly what `resource.ParseQuantity` of k8s.io/apimachinery accepts, and rounds as its `MilliValue()` and
+`Value()` do: away from zero. Where those overflow an int64, the result here is clamped to its bounds. (They round some
+negative quantities with a fraction the other way, but no pod may request those.)
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _NANOS = 1_000_000_000
 _SATURATED_DIGITS = 30
 _EXACT_DECIMALS = 70
 _INT64_DIGITS = 19
-# Kubernetes takes a text without any digit for zero, but only in this range of suffixes.
+# Kubernetes reads a text without digits as zero, but only with a suffix in this range.
 _DIGITLESS_BINARY = 40
 _CACHED = 1024
 _SHOWN = 64
 
 
 class InvalidQuantity(ValueError):  # noqa: N818 - what it names is the text, as in Kubernetes' own messages
-    """The text is no Kubernetes quantity; the message names it and says what a quantity looks like."""
+    """The text is not a Kubernetes quantity; the message quotes it and says what a quantity looks like."""
 
     def __init__(self, text: object) -> None:
         shown = repr(text)
@@ -53,7 +53,7 @@ def milli(text: Quantity) -> int:
     """The quantity in thousandths, rounded away from zero.
 
     Raises:
-        InvalidQuantity: the text is no quantity.
+        InvalidQuantity: the text is not a quantity.
     """
     if isinstance(text, str) and text.isascii():
         if text.isdigit():
@@ -68,7 +68,7 @@ def whole(text: Quantity) -> int:
     """The quantity in whole units, rounded away from zero.
 
     Raises:
-        InvalidQuantity: the text is no quantity.
+        InvalidQuantity: the text is not a quantity.
     """
     if isinstance(text, str) and text.isascii() and len(text) < _SATURATED_DIGITS:
         if text.isdigit():
@@ -82,7 +82,7 @@ def amount(resource: str, text: Quantity) -> int:
     """The quantity as the core counts this resource: cpu in millicores, everything else in whole units.
 
     Raises:
-        InvalidQuantity: the text is no quantity.
+        InvalidQuantity: the text is not a quantity.
     """
     return milli(text) if resource == "cpu" else whole(text)
 
@@ -92,7 +92,7 @@ def unrounded(resource: str, text: Quantity) -> Exact:
     """As `amount`, but with the thousandths that the API server keeps, so that a sum is rounded only at its end.
 
     Raises:
-        InvalidQuantity: the text is no quantity.
+        InvalidQuantity: the text is not a quantity.
     """
     size = amount(resource, text)
     if resource == "cpu":
@@ -105,18 +105,18 @@ def exact(text: Quantity) -> Fraction:
     """The quantity in units, to the billionth that Kubernetes keeps.
 
     Raises:
-        InvalidQuantity: the text is no quantity.
+        InvalidQuantity: the text is not a quantity.
     """
     return Fraction(_nanos(text), _NANOS)
 
 
 def format_bytes(amount: int) -> str:
-    """Bytes for a person, in a binary unit (`1.5Gi`)."""
+    """Bytes in human-readable form, in a binary unit (`1.5Gi`)."""
     return format_amount("memory", amount)
 
 
 def format_amount(resource: str, amount: int) -> str:
-    """An amount for a person: cpu in cores (`1.5`), bytes in a binary unit (`1.5Gi`), anything else as it is."""
+    """An amount in human-readable form: cpu in cores (`1.5`), bytes in a binary unit (`1.5Gi`), others unchanged."""
     if resource == "cpu":
         return _decimal(amount, 1000, places=3)
     if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
@@ -127,7 +127,7 @@ def format_amount(resource: str, amount: int) -> str:
 
 
 def _decimal(amount: int, unit: int, *, places: int) -> str:
-    """`amount / unit` rounded half up to so many places, without trailing zeros."""
+    """`amount / unit`, rounded half up to `places` decimals, without trailing zeros."""
     scale: int = 10**places
     rounded = (2 * abs(amount) * scale + unit) // (2 * unit)
     integer, fraction = divmod(rounded, scale)

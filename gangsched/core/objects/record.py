@@ -1,4 +1,4 @@
-"""The record of a gang: what is kept beside the cluster itself, and exactly what the PodGroup's status holds."""
+"""The record of a gang: the state that cannot be observed in the cluster, stored as it is in the PodGroup's status."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ class Phase(StrEnum):
     """`status.phase` of a group."""
 
     PENDING = "Pending"
-    """Too few members, or something keeps it from being tried at all."""
+    """Too few members exist, or something keeps the group from being tried at all."""
     QUEUED = "Queued"
     """Complete; waits for room."""
     RESERVED = "Reserved"
-    """Nodes are reserved for the quorum and no binding is on its way."""
+    """Nodes are reserved for the quorum, and no binding is in flight."""
     BINDING = "Binding"
-    """The quorum's bindings are on their way."""
+    """The quorum's bindings are in flight."""
     SCHEDULED = "Scheduled"
     """The minimum is bound."""
     RUNNING = "Running"
     """The minimum is running."""
     DEGRADED = "Degraded"
-    """Fewer members are bound than the minimum, of a scheduled group or after a quorum that could not be completed."""
+    """Fewer members are bound than the minimum, in a scheduled group or after a quorum that could not be completed."""
     TIMED_OUT = "TimedOut"
-    """maxScheduleTime passed; waits out a back-off, or until something could help."""
+    """maxScheduleTime passed; the group waits for the end of a back-off, or for a change that could help."""
     SUCCEEDED = "Succeeded"
-    """The run ended and as many members as the minimum succeeded."""
+    """The run ended, and at least as many members as the minimum succeeded."""
     FAILED = "Failed"
-    """The run ended because members failed, or timed out under timeoutPolicy Fail."""
+    """The run ended because members failed, or the group timed out under timeoutPolicy Fail."""
     SUSPENDED = "Suspended"
-    """No member is left, and the workload that made them is suspended or scaled to 0."""
+    """No member is left, and the workload that created them is suspended or scaled to 0."""
 
 
 class Outcome(StrEnum):
     """How a run has ended."""
 
     NONE = ""
-    """It goes on, or none has begun."""
+    """The run goes on, or none has begun."""
     SUCCEEDED = "Succeeded"
     """No member is left alive, and as many as the minimum have succeeded."""
     FAILED = "Failed"
-    """No member is left alive, fewer have, and some have failed without a replacement, or their workload has ended."""
+    """No member is left alive, too few have succeeded, and some failed without replacement or their workload ended."""
     UNDECIDED = "Undecided"
-    """No member is left alive, and that decides nothing: they were deleted, or their workload is to make others."""
+    """No member is left alive, but the result is open: they were deleted, or their workload will create others."""
     OUT_OF_TIME = "OutOfTime"
     """The clock ran out under timeoutPolicy Fail; members may be alive."""
 
@@ -67,10 +67,10 @@ class Minima(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Capped(Struct, frozen=True, gc=False, cache_hash=True):
-    """A cap forbids placeholders: which, and why, for a person; see `core.gang.caps`.
+    """A cap that forbids placeholders: its reason, and a `note` for users; see `core.gang.caps`.
 
-    Nothing is reserved before `until` (0.0: there is no back-off). `paused_at` is since when the clock is paused, after
-    running for `ran_s` seconds; 0.0 if it was not running.
+    No placeholder is reserved before `until` (0.0: there is no back-off). `paused_at` is when the clock was paused,
+    after it had run for `ran_s` seconds; 0.0 if it was not running.
     """
 
     reason: Reason
@@ -84,21 +84,21 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     """The record of a gang and its run. Times are in epoch seconds, 0.0 where unset.
 
     `run_start` is when the run's first live member was observed; 0.0 if no run has begun. `scheduled_at` is when the
-    quorum was bound; with `late`, when its placeholders expired before the gang was ever complete, and it counts as
-    scheduled with what was bound. `quorum` are the minima of the quorum under way, None if there is none, and
-    `quorum_done` (by role) its members that have already succeeded; `satisfied` are the minima last bound.
-    `running_at` is when the minimum first ran.
-    `timeouts` counts the run's time-outs and rollbacks; `level` is the back-off's exponent, which a change of the spec
-    resets, and `retry_at` its end. `undone` says what happened to the last quorum that was rolled back, until the next
-    one is placed.
-    `succeeded` (by role) and `failed` count the run's members that have ended; `led`: the member has succeeded whose
-    success is the gang's. `damaged`: a member has failed, not by being deleted, since the minimum was last bound.
-    `workload` is the one object that all live members belong to, or the last ones did, without what its pods declare;
-    None if there is none. `vacated`: the placeholders have expired, and there are no more before the gang is complete.
-    `held_since` is when the first of the present placeholders was reserved. `capped`: a cap has released placeholders
-    or forbids them; `caps` counts releases because of the time that they were held. Members that were bound before
-    `settled_at` belong to no quorum under way: they stay bound, whatever becomes of the next quorum. `prebinding_at` is
-    when the quorum began to wait for its pre-bindings, `prebinding_clock` what `clock_start` was then.
+    quorum was bound. With `late` it is when the placeholders expired before the gang was ever complete; the gang then
+    counts as scheduled with the members that were bound. `quorum` are the minima of the quorum in progress, None if
+    there is none, and `quorum_done` (by role) its members that have already succeeded; `satisfied` are the minima that
+    were last bound. `running_at` is when the minimum first ran.
+    `timeouts` counts the run's time-outs and rollbacks; `level` is the exponent of the back-off, which a change of the
+    spec resets, and `retry_at` its end. `undone` says what happened to the last quorum that was rolled back, until the
+    next one is placed.
+    `succeeded` (by role) and `failed` count the run's members that have ended. `led`: the member whose success is the
+    gang's has succeeded. `damaged`: since the minimum was last bound, a member has failed other than by deletion.
+    `workload` is the one object that all live members belong to, or the last ones did, without the declaration of its
+    pods; None if there is none. `vacated`: the placeholders have expired, and no more are reserved before the gang is
+    complete. `held_since` is when the first of the present placeholders was reserved. `capped`: a cap has released
+    placeholders or forbids them; `caps` counts releases because of the hold time. Members that were bound before
+    `settled_at` belong to no quorum in progress: they stay bound, whatever happens to the next quorum. `prebinding_at`
+    is when the quorum began to wait for its pre-bindings, `prebinding_clock` the value of `clock_start` at that time.
     """
 
     phase: Phase = Phase.PENDING

@@ -14,7 +14,7 @@ from gangsched.core.objects.quantity import MAX_AMOUNT, Exact
 from gangsched.core.objects.shape import Amounts
 
 Requests = Mapping[str, Exact]
-"""Amounts by resource name, as one container asks for them."""
+"""Amounts by resource name, as one container requests them."""
 
 _NOTHING: Requests = {}
 
@@ -33,11 +33,11 @@ def pod_requests(
     pod_level: Requests | None = None,
     overhead: Requests = _NOTHING,
 ) -> Amounts:
-    """The most that the pod takes at any moment of its life.
+    """The largest amounts that the pod takes at any moment of its life.
 
-    Init containers run one after the other, in order, each beside the sidecars started before it; the containers run
-    beside all sidecars. `pod_level` (`spec.resources.requests`) replaces the sum for the resources it supports;
-    `overhead` comes on top of either. Resources that the scheduler does not count are left out.
+    Init containers run one after another, in order, each beside the sidecars started before it; the containers run
+    beside all sidecars. `pod_level` (`spec.resources.requests`) replaces the sum for the resources that it supports;
+    `overhead` is added to either. Resources that the scheduler does not count are left out.
     """
     total: dict[str, Exact] = {}
     for container in containers:
@@ -61,13 +61,13 @@ def pod_requests(
 def with_resize(
     spec: Requests, *, actuated: Requests = _NOTHING, allocated: Requests = _NOTHING, infeasible: bool = False
 ) -> dict[str, Exact]:
-    """What a bound pod's container holds while it is being resized in place.
+    """The amounts that a container of a bound pod holds during an in-place resize.
 
-    The node has room set aside for the greatest of what is wanted (`spec`), what runs (`actuated`,
-    `status.containerStatuses[].resources.requests`) and what the kubelet admitted (`allocated`,
-    `…allocatedResources`). Once the kubelet has called the resize infeasible the wish no longer counts. Applies to
-    containers and sidecars whose status has `resources`, not to ordinary init containers. The same rule holds for
-    pod-level requests, of which only the names in `spec` count; those are always in the result.
+    The node reserves the largest of the desired amounts (`spec`), the running ones (`actuated`,
+    `status.containerStatuses[].resources.requests`) and those that the kubelet admitted (`allocated`,
+    `…allocatedResources`). Once the kubelet has declared the resize infeasible, the desired amounts no longer count.
+    This applies to containers and sidecars whose status has `resources`, not to ordinary init containers. The same rule
+    holds for pod-level requests, of which only the names in `spec` count; those are always in the result.
     """
     held: dict[str, Exact] = dict.fromkeys(spec, 0) if infeasible else dict(spec)
     _raise(held, actuated)
@@ -76,7 +76,7 @@ def with_resize(
 
 
 def counted(name: str) -> bool:
-    """Whether the scheduler counts a resource of this name against what a node has.
+    """Whether the scheduler counts a resource of this name against the nodes' capacity.
 
     Names in a domain are extended resources, or native ones where the domain is `kubernetes.io`; `requests.` is a
     prefix of quotas. Names that break the API's syntax cannot come from an API server and are counted like others.

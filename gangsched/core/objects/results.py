@@ -1,4 +1,4 @@
-"""Results of effects: what the API server has answered."""
+"""Results of effects, as events for the machine."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from gangsched.core.objects.prebindings import Prebinding
 
 
 class Answer(Event, frozen=True):
-    """The API server's answer to an effect."""
+    """The result of an effect, from the API server."""
 
 
 class GroupNotMade(Answer, frozen=True):
-    """A PodGroup that was asked for was not created; `message` says why, for a person."""
+    """A requested PodGroup was not created; `message` tells users why."""
 
     key: GroupKey
     message: str
 
 
 class Refused(StrEnum):
-    """Why a binding did not happen."""
+    """Why a binding failed."""
 
     GONE = "Gone"
     """The pod no longer exists, is terminating, or another pod has its name."""
     CONFLICT = "Conflict"
     """The pod is bound elsewhere already, or has scheduling gates."""
     UNAVAILABLE = "Unavailable"
-    """The server throttled the call, failed, did not answer, or knows no right to it: it may succeed later."""
+    """The server throttled the call, failed, did not respond, or found no permission for it: a retry may succeed."""
     FORBIDDEN = "Forbidden"
-    """The server will not accept this binding however often it is sent."""
+    """The server rejects this binding for good; a retry cannot succeed."""
     DENIED = "Denied"
-    """Nor any other of the pod, whatever the node: its namespace is being deleted."""
+    """The server rejects every binding of the pod, whatever the node: its namespace is being deleted."""
     WITHDRAWN = "Withdrawn"
     """It was not sent, because the machine withdrew it in time."""
 
 
 class PodBound(Answer, frozen=True):
-    """A binding that was asked for stands."""
+    """The pod is bound to the node, as requested."""
 
     uid: str
     node: str
 
 
 class BindRefused(Answer, frozen=True):
-    """A binding that was asked for did not happen; `retry_after_s` is what the server asked for, 0 without."""
+    """A binding failed; `retry_after_s` is the delay that the server asked for, 0 if none."""
 
     uid: str
     node: str
@@ -55,7 +55,7 @@ class BindRefused(Answer, frozen=True):
 
 
 class PrebindRefused(Answer, frozen=True):
-    """A pre-binding for this pod (by UID) was not written; `retry_after_s` is what the server asked for, 0 without."""
+    """A pre-binding of the pod with this UID was not written; `retry_after_s` is as in `BindRefused`."""
 
     uid: str
     what: Prebinding
@@ -69,19 +69,19 @@ class Spared(StrEnum):
     BUDGET = "Budget"
     """A PodDisruptionBudget forbids it at present."""
     UNAVAILABLE = "Unavailable"
-    """The server throttled the call, failed or did not answer: the same call may succeed later."""
+    """The server throttled the call, failed or did not respond: a retry may succeed."""
     FORBIDDEN = "Forbidden"
-    """The server will not accept this eviction however often it is sent."""
+    """The server rejects this eviction for good; a retry cannot succeed."""
 
 
 class PodEvicted(Answer, frozen=True):
-    """An eviction that was asked for was accepted, or the pod is gone or terminating already."""
+    """A requested eviction was accepted, or the pod was already gone or terminating."""
 
     uid: str
 
 
 class EvictionRefused(Answer, frozen=True):
-    """An eviction that was asked for did not happen; `retry_after_s` is what the server asked for, 0 without."""
+    """An eviction failed; `retry_after_s` is the delay that the server asked for, 0 if none."""
 
     uid: str
     why: Spared
@@ -90,9 +90,9 @@ class EvictionRefused(Answer, frozen=True):
 
 
 class OwnerSeen(Answer, frozen=True):
-    """What is known of a Job (by UID): whether it replaces an evicted pod without counting a failure.
+    """Whether the Job with this UID replaces an evicted pod without counting a failure.
 
-    `why` says in a sentence for a person why not; empty if it does.
+    `why` is a sentence for users that says why not; empty if it does.
     """
 
     uid: str
@@ -103,7 +103,7 @@ class OwnerSeen(Answer, frozen=True):
 class StatusWritten(Answer, frozen=True):
     """A status patch of a PodGroup was accepted and gave it this resourceVersion.
 
-    `reserved`: the patch carried a reservation, so the places in it are durable now.
+    `reserved`: the patch contained a reservation, which is now durable.
     """
 
     key: GroupKey

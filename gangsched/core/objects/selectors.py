@@ -14,7 +14,7 @@ _INT64 = 2**63
 
 
 def matches(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
-    """Whether all requirements hold; none at all match everything.
+    """Whether all requirements hold. An empty selector matches everything.
 
     NotIn and DoesNotExist hold where the key is missing. A malformed requirement (unknown operator, wrong number of
     values, a value that no label can have) makes the whole selector match nothing.
@@ -53,7 +53,7 @@ def _compares(operator: str, text: str | None, bound_text: str) -> bool:
 
 
 def _int64(text: str) -> int | None:
-    """The integer that the text writes in decimal, None if it writes none or one beyond 64 bits."""
+    """The decimal integer in the text; None if it contains none, or one beyond 64 bits."""
     found = _INTEGER.fullmatch(text)
     if found is None:
         return None

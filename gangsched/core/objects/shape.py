@@ -12,7 +12,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 PODS = "pods"
-"""The resource of which each pod takes one, whatever it requests."""
+"""The resource that counts pods: each pod takes one of it, whatever it requests."""
 
 
 class Requirement(Struct, frozen=True, gc=False, cache_hash=True):
@@ -54,14 +54,14 @@ class HostPort(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 Attachment = tuple[str, str]
-"""A CSI driver and its name for a volume: what is attached to a node, and counts once against its limits."""
+"""A CSI driver and its name for a volume. An attachment counts once against the limits of its node."""
 
 
 class Disk(Struct, frozen=True, gc=False, cache_hash=True):
-    """A disk that a pod names itself, without a claim. `kind` is the field of the manifest that names it.
+    """A disk that a pod names directly, without a claim. `kind` is the field of the manifest that names it.
 
-    Two disks of one kind that have one of `names` in common are the same; no node takes it twice unless both are
-    `read_only`. One without names conflicts with none. `attachment` is what it counts as against the limits of nodes.
+    Two disks of one kind are the same if they share one of `names`; no node takes it twice unless both are `read_only`.
+    A disk without names conflicts with none. `attachment` is what it counts as against the limits of nodes.
     """
 
     kind: str
@@ -71,11 +71,11 @@ class Disk(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class PodTerm(Struct, frozen=True, gc=False, cache_hash=True):
-    """Which pods are meant, and the label that makes topology domains: one required term of affinity to other pods.
+    """A term of affinity to other pods: the pods that it selects, and the node label that forms topology domains.
 
     `selector` None matches no pod, an empty tuple matches all. `namespaces` names namespaces outright;
     `namespace_selector` None adds none, an empty tuple adds all. The owner's own namespace is already in `namespaces`
-    where the manifest gave neither.
+    if the manifest gives neither.
     """
 
     topology_key: str
@@ -85,10 +85,10 @@ class PodTerm(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Spread(Struct, frozen=True, gc=False, cache_hash=True):
-    """One topology spread constraint with DoNotSchedule: `term` has its topology key, namespace and selector.
+    """One topology spread constraint: `term` has its topology key, namespace and selector.
 
-    `honors_affinity`, `honors_taints`: only nodes that the pod's node affinity matches, or whose taints it tolerates,
-    count.
+    `honors_affinity`: only nodes that match the pod's node affinity count. `honors_taints`: only nodes whose taints the
+    pod tolerates count.
     """
 
     term: PodTerm
@@ -102,9 +102,10 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
     """The scheduling signature: everything about a pod itself that decides which nodes take it.
 
     Pods of one shape are interchangeable to the planner, so feasibility is computed once per shape for all nodes.
-    `node_affinity` None means no required affinity; an empty tuple matches no node. `unsupported` names constraints
-    (as a person would find them in the pod's spec) that gangsched cannot honour and therefore refuses. `affinity` and
-    `anti_affinity` are the required terms. `features` are the node features that the pod needs, sorted.
+    `node_affinity` None means no required affinity; an empty tuple matches no node. `unsupported` names constraints, by
+    their fields in the pod's spec, that gangsched does not support and therefore refuses. `affinity` and
+    `anti_affinity` are the required terms, `spread` the constraints with DoNotSchedule. `features` are the node
+    features that the pod needs, sorted.
     """
 
     requests: Amounts = ()
@@ -121,5 +122,5 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
 
     @property
     def heeds_pods(self) -> bool:
-        """Whether it says where the pod may run by where other pods are."""
+        """Whether the nodes that take the pod depend on where other pods are."""
         return bool(self.affinity or self.anti_affinity or self.spread)

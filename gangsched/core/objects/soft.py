@@ -1,4 +1,4 @@
-"""What a pod prefers in its node. It orders nodes that take the pod, and never decides whether one does."""
+"""The soft constraints of a pod. They order the nodes that take the pod, and never decide whether a node does."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from msgspec import Struct
 from gangsched.core.objects.shape import NodeTerm, PodTerm, Spread
 
 Images = tuple[tuple[str, int], ...]
-"""Images on a node: (name, size in bytes) pairs, sorted by name; each name once."""
+"""Images on a node: (name, size in bytes) pairs, sorted by name, without duplicates."""
 
 
 class Soft(Struct, frozen=True, gc=False, cache_hash=True):
-    """A pod's soft constraints, except that it prefers nodes without taints that it does not tolerate.
+    """A pod's soft constraints, other than its preference for nodes whose taints it tolerates.
 
-    `node_terms` are preferred node affinity: weights from 1 to 100, and what a node must match for them. `images` are
-    the names that its containers and image volumes need, sorted, once for each; `containers` is how many containers it
-    has. `pod_terms` are preferred affinity to other pods, and with a negative weight anti-affinity. `spread` are the
-    topology spread constraints with ScheduleAnyway.
+    `node_terms` are the (weight, term) pairs of preferred node affinity, with weights from 1 to 100. `images` are the
+    names of the images that its containers and image volumes need, sorted, without duplicates; `containers` is the
+    number of its containers. `pod_terms` are the (weight, term) pairs of preferred affinity to other pods; a negative
+    weight means anti-affinity. `spread` are the topology spread constraints with ScheduleAnyway.
     """
 
     node_terms: tuple[tuple[int, NodeTerm], ...] = ()

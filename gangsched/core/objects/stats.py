@@ -1,4 +1,4 @@
-"""Numbers that metrics show of the core."""
+"""Statistics of the core, for metrics."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ class Stage(StrEnum):
     """A part of one call of the machine; the caller may measure how long each takes."""
 
     EVENTS = "Events"
-    """Applying what has happened."""
+    """Applying the events."""
     UPKEEP = "Upkeep"
-    """Bringing gangs up to date."""
+    """Reconciling gangs."""
     PLAN = "Plan"
     """The scheduling cycle."""
     SEARCH = "Search"
-    """Going on with searches that one call has no time for."""
+    """Continuing searches that do not fit into one call."""
     STATUS = "Status"
-    """What people and autoscalers are told."""
+    """Writing status, Events and what autoscalers read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What has been measured since the last look.
+    """The measurements since they were last taken.
 
     `waits` are, for each group whose minimum was bound, its priority and the seconds from complete to bound.
-    `partial_s` are the seconds for which quorums were bound in part that are now whole or wholly unbound. `budget` is
-    which share of its budget the last call has spent; it may exceed 1.
+    `partial_s` are the seconds for which quorums were partly bound that are now completely bound or unbound. `budget`
+    is the share of its budget that the last call has spent; it may exceed 1.
     """
 
     waits: Sequence[tuple[int, float]] = ()
@@ -38,11 +38,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """Plain numbers for metrics; `refusals` (by reason), `timeouts` and `node_refusals` only ever grow.
+    """Plain numbers for metrics; `refusals` (by reason), `timeouts` and `node_refusals` never decrease.
 
-    `held` is what is reserved for members that are not bound, `idle` what bound members take of groups of which fewer
-    than the minimum are bound: amounts by resource, as the core counts them. `partial` is how many quorums are bound in
-    part.
+    `held` are the amounts reserved for members that are not bound, `idle` those that bound members take in groups with
+    fewer than the minimum bound: by resource, in the core's units. `partial` is the number of partly bound quorums.
     """
 
     pods: int

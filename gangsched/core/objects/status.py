@@ -9,7 +9,7 @@ from gangsched.core.objects.shape import Amounts
 
 
 class Place(Struct, frozen=True, gc=False, cache_hash=True):
-    """Reservations on one node for one role: `pods` are names, `requests` what each of them takes."""
+    """Reservations on one node for one role: `pods` are names, `requests` those of each reservation."""
 
     node: str
     role: str
@@ -43,7 +43,7 @@ MOST_DEMANDS = 64
 class Demand(Struct, frozen=True, gc=False, cache_hash=True):
     """`count` members for which new nodes would have to be added, each with these `requests`.
 
-    `domain` is the value of the label spec.placement.topology that those nodes must have, empty where any will do.
+    `domain` is the value of the label spec.placement.topology that those nodes must have, empty if any will do.
     """
 
     count: int
@@ -54,8 +54,8 @@ class Demand(Struct, frozen=True, gc=False, cache_hash=True):
 class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     """`status` of a PodGroup, as written by the engine and read back after a restart. Times are 0.0 where unset.
 
-    `record` is what a restart recovers from, None before the status was first written; the rest is for people.
-    `scheduler` is the schedulerName whose installation has written it; empty for the default name.
+    A restart recovers from the `record`, which is None before the status is first written; the rest is for users.
+    `scheduler` is the schedulerName of the installation that wrote it; empty for the default name.
     """
 
     record: Record | None = None
@@ -91,14 +91,14 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
 
     @property
     def schedule_start_time(self) -> float:
-        """When the clock started; while it is paused, the start that gives the time it has run."""
+        """When the clock started; while it is paused, the pause's begin minus the time that the clock had run."""
         record = self.record or NO_RECORD
         capped = record.capped
         return capped.paused_at - capped.ran_s if capped is not None and capped.paused_at else record.clock_start
 
     @property
     def schedule_paused_time(self) -> float:
-        """Since when the clock is paused by a cap."""
+        """When a cap paused the clock."""
         capped = self.record.capped if self.record is not None else None
         return capped.paused_at if capped is not None else 0.0
 

@@ -1,4 +1,4 @@
-"""What a placement strategy sees of the nodes and what it answers: the interface of plug-ins."""
+"""The plug-in interface of placement strategies: what a strategy sees of the nodes, and what it returns."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gangsched.core.objects.arrays import IntArray
 
 
 class Scarce(NamedTuple):
-    """Of the scarcest resource that the members request, per candidate: how much is free, and how much in use.
+    """The free and used amounts, per candidate, of the scarcest resource that the members request.
 
-    Scarcest is a GPU if they request one, else the one of which all nodes that accept the members could take the
-    fewest. Amounts are in the core's units (millicores, bytes, devices).
+    That is a GPU if they request one, otherwise the resource by which all nodes that accept the members could take the
+    fewest of them. Amounts are in the core's units (millicores, bytes, devices).
     """
 
     left: IntArray
@@ -25,14 +25,15 @@ class Scarce(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """What a strategy sees, one element per candidate node; nothing of it may be changed.
+    """The candidate nodes as a strategy sees them, one element per node. Strategies must not modify it.
 
     `rows` are the candidates' row numbers, `caps` how many members each could take (≥ 1), `fullness` the largest share
     of a requested resource that is in use (0..1), `own` how many members of this gang are there already, `rank` the
-    node's place among those that are equal by all else: by images of the members, then by name. `preferences` has its
-    place by each wish of `placement.prefer` (0 is preferred most), the most important wish first, and then, if nodes
-    differ in it, by what the members' pods prefer. `spared` is 1 for nodes that have GPUs where the members request
-    none, 0 for the others, and None if all are alike in that. `scarce` finds what few strategies want to know.
+    node's position among those that are equal otherwise: by images of the members, then by name. `preferences` has each
+    node's rank by each wish of `placement.prefer` (0 is most preferred), the most important wish first, and then, if
+    nodes differ in it, by the preferences of the members' pods. `spared` is 1 for nodes with GPUs if the members
+    request none, 0 for the others, and None if all nodes are alike in that. `scarce` computes what only few strategies
+    need.
     """
 
     rows: IntArray
@@ -45,12 +46,12 @@ class Room:
     spared: IntArray | None = None
 
     def preferred(self, *keys: npt.NDArray[np.float64] | IntArray) -> Sequence[npt.NDArray[np.float64] | IntArray]:
-        """These keys behind the preferences for nodes, if there are any."""
+        """These sort keys, after the preferences for nodes if there are any."""
         return (*self.preferences, *keys)
 
 
 class Strategy(Protocol):
-    """Says how many of `count` members go to which candidate. `count` never exceeds the sum of `room.caps`."""
+    """Decides how many of `count` members go to each candidate. `count` never exceeds the sum of `room.caps`."""
 
     def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
         """(row, members) pairs that add up to `count`, none above the candidate's cap."""

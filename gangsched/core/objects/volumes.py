@@ -1,7 +1,7 @@
-"""What decides where pods with volumes run: claims, volumes, storage classes, and the limits of CSI drivers on nodes.
+"""Objects that decide where pods with volumes run: claims, volumes, storage classes, and limits of CSI drivers.
 
-In the core a *volume claim* is a PersistentVolumeClaim, because claims are those of the ledger; a volume is a
-PersistentVolume, a disk one that a pod names itself, without a claim.
+In the core a *volume claim* is a PersistentVolumeClaim, because a plain claim is an entry of the ledger. A volume is a
+PersistentVolume; a disk is a volume that a pod names directly, without a claim.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from gangsched.core.objects.shape import Attachment, Labels, NodeTerm, Requireme
 
 _ON_SEVERAL_NODES = frozenset(("ReadWriteMany", "ReadOnlyMany"))
 StorageKey = tuple[str, str]
-"""Namespace (empty for what has none) and name."""
+"""Namespace (empty for a cluster-scoped object) and name."""
 
 
 class StorageKind(StrEnum):
-    """The kinds of objects of this module, as the API server calls them."""
+    """The kinds of objects in this module, by their names in the API."""
 
     CLAIM = "PersistentVolumeClaim"
     VOLUME = "PersistentVolume"
@@ -33,11 +33,11 @@ class StorageKind(StrEnum):
 class VolumeClaim(Struct, frozen=True, gc=False, tag=True):
     """A PersistentVolumeClaim.
 
-    `volume` is the PersistentVolume that it names, `bound` that both know of each other. `single_pod`: its access mode
-    is ReadWriteOncePod. `owner` is the UID of its controller: of a pod, if it was made for an ephemeral volume.
-    What it asks of a volume is known while it is not bound: `size` in bytes, access `modes`, `block` for a volume
+    `volume` is the PersistentVolume that it names; `bound`: both name each other. `single_pod`: its access mode is
+    ReadWriteOncePod. `owner` is the UID of its controller, which is a pod if it was created for an ephemeral volume.
+    Its requirements for a volume are known while it is not bound: `size` in bytes, access `modes`, `block` for a volume
     without a file system, its VolumeAttributesClass (`attributes`), and `selector`. A volume is provisioned for the
-    node `selected`; `ours`: gangsched said so.
+    node `selected`; `ours`: gangsched has selected it.
     """
 
     namespace: str
@@ -68,11 +68,11 @@ class Volume(Struct, frozen=True, gc=False, tag=True):
     """A PersistentVolume.
 
     `node_affinity` None lets every node use it. `zones` are its zone and region labels, each with the values that a
-    node's label may have. `attachment` is what it counts as against the limits of nodes, None where no CSI driver
-    attaches it. `in_tree` is the kind of a source whose node affinity CSI migration translates, empty for all others.
-    What claims ask of it is known while it is `available`: no claim is bound to it, and it may be bound to one.
-    `attributes` is its VolumeAttributesClass. `claimed_by` is the claim (namespace, name, UID or an empty text) that
-    alone may be bound to it; `ours`: gangsched said so.
+    node's label may have. `attachment` is what it counts as against the limits of nodes, None if no CSI driver attaches
+    it. `in_tree` is the kind of a source whose node affinity CSI migration translates, empty for all others.
+    The properties that claims ask for are known while it is `available`: no claim is bound to it, and one may be.
+    `attributes` is its VolumeAttributesClass. `claimed_by` is the only claim (namespace, name, UID or an empty text)
+    that may be bound to it; `ours`: gangsched has set that.
     """
 
     name: str
@@ -97,10 +97,10 @@ class Volume(Struct, frozen=True, gc=False, tag=True):
 
 
 class StorageClass(Struct, frozen=True, gc=False, tag=True):
-    """A StorageClass. `waits`: claims are bound once a pod that uses them has a node. `driver` provisions volumes.
+    """A StorageClass. `waits`: its claims are bound only once a pod that uses them has a node.
 
-    `provisions`: volumes are made for its claims, on nodes that match one of `topologies` if that is not None.
-    `in_tree`: the class names a plug-in that this driver has replaced.
+    `driver` provisions its volumes. `provisions`: volumes are created for its claims, only on nodes that match one of
+    `topologies` unless that is None. `in_tree`: the class names an in-tree plug-in that this driver has replaced.
     """
 
     name: str
@@ -131,8 +131,8 @@ class CsiDriver(Struct, frozen=True, gc=False, tag=True):
 class StorageCapacity(Struct, frozen=True, gc=False, tag=True):
     """A CSIStorageCapacity: the storage for volumes of one class in one segment of the cluster.
 
-    The segment are the nodes that match `topology`; None if there are none. `capacity` is what is left, `largest` the
-    size of the largest volume that can be made, both in bytes; None where that is not said.
+    The segment consists of the nodes that match `topology`, of none if that is None. `capacity` is the free storage,
+    `largest` the size of the largest volume that can be created, both in bytes; None if not stated.
     """
 
     namespace: str
@@ -149,12 +149,12 @@ class StorageCapacity(Struct, frozen=True, gc=False, tag=True):
 
     @property
     def limit(self) -> int:
-        """The size of the largest volume that kube-scheduler takes to fit; -1 if none does."""
+        """The size of the largest volume that fits by the rule of kube-scheduler; -1 if none does."""
         limit = self.capacity if self.largest is None else self.largest
         return -1 if limit is None else limit
 
     def helps_no_more_than(self, other: StorageCapacity) -> bool:
-        """Whether nothing fits here that would not fit with the other in its place."""
+        """Whether every volume that fits here would also fit with the other one in its place."""
         alike = (self.storage_class, self.topology) == (other.storage_class, other.topology)
         less = other.capacity is None or (self.capacity is not None and self.capacity <= other.capacity)
         return alike and less and self.limit <= other.limit
@@ -173,7 +173,7 @@ class CsiNode(Struct, frozen=True, gc=False, tag=True):
 
 
 class VolumeAttachment(Struct, frozen=True, gc=False, tag=True):
-    """A volume that the driver attaches to the node, or has attached; `volume` is empty for one without an object."""
+    """A volume that the driver attaches to the node, or has attached; `volume` is empty if that has no object."""
 
     name: str
     node: str = ""
@@ -190,10 +190,10 @@ StorageObject = VolumeClaim | Volume | StorageClass | CsiNode | VolumeAttachment
 
 
 class Wanted(Struct, frozen=True, gc=False, cache_hash=True):
-    """What a claim that waits for the pod's node asks of a volume; claims that ask for the same are interchangeable.
+    """The requirements of a claim that waits for its pod's node; claims with equal ones are interchangeable.
 
-    A volume is provisioned on the node `selected` alone, if one is; `ours`: gangsched said so. `volume` is that which
-    alone may be bound to the claim, if there is one. `claim` names the claim if several known pods use it.
+    If a node is `selected`, a volume is provisioned on that node alone; `ours`: gangsched has selected it. `volume` is
+    the only one that may be bound to the claim, if there is one. `claim` names the claim if several known pods use it.
     """
 
     size: int
@@ -232,7 +232,7 @@ class Trouble(StrEnum):
 
 
 class Unready(Struct, frozen=True):
-    """The first volume claim of a pod with which it cannot be placed. `about`: its volume or StorageClass, if any."""
+    """The first volume claim that keeps a pod from being placed. `about` is its volume or StorageClass, if any."""
 
     claim: str
     trouble: Trouble
@@ -240,5 +240,5 @@ class Unready(Struct, frozen=True):
 
 
 def keys_of(pod: Pod) -> list[StorageKey]:
-    """The pod's volume claims, each once, those of its ephemeral volumes last."""
+    """The pod's volume claims, without duplicates; those of its ephemeral volumes come last."""
     return [(pod.namespace, name) for name in dict.fromkeys((*pod.volume_claims, *pod.own_volume_claims))]

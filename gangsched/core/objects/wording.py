@@ -19,7 +19,7 @@ def counted(number: int, thing: str, one: str, many: str) -> str:
 
 
 def number_of_all(number: int, total: int, thing: str, one: str = "", many: str = "") -> str:
-    """As in "2 of 3 members", with the verb `one` or `many`; without the total where there are more than that."""
+    """As in "2 of 3 members", with the verb `one` or `many`; without the total if the number exceeds it."""
     head = "" if number > total else f"{number} of "
     verb = one if max(number, total) == 1 else many
     return f"{head}{number_of(max(number, total), thing)} {verb}".rstrip()

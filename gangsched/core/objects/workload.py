@@ -1,4 +1,4 @@
-"""The controller's object that a pod without a declaration belongs to, and what that object says."""
+"""The object of a controller that a pod without a declaration belongs to, and the facts in that object."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from msgspec import Struct
 from gangsched.core.objects.declaration import Declaration
 
 GANG = "gangsched.io/gang"
-"""The label of a namespace, with the value AUTO, and the annotation of a workload that make gangs of pods."""
+"""The namespace label, with the value AUTO, and the workload annotation that make pods into gangs."""
 AUTO = "auto"
 SUSPENDED = "is suspended"
 COMPLETED = "has completed"
 ENDED = "has ended"
 DELETED = "is being deleted"
-"""Why a workload wants no pods, as `WorkloadFacts.idle` says it. Any other reason is that it is scaled to 0.
+"""Values of `WorkloadFacts.idle`: why a workload wants no pods. Any other value means that it is scaled to 0.
 
-COMPLETED says that it has succeeded, by its own rules; ENDED that it has ended otherwise.
+COMPLETED means that it has succeeded by its own rules, ENDED that it has ended otherwise.
 """
 
 
 class Workload(Struct, frozen=True, gc=False, cache_hash=True):
-    """An object of a `kind` (a name in the registry of workloads), which is in the pod's namespace.
+    """An object in the pod's namespace, of a `kind` that is named in the registry of workloads.
 
-    `uid` is empty where the pod does not know it. `declaration` is what the pod says if it is to be a gang's member;
-    None for a pod that names its group itself.
+    `uid` is empty if the pod does not state it. `declaration` is the pod's declaration in case the workload asks for a
+    gang; None for a pod that names its group itself.
     """
 
     kind: str
@@ -33,7 +33,7 @@ class Workload(Struct, frozen=True, gc=False, cache_hash=True):
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """Which object it is, beside its namespace."""
+        """The object's identity within its namespace."""
         return (self.kind, self.name, self.uid)
 
 
@@ -47,9 +47,9 @@ class Reference(Struct, frozen=True, gc=False):
 
 
 class Top(Struct, frozen=True, gc=False):
-    """The object whose controller has made a workload's object in its namespace, such as the TrainJob of a JobSet.
+    """The object whose controller created a workload's object, in its own namespace, such as the TrainJob of a JobSet.
 
-    `kind` is its name in the registry of workloads, `title` that for people.
+    `kind` is its kind's name in the registry of workloads, `title` the one for users.
     """
 
     kind: str
@@ -59,11 +59,11 @@ class Top(Struct, frozen=True, gc=False):
 
 
 SERIES_OF = "job"
-"""The kind of the objects that a series names."""
+"""The kind of the objects in a `Series`."""
 
 
 class Series(Struct, frozen=True, gc=False):
-    """Jobs of these names, whose pods have a role: each has so many pods at a time, and so many must succeed in all."""
+    """Jobs of these names, whose pods have one role. Each Job runs `pods` at a time, and `completions` must succeed."""
 
     role: str
     jobs: tuple[str, ...]
@@ -72,17 +72,17 @@ class Series(Struct, frozen=True, gc=False):
 
 
 class WorkloadFacts(Struct, frozen=True, gc=False):
-    """What such an object says beside its size. `title` is its kind for people, such as `StatefulSet`.
+    """The facts in the object of a workload. `title` is its kind for users, such as `StatefulSet`.
 
-    `gang`: whether its annotation asks for gangs; None where it has none. `size` is how many pods it wants now, of all
-    its gangs. `idle` says in a few words why it wants none for now, empty if it does: one of the words above, or how
-    it is scaled to 0. `least` is the minimum of its gangs that an annotation says, if one does. `top` is the object
-    above it, if that is of a kind which is watched: the annotations there come first. `api_version` is the one that it
-    is read in. `remedy`: its controller creates pods only once others are ready, and this is what to do to have them
-    created at once; empty if it does create them so. `completions` is how many of its pods must succeed in all, None
-    where it does not say, and `succeeded` how many it has counted. Its pods come in waves if these are more than its
-    size. `series` are its Jobs, which count themselves, if these make its pods and come in waves. `all_anew`: when a
-    pod of a gang is lost, its controller deletes the others too.
+    `gang`: whether its annotation asks for gangs; None without the annotation. `size` is the number of pods that it
+    wants now, in all its gangs. `idle` says in a few words why it wants none at present, empty if it does: one of the
+    constants above, or how it is scaled to 0. `least` is the minimum of its gangs by its annotation, if it has one.
+    `top` is the object above it, if that is of a watched kind: the annotations there take precedence. `api_version` is
+    the version in which it is read. `remedy`: its controller creates pods only once others are ready, and this tells
+    users how to have them created at once; empty if the controller does so. `completions` is how many of its pods must
+    succeed in total, None if it does not say, and `succeeded` how many it has counted. If `completions` exceeds `size`,
+    its pods come in waves. `series` are its Jobs, which count on their own, if these create its pods and come in waves.
+    `all_anew`: when a pod of a gang is lost, its controller deletes the others too.
     """
 
     title: str

@@ -1,4 +1,4 @@
 """What users read, and when it is written: conditions, messages, Events, the PodGroup's status.
 
-Law: it compares the status that should be written with the last one, and adds no state.
+Law: it compares the desired status with the last one written, and adds no state.
 """

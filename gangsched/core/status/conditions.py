@@ -36,7 +36,7 @@ _ENDS = {
 NO_ROOM = frozenset({Reason.UNSCHEDULABLE, Reason.SEARCH_EXHAUSTED, Reason.NEVER_FITS, Reason.TIMED_OUT})
 """Reasons of a group that waits for room."""
 NAMES_SHOWN = 3
-"""A message names at most so many schedulers whose pods do not count."""
+"""Maximum number of schedulers, whose pods do not count, that a message names."""
 
 
 def refused_reason(refusal: Refusal) -> Reason:
@@ -81,7 +81,7 @@ def _waiting_reason(gang: Gang) -> Reason:
 
 
 def demand_of(gang: Gang, reason: Reason) -> tuple[Demand, ...]:
-    """What new nodes must bring for a group with this reason; empty unless it waits for room."""
+    """What new nodes must provide for a group with this reason; empty unless it waits for room."""
     return gang.attempt.refusal.demand if gang.attempt.refusal is not None and reason in NO_ROOM else ()
 
 
@@ -112,10 +112,10 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
     waited = format_duration(assessment.terms.max_schedule_time_s)
     succeeded = gang.record.successes
     said = {
-        Reason.UNSCHEDULABLE: refusal or "Complete; waits to be tried.",
+        Reason.UNSCHEDULABLE: refusal or "Complete; waiting to be scheduled.",
         Reason.NEVER_FITS: refusal,
         Reason.SEARCH_EXHAUSTED: refusal,
-        Reason.TIMED_OUT: f"No room within {waited}; tried again after a back-off, or as soon as something helps. "
+        Reason.TIMED_OUT: f"No room within {waited}; retried after a back-off, or as soon as a change may help. "
         f"{refusal}",
         Reason.SUSPENDED: memberless.suspended(gang),
         Reason.SUCCEEDED: f"The run ended with {number_of(succeeded, 'member')} succeeded.",
@@ -147,16 +147,17 @@ def _capped(assessment: Assessment, note: str) -> str:
 
 
 def _prebinding(gang: Gang) -> str:
-    """What is awaited first before the members with nodes are bound."""
+    """The first pre-binding that the members with nodes wait for."""
     errand = prebinding.first_awaited(gang)
     if errand is None:
         return ""
     waiting = sum(binding.awaits is not None for binding in gang.operations.bindings.values())
     held = len(gang.operations.flying())
-    refused = f" The API server refused to write this, which is tried again: {errand.complaint}"
+    refused = f" The API server refused this write, which is retried: {errand.complaint}"
     return (
-        f"{number_of(held, 'member')} have nodes and are bound once all is ready: {errand.what.awaited} "
-        f"({number_of(waiting, 'member')} so waiting).{refused if errand.complaint else ''}"
+        f"{counted(held, 'member', 'has a node and is', 'have nodes and are')} bound once everything is ready: "
+        f"{errand.what.awaited} ({counted(waiting, 'member', 'waits', 'wait')} like this)."
+        f"{refused if errand.complaint else ''}"
     )
 
 
@@ -164,12 +165,12 @@ def _binding_refused(gang: Gang, assessment: Assessment) -> str:
     said = bindings.complaint(gang)
     doubted = sorted(gang.observed.pods[uid].name for uid in gang.operations.doubted & gang.observed.pods.keys())
     if not doubted or gang.operations.bindings or assessment.census.bound:
-        return f"The API server refused a binding, which is tried again: {said}"
+        return f"The API server refused a binding, which is retried: {said}"
     more = f" and {len(doubted) - 1} more" if len(doubted) > 1 else ""
     return (
-        f"The API server refuses to bind {doubted[0]}{more} wherever that was tried, so no other member is bound and "
-        "no place is held: find what refuses it, most often an admission policy, or delete the pod; it is tried again "
-        f"first of all after a back-off. The last answer: {said}"
+        f"The API server refuses to bind {doubted[0]}{more} on every node that was tried, so no other member is bound "
+        "and no place is held: find what refuses it, most often an admission policy, or delete the pod; it is retried "
+        f"before the others after a back-off. Last response: {said}"
     )
 
 
@@ -186,11 +187,11 @@ def _in_line(gang: Gang, assessment: Assessment) -> str:
 
 
 def _held(gang: Gang, assessment: Assessment) -> str:
-    """The reservation for members to come, and how long it lasts."""
+    """The reservation for members that do not exist yet, and how long it lasts."""
     places = len(gang.operations.vacant())
     return (
         f"{number_is_of_all(len(assessment.census.bound), assessment.minimum, 'member')} bound and "
-        f"{'a place is' if places == 1 else f'{places} places are'} held for those to come, for up to "
+        f"{'a place is' if places == 1 else f'{places} places are'} held for the missing ones, for up to "
         f"{format_duration(_held_at_most_s(assessment))}."
     )
 
@@ -205,27 +206,27 @@ def _there(assessment: Assessment) -> int:
 
 
 def late_message(gang: Gang, assessment: Assessment) -> str:
-    """How many members are bound of a group whose other members did not come in time."""
+    """How many members are bound of a group whose other members were not created in time."""
     if gang.operations.vacant():
         return _held(gang, assessment)
     there = f"{number_is_of_all(_there(assessment), gang.record.minimum, 'member')} bound"
     if not gang.record.vacated:
-        return f"{there}; the others are bound first of all as soon as they exist and fit."
+        return f"{there}; the others are bound first, as soon as they exist and fit."
     return (
-        f"{there}; the others had not come within {format_duration(assessment.terms.max_schedule_time_s)}, and their "
-        "places were released: create them, and they are bound first of all as soon as there is room."
+        f"{there}; the others were not created within {format_duration(assessment.terms.max_schedule_time_s)}, so "
+        "their places were released: create them, and they are bound first, as soon as there is room."
     )
 
 
 def _undone(gang: Gang) -> str:
     undo = gang.operations.undo
     if undo is None:
-        return f"{gang.record.undone}: what was bound or written for it is taken back; planned again after a back-off."
+        return f"{gang.record.undone}: its bindings and writes are undone, and it is retried after a back-off."
     if undo.retried:
-        return f"{undo.note}; the rest is being tried again."
+        return f"{undo.note}; the rest is being retried."
     if len(rollback.targets(gang)) > len(rollback.spared(gang)):
-        return f"{undo.note}: the bound members are evicted, so that the group starts over whole."
-    return f"{undo.note}; the condition Degraded says why the bound members are left."
+        return f"{undo.note}: the bound members are evicted, so that the whole group starts over."
+    return f"{undo.note}; the condition Degraded says why the bound members are left in place."
 
 
 def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
@@ -254,8 +255,8 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     if gang.record.phase is Phase.DEGRADED:
         capped = f" {gang.record.capped.note}" if gang.record.capped is not None else ""
         return (
-            f"{number_is_of_all(there, gang.record.minimum, 'member')} left; a replacement is bound first of all as "
-            f"soon as it exists.{capped}"
+            f"{number_is_of_all(there, gang.record.minimum, 'member')} left; a replacement is bound first, as soon as "
+            f"it exists.{capped}"
         )
     if minimum > gang.record.minimum:
         are = "is" if there == 1 else "are"
@@ -274,11 +275,11 @@ def _evicting(gang: Gang, doing: Undo) -> str:
     refusal = next(rollback.refusals(gang), None)
     parts = [doing.note]
     if doing.retried:
-        parts.append("the rest is being tried again")
+        parts.append("the rest is being retried")
     elif len(left) > len(spared):
         parts.append(f"{number_is(len(left) - len(spared), 'member')} still to be evicted")
     if refusal is not None and not doing.retried:
-        parts.append(f"the API server refuses it, which is tried again: {refusal.message}")
+        parts.append(f"the API server refuses an eviction, which is retried: {refusal.message}")
     if spared:
         why = doing.spared[spared[0].uid]
         parts.append(

@@ -28,15 +28,15 @@ def emit(gang: Gang, assessment: Assessment, reason: Reason, note: str) -> list[
 
 
 def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, *, scheduler: str) -> list[Effect]:
-    """The Events that are due: on the gang's condition, on pods of other schedulers, and on a second owner.
+    """The Events that are due: about the gang's condition, pods of other schedulers, further owners and ignored groups.
 
-    `scheduler` is the schedulerName that such a pod should have.
+    `scheduler` is the schedulerName that a pod of another scheduler should have.
     """
     effects = _on_condition(gang, assessment, reason, message)
     for pod in _new_strangers(gang):
         gang.told.said_of_stranger(pod.uid)
         note = (
-            f"The pod names the group {gang.key.name}, but its schedulerName is {pod.scheduler}: it is no "
+            f"The pod names the group {gang.key.name}, but its schedulerName is {pod.scheduler}: it is not a "
             f"member. Set schedulerName to {scheduler} or remove the label."
         )
         about = ("Pod", pod.namespace, pod.name, pod.uid)
@@ -51,20 +51,20 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
     if passed_over:
         gang.told.said_of_native(passed_over)
         note = (
-            f"The pods also name the PodGroup {passed_over} of scheduling.k8s.io, as the Job controller makes one. "
-            f"Their label for the group {gang.key.name} counts alone: remove it to follow that PodGroup."
+            f"The pods also name the PodGroup {passed_over} of scheduling.k8s.io, such as the Job controller creates. "
+            f"It is ignored because of their label for the group {gang.key.name}: remove that label to use it."
         )
         effects += emit(gang, assessment, Reason.NATIVE_GROUP_IGNORED, note)
     return effects
 
 
 def has_news(gang: Gang) -> bool:
-    """Whether an Event is due on a pod of another scheduler, on a second owner or on a group that does not count."""
+    """Whether an Event is due about a pod of another scheduler, a further owner or an ignored group."""
     return bool(_new_strangers(gang)) or _has_new_owners(gang) or bool(_passed_over(gang))
 
 
 def _passed_over(gang: Gang) -> str:
-    """The group that the pods name beside, if no Event says so yet; those of one group name the same."""
+    """The native group that the pods also name, if no Event says so yet; all pods of a gang name the same one."""
     first = next(iter(gang.observed.pods.values()), None)
     said = first.declaration.passed_over if first is not None and first.declaration is not None else ""
     return said if said != gang.told.passed_over else ""
@@ -76,7 +76,7 @@ def _new_strangers(gang: Gang) -> list[Pod]:
 
 
 def _has_new_owners(gang: Gang) -> bool:
-    """Whether an owner claims the gang beside another, and no Event names it yet."""
+    """Whether the gang has a further owner that no Event has named yet."""
     return not gang.observed.ownership.owners.keys() <= gang.told.named_owners
 
 

@@ -29,17 +29,17 @@ from gangsched.core.planning.refusal import Gap, Obstacle, Refusal
 from gangsched.core.queueing.queue import Queue
 
 LOOKS = 20_000
-"""The most pods that are examined in KEPT_S to find holders; sentences after that say less, but cost nothing."""
+"""Maximum number of pods examined in KEPT_S to find holders. Later messages say less about them, but cost nothing."""
 KEPT_S = 0.5
-"""For so many seconds holders are cached."""
+"""Time, in seconds, for which holders are cached."""
 NAMED = 3
-"""The most groups that are named in one sentence."""
+"""Maximum number of groups named in one sentence."""
 REASONS = 6
-"""The most reasons that are told of nodes that refuse, the most frequent first."""
+"""Maximum number of reasons listed for nodes that refuse members, the most frequent first."""
 
 
 def amounts(pairs: Sequence[tuple[str, int]]) -> str:
-    """Resource amounts as a person writes them: `cpu 2, nvidia.com/gpu 8`."""
+    """Resource amounts in human-readable form: `cpu 2, nvidia.com/gpu 8`."""
     return ", ".join(f"{resource} {format_amount(resource, amount)}" for resource, amount in pairs)
 
 
@@ -54,12 +54,12 @@ def incomplete(assessment: Assessment) -> str:
     if roles:
         parts.append(f"missing by role: {roles}")
     if not parts:
-        parts.append("its members are more than maxMember leaves room for")
+        parts.append("some of them exceed maxMember and do not count")
     asked = assessment.terms.spec.min_resources
     if asked and assessment.missing:
         parts.append(
-            f"its minResources ({amounts(asked)}) are those of {minimum} members; if some are made only once others "
-            "run, let all be made at once, as a LeaderWorkerSet does with startupPolicy LeaderCreated"
+            f"its minResources ({amounts(asked)}) take {minimum} members; if its controller creates some only once "
+            "others run, have it create all at once, as a LeaderWorkerSet does with startupPolicy LeaderCreated"
         )
     exist = number_of_all(there, minimum, "member", "exists", "exist")
     return f"{exist}; {'; '.join(parts)}. {assessment.terms.in_turn}".rstrip()
@@ -97,13 +97,14 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     elif refusal.short and closed < refusal.nodes:
         head += f"; missing on the nodes that accept {them}: {amounts(refusal.short)}"
     elif refusal.fragmented:
-        head += f"; enough is free in all, but no node has {amounts(refusal.failing.shape.requests)} left for one more"
+        each = amounts(refusal.failing.shape.requests)
+        head += f"; enough is free in total, but no node has {each} left for one more"
     nodes = ". ".join(_gap(refusal, gap) for gap in refusal.gaps if gap.obstacles)
     return ". ".join(part for part in (head, nodes, holders, ahead) if part) + "."
 
 
 def oversized(refusal: Refusal) -> list[str]:
-    """That no node is large enough for one member, or has such a resource at all, and what to do; by resource."""
+    """A clause, with the remedy, for each resource that no node offers, or offers enough of for one member."""
     each, them = ("it asks", "it") if refusal.wanted == 1 else ("each member asks", "them")
     more = " or add a larger node" if refusal.demand else ""
     told = []
@@ -119,7 +120,7 @@ def oversized(refusal: Refusal) -> list[str]:
 
 
 def demanded(demand: Sequence[Demand]) -> str:
-    """What new nodes must bring, as a person writes it: `3 × {cpu 2, memory 4Gi} in domain a`."""
+    """What new nodes must provide, in human-readable form: `3 × {cpu 2, memory 4Gi} in domain a`."""
     return ", ".join(
         f"{each.count} × {{{amounts(each.requests)}}}{f' in domain {each.domain}' if each.domain else ''}"
         for each in demand
@@ -142,17 +143,17 @@ def _within(head: str, wanted: int, domain: Domain) -> str:
         return f"No node has the label {key}: label the nodes, or remove spec.placement.topology, which names it"
     if wanted == 1:
         return f"{head} in the domain {key}={value}"
-    return f"{head} into one domain of {key} ({value} was looked at: it has most room, or members already)"
+    return f"{head} into one domain of {key} ({value} was tried: it has most room, or members already)"
 
 
 def ahead_of(own: Sequence[GroupKey], others: int) -> str:
-    """The groups that are tried before another: some of its namespace by name, others and plain pods by number."""
+    """The groups that are tried before another one: some of its namespace by name, others and plain pods by number."""
     return f"Ahead of it: {_join([str(key) for key in own], others)}" if own or others else ""
 
 
 @dataclass(slots=True)
 class _Held:
-    """How much of a resource each group holds, and how much terminating pods will give back."""
+    """How much of a resource each group holds, and how much terminating pods will free."""
 
     by: Counter[GroupKey] = field(default_factory=Counter)
     coming_free: int = 0
@@ -167,9 +168,9 @@ class _Held:
 
 
 class Holders:
-    """Which groups hold a resource on the nodes that accept a shape, cached for KEPT_S.
+    """The groups that hold a resource on the nodes that accept a shape, cached for KEPT_S.
 
-    Many waiting groups ask the same question at once; `renew` clears the cache when it is older.
+    Many waiting groups need the same answer at once; `renew` clears the cache when it is older.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -186,7 +187,7 @@ class Holders:
             self._since = now
 
     def sentence(self, key: GroupKey, refusal: Refusal) -> str:
-        """Who holds the resource that lacks most: up to three groups of the gang's namespace by name, others by number.
+        """The holders of the scarcest resource: up to three groups of the gang's namespace by name, others by number.
 
         Terminating pods hold it too, until they are gone; the sentence says how much they will free.
         """
@@ -243,7 +244,7 @@ def accepting_rows(cluster: Cluster, refusal: Refusal) -> Mask:
 
 
 def _gap(refusal: Refusal, gap: Gap) -> str:
-    """What nodes say to members of one class; how many these are is said if they are not all that have no place."""
+    """Why nodes refuse the members of one class; their number is given unless they are all that have no place."""
     told = [_obstacle(obstacle) for obstacle in gap.obstacles[:REASONS]]
     if len(gap.obstacles) > REASONS:
         told.append(number_of(len(gap.obstacles) - REASONS, "more reason"))

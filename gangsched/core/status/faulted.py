@@ -1,4 +1,4 @@
-"""The status of a gang whose logic failed: what can be said without running that logic."""
+"""The status of a gang whose logic failed, as far as it is known without running that logic."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.core.status.events import emit
 
 _DOING = {
-    Step.EVENT: "hearing of it",
+    Step.EVENT: "applying one of its events",
     Step.RECOVERY: "reading its status",
-    Step.UPKEEP: "bringing it up to date",
+    Step.UPKEEP: "reconciling it",
     Step.CYCLE: "placing it",
     Step.TELLING: "writing its status",
-    Step.DEMAND: "finding out what nodes it lacks",
+    Step.DEMAND: "computing what nodes it needs",
     Step.ROLLBACK: "rolling it back",
 }
 _SCHEDULED = frozenset({Reason.SCHEDULED, Reason.MEMBERS_MISSING, Reason.SUCCEEDED, Reason.GANG_FAILED})
@@ -33,17 +33,17 @@ _SCHEDULED = frozenset({Reason.SCHEDULED, Reason.MEMBERS_MISSING, Reason.SUCCEED
 
 
 def message_of(step: Step, error: str, *, parked_s: float, evicted: bool) -> str:
-    """What failed, what happens to the group and what to do, in words that do not change while it is parked."""
+    """What failed, what happens to the group, and what to do; the message does not change while the group is parked."""
     return (
-        f"gangsched failed with {error} while {_DOING[step]}, which is a defect of gangsched: "
-        f"{'its bound members are evicted and ' if evicted else ''}the group is left alone for "
+        f"gangsched failed with {error} while {_DOING[step]}, which is a bug in gangsched: "
+        f"{'its bound members are evicted and ' if evicted else ''}the group is not tried again for "
         f"{format_duration(parked_s)}, or until its spec or members change; look for the "
         "traceback in gangsched's log and report it."
     )
 
 
 def last_status(gang: Gang) -> GroupStatus:
-    """The status of the gang's PodGroup, as it is or as the last write will make it."""
+    """The status of the gang's PodGroup: the last one written, or the observed one if none was."""
     observed = gang.observed.group.status if gang.observed.group is not None else GroupStatus()
     return gang.told.status or observed
 
@@ -64,7 +64,7 @@ def minima_of(gang: Gang) -> Minima:
 
 
 def spec_of(gang: Gang) -> Hashable:
-    """What the gang's PodGroup asks for, to be compared."""
+    """The spec of the gang's PodGroup, as a value to compare."""
     return (
         None
         if gang.observed.group is None
@@ -73,15 +73,15 @@ def spec_of(gang: Gang) -> Hashable:
 
 
 def members_of(gang: Gang) -> Hashable:
-    """What the gang's logic depends on in its members, to be compared."""
+    """The properties of its members that the gang's logic depends on, as a value to compare."""
     return frozenset((pod.uid, pod.shape, pod.declaration, pod.labels) for pod in gang.live())
 
 
 def status_of(gang: Gang, message: str, *, scheduled: bool, known: bool, now: float) -> GroupStatus:
     """The last status, with the fault in its conditions.
 
-    A group that was scheduled stays so, and is Degraded by the fault. Any other has no running clock and no
-    reservation, and its attempt under way is not counted; if its minimum is `known` it is Degraded while partly bound.
+    A group that was scheduled stays scheduled, and is Degraded by the fault. Any other has no running clock and no
+    reservation, and its current attempt is not counted; if its minimum is `known`, it is Degraded while partly bound.
     """
     last, census = last_status(gang), take_census(gang)
     record = last.record or NO_RECORD
@@ -113,7 +113,7 @@ def status_of(gang: Gang, message: str, *, scheduled: bool, known: bool, now: fl
 
 
 def tell(gang: Gang, status: GroupStatus, message: str, *, first: bool, interval_s: float, now: float) -> list[Effect]:
-    """Write this status if it says something new, or new numbers and `interval_s` has passed; `first`: an Event too."""
+    """Write this status if it has news, or only new numbers and `interval_s` has passed; `first`: emit an Event too."""
     told, effects = gang.told, list[Effect]()
     if (
         gang.observed.group is not None

@@ -1,4 +1,4 @@
-"""What is said of a group without live members whose last run has neither succeeded nor failed."""
+"""Messages for a group without live members whose last run has neither succeeded nor failed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gangsched.core.objects.wording import counted
 
 
 def suspended(gang: Gang) -> str:
-    """Which workload wants no pods, and how to go on."""
+    """Which workload wants no pods, and how to resume it."""
     idle = gang.observed.idle
     if idle is None:
         return ""
@@ -17,7 +17,7 @@ def suspended(gang: Gang) -> str:
 
 
 def no_members(gang: Gang) -> str:
-    """Why it has none: those of its last run are gone, or there has been no run."""
+    """Why the group has no members: those of its last run are gone, or there has been no run."""
     if gang.record.outcome is Outcome.UNDECIDED:
         ended = "have ended or " if gang.record.successes or gang.record.failed else ""
         return f"All members {ended}were deleted, so this run is over: the next one begins with the next member."

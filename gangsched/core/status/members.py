@@ -15,11 +15,12 @@ from gangsched.core.status import explanation
 from gangsched.core.status.conditions import NO_ROOM, UNTOLD_REASONS, degraded_message, reason_of, refused_reason
 
 EVENT_AFTER_S = 4.0
-"""An Event follows a condition with the same reason after this time, as the condition follows the refusal after one."""
+"""Delay, in seconds, between a member's condition and an Event with the same reason. The condition itself is written
+one second after the refusal."""
 
 
 def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy, now: float) -> list[Effect]:
-    """The conditions of members that are due."""
+    """The writes of members' conditions that are due."""
     effects: list[Effect] = []
     for pod, reason in owed(gang, assessment, policy, now):
         text = message(gang, assessment, pod, reason, group_message)
@@ -32,7 +33,7 @@ def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy
 
 
 def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list[tuple[Pod, Reason]]:
-    """Waiting members whose condition was written with another reason than it should have, or was lost."""
+    """Waiting members whose condition has another reason than it should have, or was lost."""
     found = []
     for pod, reason in verdicts(gang, assessment):
         said, at = gang.told.members.get(pod.uid, (pod.told_reason, float("-inf")))
@@ -44,7 +45,7 @@ def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list
 def verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason]]:
     """Each waiting member that cannot be bound now, with the reason for its condition.
 
-    It is `Unschedulable` only where more capacity would help, because autoscalers act on it.
+    The reason is `Unschedulable` only if more capacity would help, because autoscalers act on it.
     """
     surplus = {pod.uid for pod in assessment.surplus}
     general = _general_reason(gang, assessment)
@@ -71,9 +72,7 @@ def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_
     elif pod.uid in gang.attempt.refused_members:
         text = explanation.refused(gang.attempt.refused_members[pod.uid])
     elif pod.uid in gang.operations.barred:
-        text = (
-            f"The API server refused its binding, which is tried again later: {gang.operations.barred[pod.uid].message}"
-        )
+        text = f"The API server refused its binding, which is retried later: {gang.operations.barred[pod.uid].message}"
     elif gang.record.scheduled_at and assessment.terms.hindrance is not None:
         text = assessment.terms.hindrance.message
     elif gang.record.scheduled_at and gang.attempt.refusal is not None:
@@ -85,14 +84,14 @@ def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_
 
 def _above_maximum(gang: Gang, pod: Pod) -> str:
     if gang.observed.group is not None and not gang.observed.group.made:
-        return "As many members as maxMember allows are there already: raise maxMember to have this pod scheduled."
+        return "The group already has as many members as maxMember allows: raise maxMember to have this pod scheduled."
     leading = pod.declaration.leading if pod.declaration is not None else ""
-    who = f"its {leading}" if leading else "the group"
-    return f"As many members as {who} asks for are there already: this pod is bound once another one has ended."
+    who = f"its {leading}" if leading else "it"
+    return f"The group already has as many members as {who} asks for: this pod is bound once another one has ended."
 
 
 def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:
-    """The reason of members that have none of their own; None where no condition is needed."""
+    """The reason of members that have none of their own; None if no condition is needed."""
     reason = reason_of(gang, assessment)
     if reason in (Reason.SCHEDULED, Reason.MEMBERS_MISSING):
         if assessment.terms.hindrance is not None:

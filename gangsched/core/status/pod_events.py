@@ -1,7 +1,8 @@
 """One Event on each waiting member, after its condition has had the same reason for some seconds.
 
-`kubectl describe pod` shows Events and no conditions. There may be tens of thousands of waiting pods, so gangs take
-turns: all Events together are at most 20 a second, and those for which a gang would wait too long are left out.
+`kubectl describe pod` shows Events, but not the messages of conditions. There may be tens of thousands of waiting pods,
+so gangs take turns: at most 20 such Events are emitted in a second, and those that would have to wait too long are
+dropped.
 """
 
 from __future__ import annotations
@@ -17,21 +18,22 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.status import members
 
 ACTION = "Waiting"
-"""What such Events name as their action, unlike those about a gang."""
+"""The action of these Events, which sets them apart from Events about a gang."""
 PER_S = 20
-"""So many Events are emitted in a second at most."""
+"""Maximum number of these Events per second."""
 LONGEST_TURN_S = 60.0
-"""A gang whose turn would come later than this emits none: who looks at so many waiting pods looks at their groups."""
+"""Longest time, in seconds, that a gang waits for its turn. A gang that would wait longer emits no Events on its
+members: with so many waiting pods, users look at their groups."""
 
 
 class Turns:
-    """When a gang may emit Events on its members: the gangs take turns, in the order in which they ask."""
+    """Decides when a gang may emit Events on its members: gangs take turns, in the order in which they ask."""
 
     def __init__(self) -> None:
         self._free_at = 0.0
 
     def take(self, number: int, now: float) -> float:
-        """The time at which so many Events, at most PER_S, may be emitted; never if that would be too late."""
+        """The time at which `number` Events, at most PER_S, may be emitted; NEVER if that would be too late."""
         turn = max(self._free_at, now)
         if turn > now + LONGEST_TURN_S:
             return NEVER
@@ -40,7 +42,7 @@ class Turns:
 
 
 def emit(gang: Gang, assessment: Assessment, turns: Turns, group_message: str, now: float) -> list[Effect]:
-    """The Events whose turn it is."""
+    """The Events that may be emitted now."""
     told = gang.told
     if now < told.pods_at:
         return []
@@ -62,7 +64,7 @@ def emit(gang: Gang, assessment: Assessment, turns: Turns, group_message: str, n
 def _owed(gang: Gang, assessment: Assessment, now: float) -> Iterator[tuple[Pod, Reason]]:
     """Waiting members whose condition has had its reason for long enough, and that have no Event with it yet.
 
-    Without a PodGroup the gang's own Event is on its oldest member.
+    Without a PodGroup the gang's own Event is on its oldest member, which gets no other.
     """
     told = gang.told
     oldest = None if gang.observed.group is not None else min(assessment.census.live, key=member_order, default=None)
@@ -78,7 +80,7 @@ def _owed(gang: Gang, assessment: Assessment, now: float) -> Iterator[tuple[Pod,
 
 
 def _next(gang: Gang, now: float) -> float:
-    """When a condition that was written lately will have had its reason for long enough."""
+    """When the next of the conditions written recently will have had its reason for long enough."""
     return min(
         (at + members.EVENT_AFTER_S for _, at in gang.told.members.values() if at + members.EVENT_AFTER_S > now),
         default=NEVER,

@@ -1,8 +1,8 @@
-"""Tells of pods that name a group and that no scheduler has noticed: most often their schedulerName is misspelt.
+"""Reports pods that name a group and that no scheduler has noticed: most often their schedulerName is misspelt.
 
-Such a group belongs to an installation that does not exist, so that nobody else tells. It is told by the installation
-whose the group would be without its pods, and only after a while: a scheduler that exists has by then bound the pod,
-or any other pod of its own that is known here, or has said why not in its condition.
+Such a group belongs to an installation that does not exist, so no other process reports it. The installation that would
+own the group without its pods does so, and only after a delay: by then an existing scheduler has bound the pod, or any
+other pod of its own that is known here, or has said why not in its condition.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.queueing.deadlines import Deadlines
 
 SILENT_S = 20.0
-"""A pod is told of when no scheduler has said anything of it for so long."""
+"""Time, in seconds, after which a pod is reported if no scheduler has bound it or set a condition on it."""
 
 
 class Unserved:
-    """The pods that nobody has noticed yet, with the time when that is told. Each is told of once."""
+    """The pods that no scheduler has noticed yet, and when they are due to be reported. Each is reported once."""
 
     def __init__(self, installations: Installations, policy: Policy) -> None:
         self._installations = installations
@@ -53,7 +53,7 @@ class Unserved:
         return self._due.next()
 
     def _is_silent(self, pod: Pod) -> bool:
-        """Whether the pod waits for a scheduler of which nothing is heard, and it is ours to tell."""
+        """Whether the pod waits for a scheduler that has not reacted, and this installation has to report it."""
         said = pod.declaration
         if said is None or said.source != OWN_DIALECT or pod.terminating or pod.terminal or pod.gated:
             return False
@@ -73,18 +73,18 @@ class Unserved:
     def _event(self, pod: Pod) -> Effect:
         name = self._policy.scheduler_names[0]
         note = (
-            f"The pod names the group {group_of(pod).name}, but no scheduler named {pod.scheduler} has said anything "
-            f"of it for {format_duration(SILENT_S)}: set schedulerName to {name}, or run the scheduler of that name."
+            f"The pod names the group {group_of(pod).name}, but no scheduler named {pod.scheduler} has reacted to it "
+            f"within {format_duration(SILENT_S)}: set schedulerName to {name}, or run the scheduler of that name."
         )
         about = ("Pod", pod.namespace, pod.name, pod.uid)
         return EmitEvent(*about, "Warning", Reason.FOREIGN_MEMBER, "Scheduling", note)
 
 
 def _key(uid: str) -> GroupKey:
-    """What `Deadlines` know the pod by."""
+    """The key of the pod in `Deadlines`."""
     return GroupKey("", "", uid)
 
 
 def _is_unheard(pod: Pod) -> bool:
-    """Whether no scheduler has bound the pod, or said why not."""
+    """Whether no scheduler has bound the pod or set a condition on it."""
     return not (pod.node or pod.told_reason)

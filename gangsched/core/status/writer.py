@@ -1,8 +1,8 @@
-"""Writes a gang's PodGroup status, members' conditions and Events, with changes folded (contract rules 16 and 17).
+"""Writes a gang's PodGroup status, members' conditions and Events, and coalesces changes (contract rules 16 and 17).
 
-When a change is due depends on its kind: a decision at once, a refusal after it has lasted a second (so that one lifted
-sooner is never written), a mere change of a message at most every 30 s. When due, the gang's present state is written,
-whatever led to it; what was written last is not written again.
+The kind of a change decides when it is due: a decision at once, a refusal after it has lasted a second (so that one
+lifted sooner is never written), a change of a message alone at most every 30 s. When a write is due, the gang's present
+state is written, whatever led to it; a status that has not changed is not written again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from gangsched.core.status.events import events_of, has_news
 AT_ONCE = frozenset({Phase.SCHEDULED, Phase.TIMED_OUT, Phase.FAILED, Phase.SUCCEEDED, Phase.DEGRADED})
 """Phases that are written at once."""
 OWNER_S = 2.0
-"""A workload's object is usually seen this soon after its first pod; only then is its absence told."""
+"""Time, in seconds, within which a workload's object is usually seen after its first pod. Its absence is reported only
+after that."""
 
 
 class StatusWriter:
@@ -43,7 +44,7 @@ class StatusWriter:
         self._turns = pod_events.Turns()
 
     def schedule(self, gang: Gang, assessment: Assessment, now: float) -> None:
-        """Set when the gang's status is next due; called after every change, as one may end before it is written."""
+        """Set when the gang's status is next due; called after every change, as a later one may revert it unwritten."""
         told = gang.told
         reason = reason_of(gang, assessment)
         if reason != gang.telling.reason:
@@ -70,7 +71,7 @@ class StatusWriter:
         gang.telling.tell_at = max(due, told.write_again_at)
 
     def write(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
-        """What is to be written now; empty if all of it has been written."""
+        """The writes that are due now; empty if everything has been written."""
         reason = reason_of(gang, assessment)
         refusal = explanation.quorum_refused(gang, self._holders, self._queue)
         message = message_of(gang, assessment, reason, refusal=refusal)
@@ -101,7 +102,7 @@ class StatusWriter:
     # Status
 
     def _status(self, gang: Gang, assessment: Assessment, now: float, *, reason: Reason, message: str) -> GroupStatus:
-        """The status with messages and demand: the last ones where only numbers have changed and the interval lasts."""
+        """The status with messages and demand; the last ones if only numbers have changed and the interval lasts."""
         told = gang.told
         status = self._build(gang, assessment, reason)
         last = told.status or GroupStatus()
@@ -129,7 +130,7 @@ class StatusWriter:
         return replace(status, conditions=tuple(conditions), demand=demand)
 
     def _build(self, gang: Gang, assessment: Assessment, reason: Reason) -> GroupStatus:
-        """The status without messages and times of transition: what decides whether something changed."""
+        """The status without messages and transition times, which decides whether something has changed."""
         record = gang.record
         census = assessment.census
         scheduled = bool(record.scheduled_at)
@@ -155,7 +156,7 @@ class StatusWriter:
 
 
 def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
-    """What the messages are derived from, besides what the status counts."""
+    """The inputs of the messages, other than the numbers in the status."""
     refused = next(rollback.refusals(gang), None)
     spared = len(gang.operations.undo.spared) if gang.operations.undo is not None else 0
     return (
@@ -179,7 +180,7 @@ def _basis_changed(gang: Gang, assessment: Assessment) -> bool:
 
 
 def _settled(status: GroupStatus) -> GroupStatus:
-    """The status without what may wait for the interval between messages."""
+    """The status without the parts that may wait for the interval between messages."""
     return replace(
         status,
         demand=(),
@@ -188,7 +189,7 @@ def _settled(status: GroupStatus) -> GroupStatus:
 
 
 def _reservation(gang: Gang, terms: Terms, policy: Policy) -> Reservation | None:
-    """The places of members whose binding is not confirmed or not seen yet, and of members to come."""
+    """The places of members whose binding is not confirmed yet, and of members that do not exist yet."""
     held: dict[tuple[str, str, Amounts], list[str]] = {}
     for binding in gang.operations.bindings.values():
         if binding.state is not BindState.BOUND:
