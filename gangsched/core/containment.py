@@ -1,8 +1,7 @@
 """Fault containment. A fault is an exception in the logic of one gang, that is, a bug in gangsched.
 
-Law: nothing here plans or runs the logic that failed. The gang's decided state is discarded. What the cluster and the
-API server know is kept: the observed objects, and the bindings that were sent. All other reservations are released, and
-the effects of the failed step are not sent.
+Law: nothing here plans or runs the logic that failed. The gang's decided state is discarded; the observed objects and
+the bindings that were sent are kept. All other reservations are released, and the effects of the step are not sent.
 
 The gang is then parked: it takes part in no scheduling cycle, its status says so, and its bound members are evicted if
 its quorum is not completely bound. It is released when its PodGroup's spec changes, when its members change (other than

@@ -6,9 +6,10 @@ Priority
     next: some roll back gangs and have a deadline, and bindings wait for the others. Together they take at most a
     quarter of the slots.
     Other status patches, pod conditions, Demand objects and Events only inform people and autoscalers. They take at
-    most half of the slots, so that a burst of bindings always finds free ones. While a binding is in flight and they
-    have not waited for `telling_patience_s`, they take at most two, so that a gang's bindings have the API server to
-    themselves.
+    most half of the slots, so that a burst of bindings always finds free ones. They wait until no binding has been in
+    flight for QUIET_S, so that bindings have the API server to themselves; meanwhile a newer status of a group replaces
+    the older one, which is never sent. Once they have waited for `telling_patience_s`, they take up to a quarter of the
+    slots beside bindings in flight.
     While a binding waits, the last two classes take no slot. To prevent starvation under a constant stream of bindings,
     a write that has waited for `patience_s` or `telling_patience_s` may still take one of two slots of its class.
     Bindings of members above their gang's minimum wait behind the other bindings in the same way, so that thousands of
@@ -37,6 +38,8 @@ from gangsched.runtime.write import BINDINGS, SENT_AT_THE_END, TELLING, Job, Lan
 AT_FIRST = 64
 """Initial number of concurrent writes. A thousand would open a thousand connections, which share the processor until
 all of them time out, and an unresponsive server would receive a thousand requests."""
+QUIET_S = 0.05
+"""The time without a binding in flight after which writes that inform people are sent."""
 EVENTS_YIELD_S = 5.0
 """Seconds: statuses and conditions that are decided up to this much later than an Event are sent before it."""
 
@@ -58,9 +61,9 @@ class Backlog:
         on_event_dropped: Callable[[], None],
     ) -> None:
         self._most: float = AT_FIRST
-        self._undoing_slots = max(1, slots // 4)
-        self._telling_slots = max(1, slots // 2)
-        self._trickle_slots = min(2, self._undoing_slots)
+        self._quarter = max(1, slots // 4)
+        self._half = max(1, slots // 2)
+        self._trickle_slots = min(2, self._quarter)
         self._patience_s = patience_s
         self._telling_patience_s = telling_patience_s
         self._events_limit = events_limit
@@ -73,6 +76,8 @@ class Backlog:
         self._flying_in = dict.fromkeys(Lane, 0)
         self._telling = 0
         self._in_flight = 0
+        self._quiet_from = float("-inf")
+        self._ending = False
 
     @property
     def in_flight(self) -> int:
@@ -130,13 +135,23 @@ class Backlog:
         self._in_flight += 1
         return job
 
-    def done(self, job: Job) -> None:
+    def due(self) -> float:
+        """The time at which a write that yields to bindings may be sent, if nothing happens before; inf without one."""
+        oldest = self._oldest_telling()
+        if oldest is None:
+            return float("inf")
+        overdue = oldest.since + self._telling_patience_s
+        return overdue if self._binds() else min(overdue, self._quiet_from)
+
+    def done(self, job: Job, now: float) -> None:
         """Record that a job in flight has a result, successful or not."""
         self._in_flight -= 1
         if self._in_flight < self._most:
             self._most = max(AT_FIRST, min(self._most + 0.5, 2 * self._in_flight))
         self._flying_in[job.lane] -= 1
         self._telling -= job.lane in TELLING
+        if job.lane in BINDINGS:
+            self._quiet_from = now + QUIET_S
         self._flying.discard(job.key)
         for followers in (self._behind, self._overruling):
             if job.key in followers:
@@ -148,6 +163,7 @@ class Backlog:
 
     def close(self) -> Counter[str]:
         """Drop the waiting jobs that are not sent at shutdown; count, by kind, those that would change the cluster."""
+        self._ending = True
         dropped = [job for job in self._all_waiting() if job.lane not in SENT_AT_THE_END]
         for job in dropped:
             self.withdraw(job.key)
@@ -196,14 +212,20 @@ class Backlog:
             return Lane.RESERVATION
         if lanes[Lane.BINDING] or lanes[Lane.ABOVE]:
             return self._overdue(now) or self._binding_lane(now)
-        if lanes[Lane.UNDOING] and self._flying_in[Lane.UNDOING] < self._undoing_slots:
+        if lanes[Lane.UNDOING] and self._flying_in[Lane.UNDOING] < self._quarter:
             return Lane.UNDOING
         oldest = self._oldest_telling()
         if oldest is None:
             return None
-        binding = any(self._flying_in[lane] for lane in BINDINGS)
-        yields = binding and oldest.since > now - self._telling_patience_s
-        return oldest.lane if self._telling < (self._trickle_slots if yields else self._telling_slots) else None
+        yields = not self._ending and (self._binds() or now < self._quiet_from)
+        if yields and oldest.since > now - self._telling_patience_s:
+            return None
+        most = self._quarter if yields else self._half
+        return oldest.lane if self._telling < most else None
+
+    def _binds(self) -> bool:
+        """Whether a binding is in flight."""
+        return any(self._flying_in[lane] for lane in BINDINGS)
 
     def _binding_lane(self, now: float) -> Lane:
         above = self._lanes[Lane.ABOVE]

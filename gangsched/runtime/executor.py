@@ -24,6 +24,8 @@ _log = logging.getLogger(__name__)
 _MOST_DOUBLINGS = 16
 _UNCERTAIN_S = 10.0
 """After this time an unanswered binding has either taken effect and appeared in the watch, or never will."""
+TELLING_PATIENCE_S = 10.0
+"""The longest time that writes which inform people wait for a pause between bindings."""
 
 LookUp = Callable[[], Awaitable[Event | None]]
 """Finds the outcome of a write; None if it had no effect. Raises a KubeError if it cannot find out."""
@@ -63,7 +65,7 @@ class Executor:
         backoff_s: float = 0.5,
         backoff_max_s: float = 30.0,
         patience_s: float = 1.0,
-        telling_patience_s: float = 5.0,
+        telling_patience_s: float = TELLING_PATIENCE_S,
         events_limit: int = 5000,
         allowed: Callable[[], bool] = lambda: True,
         monotonic: Callable[[], float] = time.monotonic,
@@ -92,6 +94,7 @@ class Executor:
         )
         self._idle: deque[asyncio.Future[None]] = deque()
         self._retries: dict[Hashable, Timer] = {}
+        self._alarm: tuple[float, Timer] | None = None
         self._closing = False
         self._cut = False
         self._quiet = asyncio.Event()
@@ -170,6 +173,7 @@ class Executor:
         while True:
             job = self._backlog.next(self._monotonic())
             if job is None:
+                self._wake_at(self._backlog.due())
                 woken = loop.create_future()
                 self._idle.append(woken)
                 await woken
@@ -181,7 +185,7 @@ class Executor:
                 await self._send(job)
             else:
                 self._withhold(job)
-            self._backlog.done(job)
+            self._backlog.done(job, self._monotonic())
             self._note_quiet()
 
     def _wake(self, count: int) -> None:
@@ -190,6 +194,19 @@ class Executor:
             if not woken.done():
                 woken.set_result(None)
                 count -= 1
+
+    def _wake_at(self, due: float) -> None:
+        """Wake a worker at that time, if it is to come and no worker is woken before."""
+        now = self._monotonic()
+        if not now < due < float("inf") or (self._alarm is not None and self._alarm[0] <= due):
+            return
+        if self._alarm is not None:
+            self._alarm[1].cancel()
+        self._alarm = due, self._later(due - now, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._wake(1)
 
     def _note_quiet(self) -> None:
         awaited = self._backlog.acting if self._cut else self._backlog.in_flight

@@ -19,11 +19,12 @@ from gangsched.core.objects.effects import (
     WithdrawBinding,
 )
 from gangsched.core.objects.status import GroupStatus
-from gangsched.runtime.backlog import AT_FIRST, EVENTS_YIELD_S, Backlog
+from gangsched.runtime.backlog import AT_FIRST, EVENTS_YIELD_S, QUIET_S, Backlog
 from gangsched.runtime.write import Job, Withdrawal
 from tests.runtime.fake_table import REAL, job
 
 SLOTS = 8
+PATIENCE_S = 5.0
 
 
 def bind(uid: str, node: str = "n1") -> BindPod:
@@ -74,7 +75,7 @@ def backlog(*, patience_s: float = 1.0, events_limit: int = 100, dropped: list[N
     return Backlog(
         slots=SLOTS,
         patience_s=patience_s,
-        telling_patience_s=5 * patience_s,
+        telling_patience_s=PATIENCE_S * patience_s,
         events_limit=events_limit,
         on_event_dropped=lambda: drops.append(None),
     )
@@ -101,8 +102,20 @@ def taken(queue: Backlog, now: float = 0.0, *, most: int = 100) -> list[Effect]:
     return effects
 
 
-def finish(queue: Backlog, effect: Effect) -> None:
-    queue.done(job(effect))
+def finish(queue: Backlog, effect: Effect, *, now: float = 0.0) -> None:
+    queue.done(job(effect), now)
+
+
+def in_full(queue: Backlog, now: float = 0.0) -> list[Effect]:
+    """Everything in the order in which it is sent, if each write is answered at once."""
+    order: list[Effect] = []
+    while not queue.empty:
+        if (head := queue.next(now)) is None:
+            now = queue.due()
+        else:
+            order.append(head.effect)
+            queue.done(head, now)
+    return order
 
 
 class TestOrder:
@@ -140,7 +153,7 @@ class TestOrder:
             oldest = queue.next(3.0)
             assert oldest is not None
             order.append(oldest.effect)
-            queue.done(oldest)
+            queue.done(oldest, 3.0)
         assert order == [condition("p"), status("g"), event("e"), status("late")]
 
     def test_a_burst_grows_with_the_answers_and_the_next_begins_small_again(self):
@@ -167,21 +180,45 @@ class TestOrder:
         finish(queue, event("0"))
         assert taken(queue) == [event(str(SLOTS // 2))]
 
-    def test_telling_takes_two_slots_while_a_binding_is_in_flight(self):
-        queue = holding(bind("b"))
-        for number in range(10):
-            queue.add(job(event(str(number)), 0.0))
-        assert taken(queue) == [bind("b"), event("0"), event("1")]
-        finish(queue, bind("b"))
-        assert taken(queue) == [event(str(number)) for number in range(2, SLOTS // 2)]
+    def test_telling_waits_while_a_binding_is_in_flight_and_a_moment_longer(self):
+        queue = holding(bind("b"), *(event(str(number)) for number in range(10)))
+        assert taken(queue) == [bind("b")]
+        assert queue.due() == PATIENCE_S
+        finish(queue, bind("b"), now=1.0)
+        assert taken(queue, 1.0) == []
+        assert queue.due() == 1.0 + QUIET_S
+        assert taken(queue, 1.0 + QUIET_S) == [event(str(number)) for number in range(SLOTS // 2)]
 
-    def test_telling_that_has_waited_long_takes_its_half_although_bindings_are_in_flight(self):
-        queue = backlog(patience_s=1.0)
-        queue.add(job(bind("b"), 0.0))
-        for number in range(10):
-            queue.add(job(event(str(number)), 0.0))
-        assert len(taken(queue, 4.9)) == 1 + 2
-        assert len(taken(queue, 5.0)) == SLOTS // 2 - 2
+    def test_a_gang_bound_in_the_meantime_prolongs_the_wait(self):
+        queue = holding(bind("b"), event("e"))
+        taken(queue)
+        finish(queue, bind("b"), now=1.0)
+        queue.add(job(bind("c"), 1.0))
+        assert taken(queue, 1.0 + QUIET_S) == [bind("c")]
+        finish(queue, bind("c"), now=2.0)
+        assert taken(queue, 2.0) == []
+        assert taken(queue, 2.0 + QUIET_S) == [event("e")]
+
+    def test_of_the_statuses_of_a_group_that_wait_meanwhile_only_the_newest_is_sent(self):
+        queue = holding(bind("b"), status("g", members=1))
+        taken(queue)
+        queue.add(job(status("g", members=2), 1.0))
+        finish(queue, bind("b"), now=1.0)
+        assert taken(queue, 2.0) == [status("g", members=2)]
+
+    def test_telling_that_has_waited_long_takes_a_quarter_of_the_slots_beside_bindings_in_flight(self):
+        queue = holding(bind("b"), *(event(str(number)) for number in range(10)))
+        assert taken(queue, PATIENCE_S - 0.1) == [bind("b")]
+        assert taken(queue, PATIENCE_S) == [event(str(number)) for number in range(SLOTS // 4)]
+
+    def test_the_end_does_not_wait_for_bindings(self):
+        queue = holding(bind("b"), status("g"))
+        taken(queue)
+        queue.close()
+        assert taken(queue) == [status("g")]
+
+    def test_nothing_is_due_without_a_write_that_yields(self):
+        assert holding(bind("b"), evict("p")).due() == float("inf")
 
     def test_reservations_are_not_limited_to_that_half(self):
         queue = holding(*(status(str(number), resource_version="1") for number in range(SLOTS)))
@@ -210,7 +247,7 @@ class TestOrder:
 
     def test_evictions_and_look_ups_go_behind_bindings_and_before_what_only_tells_people(self):
         queue = holding(event("e"), look_up("j"), evict("p"), bind("b"))
-        assert taken(queue) == [bind("b"), look_up("j"), evict("p"), event("e")]
+        assert in_full(queue) == [bind("b"), look_up("j"), evict("p"), event("e")]
 
     def test_evictions_and_look_ups_take_at_most_a_quarter_of_the_slots(self):
         queue = holding(*(evict(str(number)) for number in range(SLOTS)))
@@ -294,7 +331,7 @@ class TestOnce:
         queue = holding(look_up("j"))
         first = queue.next(0.0)
         assert first is not None
-        queue.done(first)
+        queue.done(first, 0.0)
         queue.add_again(first)
         queue.add(job(look_up("j"), 1.0))
         assert queue.next(1.0) == first._replace(attempt=1)
@@ -347,7 +384,7 @@ class TestNewestWins:
 
     def test_an_unconditional_status_takes_the_place_of_a_waiting_reservation(self):
         queue = holding(status("g", 1, resource_version="7"), status("g", 2), bind("b"))
-        assert taken(queue) == [bind("b"), status("g", 2)]
+        assert in_full(queue) == [bind("b"), status("g", 2)]
 
     def test_a_reservation_behind_another_status_of_its_group_follows_at_once(self):
         queue = holding(status("g", 1))
@@ -376,7 +413,7 @@ class TestAgain:
         queue = holding(effect)
         first = queue.next(0.0)
         assert first is not None
-        queue.done(first)
+        queue.done(first, 0.0)
         queue.add_again(first)
         second = queue.next(0.0)
         assert second == first._replace(attempt=1)
@@ -438,9 +475,15 @@ class Sender:
         assert len(undoing) <= SLOTS // 4
         return True
 
+    def wait(self) -> bool:
+        """Until something is due, if anything is."""
+        until = self.queue.due()
+        waits, self.now = self.now < until < float("inf"), until
+        return waits
+
     def finish_oldest(self) -> bool:
         if self.in_flight:
-            self.queue.done(self.in_flight.pop(0))
+            self.queue.done(self.in_flight.pop(0), self.now)
             return True
         return False
 
@@ -461,7 +504,7 @@ def test_everything_is_sent_in_the_end_and_never_two_of_one_group_or_pod_at_once
         else:
             sender.queue.add(job(step, now))
             newest[subject(step)] = step
-    while sender.take() or sender.finish_oldest():
+    while sender.take() or sender.finish_oldest() or sender.wait():
         pass
     assert sender.queue.empty
     assert sender.queue.in_flight == 0
@@ -474,7 +517,7 @@ def test_a_binding_drops_the_condition_that_waits_for_its_pod():
     """Sent after the binding it would say PodScheduled=False of a bound pod."""
     queue = holding(condition("a"), condition("b"), bind("a"))
 
-    assert taken(queue) == [bind("a"), condition("b")]
+    assert in_full(queue) == [bind("a"), condition("b")]
 
 
 def test_a_binding_waits_for_its_pods_condition_in_flight_which_is_not_tried_again():
@@ -493,8 +536,10 @@ def test_a_binding_waits_for_its_pods_condition_in_flight_which_is_not_tried_aga
 
 
 def test_what_only_tells_people_can_be_forgotten_and_what_is_in_flight_may_end():
-    queue = holding(status("in flight"), bind("a"))
+    queue = holding(status("in flight"))
     sent = taken(queue)
+    queue.add(job(bind("a"), 0.0))
+    sent += taken(queue)
     acting = queue.acting
     waiting = status("in flight"), status("waits"), status("reserved", resource_version="7"), event("1"), event("2")
     for each in waiting:
