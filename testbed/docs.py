@@ -117,7 +117,7 @@ def _states() -> str:
         "```",
         "",
         "These conditions follow from the members, the bindings and the record of the group, which is `status.record`",
-        "and the fields beside it. Only the following steps change the record. Each sets and clears some of its fields;",
+        "and the fields beside it. Only the steps below change the record. Each sets some fields and clears others:",
         "the last column says what happens to the result of the last attempt to place the group.",
         "",
         "| step | when | sets | clears | last attempt |",
