@@ -53,7 +53,7 @@ def with_tables(page: str) -> str:
 
 
 def _dialects() -> Iterator[str]:
-    yield from _head("dialect", "whose words", "settings", "rights", "in the chart's default")
+    yield from _head("dialect", "declarations", "settings", "rights", "in the chart's default")
     for row in DIALECTS.values():
         granted = [f"{', '.join(kind.verbs)} `{kind.name}`" for kind in row.resources]
         chart = f"no: {row.left_out}" if row.left_out else "yes"
@@ -61,7 +61,7 @@ def _dialects() -> Iterator[str]:
 
 
 def _keys() -> Iterator[str]:
-    yield from _head("dialect", "the group", "its minimum", "longest wait", "role")
+    yield from _head("dialect", "group", "minimum", "maximum wait", "role")
     for row in DIALECTS.values():
         yield _line(f"`{row.name}`", *map(_said, (row.group, row.minimum, row.time, row.role)))
 

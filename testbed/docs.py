@@ -55,7 +55,7 @@ _FILLED: dict[Path, Callable[[str], str]] = {
     comparison.PAGE: lambda text: comparison.with_all(ROOT, text),
     comparison.README: lambda text: comparison.with_some(ROOT, text),
 }
-"""Files of which only a part is generated: people write the rest."""
+"""Files that are only partly generated; the rest is written by hand."""
 _NOTE = "<!-- Generated from the code by make docs: change the code, not this page. -->\n\n"
 
 
@@ -94,9 +94,14 @@ def main() -> None:
 
 
 def _states() -> str:
-    lines = ["# The life cycle of a group", "", "`status.phase` of a PodGroup:", ""]
+    lines = [
+        "# The life cycle of a group",
+        "",
+        "This page lists the phases of a PodGroup (`status.phase`):",
+        "",
+    ]
     lines += [f"- **{phase}**: {text}" for phase, text in _members(Phase)]
-    lines += ["", "What must be true for a step (the facts are derived from the cluster after every event):", ""]
+    lines += ["", "The conditions of the transitions, derived from the state of the cluster after every event:", ""]
     lines += [f"- **{name}**: {text}" for name, text in _documented(states.Facts)]
     lines += ["", "```mermaid", "stateDiagram-v2", "    [*] --> Pending"]
     for name, phases in _GROUPED.items():
@@ -111,11 +116,11 @@ def _states() -> str:
     lines += [
         "```",
         "",
-        "The facts follow from the members, the bindings and the record of the group: `status.record` and the fields",
-        "beside it. The record changes by these steps alone. Each sets some of its fields and forgets others; the last",
-        "column says what follows for the result of the last attempt to place the group.",
+        "These conditions follow from the members, the bindings and the record of the group, which is `status.record`",
+        "and the fields beside it. Only the steps below change the record. Each sets some fields and clears others:",
+        "the last column says what happens to the result of the last attempt to place the group.",
         "",
-        "| step | when | sets | forgets | last attempt |",
+        "| step | when | sets | clears | last attempt |",
         "|---|---|---|---|---|",
     ]
     for name, when in _documented(Step):
@@ -132,7 +137,7 @@ def _decisions() -> str:
         "",
         "# Decisions",
         "",
-        "Each on half a page: the context, what was decided, what else was thought of.",
+        "Design decisions, each on half a page: the context, the decision, and the alternatives that were considered.",
         "",
     ]
     for page in sorted((ROOT / "docs" / "adr").glob("[0-9]*.md")):
@@ -146,7 +151,7 @@ def _of_record(names: Sequence[str]) -> str:
     left = [name for name in Record.__struct_fields__ if name not in names]
     if len(left) >= len(names):
         return ", ".join(f"`{name}`" for name in names)
-    return "all" + (f" but {', '.join(f'`{name}`' for name in left)}" if left else "")
+    return "all" + (f" except {', '.join(f'`{name}`' for name in left)}" if left else "")
 
 
 def _together(starts: Sequence[Phase]) -> Iterator[str]:
@@ -163,11 +168,11 @@ def _reasons() -> str:
     lines = [
         "# Reasons",
         "",
-        "The reason of a PodGroup's conditions, of its Events and of its members' `PodScheduled`:",
+        "The reasons in a PodGroup's conditions, in its Events and in its members' condition `PodScheduled`:",
         "",
     ]
     lines += [f"- **{reason}**: {text}" for reason, text in _members(reasons.Reason)]
-    lines += ["", "Why a node does not take a member:", ""]
+    lines += ["", "The reasons why a node does not accept a member:", ""]
     lines += [f"- **{reason}**: {text}" for reason, text in _members(reasons.NodeReason)]
     return "\n".join([*lines, ""])
 
@@ -176,7 +181,7 @@ def _metrics() -> str:
     lines = [
         "# Metrics",
         "",
-        "Served on `/metrics` of `--listen`.",
+        "This page lists all metrics. The operator serves them on `/metrics` of the address in `--listen`.",
         "",
         "| metric | type | labels | meaning |",
         "|---|---|---|---|",
@@ -192,9 +197,9 @@ def _configuration() -> str:
     lines = [
         "# Configuration",
         "",
-        "The keys of the YAML file for `gangsched run --config`. Options of the command line override it; an unknown",
-        "key is an error. The chart's value `config` takes the same keys except `listen`, `logFormat`, `dialects`",
-        "and `workloads`; helm refuses unknown keys and invalid values there.",
+        "This page lists the keys of the YAML file for `gangsched run --config`. Command-line options override it;",
+        "an unknown key is an error. The chart's value `config` takes the same keys except `listen`, `logFormat`,",
+        "`dialects` and `workloads`; helm rejects unknown keys and invalid values there.",
         "",
         "| key | default | meaning |",
         "|---|---|---|",
@@ -223,7 +228,8 @@ def _default(field: FieldInfo) -> str:
 
 def _cli() -> str:
     parser = make_parser()
-    parts = ["# The command line", "", _block(parser)]
+    intro = "This page shows the help of every command."
+    parts = ["# The command line", "", intro, "", _block(parser)]
     for action in parser._actions:  # noqa: SLF001 - argparse has no public list of sub-commands
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             for name, command in action.choices.items():

@@ -1,4 +1,4 @@
-"""docs/fidelity.md: what decides each filter of kube-scheduler's default profile, and how often both were compared."""
+"""docs/fidelity.md: the code of each filter of kube-scheduler's default profile, and how often both agreed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RENAMED = {"NodeResources": "NodeResourcesFit", "TopologySpread": "PodTopologyS
 
 FILTERS = {
     "NodeUnschedulable": "",
-    "NodeName": "nothing is to be decided: a pod that names its node is bound already",
+    "NodeName": "nothing to decide: a pod that names its node is already bound",
     "TaintToleration": "",
     "NodeAffinity": "",
     "NodePorts": "",
@@ -27,26 +27,28 @@ FILTERS = {
     "NodeVolumeLimits": "",
     "VolumeBinding": (
         "a pod whose volume is of a kind that CSI drivers have replaced is refused (`NotSupported`); storage that "
-        "gangsched has promised to other members and gangs is missing in a CSIStorageCapacity until it is made, where "
-        "kube-scheduler shows all of it to each pod; of several volumes that name one claim in `claimRef` "
-        "kube-scheduler takes any, gangsched the first by name; while a claim is being bound that pods on several nodes"
-        " may use, its other members get nodes, and are bound after it, where kube-scheduler refuses them for so long"
+        "gangsched has reserved for other members and gangs is deducted from a CSIStorageCapacity until it is "
+        "provisioned, whereas kube-scheduler offers all of it to each pod; of several volumes that name one claim in "
+        "`claimRef` kube-scheduler takes any, gangsched the first by name; while a claim that several nodes' pods may "
+        "use is being bound, the other members that use it get nodes and are bound after it, whereas kube-scheduler "
+        "refuses them until then"
     ),
     "VolumeZone": "",
     "PodTopologySpread": "",
     "InterPodAffinity": (
-        "a pod's own `namespaceSelector` with NotIn or DoesNotExist means what the API documents, where kube-scheduler "
-        "takes every namespace; anti-affinity of a nominated pod closes its whole domain, where kube-scheduler closes "
-        "its node at most; a pod with more than 8 terms of affinity and spread is refused by name (`NotSupported`)"
+        "a pod's own `namespaceSelector` with NotIn or DoesNotExist works as the API documents it, whereas "
+        "kube-scheduler matches every namespace; anti-affinity of a nominated pod excludes its whole domain, whereas "
+        "kube-scheduler excludes at most its node; a pod with more than 8 terms of affinity and spread is refused by "
+        "name (`NotSupported`)"
     ),
     "DynamicResources": (
         "devices that share counters, are allocated in parts, choose nodes one by one or wait for binding conditions "
         "are never allocated; requests for a part of a capacity and the constraint distinctAttribute are refused by "
         "name; expressions with transformMapEntry, the functions for URLs and named formats, string() of an address, "
         "or format of anything but texts, whole numbers, truth values and %f refuse the pod, because the CEL library "
-        "lacks them and they say nothing of devices, and so does a pattern of find that could take long; isInteger "
-        "tells of 1.0 and 1000m that they are whole; an expression that fails for some device refuses the pod on all "
-        "nodes, where kube-scheduler may find a node before; a claim that 256 pods share, or one of whose devices "
+        "lacks them and they are of no use for devices, and so does a pattern of find that could take long; isInteger "
+        "is true for 1.0 and 1000m; an expression that fails for some device refuses the pod on all nodes, whereas "
+        "kube-scheduler may find a node first; a claim that 256 pods share, or one of whose devices "
         "another claim has too, refuses all nodes"
     ),
     "NodeDeclaredFeatures": "",
@@ -55,59 +57,62 @@ FILTERS = {
 
 _HEAD = """# Fidelity to kube-scheduler
 
-A node takes a member of a gang exactly if the filters of kube-scheduler's default profile would accept it there. These
-filters themselves, in a program built from kube-scheduler's source (hack/control-plane/judge), judge the same pods in
-the same clusters as gangsched. A pair is one pod in one random cluster of at least ten nodes with pods there, some of
-which are leaving, have ended, are being resized or are nominated. Both must accept the same nodes.
+This page says how gangsched's decisions about nodes compare with kube-scheduler's. A node accepts a member of a gang
+exactly if the filters of kube-scheduler's default profile would accept it there. To verify this, tests run those
+filters in a program built from kube-scheduler's source (hack/control-plane/judge) on the same pods and clusters as
+gangsched. A pair is one pod in one random cluster of at least ten nodes with pods, some of which are terminating, have
+ended, are being resized or are nominated. Both must accept the same nodes.
 
-- `tests/integration/test_judged.py` judges the pairs below in `make test`, and 20 times as many others in
-  `make nightly`. It shows that a constraint which accepts everything is caught, and has the known differences as cases.
-- `tests/integration/test_judged_gangs.py` places random gangs: what gangsched places is judged pod by pod, with the
-  members before as they were placed; of what it refuses every way to place it is judged, until none is left.
+- `tests/integration/test_judged.py` compares the pairs below in `make test`, and 20 times as many others in
+  `make nightly`. It shows that a constraint which accepts everything is detected, and has the known differences as
+  cases.
+- `tests/integration/test_judged_gangs.py` places random gangs. Each gang that gangsched places is checked pod by pod,
+  with the earlier members where they were placed; for each gang that it refuses, every possible placement is checked.
 - `tests/integration/test_oracle.py`, `tests/integration/test_oracle_volumes.py` and
-  `tests/integration/test_oracle_devices.py` have a named case for each rule and edge, and for each function of the
-  expressions that select devices, judged in the same way.
-- `tests/integration/test_judge.py` shows that the program says what the running kube-scheduler says.
+  `tests/integration/test_oracle_devices.py` have a named case for each rule and edge case, and for each function of the
+  expressions that select devices, compared in the same way.
+- `tests/integration/test_judge.py` shows that the program agrees with the running kube-scheduler.
 """
 _DECIDED = """
-## What decides
+## Filters
 
 | Filter | Decided in | Pairs | Disagreements | Not covered, and why |
 | --- | --- | ---: | ---: | --- |
 """
 _PAIRS = """
-## What was judged
+## Pairs compared
 
-Each pod is aimed at one filter. In how many pairs did the filter refuse a node, and in how many was a node accepted?
+Each pod is designed to exercise one filter. The table shows in how many pairs the filter refused a node, and in how
+many a node was accepted.
 
-| Aimed at | Filter | Pairs | Refused a node | Accepted a node | Disagreements |
+| Exercises | Filter | Pairs | Refused a node | Accepted a node | Disagreements |
 | --- | --- | ---: | ---: | ---: | ---: |
 """
 
 
 SCORES = {
     "TaintToleration": "",
-    "NodeAffinity": "a preferred term that is malformed counts for no node, where kube-scheduler rejects the pod",
+    "NodeAffinity": "a malformed preferred term counts for no node, whereas kube-scheduler rejects the pod",
     "PodTopologySpread": (
         "the cluster's default constraints do not count: their selector comes from the Services, "
         "ReplicationControllers, ReplicaSets and StatefulSets of a pod, which would have to be watched in all "
-        "namespaces, and a group says by its strategy whether it spreads; of a pod's constraints the first 8 count"
+        "namespaces, and a group's strategy decides whether it spreads; only the first 8 of a pod's constraints count"
     ),
     "InterPodAffinity": (
-        "a pod's own `namespaceSelector` with NotIn or DoesNotExist means what the API documents; the heaviest 8 terms "
-        "of affinity and of anti-affinity count"
+        "a pod's own `namespaceSelector` with NotIn or DoesNotExist works as the API documents it; only the 8 heaviest "
+        "terms of affinity and of anti-affinity count"
     ),
-    "ImageLocality": "it orders nodes that are equal by all else",
+    "ImageLocality": "it orders only nodes that are otherwise equal",
     "NodeResourcesFit": "the strategy of the group takes its place",
     "NodeResourcesBalancedAllocation": "the strategy of the group takes its place",
 }
 """The scores of the default profile, and what of each is not covered and why."""
 
 _SCORED = """
-## What scores
+## Scores
 
-Scores order the nodes that take a member ([where members go](strategies.md)). They are normalised over all nodes that
-accept the member, so they are kube-scheduler's numbers where all of these have room.
+Scores order the nodes that accept a member ([where members go](strategies.md)). They are normalised over all nodes that
+accept the member, so they equal kube-scheduler's numbers if all of these nodes have room.
 `tests/integration/test_scores_of_pods.py` compares PodTopologySpread and InterPodAffinity, 300 random pods each and
 named cases; `tests/integration/test_scores.py` compares the others. Each number must be the same.
 

@@ -37,7 +37,7 @@ _DEPLOYMENT = (
 #
 #   kubectl apply --server-side -f crds/ -f manifests/deployment.yaml
 #
-# A changed ConfigMap counts from the next start: kubectl -n gangsched-system rollout restart deployment/gangsched
+# A changed ConfigMap takes effect at the next start: kubectl -n gangsched-system rollout restart deployment/gangsched
 ---
 apiVersion: v1
 kind: Namespace
@@ -48,14 +48,14 @@ metadata:
 _RIGHTS = (
     _GENERATED
     + """#
-# What the user gangsched, with whose certificate the static pod acts, may do, and how urgent the API server takes its
-# requests to be: as the chart's ServiceAccount.
+# The rights and FlowSchemas of the user gangsched, whose certificate the static pod uses. They are the same as those of
+# the chart's ServiceAccount.
 """
 )
 _KUSTOMIZATION = (
     _GENERATED
     + f"""#
-# A base for kustomize, with the definition of PodGroup. In your own kustomization.yaml:
+# A base for kustomize, including the definition of PodGroup. In your own kustomization.yaml:
 #
 #   resources: [path/to/gangsched/manifests]
 #   images: [{{name: {IMAGE}, newName: registry.example.com/gangsched}}]
@@ -71,13 +71,13 @@ resources:
 _STATIC_POD = (
     _GENERATED
     + f"""#
-# A replica of gangsched that the kubelet of a control-plane node runs without the API server's help. It acts as the
-# user gangsched, because kube-scheduler's own scheduler.conf is for root alone and its user may not read PodGroups.
-# Once for the cluster:
+# A replica of gangsched that the kubelet of a control-plane node runs as a static pod. It acts as the user gangsched,
+# because only root may read kube-scheduler's own scheduler.conf, and the user in that file may not read PodGroups.
+# Run once for the cluster:
 #
 #   kubectl apply --server-side -f crds/ -f manifests/static-pod-rbac.yaml
 #
-# On each control-plane node, with your registry in place of REGISTRY in this file:
+# Run on each control-plane node, with your registry in place of REGISTRY in this file:
 #
 #   mkdir -p {FOLDER}
 #   kubectl -n kube-system get configmap kubeadm-config -o jsonpath='{{.data.ClusterConfiguration}}' > kubeadm.yaml

@@ -1,6 +1,7 @@
-"""What people watch gangsched with: the chart's alerts, the runbook that explains each, and the chart's dashboard.
+"""Monitoring: the chart's alerts, the runbook that explains each, and the chart's dashboard.
 
-All are made of the two tables here. A test parses each expression and compares its metrics with those that exist.
+All are generated from the two tables here. A test parses each expression and compares its metrics with those
+that exist.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ ALERTS = (
         "No replica of gangsched in {{ $labels.namespace }} holds the Lease: nothing is scheduled.",
         "All replicas are standbys, and a Lease that its holder lost expires after 15 s. Either they cannot write the"
         " Lease, or something else holds it.",
-        "Ask who holds it: `kubectl -n gangsched-system get lease gangsched -o yaml`. The log of each replica says why"
-        " it does not lead. A 403 there names the missing right.",
+        "Find out what holds it: `kubectl -n gangsched-system get lease gangsched -o yaml`. The log of each replica"
+        " says why it does not lead. A 403 there names the missing right.",
     ),
     Alert(
         "GangschedTwoLeaders",
@@ -65,7 +66,7 @@ ALERTS = (
         "1m",
         "critical",
         "{{ $value }} replicas of gangsched in {{ $labels.namespace }} lead at once.",
-        "Replicas with different Leases, or without leader election, decide beside each other. They bind each other's"
+        "Replicas with different Leases, or without leader election, decide at the same time. They bind each other's"
         " pods and may split gangs.",
         "Give all replicas of one installation the same `leaderElection`, and run none with `--no-leader-elect`. Two"
         " installations need different `schedulerNames`.",
@@ -88,7 +89,7 @@ ALERTS = (
         "`gangsched_api_failures_total` says which requests fail, and whether they got no answer (Unreachable), were"
         " not authenticated (Credentials), lacked a right (Denied) or met an internal error (Failing).",
         "For Denied, compare the operator's ClusterRole with the chart's: `helm upgrade` restores it. For the others,"
-        " look at the API server. gangsched goes on by itself once it answers.",
+        " look at the API server. gangsched recovers by itself once it answers.",
     ),
     Alert(
         "GangschedLeaseFlapping",
@@ -107,10 +108,11 @@ ALERTS = (
         f"sum {_PER_INSTALLATION} (increase(gangsched_group_faults_total[15m])) > 0",
         "0m",
         "warning",
-        "A defect of gangsched in {{ $labels.namespace }} has parked a group.",
-        "An exception in the logic of one group: the group is parked with the reason InternalError, all others go on.",
-        "Find the traceback in the leader's log and report it with the group's manifest. A change of the PodGroup's"
-        " spec has it tried at once.",
+        "A bug in gangsched in {{ $labels.namespace }} has parked a group.",
+        "An exception occurred in the logic of one group. That group is parked with the reason InternalError; all"
+        " others continue.",
+        "Find the traceback in the leader's log and report it with the group's manifest. After a change of the"
+        " PodGroup's spec the group is tried again immediately.",
     ),
     Alert(
         "GangschedRival",
@@ -140,8 +142,8 @@ ALERTS = (
         "15m",
         "warning",
         "{{ $value }} groups of gangsched in {{ $labels.namespace }} have been Degraded for 15 minutes.",
-        "Groups that were whole have fewer bound members than their minimum, or a partly bound one could not be rolled"
-        " back because a PodDisruptionBudget or nothing that recreates its pods forbids it.",
+        "Groups that were whole have fewer bound members than their minimum, or a partly bound group could not be"
+        " rolled back, because a PodDisruptionBudget forbids it or no controller would recreate its pods.",
         "`kubectl get podgroups.gangsched.io -A | grep Degraded`, then `kubectl describe` one: the condition Degraded"
         " says what it waits for.",
     ),
@@ -151,7 +153,7 @@ ALERTS = (
         "0m",
         "info",
         "{{ $value }} attempts of groups in {{ $labels.namespace }} have timed out within an hour.",
-        "Groups wait longer than their maxScheduleTime: the cluster has less room than is asked for.",
+        "Groups wait longer than their maxScheduleTime: the cluster has less room than they request.",
         "`gangsched explain -A` lists what waits, and for each what would help. Add nodes, or raise"
         " maxScheduleTime where waiting is expected.",
     ),
@@ -162,18 +164,18 @@ ALERTS = (
         "10m",
         "warning",
         "Scheduling cycles of gangsched in {{ $labels.namespace }} take more than 2.5 s.",
-        "A cycle plans more than it can in its budget, or the process has too little CPU.",
-        "Compare with `gangsched_loop_lag_seconds`. If that is high too, raise the CPU request, and see that no CPU"
-        " limit is set. docs/performance.md has the sizes that were measured.",
+        "Scheduling cycles take longer than their budget allows for, or the process has too little CPU.",
+        "Compare with `gangsched_loop_lag_seconds`. If that is high too, raise the CPU request, and make sure that no"
+        " CPU limit is set. docs/performance.md has the sizes that were measured.",
     ),
     Alert(
         "GangschedPartlyBound",
         f"max {_PER_INSTALLATION} (gangsched_partly_bound_groups) > 0",
         "5m",
         "warning",
-        "{{ $value }} groups of gangsched in {{ $labels.namespace }} have been bound in part for 5 minutes.",
-        "A quorum is bound in part, and neither the rest was bound nor the part evicted within `repairDeadline`. Its"
-        " members hold room (`gangsched_idle_capacity`) and do no work.",
+        "{{ $value }} groups of gangsched in {{ $labels.namespace }} have been partly bound for 5 minutes.",
+        "A quorum is partly bound, and within `repairDeadline` neither was the rest bound nor were the bound members"
+        " evicted. These members hold room (`gangsched_idle_capacity`) and do no work.",
         "`kubectl get podgroups.gangsched.io -A`, then `kubectl describe` those in phase Binding or Degraded: the"
         " condition quotes what the API server refuses, or the PodDisruptionBudget that forbids an eviction. Delete"
         " the bound members to free their nodes.",
@@ -196,7 +198,7 @@ ALERTS = (
         "10m",
         "warning",
         "The watch of pods is more than 2 s behind in gangsched of {{ $labels.namespace }}.",
-        "The API server answers bindings long before its watch shows them, so decisions are made on old states.",
+        "The API server answers bindings long before its watch shows them, so decisions are based on stale data.",
         "Compare `gangsched_loop_lag_seconds`: if it is high too, the process lacks CPU. Otherwise look at the API"
         " server's watch cache and at etcd.",
     ),
@@ -207,8 +209,8 @@ ALERTS = (
         "10m",
         "warning",
         "The API server throttles more than a twentieth of the requests of gangsched in {{ $labels.namespace }}.",
-        "The answer 429: API priority and fairness gives gangsched too few seats, or evictions meet"
-        " PodDisruptionBudgets.",
+        "Responses with status 429: API priority and fairness gives gangsched too few seats, or PodDisruptionBudgets"
+        " forbid evictions.",
         "`gangsched_api_requests_total` by resource says which requests; for `pods/eviction` look at the budgets."
         " Otherwise keep `priorityAndFairness` on, or lower `bindConcurrency`.",
     ),
@@ -218,7 +220,8 @@ ALERTS = (
         "5m",
         "warning",
         "More than 1,000 writes of gangsched in {{ $labels.namespace }} wait for the API server.",
-        "The API server takes fewer writes than are decided. Bindings go first; status and Events wait.",
+        "The API server accepts writes more slowly than gangsched decides them. Bindings go first; status and Events"
+        " wait.",
         "Look at the API server's latency and at its priority level workload-high; keep `priorityAndFairness` on.",
     ),
     Alert(
@@ -227,9 +230,9 @@ ALERTS = (
         "30m",
         "info",
         "{{ $value }} nodes refuse the pods that gangsched in {{ $labels.namespace }} binds there.",
-        "A kubelet or the API server refuses pods on these nodes; others are preferred meanwhile.",
-        "`kubectl get events -A --field-selector reason=BindingsRefused` names the nodes and what was answered. Mend or"
-        " drain them.",
+        "A kubelet or the API server refuses pods on these nodes; gangsched prefers other nodes in the meantime.",
+        "`kubectl get events -A --field-selector reason=BindingsRefused` names the nodes and quotes the responses."
+        " Repair or drain these nodes.",
     ),
     Alert(
         "GangschedCrdOutdated",
@@ -389,7 +392,8 @@ def alerts() -> str:
 
 def runbook() -> str:
     """The page that explains every alert."""
-    lines = ["# Runbook", "", "What each alert of the chart's PrometheusRule means, and what to do.", ""]
+    intro = "This page says what each alert of the chart's PrometheusRule means, and what to do about it."
+    lines = ["# Runbook", "", intro, ""]
     for alert in ALERTS:
         lines += [f"## {alert.name}", "", alert.means, "", f"**Do:** {alert.do}", ""]
         lasts = "" if alert.lasts == "0m" else f" for {alert.lasts}"

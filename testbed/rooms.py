@@ -13,16 +13,16 @@ _PACKAGE = "gangsched.core"
 def page() -> str:
     """The page, made from the docstrings and imports of the modules."""
     rooms = [*_rooms()]
-    lines = ["# The rooms of the core", "", _doc(CORE / "__init__.py"), "", "```mermaid", "flowchart BT"]
+    lines = ["# The packages of the core", "", _doc(CORE / "__init__.py"), "", "```mermaid", "flowchart BT"]
     direct = _direct({room: _imports(room) for room in rooms})
     lines += [f"    {room} --> {other}" for room in rooms for other in sorted(direct[room])]
-    lines += ["```", "", "An arrow leads to a room that is imported; what follows from other arrows is left out."]
+    lines += ["```", "", "An arrow leads to an imported package; imports that follow from other arrows are left out."]
     for room in rooms:
         path = CORE / room
         if not path.is_dir():
             lines += ["", f"## {room}.py", "", _doc(path.with_suffix(".py"))]
             continue
-        lines += ["", f"## {room}/", "", _doc(path / "__init__.py"), "", "| module | what it holds |", "|---|---|"]
+        lines += ["", f"## {room}/", "", _doc(path / "__init__.py"), "", "| module | contents |", "|---|---|"]
         modules = (module for module in sorted(path.glob("*.py")) if module.stem != "__init__")
         lines += [f"| `{module.name}` | {_doc(module).split(chr(10), 1)[0]} |" for module in modules]
     return "\n".join([*lines, ""])

@@ -22,17 +22,17 @@ Reasons = Mapping[str, Mapping[str, str]]
 _READ = "list watch"
 CLUSTER: Reasons = {
     "pods": {
-        _READ: "Its own pods are scheduled; those of all namespaces count towards the use of their nodes.",
-        "get": "A binding or an eviction whose answer was lost is read back before anything else is decided.",
+        _READ: "To schedule its own pods; the pods of all namespaces count towards the use of their nodes.",
+        "get": "Reads the pod after a binding or an eviction whose response was lost, before anything else is decided.",
     },
     "pods/binding": {"create": "Binds a member to its node."},
     "pods/eviction": {
-        "create": "Takes a group back that stays partly bound. Evictions respect PodDisruptionBudgets; pods are never "
+        "create": "Rolls back a group that stays partly bound. Evictions respect PodDisruptionBudgets; pods are never "
         "deleted."
     },
     "pods/status": {
-        "patch": "Writes the condition `PodScheduled`, by which users and autoscalers see why a pod waits, and the "
-        "claim that was made for a pod's devices."
+        "patch": "Writes the condition `PodScheduled`, which tells users and autoscalers why a pod waits, and the "
+        "name of the claim that was created for a pod's devices."
     },
     "nodes": {_READ: "Room, labels, taints and images of the nodes. Nodes are never written."},
     "namespaces": {
@@ -40,13 +40,13 @@ CLUSTER: Reasons = {
     },
     "persistentvolumeclaims": {
         _READ: "Where the volumes of members can be.",
-        "get": "A claim is read at once before it is written, on condition that it has not changed since.",
+        "get": "Reads a claim just before it is written; the write is conditional on that version.",
         "patch": "Names the node for which a volume is provisioned (annotation `volume.kubernetes.io/selected-node`).",
     },
     "persistentvolumes": {
         _READ: "Where the volumes of members can be.",
         "get": "As for claims.",
-        "patch": "Promises a volume to a claim (`spec.claimRef`).",
+        "patch": "Reserves a volume for a claim (`spec.claimRef`).",
     },
     "scheduling.k8s.io/priorityclasses": {_READ: "The value of a PodGroup's `priorityClassName`."},
     "storage.k8s.io/storageclasses": {_READ: "When volumes are bound, and in which topology."},
@@ -58,32 +58,32 @@ CLUSTER: Reasons = {
     "resource.k8s.io/resourceslices": {_READ: "Which devices the nodes have."},
     "resource.k8s.io/resourceclaims": {
         _READ: "Which devices the members ask for, and which are taken.",
-        "get": "A claim is read at once before it is written, on condition that it has not changed since.",
-        "create": "Makes the claim of a pod that asks for an extended resource that a DeviceClass serves.",
+        "get": "Reads a claim just before it is written; the write is conditional on that version.",
+        "create": "Creates the claim of a pod that requests an extended resource that a DeviceClass provides.",
         "patch": "Sets the finalizer that keeps an allocated claim, and marks what gangsched has written.",
-        "delete": "Takes such a claim back when its pod is not bound.",
+        "delete": "Deletes such a claim when its pod is not bound.",
     },
     "resource.k8s.io/resourceclaims/status": {"patch": "Writes which devices a claim gets."},
     "resource.k8s.io/resourceclaims/binding": {
-        "patch": "The API server asks for it when the status of a claim is written; no request names it."
+        "patch": "The API server checks this when the status of a claim is written; no request names the resource."
     },
     "gangsched.io/podgroups": {
         _READ: "The groups.",
-        "create": "Makes a PodGroup for groups without one, to record places that a restart must know.",
+        "create": "Creates a PodGroup for groups without one, to record places that must survive a restart.",
     },
     "gangsched.io/podgroups/status": {"patch": "Writes phase, conditions and the record of a group."},
     "events.k8s.io/events": {"create": "Writes Events on groups and pods."},
     "batch/jobs": {
-        "get": "Reads the Job of a pod before it is evicted: it is not if the Job would count that as a failure."
+        "get": "Reads the Job of a pod before an eviction: no pod is evicted if its Job would count that as a failure."
     },
     "apiextensions.k8s.io/customresourcedefinitions": {
-        _READ: "Whether our own CustomResourceDefinition, `podgroups.gangsched.io` alone, is the one that this version "
-        "knows."
+        _READ: "Whether gangsched's own CustomResourceDefinition, `podgroups.gangsched.io` alone, is as new as this "
+        "version."
     },
     "authentication.k8s.io/tokenreviews": {
-        "create": "Who asks for an answer: only with the value `answers.enabled`, which is off."
+        "create": "Identifies the client that wants an answer: only with the value `answers.enabled`, which is off."
     },
-    "authorization.k8s.io/subjectaccessreviews": {"create": "Whether they may know: only with that value."},
+    "authorization.k8s.io/subjectaccessreviews": {"create": "Whether it may see the answer: only with that value."},
     "coordination.k8s.io/leases": {
         "get": "Whether Volcano's scheduler leads: only with `config.volcano.writePhase`, and only for this one Lease."
     },
@@ -91,7 +91,7 @@ CLUSTER: Reasons = {
 LEASE: Reasons = {
     "coordination.k8s.io/leases": {
         "get patch": "Which replica leads; the right names this one Lease.",
-        "create": "Makes the Lease. `create` cannot be limited to a name.",
+        "create": "Creates the Lease. `create` cannot be limited to a name.",
     },
 }
 VOLCANO: Reasons = {
@@ -99,25 +99,25 @@ VOLCANO: Reasons = {
     "scheduling.volcano.sh/podgroups/status": {"patch": "The phase, for which Volcano's controllers wait."},
 }
 ASK: Reasons = {
-    "pods": {"get list": "Finds the operator's pods, and by which fingerprint to know the answers."},
-    "pods/portforward": {"get create": "Reaches the port of the answers. It opens all ports of all pods there."},
+    "pods": {"get list": "Finds the operator's pods, and the fingerprint of the certificate for answers."},
+    "pods/portforward": {"get create": "Reaches the port for answers. It opens all ports of all pods there."},
 }
-VIEW: Reasons = {"gangsched.io/podgroups": {"get list watch": "Whoever may view a namespace sees its groups."}}
+VIEW: Reasons = {"gangsched.io/podgroups": {"get list watch": "Users who may view a namespace see its groups."}}
 EDIT: Reasons = {
     "gangsched.io/podgroups": {
-        "create update patch delete deletecollection": "Whoever may edit a namespace declares groups. Their status is "
-        "not among it: only the operator writes it."
+        "create update patch delete deletecollection": "Users who may edit a namespace can declare groups. "
+        "They cannot write the status: only the operator does."
     }
 }
 GROUPS: Mapping[str, str] = {
-    _READ: "The groups of other systems: of those in the value `dialects`.",
+    _READ: "The groups of other systems, for the dialects in the value `dialects`.",
 }
 DEMANDS: Mapping[str, str] = {
     _READ: "The Demand objects that exist: only with the dialect `palantir`, which the chart leaves out.",
-    "create patch delete": "Asks palantir's autoscaler for nodes, and takes that back: only with this dialect.",
+    "create patch delete": "Requests nodes from palantir's autoscaler, and withdraws that: only with this dialect.",
 }
 WORKLOADS: Mapping[str, str] = {
-    _READ: "Whether their pods are gangs, and of what size: of those in the value `workloads`.",
+    _READ: "Whether their pods are gangs, and of what size, for the kinds in the value `workloads`.",
 }
 
 _PART = re.compile(r"^---$", flags=re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Gives each node two members in turn, the fullest node first, as for GPUs that are bridged two by two."""
+"""Gives each node in turn two members, the fullest node first, for example for GPUs that are bridged in pairs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from gangsched.core.objects.strategy import Room
 
 
 class Pairs:
-    """A strategy is a class without arguments that has this one method; docs/strategies.md says what `room` has."""
+    """A strategy is a class without arguments that has this one method; docs/strategies.md describes `room`."""
 
     def distribute(self, room: Room, count: int) -> list[tuple[int, int]]:
-        """(row, members) pairs that add up to `count`, none above what the node has room for."""
+        """(row, members) pairs that add up to `count`; no node gets more members than it has room for."""
         halves = room.own % 2
         shares: dict[int, int] = {}
         while count:

@@ -91,7 +91,7 @@ class Workload:
 
 
 _NO_GROUP = "its controller declares no group"
-_ONE_LABEL = "one label is one group for all replicas"
+_ONE_LABEL = "one label names one group for all replicas"
 _NO_GANG_JOBSET = "JobSet 0.10 has no gang scheduling of its own"
 _FIXED_JOBSET = "a JobSet's number of jobs and their parallelism cannot be changed"
 
@@ -119,7 +119,7 @@ _ROWS = (
         kind="Deployment",
         not_declared={
             OWN: _NO_GROUP,
-            **_nowhere("its pods are single: each replica can serve without the others", AUTO, ANNOTATION),
+            **_nowhere("its pods are scheduled one by one: each replica serves without the others", AUTO, ANNOTATION),
         },
     ),
     Workload(kind="StatefulSet", not_declared={OWN: _NO_GROUP}),
@@ -165,7 +165,9 @@ _ROWS = (
         controller="lws",
         late=True,
         sections={BY_HAND: "With a PodGroup and LeaderReady"},
-        not_declared={OWN: "LWS's PodGroup asks for room for all pods, which it makes only when the leader is ready"},
+        not_declared={
+            OWN: "LWS's PodGroup requires room for all pods, but LWS creates workers only when the leader is ready"
+        },
         not_played={(SCALE, BY_HAND): _ONE_LABEL},
     ),
     Workload(kind="RayCluster", controller="kuberay", sections={OWN: "With KubeRay's integration"}),
@@ -173,7 +175,9 @@ _ROWS = (
         kind="RayJob",
         page="raycluster.md",
         system="kuberay 1.4.2",
-        not_declared=_nowhere("a container submits its work to Ray; the RayCluster that it makes is the row above"),
+        not_declared=_nowhere(
+            "a container, which does not run here, submits its work to Ray; the row above covers its RayCluster"
+        ),
     ),
     Workload(
         kind="MPIJob",
@@ -186,7 +190,7 @@ _ROWS = (
         controller="mpi-operator",
         late=True,
         sections={BY_HAND: "With a PodGroup and WaitForWorkersReady"},
-        not_declared={OWN: "mpi-operator counts the launcher, which it makes only when the workers are ready"},
+        not_declared={OWN: "mpi-operator counts the launcher, but creates it only when the workers are ready"},
     ),
     Workload(
         kind="PyTorchJob",
@@ -204,14 +208,14 @@ _ROWS = (
         page="trainjob.md",
         controller="trainer",
         late=True,
-        not_declared={OWN: "Trainer counts the initializers, and makes the other pods only when they have ended"},
+        not_declared={OWN: "Trainer counts the initializers, but creates the other pods only when they have ended"},
         only_race=True,
     ),
     Workload(
         kind="Job in a queue",
         page="kueue.md",
         controller="kueue",
-        not_declared={OWN: "Kueue makes groups of plain pods only ([from Kueue](../migrate/kueue.md))"},
+        not_declared={OWN: "Kueue makes groups only of plain pods ([from Kueue](../migrate/kueue.md))"},
         not_played={
             SCALE: "Kueue admits a Job for the size that it has",
             SUSPENSION: "`spec.suspend` is Kueue's to set",
@@ -223,7 +227,7 @@ _ROWS = (
         system="Argo 3.6",
         recorded={BY_HAND: "tests/integration/test_argo.py"},
         not_declared=_nowhere(
-            "its steps are left single: each begins when those before it have ended", AUTO, ANNOTATION, OWN
+            "its steps are scheduled one by one: each begins when those before it have ended", AUTO, ANNOTATION, OWN
         ),
     ),
     Workload(
@@ -232,7 +236,9 @@ _ROWS = (
         system="Spark",
         noted={BY_HAND: "by annotations on the driver"},
         recorded={BY_HAND: "tests/integration/test_spark.py"},
-        not_declared=_nowhere("only the driver's image makes the executors and knows how many", AUTO, ANNOTATION, OWN),
+        not_declared=_nowhere(
+            "only the driver's image creates the executors and knows their number", AUTO, ANNOTATION, OWN
+        ),
     ),
 )
 EXPECTED = {row.kind: row for row in _ROWS}

@@ -1,1 +1,1 @@
-"""What newcomers do wrong, and what they are told: `table.py` has it whole."""
+"""Common mistakes and the messages that report them: `table.py` has the whole list."""

@@ -1,4 +1,4 @@
-"""What is typed, with which credentials, and what helm is told."""
+"""Mistakes in commands, in credentials and in the chart's values."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def commands() -> Iterator[tuple[str, Mistake]]:
         ),
     )
     yield (
-        "a kubeconfig that is not there",
+        "a kubeconfig that does not exist",
         Mistake(
             command=explain,
             access="no file",
@@ -59,7 +59,7 @@ def commands() -> Iterator[tuple[str, Mistake]]:
         ),
     )
     yield (
-        "a group that nobody knows",
+        "a group that does not exist",
         Mistake(
             command=("explain", "{namespace}/nosuch"),
             told={
@@ -76,7 +76,7 @@ def commands() -> Iterator[tuple[str, Mistake]]:
         ),
     )
     yield (
-        "two operators with Leases of their own",
+        "two operators with different Leases",
         Mistake(
             command=("explain",),
             told={
@@ -86,7 +86,7 @@ def commands() -> Iterator[tuple[str, Mistake]]:
         ),
     )
     yield (
-        "run --namespace of a namespace that does not exist",
+        "run --namespace with a namespace that does not exist",
         Mistake(
             told={
                 Where.LOG: "the only namespace whose pods are scheduled does not exist: create it, or correct "
@@ -105,7 +105,7 @@ def commands() -> Iterator[tuple[str, Mistake]]:
         ),
     )
     yield (
-        "a file that is not there, given to simulate",
+        "a file that does not exist, given to simulate",
         Mistake(
             command=("simulate", "{folder}/nosuch.yaml"),
             told={Where.ERROR: "…nosuch.yaml: cannot be read (No such file or directory): name a file with manifests"},
@@ -132,7 +132,7 @@ def charts() -> Iterator[tuple[str, Mistake]]:
             "at '/config': additional properties 'defaultMaxScheduleTim' not allowed",
         ),
         (
-            "a duration in the chart's values that is none",
+            "an invalid duration in the chart's values",
             ("image.repository=none", "config.defaultMaxScheduleTime=10 min"),
             "at '/config/defaultMaxScheduleTime': '10 min' does not match pattern …",
         ),

@@ -47,7 +47,7 @@ def declared() -> Iterator[tuple[str, Mistake]]:
         ),
     )
     yield (
-        "a group of that name in another namespace",
+        "a group with the right name in another namespace",
         Mistake(
             objects=[pod_group("c", min_member=2) | {"elsewhere": True}, job("c", 2, template("c"))],
             group="c",
@@ -121,7 +121,7 @@ def declared() -> Iterator[tuple[str, Mistake]]:
         ),
     )
     yield (
-        "a role that no group has",
+        "a role, but the group has none",
         Mistake(
             objects=group_and_job("o", 1, made=marked(template("o"), labels={"gangsched.io/role": "worker"})),
             group="o",
@@ -143,7 +143,7 @@ def declared() -> Iterator[tuple[str, Mistake]]:
         ),
     )
     yield (
-        "an annotation that is no number",
+        "an annotation that is not a number",
         Mistake(
             objects=[job("four", 2, marked(template("four"), annotations={"gangsched.io/min-member": "four"}))],
             group="four",
@@ -154,7 +154,7 @@ def declared() -> Iterator[tuple[str, Mistake]]:
         ),
     )
     yield (
-        "pods and PodGroup that say different minima",
+        "different minima in pods and PodGroup",
         Mistake(
             objects=group_and_job("two", made=marked(template("two"), annotations={"gangsched.io/min-member": "3"})),
             group="two",

@@ -59,7 +59,7 @@ def made() -> Iterator[tuple[str, Mistake]]:
         ),
     )
     yield (
-        "a StatefulSet that makes its pods one by one",
+        "a StatefulSet that creates its pods one by one",
         Mistake(
             objects=[pod_group("g", min_member=2), stateful_set("g", 2, template("g"), policy="OrderedReady")],
             group="g",
@@ -97,7 +97,7 @@ def made() -> Iterator[tuple[str, Mistake]]:
         ),
     )
     yield (
-        "a quota that refuses a pod of a Job whose group nobody declares",
+        "a quota that refuses a pod of a Job that is an automatic gang",
         Mistake(
             objects=[
                 quota("coupons", "example.com/coupon", "1"),

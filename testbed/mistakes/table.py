@@ -1,4 +1,4 @@
-"""What newcomers do wrong: what is given, where the answer appears, and the sentence, which names the remedy.
+"""Common mistakes: the input, where the message appears, and the message, which names the remedy.
 
 One table: tests/integration/test_mistakes.py plays each row, docs/mistakes.md shows it.
 """
@@ -27,14 +27,16 @@ UNINSTALLED = Mistake(
 def page() -> str:
     """docs/mistakes.md."""
     lines = [
-        "# What newcomers do wrong, and what they are told",
+        "# Common mistakes",
         "",
-        "Each row was played on a real API server. `…` stands for any text, capitals for names.",
+        "This page lists common mistakes and the message that reports each. Every row was tested on a real API server.",
+        "`…` stands for any text, names in capitals for any name.",
         "",
-        "| what was done | where it is told | what is told |",
+        "| mistake | where the message appears | message |",
         "|---|---|---|",
     ]
-    for what, row in (*MISTAKES.items(), ("uninstalled while a group waits, whose status stays", UNINSTALLED)):
+    uninstalled = "gangsched uninstalled while a group waits, whose status stays"
+    for what, row in (*MISTAKES.items(), (uninstalled, UNINSTALLED)):
         places: dict[str, list[str]] = {}
         for where, sentence in row.told.items():
             places.setdefault(_shown(sentence), []).append(where)

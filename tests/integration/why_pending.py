@@ -31,10 +31,10 @@ _HEAD = """<!-- Made on a real API server by make docs: change testbed/waiting.p
 
 # Why is my job pending?
 
-Fifteen kinds of waiting: how to get each, what `kubectl get podgroups.gangsched.io NAME -o yaml` says of it
-(`status.conditions`), what the [page](dashboard.md) shows, and what `gangsched explain` answers. `kubectl describe pod`
-shows the same reason for each pod.
-What to do by reason is in [troubleshooting](troubleshooting.md).
+This page shows fifteen reasons why a group waits, so that you can recognise yours. For each it has manifests that
+reproduce the situation, the condition in `kubectl get podgroups.gangsched.io NAME -o yaml` (`status.conditions`), the
+[dashboard](dashboard.md), and the output of `gangsched explain`. `kubectl describe pod` shows the same reason for each
+pod. [Troubleshooting](troubleshooting.md) says what to do about each reason.
 """
 
 
