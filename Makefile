@@ -18,11 +18,14 @@ PAGE ?=
 PARTS ?=
 # Of make test: more memory for the servers, whose garbage collection would take a fifth of their processor time.
 GO = GOGC=400
+# Of make check and coverage: the quick tests.
+QUICK = -n auto --dist worksteal --hypothesis-profile=check -m "not slow and not integration" \
+	--ignore=tests/integration --ignore=tests/workloads
 # Of make workloads and nightly: four control planes keep two cores busy, because the plays wait more than they compute.
 PLAYS = -n 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo playground check test workloads nightly soak outages mutations lint fmt bench bench-quick sizing bench-compare docs site control-plane clean python
+.PHONY: help setup demo playground check coverage test workloads nightly soak outages mutations lint fmt bench bench-quick sizing bench-compare docs site control-plane clean python
 
 help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name what; do \
@@ -47,13 +50,15 @@ playground: setup ## a cluster with gangsched to try things in, until Ctrl-C
 
 # Without bytecode each worker would compile and rewrite two hundred modules for ten seconds.
 check: setup ## a quick look in less than a minute: no control plane, fewer random examples, in parallel
-	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n auto --dist worksteal \
-		--hypothesis-profile=check -m "not slow and not integration" --ignore=tests/integration --ignore=tests/workloads
+	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest $(QUICK)
+
+coverage: setup ## the tests of make check, with the coverage of the core, which has a floor
+	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest $(QUICK) --cov --cov-report=
 
 # Four workers keep two cores busy, because integration tests wait for others. Each has a control plane.
 test: setup control-plane ## all tests, the real control plane's included
 	@"$(PYTHON)" -m testbed.controllers.build --quick
-	@exec env PYTHONDONTWRITEBYTECODE= $(GO) .venv/bin/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --cov --cov-report= \
+	@exec env PYTHONDONTWRITEBYTECODE= $(GO) .venv/bin/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder \
 		-m "not workloads or played_in_make_test"
 
 workloads: setup control-plane ## real controllers beside gangsched, as docs/workloads tells after it; PARTS="-k jobset" plays some

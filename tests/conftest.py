@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections import Counter
 from pathlib import Path
 
 import hypothesis
@@ -17,12 +16,6 @@ os.environ["KUBECONFIG"] = "/nonexistent/kubeconfig"
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 pytest_plugins = ["tests.run_checks"]
-
-# Tests with these marks repeat themselves or others, or wait for others: measuring the coverage would only slow them.
-_NOT_MEASURED = {"another_course", "explores", "hypothesis", "integration", "slow"}
-
-# Measuring the coverage makes a test up to five times as slow, and further cases of a table cover little that is new.
-_CASES_MEASURED = 2
 
 # How long an example takes says something about the machine's load, nothing about the code.
 _COMMON = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -51,13 +44,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(
         key=lambda item: [item.get_closest_marker(mark) is None for mark in ("workloads", "integration", "slow")]
     )
-    measured = Counter[object]()
-    for item in items:
-        function = getattr(item, "function", item)
-        if _NOT_MEASURED & {mark.name for mark in item.iter_markers()} or measured[function] == _CASES_MEASURED:
-            item.add_marker(pytest.mark.no_cover)
-        else:
-            measured[function] += 1
 
 
 def pytest_collection_finish() -> None:

@@ -28,17 +28,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_LINES] = []
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """End what pytest-cov has begun before it knew that this is a worker, where it now begins anew.
-
-    Otherwise this would go on measuring, for nobody, whenever the mark `no_cover` stops the other.
-    """
-    plugin = session.config.pluginmanager.getplugin("_cov")
-    if hasattr(session.config, "workerinput") and plugin is not None and plugin.cov_controller is not None:
-        plugin.cov_controller.cov.stop()
-
-
 def pytest_testnodedown(node: Any) -> None:
     node.config.stash[_LINES] += getattr(node, "workeroutput", {}).get(_LEFT, [])
 

@@ -198,7 +198,6 @@ def stored(_: Hostility) -> Odd:
     return Odd("", (), {"metadata": meta, "spec": spec} | rest)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("make", "resource"),
     [

@@ -50,7 +50,7 @@ spec:
       restartPolicy: Never
       containers: [{name: main, image: any, resources: {requests: {cpu: CPU}}}]
 """
-pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
+pytestmark = pytest.mark.slow
 
 
 def facts() -> list[Event]:

@@ -386,7 +386,6 @@ def collect_garbage(harness: Harness) -> None:
     harness.settle()
 
 
-@pytest.mark.no_cover
 @seeded(20)
 @pytest.mark.without("restarts", "standbys", why="what an earlier leader made, the control plane collects")
 def test_whatever_happens_in_whatever_order_those_who_wait_for_room_are_demanded_in_the_end(seed):

@@ -57,7 +57,6 @@ def test_a_number_of_thousands_of_digits_in_a_node_affinity_is_judged_like_any_o
     assert harness.bound() == ["default/b-0"]
 
 
-@pytest.mark.no_cover
 @pytest.mark.without("all", why="only its size is new; small groups take the courses")
 def test_a_group_of_a_thousand_different_shapes_that_fits_only_in_part_is_refused():
     """Each kind of member took a call on the stack, although the search had been given up before it began."""
@@ -262,7 +261,6 @@ def dependent_on_each_other() -> list[list[Event]]:
         odd_one_out,
     ],
 )
-@pytest.mark.no_cover
 @pytest.mark.slow
 @pytest.mark.without("all", why="it has no harness")
 def test_no_flood_takes_the_machine_a_second_in_one_call(flood):

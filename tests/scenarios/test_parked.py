@@ -155,7 +155,6 @@ def test_a_resource_that_no_node_had_wakes_who_asked_for_it_when_it_appears():
     assert len(harness.bound()) == 1
 
 
-@pytest.mark.no_cover
 @pytest.mark.without("all", why="only its size is new; small groups take the courses")
 def test_a_thousand_parked_pods_cause_no_deadline():
     harness = Harness()

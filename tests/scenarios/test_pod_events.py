@@ -89,7 +89,6 @@ def test_gangs_take_turns_so_that_there_are_twenty_a_second():
     assert len(set(told(harness))) == 90
 
 
-@pytest.mark.no_cover
 @CALM
 @pytest.mark.without("all", why="only its size is new")
 def test_of_too_many_waiting_pods_only_some_have_one():

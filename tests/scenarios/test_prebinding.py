@@ -396,7 +396,6 @@ def test_the_clock_has_run_as_long_as_before_once_volumes_are_not_awaited_any_mo
     assert harness.disks.left() == []
 
 
-@pytest.mark.no_cover
 def test_provisioners_that_give_up_everywhere_do_not_hold_the_clock_for_ever(harness: Harness) -> None:
     harness.add(*(node(f"n{at}", cpu="1", labels={"zone": f"{at}"}) for at in range(3)), group(min_member=2))
     harness.provide(FAST, *waiting(2))

@@ -179,7 +179,6 @@ def test_who_waits_for_its_turn_may_be_helped_and_called_at_once():
     assert len(harness.bound("default/b")) == 3
 
 
-@pytest.mark.no_cover
 @pytest.mark.without("all", why="only its size is new; small groups take the courses")
 def test_a_long_line_costs_little_for_every_event(monkeypatch):
     """A thousand groups wait behind one: neither the first pass nor a later event asks each about all before it."""

@@ -31,7 +31,6 @@ def test_a_group_of_two_thousand_members_is_decided_in_one_step():
     assert sum(isinstance(effect, EmitEvent) for effect in harness.effects) == 1
 
 
-@pytest.mark.no_cover
 @pytest.mark.without("all", why="only its size is new; small groups take the courses")
 def test_of_hundreds_of_groups_as_many_are_bound_as_fit_and_all_others_are_told_once():
     harness = Harness()
