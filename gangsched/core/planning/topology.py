@@ -12,7 +12,7 @@ machine nor after capacity was freed in another domain (`Hunts`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ _SLACK = 1 + 1e-9
 COMPARED = 8
 """So many domains that take the gang are compared; a label may have thousands of values."""
 _REMEMBERED = 256
+_MOST_EMPTY = 4096
 _LOOK = 100
 """Units of the budget for finding out that a domain has not changed."""
 
@@ -112,10 +113,26 @@ def _sums(
 
 
 class Hunts:
-    """For the latest requests, the state of each domain when it was found not to take the quorum."""
+    """What planning remembers from one call to the next, of the latest requests.
+
+    That is the state of each domain when it was found not to take the quorum, and whether empty nodes would take it.
+    """
 
     def __init__(self) -> None:
         self._failed: dict[Hashable, dict[str, int]] = {}
+        self._nodes: Hashable = None
+        self._empty: dict[Hashable, bool] = {}
+
+    def fits_empty(self, asked: Hashable, nodes: Hashable, find: Callable[[], bool | None]) -> bool | None:
+        """Whether these nodes would take this quorum if they were empty, as `find` says; None if it does not know."""
+        if self._nodes != nodes or len(self._empty) >= _MOST_EMPTY:
+            self._nodes, self._empty = nodes, {}
+        if asked not in self._empty:
+            found = find()
+            if found is None:
+                return None
+            self._empty[asked] = found
+        return self._empty[asked]
 
     def of(self, asked: Hashable) -> dict[str, int]:
         """The domains that did not take this quorum, with their states then (`to_look_at`); to be added to."""
