@@ -243,7 +243,7 @@ class Harness:
         """Change a pod, by namespace/name; one that gets a node is bound now."""
         pod = self.pod(name)
         if fields.get("node") and not pod.node:
-            fields = {"bound_at": self.now, **fields}
+            fields = {"bound_at": self.server_time, **fields}
         self.add(replace(pod, **fields))
 
     def change_spec(self, name: str, **fields: object) -> None:
@@ -348,6 +348,11 @@ class Harness:
             self.standby.lag.append(event)
 
     # Time
+
+    @property
+    def server_time(self) -> float:
+        """The time as the API server writes it: in whole seconds."""
+        return float(int(self.now))
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
         """Have something happen when so much time has passed."""
@@ -609,7 +614,7 @@ class Harness:
             return BindRefused(effect.uid, effect.node, Refused.CONFLICT, f"bound to {pod.node}")
         assert not pod.gated
         self.bound_log.append((f"{pod.namespace}/{pod.name}", effect.node))
-        self.add(replace(pod, node=effect.node, bound_at=self.now, told_reason="", told_message=""))
+        self.add(replace(pod, node=effect.node, bound_at=self.server_time, told_reason="", told_message=""))
         return PodBound(effect.uid, effect.node)
 
     def send_withheld(self) -> None:
@@ -650,7 +655,7 @@ class Harness:
             made = made_group(effect.key, effect.spec, effect.owner, scheduler=effect.scheduler)
             self._planned += 1
             group = group_from_object(made)
-            self.add(replace(group, uid=f"uid-made-{self._planned}", created=self.now, generation=1))
+            self.add(replace(group, uid=f"uid-made-{self._planned}", created=self.server_time, generation=1))
 
     def _write_elsewhere(self, effect: PutDemand | DropDemand | PutPhase) -> None:
         if isinstance(effect, PutPhase):

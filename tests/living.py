@@ -104,7 +104,7 @@ class Living(Harness):
             replace(
                 lost,
                 uid=f"{lost.namespace}/{lost.name}/{self._made}",
-                created=self.now,
+                created=self.server_time,
                 node="",
                 bound_at=0.0,
                 phase=PodPhase.PENDING,

@@ -61,7 +61,8 @@ class Cycle:
         self._effects = effects
         self._now = now
         self._avoided_by_all = state.avoidance.by_all()
-        self._refused: dict[tuple[MemberClass, int, int, int | None], tuple[int, Refusal]] = {}
+        # By what was asked for, since something was last placed.
+        self._refused: dict[tuple[MemberClass, int, int, int | None], Refusal] = {}
         self._done: set[tuple[GroupKey, int]] = set()
         self._decided = Decided()
         self._placed: set[GroupKey] = set()
@@ -252,23 +253,24 @@ class Cycle:
             self._snapshot.undo(mark)
 
     def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, above: bool = False) -> None:
+        if found:
+            self._refused.clear()
         gang.roster.choose(pod.uid for pod, _ in found if pod.name)
         asked = prebindings(self._snapshot, found)
         self._decided.effects += bindings.begin(gang, self._cluster, found, above=above, prebindings=asked)
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
-        """Place, or return the refusal of an equal ask if this cycle has taken nothing since."""
+        """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""
         classes = set(classify(self._snapshot, ask.members, ask.avoided).values())
         key = (next(iter(classes)), ask.need, len(ask.members), self._snapshot.priority)
         alike = len(classes) == 1 and not any(ask.role_needs.values()) and ask.topology is None
-        taken, refusal = self._refused.get(key, (-1, None))
-        if alike and refusal is not None and taken == self._snapshot.mark():
-            return refusal
+        if alike and key in self._refused:
+            return self._refused[key]
         found = place(self._snapshot, ask, self._state.hunts)
         if isinstance(found, Refusal):
             self._queue.note(found, self._snapshot)
             if alike:
-                self._refused[key] = (self._snapshot.mark(), found)
+                self._refused[key] = found
         return found
 
     def _count(self, refusal: Refusal) -> None:

@@ -92,5 +92,8 @@ class State:
             *self.caps.validate(self.gangs),
             *self.avoidance.validate(),
             *self.scaling.validate(self.gangs),
+            *self.restarts.validate(),
+            *self.surroundings.resting.validate(alive),
+            *self.unserved.validate(),
             *self.phases.validate(),
         ]

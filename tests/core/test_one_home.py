@@ -18,6 +18,8 @@ MUTATING = {
     *("clear", "discard", "pop", "popitem", "popleft", "remove", "subtract"),
     *("difference_update", "intersection_update", "symmetric_difference_update"),
 }
+FUNCTIONS = {"heapify", "heappop", "heappush", "heapreplace", "insort"}
+"""They change their first argument."""
 
 
 def test_each_attribute_is_changed_in_one_module_only():
@@ -65,6 +67,8 @@ def test_a_line_of_code_is_neither_blank_nor_comment_nor_docstring(source, lines
         "del gang.told[0][1]",
         "gang.told.append(1)",
         "gang.told[0].setdefault(1, 2)",
+        "heappush(gang.told, 1)",
+        "insort(gang.told[0], 1)",
         "self._gang.told = 1",
         "gangs[key].gang.told = 1",
         "class Gang:\n    def note(self):\n        self.told = 1",
@@ -111,6 +115,8 @@ def _targets(node: ast.AST) -> Iterator[ast.expr]:
             yield target
         case ast.Call(func=ast.Attribute(value=value, attr=attr)) if attr in MUTATING:
             yield value
+        case ast.Call(func=ast.Name(id=name), args=[first, *_]) if name in FUNCTIONS:
+            yield first
 
 
 def _container(node: ast.expr) -> ast.expr:

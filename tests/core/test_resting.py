@@ -43,3 +43,10 @@ def test_a_group_that_no_podgroup_tells_of_is_not_kept():
     there.observed.declare(None)
     resting.note(there)
     assert resting.of("job", key("t")) == []
+
+
+def test_what_is_kept_of_gangs_that_are_gone_is_a_contradiction():
+    resting = Resting()
+    resting.note(gang())
+    assert [*resting.validate({key("a"): None})] == []
+    assert [*resting.validate({})] == ["default/a: known by its workload though it is gone"]

@@ -13,6 +13,7 @@ from gangsched.core.planning.kept import MOST_KEPT
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.topology import Hunts
 from tests.builders import GPU, node, pod, shape
 from tests.verdicts import class_of, closed
 
@@ -245,3 +246,34 @@ def test_the_nodes_without_pods_are_made_once_for_all_refusals_and_stay_empty():
         assert found.never is never
         assert snapshot.emptied() is bare
         assert (bare.free == whole).all()
+
+
+def test_whether_a_gang_could_ever_fit_is_found_out_once_until_the_nodes_change(monkeypatch):
+    """Each refusal planned on the empty nodes again, in each call, though only the nodes decide what they take."""
+    planned: list[Snapshot] = []
+    emptied = Snapshot.emptied
+
+    def counted(snapshot: Snapshot) -> Snapshot:
+        planned.append(snapshot)
+        return emptied(snapshot)
+
+    monkeypatch.setattr(Snapshot, "emptied", counted)
+    cluster, hunts = Cluster(), Hunts()
+    cluster.set_node(node("n1", cpu=4))
+
+    def never(cpu: int) -> bool:
+        found = place(Snapshot(cluster), Ask(members=[pod("a", cpu=cpu)], need=1), hunts)
+        assert isinstance(found, Refusal)
+        return found.never
+
+    assert [never(5), never(5)] == [True, True]
+    cluster.set_pod(pod("there", cpu=4, node="n1"))
+    assert [never(5), never(1), never(1)] == [True, False, False]
+    assert len(planned) == 2
+    cluster.set_node(node("n2", cpu=5))
+    cluster.set_pod(pod("here", cpu=5, node="n2"))
+    assert [never(5), never(5)] == [False, False]
+    assert len(planned) == 3
+    cluster.remove_node("n2")
+    assert never(5)
+    assert len(planned) == 4

@@ -8,7 +8,10 @@ from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
 from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageObject, Trouble, Unready, VolumeAttachment
 from gangsched.core.planning.dependence import any_couples, couples
 from gangsched.core.planning.filling import classify
+from gangsched.core.planning.placement import Ask, place
+from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.topology import Hunts
 from tests.builders import claim, node, pod, volume
 from tests.harness import KINDS
 from tests.verdicts import class_of, verdicts
@@ -410,3 +413,15 @@ def test_many_members_whose_claims_are_not_ready_are_one_class_and_the_first_cla
     assert [(reason, told) for reason, told, _ in plan.refusals(member, Snapshot(cluster).own)] == [
         (NodeReason.VOLUME_CLAIM, "c0")
     ]
+
+
+def test_whether_a_member_with_a_volume_could_ever_fit_is_found_out_each_time():
+    """Not the nodes alone decide it: so do the limits of their drivers."""
+    cluster, hunts = known(node("n1"), claim("c", "v"), volume("v"), pod("there", cpu=8, node="n1")), Hunts()
+    never = []
+    for limit in (0, 1):
+        provide(cluster, CsiNode("n1", (("csi", limit),)))
+        found = place(Snapshot(cluster), Ask(members=[pod(volume_claims=["c"])], need=1), hunts)
+        assert isinstance(found, Refusal)
+        never.append(found.never)
+    assert never == [True, False]

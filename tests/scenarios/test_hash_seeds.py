@@ -6,17 +6,23 @@ seeds: what a set decided there would be in another order in one of them.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from msgspec.structs import replace
 
+from gangsched.config.settings import Settings
+from gangsched.core.objects.effects import Effect, WithdrawBinding
 from gangsched.core.objects.events import (
     DemandsReplaced,
+    ForeignGroupsHidden,
     ForeignGroupsReplaced,
     NamespaceSeen,
     NamespacesReplaced,
@@ -24,11 +30,16 @@ from gangsched.core.objects.events import (
     PodsReplaced,
     PriorityClassesReplaced,
 )
-from gangsched.core.objects.podgroup import OnDegraded
-from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.pod import Owner, Pod
+from gangsched.core.objects.podgroup import ForeignGroup, OnDegraded
+from gangsched.core.objects.policy import OwnerGuard, Policy
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.workload import GANG
 from gangsched.core.planning import budget as units
 from gangsched.core.queueing.queue import PATIENCE
 from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.workloads.kind import Mark
+from gangsched.kube.workloads.table import chosen
 from tests.builders import foreign_group, group, node, pod, pods
 from tests.harness import Harness
 from tests.scenarios.test_spark import driver
@@ -37,6 +48,7 @@ pytestmark = pytest.mark.without("all", why="compares runs of one course")
 ROOT = Path(__file__).resolve().parents[2]
 NAMESPACES = ("blue", "default", "green", "red")
 NUMBERS = range(6)
+KINDS = chosen(Settings()).kinds
 
 
 def play(harness: Harness) -> None:
@@ -109,6 +121,67 @@ def starve(harness: Harness) -> None:
     harness.wait(100)
 
 
+def vanish(harness: Harness) -> None:
+    """Several objects of one kind are gone when they are listed again, or get worse at once, and nothing else happens.
+
+    What follows at once then shows in which order they were looked at.
+    """
+    harness.serve_demands()
+    for number in NUMBERS:
+        harness.add(node(f"n{number}", cpu=3))
+        harness.add(group(f"default/own-{number}", min_member=3), *pods(f"own-{number}", 3))
+    harness.withhold = lambda _: True
+    harness.settle()
+    for there in list(harness.nodes.values()):
+        harness.add(replace(there, unschedulable=True))
+    assert withdrawn(harness.step()) == 3 * len(NUMBERS)
+
+    for number in NUMBERS:
+        harness.add(driver(f"app-{number}", 9, node_selector={"resource_channel": f"pool-{number}"}))
+    harness.wait(100)
+    assert harness.demands
+    harness.pods.clear()
+    harness.report(PodsReplaced(()))
+    harness.wait(100)
+    assert not harness.demands
+
+    for namespace in NAMESPACES:
+        harness.label_namespace(namespace, {GANG: "auto"})
+        for number in NUMBERS:
+            harness.add(*job(namespace, f"job-{number}"))
+    harness.wait(100)
+    for number in NUMBERS:
+        harness.add(*job("blue", f"job-{number}", annotations={GANG: "false"})[:1])
+    harness.wait(100)
+    for seen in (
+        NamespacesReplaced(tuple((namespace, ()) for namespace in NAMESPACES)),
+        ForeignGroupsHidden("job", "not now"),
+    ):
+        harness.report(seen)
+        harness.wait(100)
+
+    for name in ("blue", "green"):
+        owner = Owner("StatefulSet", name, f"uid-{name}", "apps")
+        harness.add(*pods("both", 6, first=10 * len(name), owner=owner))
+    harness.add(group("default/both", min_member=2))
+    harness.wait(100)
+    assert harness.pod("default/both-50").told_reason == Reason.SEVERAL_OWNERS
+
+
+def withdrawn(effects: list[Effect]) -> int:
+    return sum(isinstance(effect, WithdrawBinding) for effect in effects)
+
+
+def job(namespace: str, name: str, **meta: object) -> list[ForeignGroup | Pod]:
+    """A Job and its pods, which name no group."""
+    uid = f"uid-{namespace}-{name}"
+    spec = {"parallelism": len(NUMBERS), "completions": len(NUMBERS)}
+    body = {"metadata": {"name": name, "namespace": namespace, "uid": uid, **meta}, "spec": spec}
+    owner, workload = Owner("Job", name, uid, "batch"), KINDS["job"].workload(Mark(name, uid))
+    made = [pod(f"{namespace}/{name}-{at}", group="", owner=owner, workload=workload, cpu=9) for at in NUMBERS]
+    return [KINDS["job"].read(json.dumps(body).encode())[1], *made]
+
+
 def declare_elsewhere(harness: Harness, namespace: str) -> None:
     """Groups whose PodGroup another system has, and whose pods say their minimum too."""
     for number in NUMBERS:
@@ -145,9 +218,10 @@ def test_effects_are_the_same_in_the_same_order(seed: int) -> None:
 
 
 if __name__ == "__main__":
-    played, starved = Harness(Policy(seed=7)), Harness(Policy(seed=7))
-    play(played)
-    starve(starved)
-    for _, at, decided in (*played.history, *starved.history):
+    harnesses = []
+    for story in (play, starve, vanish):
+        harnesses.append(Harness(Policy(seed=7, owner_guard=OwnerGuard.REFUSE)))
+        story(harnesses[-1])
+    for _, at, decided in chain.from_iterable(harness.history for harness in harnesses):
         for told in decided:
             sys.stdout.write(f"{at} {told}\n")

@@ -107,6 +107,16 @@ class TestWhoseAGroupIs:
         assert [event.reason for event in first.emitted] == ["ForeignMember"]
         assert green.emitted == []
 
+    def test_a_pod_whose_scheduler_nobody_runs_is_told_once_and_forgotten_when_it_is_gone(self):
+        """What is remembered of pods that are gone is found by `validate`."""
+        first, _ = both()
+        first.add(group("a", min_member=1), pod("a-0", scheduler="gangshed"))
+        first.wait_all(60)
+        assert len(first.events("ForeignMember")) == 1
+        first.delete("default/a-0")
+        first.wait_all(5)
+        assert first.machine.validate() == []
+
 
 class TestPodsOfBoth:
     def test_the_first_pods_installation_has_the_group_and_tells_the_others(self):

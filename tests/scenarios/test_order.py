@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.events import PriorityClassesReplaced, PriorityClassSeen
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.shape import PodTerm, Requirement
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
@@ -172,3 +174,14 @@ def test_who_has_left_the_queue_is_not_ahead_any_more():
     harness.add(node(cpu=1))
     harness.wait(40)
     assert "Ahead" not in harness.condition("default/b").message
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", "disorder", why="all are tried in one cycle")
+def test_a_refusal_is_repeated_in_a_cycle_only_until_something_is_placed():
+    """Two equal pods want to be beside one that is placed between them: the second was refused for what had changed."""
+    beside = PodTerm("kubernetes.io/hostname", (Requirement("app", "In", ("data",)),), ("default",))
+    harness = Harness()
+    harness.add(pod("a", group="", created=1.0, affinity=[beside]), pod("c", group="", created=3.0, affinity=[beside]))
+    harness.add(pod("b", group="", created=2.0, labels={"app": "data"}))
+    harness.add(node(labels={"kubernetes.io/hostname": "n1"}))
+    assert [effect.name for effect in harness.step() if isinstance(effect, BindPod)] == ["b", "c"]

@@ -186,6 +186,21 @@ def test_after_a_restart_more_than_ten_thousand_members_that_are_gone_still_coun
     assert machine.gangs[GroupKey("default", "a")].record.phase is Phase.SUCCEEDED
 
 
+def test_a_member_bound_in_the_second_in_which_its_run_began_counts_though_its_times_are_earlier():
+    """The API server writes a pod's times in whole seconds: in these it was bound before the run began."""
+    harness = Harness()
+    harness.wait(0.75)
+    harness.add(node(), group("a", min_member=2), *pods("a", 2, created=harness.server_time))
+    harness.wait(2)
+    harness.run_pods()
+    harness.wait(2)
+    for number in range(2):
+        harness.change(f"default/a-{number}", phase=PodPhase.SUCCEEDED)
+    harness.restart()
+    harness.wait(2)
+    assert harness.status("default/a").phase == "Succeeded"
+
+
 @pytest.mark.parametrize("held_up", ["", "default/a-2"])
 def test_members_that_exist_no_longer_are_forgotten_however_often_a_group_is_restarted(held_up):
     """A member may be gone before the restart ends, because a budget holds up the eviction of another."""

@@ -12,7 +12,7 @@ may (`core.gang.caps`). None of this survives a restart of the process.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -136,6 +136,16 @@ class Restarts:
     def placeholders(self) -> Collection[str]:
         """The UIDs of all placeholders."""
         return {uid for held in self._held.values() for uid in held.places}
+
+    def validate(self) -> Iterator[str]:
+        """Contradictions, each as a sentence."""
+        yield from (
+            f"{uid}: leaves its gang though it is gone" for uid in self._leaving if uid not in self._cluster.pods
+        )
+        for key, held in self._held.items():
+            for uid, node in held.places.items():
+                if self._cluster.node_of(uid) != node:
+                    yield f"{key}: {uid} is held on {node} but counted on {self._cluster.node_of(uid)}"
 
     def _contained(self, key: GroupKey, step: Callable[[], None], contain: Contain) -> None:
         """Run the step; if the gang's logic fails in it, give up everything held for the gang."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
+
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import GroupKey
 
@@ -44,3 +46,12 @@ class Resting:
     def of_kind(self, kind: str) -> list[GroupKey]:
         """The gangs of workloads of the kind, which are concerned if the right to read these objects changes."""
         return [key for key, owner in self._owners.items() if owner[0] == kind]
+
+    def validate(self, alive: Container[GroupKey]) -> Iterator[str]:
+        """Contradictions, each as a sentence."""
+        yield from (f"{key}: known by its workload though it is gone" for key in self._owners if key not in alive)
+        by_owner: dict[Owner, dict[GroupKey, None]] = {}
+        for key, owner in self._owners.items():
+            by_owner.setdefault(owner, {})[key] = None
+        if self._gangs != by_owner:
+            yield "the gangs by workload are not those that have one"

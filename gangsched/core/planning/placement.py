@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import itemgetter
 from typing import overload
 
@@ -91,11 +92,11 @@ def place(snapshot: Snapshot, ask: Ask, hunts: Hunts | None = None) -> Placement
     mark, broken_off = snapshot.mark(), snapshot.budget.broken_off
     found = _found(snapshot, anywhere, hunts)
     if found is None:
-        return _refused(snapshot, anywhere, exhausted=snapshot.budget.broken_off > broken_off)
+        return _refused(snapshot, anywhere, hunts, exhausted=snapshot.budget.broken_off > broken_off)
     if ask.refused != ask.avoided and isinstance(found, Placement) and found.touches(ask.refused):
         snapshot.undo(mark)
         elsewhere = _found(snapshot, replace(ask, avoided=ask.refused), hunts)
-        return elsewhere or _found(snapshot, anywhere, hunts) or _refused(snapshot, anywhere, exhausted=False)
+        return elsewhere or _found(snapshot, anywhere, hunts) or _refused(snapshot, anywhere, hunts, exhausted=False)
     return found
 
 
@@ -205,7 +206,7 @@ def _found_in(
     return Placement(tuple(found))
 
 
-def _refused(snapshot: Snapshot, ask: Ask, *, exhausted: bool) -> Refusal:
+def _refused(snapshot: Snapshot, ask: Ask, hunts: Hunts | None, *, exhausted: bool) -> Refusal:
     """Explain why the quorum does not fit; if it must be in one domain, examine its own or the one with most room."""
     domain: Domain | None = None
     home: str | None = None
@@ -228,13 +229,14 @@ def _refused(snapshot: Snapshot, ask: Ask, *, exhausted: bool) -> Refusal:
     else:
         # A new node is a domain of its own: it helps only if no member is placed yet, and then it must take all.
         demand = expansion.demand_on_one_node(smallest) if home is None else ()
+    asked = _asked(snapshot, ask), ask.topology, home
     refusal = Refusal(
         # The priority is included because it decides which nominated pods room is left for.
-        asked=(_asked(snapshot, ask), ask.topology, home, snapshot.priority),
+        asked=(*asked, snapshot.priority),
         wanted=quorum.slots.number,
         fits=fits,
         nodes=len(snapshot.cluster.nodes),
-        never=_never(snapshot.emptied(), replace(ask, prefer=(), wishes={})),
+        never=_never(snapshot, replace(ask, prefer=(), wishes={}), asked, hunts),
         failing=failing,
         classes=tuple(dict.fromkeys(renewed(member, domain=None) for member in quorum.room)),
         missing=missing,
@@ -251,18 +253,27 @@ def _refused(snapshot: Snapshot, ask: Ask, *, exhausted: bool) -> Refusal:
     return refusal
 
 
-def _never(empty: Snapshot, ask: Ask) -> bool:
-    """Whether it is certain that the quorum would not fit even on these empty nodes."""
+def _never(snapshot: Snapshot, ask: Ask, asked: Hashable, hunts: Hunts | None) -> bool:
+    """Whether the quorum certainly would not even fit on empty nodes; cached if only shapes and nodes count."""
+    if hunts is None or any(member.seen or member.shape.heeds_pods for member in _classes(snapshot, ask)):
+        return _fits_empty(snapshot, ask) is False
+    nodes = snapshot.cluster.nodes_by_row.generation, snapshot.cluster.devices.generation
+    return hunts.fits_empty(asked, nodes, partial(_fits_empty, snapshot, ask)) is False
+
+
+def _fits_empty(snapshot: Snapshot, ask: Ask) -> bool | None:
+    """Whether the quorum would fit on empty nodes; None if the budget does not suffice to find out."""
+    empty = snapshot.emptied()
     began, mark = empty.budget.spent, empty.mark()
     for domain in domains_of(empty, ask):
         if empty.budget.spent - began > units.DIAGNOSIS:
-            return False
+            return None
         quorum = quorum_in(empty, ask, domain)
         found = quorum.find() is not None
         empty.undo(mark)
         if found or quorum.steps.ended:
-            return False
-    return True
+            return found or None
+    return False
 
 
 def quorum_in(

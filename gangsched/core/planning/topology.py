@@ -12,7 +12,7 @@ machine nor after capacity was freed in another domain (`Hunts`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ _SLACK = 1 + 1e-9
 COMPARED = 8
 """Limit for the number of domains with room for the gang that are compared; a label may have thousands of values."""
 _REMEMBERED = 256
+_MOST_EMPTY = 4096
 _LOOK = 100
 """Cost, in units of the budget, of checking whether a domain has changed."""
 
@@ -112,10 +113,23 @@ def _sums(
 
 
 class Hunts:
-    """For recent requests, the state in which each domain did not take the quorum."""
+    """For recent requests: the state in which each domain did not take the quorum, and whether empty nodes would."""
 
     def __init__(self) -> None:
         self._failed: dict[Hashable, dict[str, int]] = {}
+        self._nodes: Hashable = None
+        self._empty: dict[Hashable, bool] = {}
+
+    def fits_empty(self, asked: Hashable, nodes: Hashable, find: Callable[[], bool | None]) -> bool | None:
+        """The cached result of `find` for this request and these nodes; a None is not cached."""
+        if self._nodes != nodes or len(self._empty) >= _MOST_EMPTY:
+            self._nodes, self._empty = nodes, {}
+        if asked not in self._empty:
+            found = find()
+            if found is None:
+                return None
+            self._empty[asked] = found
+        return self._empty[asked]
 
     def of(self, asked: Hashable) -> dict[str, int]:
         """The domains that did not take this quorum, with their states (`to_look_at`); the caller adds to them."""

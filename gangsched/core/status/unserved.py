@@ -7,6 +7,8 @@ other pod of its own that is known here, or has said why not in its condition.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gangsched.core.declarations.installation import KUBE_SCHEDULER, owner_of
 from gangsched.core.membership.installations import Installations, group_of
 from gangsched.core.objects.declaration import OWN_DIALECT, GroupKey
@@ -51,6 +53,11 @@ class Unserved:
     def next_due(self) -> float:
         """When the next Event is due, in epoch seconds; infinity if none is."""
         return self._due.next()
+
+    def validate(self) -> Iterator[str]:
+        """Contradictions, each as a sentence."""
+        there = self._installations.pods()
+        yield from (f"{uid}: an Event told of it though it is gone" for uid in self._told if uid not in there)
 
     def _is_silent(self, pod: Pod) -> bool:
         """Whether the pod waits for a scheduler that has not reacted, and this installation has to report it."""
