@@ -171,9 +171,10 @@ class Executor:
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            job = self._backlog.next(self._monotonic())
+            now = self._monotonic()
+            job = self._backlog.next(now)
             if job is None:
-                self._wake_at(self._backlog.due())
+                self._wake_at(self._backlog.due(), now)
                 woken = loop.create_future()
                 self._idle.append(woken)
                 await woken
@@ -195,9 +196,11 @@ class Executor:
                 woken.set_result(None)
                 count -= 1
 
-    def _wake_at(self, due: float) -> None:
-        """Wake a worker at that time, if it is to come and no worker is woken before."""
-        now = self._monotonic()
+    def _wake_at(self, due: float, now: float) -> None:
+        """Wake a worker at that time. If it is past, the write waits for a slot, and a result wakes its worker.
+
+        `now` must be the time for which the backlog was asked: a write may become due between two looks at the clock.
+        """
         if not now < due < float("inf") or (self._alarm is not None and self._alarm[0] <= due):
             return
         if self._alarm is not None:

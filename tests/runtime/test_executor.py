@@ -109,6 +109,7 @@ class Rig:
     slots: int = SLOTS
     attempts: int = 3
     mono: float = 1000.0
+    tick_s: float = 0.0
     may_write: bool = True
     asked_before: list[int] = field(default_factory=list)
 
@@ -123,10 +124,14 @@ class Rig:
             attempts=self.attempts,
             backoff_s=0.5,
             allowed=self._allowed,
-            monotonic=lambda: self.mono,
+            monotonic=self._monotonic,
             jitter=lambda: 1.0,
             later=self._later,
         )
+
+    def _monotonic(self) -> float:
+        self.mono += self.tick_s
+        return self.mono
 
     def _allowed(self) -> bool:
         self.asked_before.append(self.calls.qsize())
@@ -313,6 +318,17 @@ class TestInforming:
             assert rig.calls.empty()
             assert rig.timers[-1].delay_s == pytest.approx(QUIET_S)
             rig.mono += QUIET_S
+            await rig.time_passes()
+            assert (await rig.sent()).effect == status(1)
+
+    async def test_a_pause_that_ends_while_a_worker_looks_for_work_is_noticed(self):
+        """The clock goes on between looking at what may be sent and setting the timer for what may be sent later."""
+        async with running() as rig:
+            rig.executor.submit([bind("a"), status(1)])
+            rig.tick_s = 0.6 * QUIET_S
+            await rig.sent_and_answered(PodBound(uid="a", node="n1"))
+            await rig.settle()
+            assert rig.timers[-1].delay_s < QUIET_S
             await rig.time_passes()
             assert (await rig.sent()).effect == status(1)
 
