@@ -41,7 +41,7 @@ from gangsched.runtime.beside import beside
 from gangsched.runtime.clock import Clock, measure_loop_lag
 from gangsched.runtime.effects import table
 from gangsched.runtime.election import Timing
-from gangsched.runtime.ending import take_signals, tell_failures, unless
+from gangsched.runtime.ending import log_failures, take_signals, unless
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.files import allow_connections
@@ -62,7 +62,7 @@ _log = logging.getLogger(__name__)
 
 ENDED, FAILED, WRONG_USAGE = 0, 1, 2
 
-_DRAIN_S, _TELL_S = 7.0, 1.0
+_DRAIN_S, _INFORM_S = 7.0, 1.0
 """Time limits of a shutdown, in seconds. It waits for bindings and evictions in flight, whose own time limit is 6 s;
 within that time it sends statuses and Events for the second limit. A whole shutdown takes less than 10 s."""
 _RELEASE_S = 1.5
@@ -106,7 +106,7 @@ async def run(
             await stop.wait()
             left = await shell.end()
     except ExceptionGroup as failures:
-        tell_failures(failures)
+        log_failures(failures)
         return FAILED
     finally:
         await shell.close()
@@ -204,7 +204,7 @@ class _Shell:
         they may still take effect.
         """
         await self._cancel("engine")
-        left = await self._terms.drain(_DRAIN_S, telling_s=_TELL_S)
+        left = await self._terms.drain(_DRAIN_S, informing_s=_INFORM_S)
         await self._cancel("terms")
         if not left:
             await self._mandate.release(timeout_s=_RELEASE_S)

@@ -28,7 +28,7 @@ from gangsched.kube.errors import ANONYMOUS, ApiError, printable
 
 _log = logging.getLogger(__name__)
 
-TOLD_AFTER_S = 5.0
+REPORTED_AFTER_S = 5.0
 """Readiness reports a problem after this time. Shorter gaps occur at every restart of an API server."""
 MISSING_AFTER_S = 60.0
 """After this time without any success a right is reported as missing, and credentials as invalid."""
@@ -176,8 +176,8 @@ class Contact:
     def _lasting(self) -> Iterator[tuple[_Subject, _Trouble]]:
         now = self._monotonic()
         for subject, trouble in self._troubles.items():
-            told_s = FORGOTTEN_AFTER_S if _missing(subject[0], trouble) else PASSED_AFTER_S
-            if trouble.lasted_s >= TOLD_AFTER_S and now - trouble.last < told_s:
+            reported_s = FORGOTTEN_AFTER_S if _missing(subject[0], trouble) else PASSED_AFTER_S
+            if trouble.lasted_s >= REPORTED_AFTER_S and now - trouble.last < reported_s:
                 yield subject, trouble
 
     def _met(self, problem: Problem, about: Right | None, asked: Right, said: str) -> None:
@@ -188,7 +188,7 @@ class Contact:
         if trouble is None or now - trouble.last >= FORGOTTEN_AFTER_S:
             trouble = self._troubles[problem, about] = _Trouble(now, now, said)
         trouble.last, trouble.said = now, said
-        patience_s = TOLD_AFTER_S if problem in (Problem.UNREACHABLE, Problem.FAILING) else MISSING_AFTER_S
+        patience_s = REPORTED_AFTER_S if problem in (Problem.UNREACHABLE, Problem.FAILING) else MISSING_AFTER_S
         if not trouble.logged and trouble.lasted_s >= patience_s:
             trouble.logged = True
             sentence = self._sentence((problem, about), trouble)

@@ -41,11 +41,11 @@ async def unless(stop: asyncio.Event, work: Coroutine[object, object, T]) -> T |
     return None
 
 
-def tell_failures(failures: ExceptionGroup[Exception]) -> None:
+def log_failures(failures: ExceptionGroup[Exception]) -> None:
     """Log each failure: a bug with its traceback, a problem that a person can fix as one sentence."""
     for failure in failures.exceptions:
         if isinstance(failure, ExceptionGroup):
-            tell_failures(failure)
+            log_failures(failure)
         elif isinstance(failure, ListenError):
             _log.critical("gangsched cannot continue", extra={"error": str(failure)})
         else:

@@ -42,7 +42,7 @@ from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.workload import Reference
 from gangsched.kube.answers import Answer, Outcome
 from gangsched.runtime.backlog import AT_FIRST, QUIET_S
-from gangsched.runtime.executor import TELLING_PATIENCE_S, Executor
+from gangsched.runtime.executor import INFORMING_PATIENCE_S, Executor
 from gangsched.runtime.metrics import Metrics
 from tests.runtime.fake_table import answer_with, table_of
 
@@ -321,8 +321,8 @@ class TestInforming:
             rig.executor.submit([bind("a"), status(1)])
             await rig.sent()
             await rig.settle()
-            assert rig.timers[-1].delay_s == TELLING_PATIENCE_S
-            rig.mono += TELLING_PATIENCE_S
+            assert rig.timers[-1].delay_s == INFORMING_PATIENCE_S
+            rig.mono += INFORMING_PATIENCE_S
             await rig.time_passes()
             assert (await rig.sent()).effect == status(1)
 
@@ -507,7 +507,7 @@ class TestTheRightToWrite:
             rig.executor.submit([*(bind(str(number)) for number in range(SLOTS)), status(1), EVENT])
             await rig.settle()
             rig.may_write = False
-            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
+            draining = asyncio.create_task(rig.executor.drain(10, informing_s=5))
             for number in range(SLOTS):
                 await rig.sent_and_answered(PodBound(uid=str(number), node="n1"))
             assert await draining == 0
@@ -567,7 +567,7 @@ class TestStatus:
             assert rig.posted == [StatusWritten(key=KEY, resource_version="9")]
 
 
-class TestTelling:
+class TestInformingWrites:
     @pytest.mark.parametrize("effect", [condition("Unschedulable"), EVENT])
     async def test_it_is_retried_while_the_server_is_unavailable(self, effect):
         async with running() as rig:
@@ -604,7 +604,7 @@ class TestDrain:
         async with running() as rig:
             rig.executor.submit([bind(str(number)) for number in range(SLOTS + 3)])
             await rig.settle()
-            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
+            draining = asyncio.create_task(rig.executor.drain(10, informing_s=5))
             for number in range(SLOTS):
                 await rig.settle()
                 assert not draining.done()
@@ -618,7 +618,7 @@ class TestDrain:
         async with running() as rig:
             rig.executor.submit([*(bind(str(number)) for number in range(SLOTS)), status(1), EVENT, condition("X")])
             await rig.settle()
-            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
+            draining = asyncio.create_task(rig.executor.drain(10, informing_s=5))
             for number in range(SLOTS):
                 await rig.sent_and_answered(PodBound(uid=str(number), node="n1"))
             assert {type(await rig.sent_and_answered(WRITTEN)) for _ in range(2)} == {PatchStatus, EmitEvent}
@@ -630,7 +630,7 @@ class TestDrain:
             rig.executor.submit([evict(str(number)) for number in range(SLOTS)])
             rig.executor.submit([LOOK_UP])
             await rig.settle()
-            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
+            draining = asyncio.create_task(rig.executor.drain(10, informing_s=5))
             for number in range(SLOTS // 4):
                 await rig.settle()
                 assert not draining.done()
@@ -645,7 +645,7 @@ class TestDrain:
         async with running() as rig:
             rig.executor.submit([LOOK_UP])
             call = await rig.sent()
-            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
+            draining = asyncio.create_task(rig.executor.drain(10, informing_s=5))
             await rig.settle()
             call.answer.set_result(UNAVAILABLE)
             assert await draining == 0
@@ -656,7 +656,7 @@ class TestDrain:
         async with running() as rig:
             rig.executor.submit([status(1)])
             call = await rig.sent()
-            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
+            draining = asyncio.create_task(rig.executor.drain(10, informing_s=5))
             await rig.settle()
             rig.executor.submit([bind("late")])
             call.answer.set_result(UNAVAILABLE)
@@ -669,7 +669,7 @@ class TestDrain:
             rig.executor.submit([status(1)])
             await rig.sent_and_answered(UNAVAILABLE)
             await rig.settle()
-            assert await rig.executor.drain(10, telling_s=5) == 0
+            assert await rig.executor.drain(10, informing_s=5) == 0
             await rig.time_passes()
             assert rig.calls.empty()
 
@@ -677,17 +677,17 @@ class TestDrain:
         async with running() as rig:
             rig.executor.submit([bind("a"), bind("b")])
             await rig.settle()
-            assert await rig.executor.drain(0.001, telling_s=0.0) == 2
+            assert await rig.executor.drain(0.001, informing_s=0.0) == 2
 
     async def test_thousands_of_statuses_that_nobody_answers_do_not_hold_up_the_end(self, caplog):
         """Steps: a binding is in flight, 3,000 statuses wait; the process ends; only the binding is answered."""
         caplog.set_level(logging.INFO, "gangsched")
         async with running() as rig:
-            telling = [replace(status(1), key=GroupKey("ns", f"g{number}")) for number in range(3000)]
-            rig.executor.submit([bind("a"), *telling, EVENT])
+            informing = [replace(status(1), key=GroupKey("ns", f"g{number}")) for number in range(3000)]
+            rig.executor.submit([bind("a"), *informing, EVENT])
             call = await rig.sent()
             await rig.settle()
-            draining = asyncio.create_task(rig.executor.drain(10, telling_s=0.01))
+            draining = asyncio.create_task(rig.executor.drain(10, informing_s=0.01))
             await asyncio.sleep(0.05)
             assert not draining.done()
             call.answer.set_result(PodBound(uid="a", node="n1"))

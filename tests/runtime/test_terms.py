@@ -244,7 +244,7 @@ async def test_without_an_executor_it_only_decides():
     assert world.engine.synced
     assert world.sent == []
     assert b'gangsched_effects_total{kind="BindPod"} 2.0' in world.metrics.render()
-    assert await terms.drain(1.0, telling_s=0.5) == 0
+    assert await terms.drain(1.0, informing_s=0.5) == 0
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

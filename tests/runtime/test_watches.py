@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gangsched.kube.contact import TOLD_AFTER_S
+from gangsched.kube.contact import REPORTED_AFTER_S
 from gangsched.runtime.watches import Watches
 
 
@@ -143,7 +143,7 @@ async def test_what_keeps_news_from_coming_is_told_once_it_has_lasted():
     assert found.problems() == []
     pods.problem, pods.interrupted_at = "no answer", now
     assert found.problems() == []
-    pods.interrupted_at = now - TOLD_AFTER_S
+    pods.interrupted_at = now - REPORTED_AFTER_S
     assert found.problems() == ["the watch of pods has been interrupted for 5 s: no answer"]
     pods.interrupted_at, pods.last_heard = float("inf"), now - 151
     assert found.problems() == ["the watch of pods has been silent for 151 s"]
