@@ -13,7 +13,7 @@ from typing import Protocol
 
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.events import Event
-from gangsched.kube.answers import Answer
+from gangsched.kube.results import WriteResult
 from gangsched.runtime.backlog import Backlog
 from gangsched.runtime.metrics import Metrics
 from gangsched.runtime.write import BINDINGS, Job, Retry, Table, Withdrawal
@@ -251,7 +251,7 @@ class Executor:
         self._uncertain.pop(key, None)
         self._uncertain[key] = now, outcome
 
-    def _tried_again(self, job: Job, answer: Answer) -> bool:
+    def _tried_again(self, job: Job, answer: WriteResult) -> bool:
         """Schedule a retry of a write that may succeed later; True if it, or a newer one in its place, will be sent."""
         retry = job.write.retry
         if self._closing or retry is Retry.NEVER:
@@ -263,7 +263,7 @@ class Executor:
         self._retry_later(job, answer.retry_after_s)
         return True
 
-    def _log_outcome(self, job: Job, answer: Answer, *, again: bool) -> None:
+    def _log_outcome(self, job: Job, answer: WriteResult, *, again: bool) -> None:
         """Log the outcome. A write that is retried without limit is logged once, after `attempts` attempts."""
         write = job.write
         if not answer.message:

@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.events import Event
-from gangsched.kube.answers import Answer
+from gangsched.kube.results import WriteResult
 
 E = TypeVar("E")
 
@@ -67,7 +67,7 @@ class Write(Generic[E]):
 
     lane: Callable[[E], Lane]
     key: Callable[[E], Hashable] | None
-    send: Callable[[E], Awaitable[Answer]]
+    send: Callable[[E], Awaitable[WriteResult]]
     retry: Retry
     about: Callable[[E], str]
     overrules: Callable[[E], Hashable] | None = None

@@ -40,7 +40,7 @@ from gangsched.core.objects.results import (
 )
 from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.workload import Reference
-from gangsched.kube.answers import Answer, Outcome
+from gangsched.kube.results import Outcome, WriteResult
 from gangsched.runtime.backlog import AT_FIRST, QUIET_S
 from gangsched.runtime.executor import INFORMING_PATIENCE_S, Executor
 from gangsched.runtime.metrics import Metrics
@@ -48,11 +48,11 @@ from tests.runtime.fake_table import answer_with, table_of
 
 SLOTS = 4
 KEY = GroupKey("ns", "g")
-WRITTEN = Answer(Outcome.WRITTEN)
-UNAVAILABLE = Answer(Outcome.UNAVAILABLE, message="503")
-STORED = Answer(Outcome.WRITTEN, StatusWritten(key=KEY, resource_version="9"))
+WRITTEN = WriteResult(Outcome.WRITTEN)
+UNAVAILABLE = WriteResult(Outcome.UNAVAILABLE, message="503")
+STORED = WriteResult(Outcome.WRITTEN, StatusWritten(key=KEY, resource_version="9"))
 NOT_STORED = StatusRefused(key=KEY, stale=False)
-STATUS_UNAVAILABLE = Answer(Outcome.UNAVAILABLE, NOT_STORED, message="503")
+STATUS_UNAVAILABLE = WriteResult(Outcome.UNAVAILABLE, NOT_STORED, message="503")
 
 
 def bind(uid: str) -> BindPod:
@@ -152,7 +152,7 @@ class Rig:
         call = Call(effect, asyncio.get_running_loop().create_future())
         self.calls.put_nowait(call)
         answer = await call.answer
-        return answer if isinstance(answer, Answer) else answer_with(answer)
+        return answer if isinstance(answer, WriteResult) else answer_with(answer)
 
     async def _look_up(self, effect: BindPod) -> Event | None:
         return PodBound(effect.uid, effect.node)
@@ -165,7 +165,7 @@ class Rig:
     async def sent(self) -> Call:
         return await asyncio.wait_for(self.calls.get(), 10)
 
-    async def sent_and_answered(self, answer: Event | Answer) -> Effect:
+    async def sent_and_answered(self, answer: Event | WriteResult) -> Effect:
         call = await self.sent()
         call.answer.set_result(answer)
         return call.effect
@@ -208,7 +208,7 @@ class TestDemands:
             assert 'gangsched_writes_total{kind="DropDemand",result="Written"} 1.0' in rig.metrics.render().decode()
 
     async def test_that_they_may_not_be_written_is_logged_once_until_one_is(self, caplog):
-        refused = Answer(Outcome.REFUSED, message="403")
+        refused = WriteResult(Outcome.REFUSED, message="403")
         async with running() as rig:
             for answer, logged in ((refused, 1), (refused, 1), (WRITTEN, 1), (refused, 2)):
                 rig.executor.submit([put("d")])
@@ -231,9 +231,9 @@ class TestGroupsToBeMade:
         ("answer", "result", "posted"),
         [
             (WRITTEN, "Written", []),
-            (Answer(Outcome.STALE), "Stale", []),
+            (WriteResult(Outcome.STALE), "Stale", []),
             (
-                Answer(Outcome.REFUSED, GroupNotMade(KEY, "forbidden"), message="forbidden"),
+                WriteResult(Outcome.REFUSED, GroupNotMade(KEY, "forbidden"), message="forbidden"),
                 "Refused",
                 [GroupNotMade(KEY, "forbidden")],
             ),
@@ -443,7 +443,7 @@ class TestOwners:
     async def test_the_servers_wish_when_to_come_again_is_kept(self):
         async with running() as rig:
             rig.executor.submit([LOOK_UP])
-            await rig.sent_and_answered(Answer(Outcome.UNAVAILABLE, retry_after_s=7.0, message="429"))
+            await rig.sent_and_answered(WriteResult(Outcome.UNAVAILABLE, retry_after_s=7.0, message="429"))
             await rig.settle()
             assert [timer.delay_s for timer in rig.timers] == [7.0]
 
@@ -517,7 +517,7 @@ class TestTheRightToWrite:
 class TestStatus:
     @pytest.mark.parametrize(
         "answer",
-        [STORED, Answer(Outcome.STALE, StatusRefused(key=KEY, stale=True)), Answer(Outcome.GONE, NOT_STORED)],
+        [STORED, WriteResult(Outcome.STALE, StatusRefused(key=KEY, stale=True)), WriteResult(Outcome.GONE, NOT_STORED)],
         ids=["written", "stale", "gone"],
     )
     async def test_the_answer_is_posted_and_nothing_sent_again(self, answer):
@@ -584,7 +584,7 @@ class TestInformingWrites:
     async def test_what_the_server_will_never_accept_is_logged_once_and_not_retried(self, effect, caplog):
         async with running() as rig:
             rig.executor.submit([effect])
-            await rig.sent_and_answered(Answer(Outcome.REFUSED, message="forbidden"))
+            await rig.sent_and_answered(WriteResult(Outcome.REFUSED, message="forbidden"))
             await rig.settle()
             assert rig.calls.empty()
             (record,) = caplog.records
@@ -593,7 +593,7 @@ class TestInformingWrites:
     async def test_a_pod_that_is_gone_is_nobodys_concern(self, caplog):
         async with running() as rig:
             rig.executor.submit([condition("Unschedulable")])
-            await rig.sent_and_answered(Answer(Outcome.GONE))
+            await rig.sent_and_answered(WriteResult(Outcome.GONE))
             await rig.settle()
             assert rig.posted == []
             assert caplog.records == []

@@ -14,8 +14,8 @@ from gangsched.core.objects.effects import BindPod, Effect
 from gangsched.core.objects.events import Event, GroupSeen, NodeSeen, PodGone, PodSeen
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
-from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.errors import ApiError, ApiUnreachable, Garbled
+from gangsched.kube.results import Outcome, WriteResult
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.inbox import Inbox
@@ -87,9 +87,9 @@ class World:
         self.lasting.append(lasting)
         return made
 
-    async def _send(self, effect: Effect) -> Answer:
+    async def _send(self, effect: Effect) -> WriteResult:
         if not isinstance(effect, BindPod):
-            return Answer(Outcome.WRITTEN)
+            return WriteResult(Outcome.WRITTEN)
         self.sent.append((self.term, effect.name))
         self.in_flight[effect.name] = asyncio.get_running_loop().create_future()
         return answer_with(await self.in_flight[effect.name])
