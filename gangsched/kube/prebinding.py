@@ -84,7 +84,7 @@ async def _using(session: ApiSession, what: UseDevices) -> WriteResult:
         what = msgspec.structs.replace(what, uid=uid)
     done = await _change(session, what, partial(claiming.marking, what=what))
     if done.done and what.making is not None:
-        body = extended_claims.told(what, what.making)
+        body = extended_claims.naming(what, what.making)
         done = await _send(session, "PATCH", _pod_status_path(what), body)
     if done.done:
         done = await _change(session, what, partial(claiming.using, what=what), "/status")
@@ -111,9 +111,9 @@ async def _making(session: ApiSession, what: UseDevices, making: Making) -> tupl
 
 async def _unmaking(session: ApiSession, what: UseDevices) -> WriteResult:
     """Remove the claim from its pod's status, delete it, and remove its devices and its finalizer."""
-    told = await _send(session, "PATCH", _pod_status_path(what), extended_claims.untold(what))
-    if not told.done and told.result is not Outcome.GONE:
-        return told
+    unnamed = await _send(session, "PATCH", _pod_status_path(what), extended_claims.unnaming(what))
+    if not unnamed.done and unnamed.result is not Outcome.GONE:
+        return unnamed
     gone = await _send(session, "DELETE", _path(what), extended_claims.deletion(what))
     if gone.done:
         await _change(session, what, partial(claiming.leaving, what=what), "/status")

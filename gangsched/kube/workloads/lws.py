@@ -17,7 +17,7 @@ from gangsched.kube.workloads.template import NOTHING
 
 _NAME = "leaderworkerset.sigs.k8s.io/name"
 _REPLICA = "leaderworkerset.sigs.k8s.io/group-index"
-_ALL_ANEW = "RecreateGroupOnPodRestart"
+_RECREATE_ALL = "RecreateGroupOnPodRestart"
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 _WORKER = "leaderworkerset.sigs.k8s.io/worker-index"
 _LEADERS, _WORKERS = "leader", "worker"
@@ -58,7 +58,7 @@ def _asked(found: _Set) -> Asked:
         size=size,
         pods=size * replicas,
         idle="" if replicas else "has 0 replicas",
-        all_anew=made.restart_policy in (None, _ALL_ANEW),
+        all_anew=made.restart_policy in (None, _RECREATE_ALL),
     )
     if spec.startup_policy != "LeaderReady" or size <= 1:
         return asked
