@@ -293,7 +293,7 @@ class _Shell:
             facts=self._engine.facts,
             now=self._clock.now,
             ready=lambda: self._watches.have_listed,
-            told=self._metrics.answered_tenant,
+            on_answer=self._metrics.answered_tenant,
             announced=announced,
         )
 

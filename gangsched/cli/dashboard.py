@@ -73,7 +73,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
         first = await look(arguments, session, _nobody)
         cluster = LiveBoard(Board(), first)
         what_if = WhatIf(lambda: cluster.seen.events, first.settings, now=time.time, lacks=cluster.lacks)
-        page = Page(cluster.board, again=_AGAIN, asked=what_if)
+        page = Page(cluster.board, again=_AGAIN, what_if=what_if)
         listener = Listener(page)
         try:
             port = await listener.start(arguments.port)
