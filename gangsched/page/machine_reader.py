@@ -17,7 +17,7 @@ from gangsched.page.board import Board
 from gangsched.page.things import HEAD, Thing
 from gangsched.views.groups import Row, row
 from gangsched.views.nodes import Usage, places, usage
-from gangsched.views.sight import Totals
+from gangsched.views.overview import Totals
 
 EVERY_S = 0.5
 _SLICE_S = 0.003
