@@ -37,7 +37,6 @@ from gangsched.kube.workloads.watch import objects
 from gangsched.operator.frame import Frame
 from gangsched.runtime.alone import Alone
 from gangsched.runtime.backlog import AT_FIRST
-from gangsched.runtime.beside import beside
 from gangsched.runtime.clock import Clock, measure_loop_lag
 from gangsched.runtime.effects import table
 from gangsched.runtime.election import Timing
@@ -51,6 +50,7 @@ from gangsched.runtime.leadership import Leadership, new_identity
 from gangsched.runtime.metrics import Metrics
 from gangsched.runtime.readiness import Readiness
 from gangsched.runtime.stage_times import StageTimes
+from gangsched.runtime.supervision import supervise
 from gangsched.runtime.terms import Terms
 from gangsched.runtime.watches import Watches
 
@@ -168,7 +168,7 @@ class _Shell:
         self._health = Health(
             self._metrics, alive=readiness.why_not_alive, ready=readiness.why_not_ready, role=readiness.role
         )
-        self._kopf = Frame(partial(session.elsewhere, asyncio.get_running_loop()), on_crd=self._metrics.crd_seen)
+        self._kopf = Frame(partial(session.for_loop, asyncio.get_running_loop()), on_crd=self._metrics.crd_seen)
         self._answers = self._make_answers(announced=not dry_run) if settings.answers.enabled else None
         self._page = self._make_page() if settings.page.enabled else None
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -192,9 +192,9 @@ class _Shell:
             "terms": self._serve(),
         }
         if self._answers is not None:
-            working["answers"] = beside("answers", self._answers.run)
+            working["answers"] = supervise("answers", self._answers.run)
         if self._page is not None:
-            working["page"] = beside("page", self._page.run)
+            working["page"] = supervise("page", self._page.run)
         self._tasks = {name: tasks.create_task(work, name=name) for name, work in working.items()}
 
     async def end(self) -> int:
@@ -311,7 +311,7 @@ class _Shell:
         return Leadership(
             LeaseClient(
                 # Its own connection, so that neither other requests nor the limit of open files delay a renewal.
-                session=self._session.apart(),
+                session=self._session.separate(),
                 namespace=chosen.resource_namespace or own_namespace(),
                 name=chosen.resource_name,
                 annotations={SETTINGS: published(self._settings)},

@@ -34,7 +34,7 @@ class Answers:
         announced: bool,
     ) -> None:
         # Separate connections, so that questions do not delay the operator's own requests.
-        self._session = session.apart()
+        self._session = session.separate()
         self._port = settings.answers.port
         self._announced = announced
         self._certificate = make_certificate()
