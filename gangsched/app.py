@@ -34,13 +34,13 @@ from gangsched.kube.resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES
 from gangsched.kube.session import ApiSession, connect
 from gangsched.kube.workloads import table as workloads
 from gangsched.kube.workloads.watch import objects
-from gangsched.operator.frame import Frame
+from gangsched.operator.kopf_thread import KopfThread
 from gangsched.runtime.alone import Alone
 from gangsched.runtime.backlog import AT_FIRST
 from gangsched.runtime.clock import Clock, measure_loop_lag
 from gangsched.runtime.effects import table
 from gangsched.runtime.election import Timing
-from gangsched.runtime.ending import log_failures, take_signals, unless
+from gangsched.runtime.ending import log_failures, take_signals, unless_stopped
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.files import allow_connections
@@ -77,7 +77,7 @@ async def run(
     try:
         policy = settings.policy(seed=secrets.randbits(32))
         allow_connections(settings.bind_concurrency)
-        session = await unless(stop, connect(kubeconfig=kubeconfig, context=context))
+        session = await unless_stopped(stop, connect(kubeconfig=kubeconfig, context=context))
     except InvalidConfig as error:
         _log.critical("the configuration cannot be used", extra={"error": str(error)})
         return WRONG_USAGE
@@ -168,7 +168,7 @@ class _Shell:
         self._health = Health(
             self._metrics, alive=readiness.why_not_alive, ready=readiness.why_not_ready, role=readiness.role
         )
-        self._kopf = Frame(partial(session.for_loop, asyncio.get_running_loop()), on_crd=self._metrics.crd_seen)
+        self._kopf = KopfThread(partial(session.for_loop, asyncio.get_running_loop()), on_crd=self._metrics.crd_seen)
         self._answers = self._make_answers(announced=not dry_run) if settings.answers.enabled else None
         self._page = self._make_page() if settings.page.enabled else None
         self._tasks: dict[str, asyncio.Task[None]] = {}

@@ -28,7 +28,7 @@ PAUSE_S = 10.0
 _JOIN_S = 1.0
 
 
-class Frame:
+class KopfThread:
     """kopf in its thread. It calls `open_session` there for the connections of kopf's own session.
 
     It also calls `on_crd` there, with the fields that the installed CustomResourceDefinition lacks.
