@@ -24,7 +24,7 @@ from gangsched.core.objects.podgroup import Group, GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import PodBound
 from gangsched.core.objects.shape import Amounts, Shape
-from gangsched.runtime.engine import MOST_EVENTS, spare_what_lives_long
+from gangsched.runtime.engine import MOST_EVENTS, avoid_full_collections
 
 ROOM: Amounts = (("cpu", 32_000), ("memory", 256 << 30), ("pods", 110))
 _ANSWERS = 50
@@ -70,7 +70,7 @@ class _Calls:
         began = time.process_time()
         effects = self.machine.handle(events, self.now)
         self.took.append(time.process_time() - began)
-        spare_what_lives_long()
+        avoid_full_collections()
         self.now += _PASS_S
         return (effect for effect in effects if isinstance(effect, BindPod))
 

@@ -14,10 +14,10 @@ import msgspec
 from bench import devices
 from bench.scenarios import Scenario
 from gangsched.core.objects.effects import BindPod, Prebind
-from gangsched.kube.answers import Answer
 from gangsched.kube.binding import bind
 from gangsched.kube.errors import ApiUnreachable
 from gangsched.kube.prebinding import prebind
+from gangsched.kube.results import WriteResult
 from gangsched.kube.session import MERGE_PATCH, ApiSession
 from testbed.nodes import node
 from testbed.workloads import Json, member, pod_group
@@ -106,7 +106,7 @@ class Load:
         if refused:
             raise RuntimeError(f"{len(refused)} bare bindings were refused; the first: {refused[0]}")
 
-    async def _bind(self, number: int, name: str, uid: str) -> Answer:
+    async def _bind(self, number: int, name: str, uid: str) -> WriteResult:
         """With the writes to its claim before."""
         nodes = self._scenario.nodes
         if self._scenario.devices:

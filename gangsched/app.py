@@ -34,14 +34,13 @@ from gangsched.kube.resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES
 from gangsched.kube.session import ApiSession, connect
 from gangsched.kube.workloads import table as workloads
 from gangsched.kube.workloads.watch import objects
-from gangsched.operator.frame import Frame
+from gangsched.operator.kopf_thread import KopfThread
 from gangsched.runtime.alone import Alone
 from gangsched.runtime.backlog import AT_FIRST
-from gangsched.runtime.beside import beside
 from gangsched.runtime.clock import Clock, measure_loop_lag
 from gangsched.runtime.effects import table
 from gangsched.runtime.election import Timing
-from gangsched.runtime.ending import take_signals, tell_failures, unless
+from gangsched.runtime.ending import log_failures, take_signals, unless_stopped
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.files import allow_connections
@@ -51,6 +50,7 @@ from gangsched.runtime.leadership import Leadership, new_identity
 from gangsched.runtime.metrics import Metrics
 from gangsched.runtime.readiness import Readiness
 from gangsched.runtime.stage_times import StageTimes
+from gangsched.runtime.supervision import supervise
 from gangsched.runtime.terms import Terms
 from gangsched.runtime.watches import Watches
 
@@ -62,7 +62,7 @@ _log = logging.getLogger(__name__)
 
 ENDED, FAILED, WRONG_USAGE = 0, 1, 2
 
-_DRAIN_S, _TELL_S = 7.0, 1.0
+_DRAIN_S, _INFORM_S = 7.0, 1.0
 """Time limits of a shutdown, in seconds. It waits for bindings and evictions in flight, whose own time limit is 6 s;
 within that time it sends statuses and Events for the second limit. A whole shutdown takes less than 10 s."""
 _RELEASE_S = 1.5
@@ -77,7 +77,7 @@ async def run(
     try:
         policy = settings.policy(seed=secrets.randbits(32))
         allow_connections(settings.bind_concurrency)
-        session = await unless(stop, connect(kubeconfig=kubeconfig, context=context))
+        session = await unless_stopped(stop, connect(kubeconfig=kubeconfig, context=context))
     except InvalidConfig as error:
         _log.critical("the configuration cannot be used", extra={"error": str(error)})
         return WRONG_USAGE
@@ -106,7 +106,7 @@ async def run(
             await stop.wait()
             left = await shell.end()
     except ExceptionGroup as failures:
-        tell_failures(failures)
+        log_failures(failures)
         return FAILED
     finally:
         await shell.close()
@@ -168,7 +168,7 @@ class _Shell:
         self._health = Health(
             self._metrics, alive=readiness.why_not_alive, ready=readiness.why_not_ready, role=readiness.role
         )
-        self._kopf = Frame(partial(session.elsewhere, asyncio.get_running_loop()), on_crd=self._metrics.crd_seen)
+        self._kopf = KopfThread(partial(session.for_loop, asyncio.get_running_loop()), on_crd=self._metrics.crd_seen)
         self._answers = self._make_answers(announced=not dry_run) if settings.answers.enabled else None
         self._page = self._make_page() if settings.page.enabled else None
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -192,9 +192,9 @@ class _Shell:
             "terms": self._serve(),
         }
         if self._answers is not None:
-            working["answers"] = beside("answers", self._answers.run)
+            working["answers"] = supervise("answers", self._answers.run)
         if self._page is not None:
-            working["page"] = beside("page", self._page.run)
+            working["page"] = supervise("page", self._page.run)
         self._tasks = {name: tasks.create_task(work, name=name) for name, work in working.items()}
 
     async def end(self) -> int:
@@ -204,7 +204,7 @@ class _Shell:
         they may still take effect.
         """
         await self._cancel("engine")
-        left = await self._terms.drain(_DRAIN_S, telling_s=_TELL_S)
+        left = await self._terms.drain(_DRAIN_S, informing_s=_INFORM_S)
         await self._cancel("terms")
         if not left:
             await self._mandate.release(timeout_s=_RELEASE_S)
@@ -293,7 +293,7 @@ class _Shell:
             facts=self._engine.facts,
             now=self._clock.now,
             ready=lambda: self._watches.have_listed,
-            told=self._metrics.answered_tenant,
+            on_answer=self._metrics.answered_tenant,
             announced=announced,
         )
 
@@ -311,7 +311,7 @@ class _Shell:
         return Leadership(
             LeaseClient(
                 # Its own connection, so that neither other requests nor the limit of open files delay a renewal.
-                session=self._session.apart(),
+                session=self._session.separate(),
                 namespace=chosen.resource_namespace or own_namespace(),
                 name=chosen.resource_name,
                 annotations={SETTINGS: published(self._settings)},

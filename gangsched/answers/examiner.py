@@ -26,9 +26,9 @@ from gangsched.views.reach import Reach
 
 _log = logging.getLogger(__name__)
 
-KEPT_S = 5.0
+COPY_TTL_S = 5.0
 """Time, in seconds, for which one copy answers questions. After a slow first answer, it is twice the time that took."""
-MOST_S = 30.0
+ANSWER_TIMEOUT_S = 30.0
 """Longest time, in seconds, for the answer to a question, including its wait; then the question fails."""
 MOST_WAITING = 8
 """Maximum number of questions in progress or waiting; further ones are refused at once."""
@@ -61,16 +61,16 @@ class Examiner:
         settings_json: str,
         now: Callable[[], float] = time.time,
         command: Sequence[str] = (sys.executable, "-P", "-m", "gangsched.answers.worker"),
-        kept_s: float = KEPT_S,
-        most_s: float = MOST_S,
+        copy_ttl_s: float = COPY_TTL_S,
+        answer_timeout_s: float = ANSWER_TIMEOUT_S,
         cgroup: Path = CGROUP,
     ) -> None:
         self._facts = facts
         self._settings = settings_json
         self._now = now
         self._command = command
-        self._kept_s = kept_s
-        self._most_s = most_s
+        self._copy_ttl_s = copy_ttl_s
+        self._answer_timeout_s = answer_timeout_s
         self._cgroup = cgroup
         self._turn = asyncio.Lock()
         self._waiting = 0
@@ -97,7 +97,7 @@ class Examiner:
             raise NoAnswer("too many ask")
         self._waiting += 1
         try:
-            async with asyncio.timeout(self._most_s), self._turn:
+            async with asyncio.timeout(self._answer_timeout_s), self._turn:
                 return await self._answer(Question(key, reach))
         except TimeoutError:
             raise NoAnswer("it took too long") from None
@@ -129,7 +129,7 @@ class Examiner:
                 self._drop()
         now = time.monotonic()
         if is_first:
-            self._fresh_until = asked + max(self._kept_s, 2 * (now - asked))
+            self._fresh_until = asked + max(self._copy_ttl_s, 2 * (now - asked))
         if self._end is not None:
             self._end.cancel()
         self._end = asyncio.get_running_loop().call_later(max(self._fresh_until - now, 0.0), self._expire)

@@ -27,9 +27,9 @@ from gangsched.kube.session import ApiSession
 from gangsched.views.reach import Reach
 
 AUDIENCE = "gangsched"
-KEPT_S = 10.0
+CACHE_TTL_S = 10.0
 """Lifetime of a cached result, in seconds. A revoked right is honoured for that long, as in the API server's caches."""
-MOST_KEPT = 1000
+MOST_CACHED = 1000
 STRANGERS_PER_S, STRANGERS_AT_ONCE = 10.0, 30.0
 """Rate and burst of requests to the API server that authenticate tokens of unknown users."""
 REVIEWS_PER_S, REVIEWS_AT_ONCE = 20.0, 60.0
@@ -84,8 +84,8 @@ class Gate:
     ) -> None:
         self._session = session
         self._wall = wall
-        self._users: _Remembered[bytes, User | None] = _Remembered(monotonic)
-        self._rights: _Remembered[tuple[str, ...], bool] = _Remembered(monotonic)
+        self._users: _Cache[bytes, User | None] = _Cache(monotonic)
+        self._rights: _Cache[tuple[str, ...], bool] = _Cache(monotonic)
         self._strangers = _Bucket(STRANGERS_PER_S, STRANGERS_AT_ONCE, monotonic)
         self._reviews = _Bucket(REVIEWS_PER_S, REVIEWS_AT_ONCE, monotonic)
         self._known = _Buckets(QUESTIONS_PER_S, QUESTIONS_AT_ONCE, monotonic)
@@ -134,7 +134,9 @@ class Gate:
             # Strangers cannot lock out a known user, however many tokens they make up.
             return (known is not None and known.take()) or self._strangers.take()
 
-        user = await self._asked(self._users, digest, may_ask, lambda: reviews.sender(self._session, token, AUDIENCE))
+        user = await self._reviewed(
+            self._users, digest, may_ask, lambda: reviews.sender(self._session, token, AUDIENCE)
+        )
         if user is None:
             raise Refused(401, UNKNOWN)
         if claims is not None and claims.sub == user.username:
@@ -149,18 +151,18 @@ class Gate:
 
     async def _may(self, user: User, **attributes: str) -> bool:
         key = (msgspec.json.encode(user).decode(), *attributes.values())
-        return await self._asked(
+        return await self._reviewed(
             self._rights, key, self._reviews.take, lambda: reviews.may(self._session, user, **attributes)
         )
 
-    async def _asked(
+    async def _reviewed(
         self,
-        remembered: _Remembered[Key, Value],
+        cache: _Cache[Key, Value],
         key: Key,
         may_ask: Callable[[], bool],
         ask: Callable[[], Awaitable[Value]],
     ) -> Value:
-        known = remembered.get(key)
+        known = cache.get(key)
         if known is not None:
             return known[0]
         if not may_ask():
@@ -174,12 +176,12 @@ class Gate:
             raise Refused(503, NO_REVIEW) from error
         except KubeError as error:
             raise Refused(503, NO_REVIEW) from error
-        remembered.put(key, value)
+        cache.put(key, value)
         return value
 
 
-class _Remembered(Generic[Key, Value]):
-    """A cache of the results of the last KEPT_S seconds, of at most MOST_KEPT entries."""
+class _Cache(Generic[Key, Value]):
+    """A cache of the results of the last CACHE_TTL_S seconds, of at most MOST_CACHED entries."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -191,8 +193,8 @@ class _Remembered(Generic[Key, Value]):
 
     def put(self, key: Key, value: Value) -> None:
         self._known.pop(key, None)
-        self._known[key] = self._monotonic() + KEPT_S, value
-        while len(self._known) > MOST_KEPT:
+        self._known[key] = self._monotonic() + CACHE_TTL_S, value
+        while len(self._known) > MOST_CACHED:
             self._known.popitem(last=False)
 
 
@@ -215,7 +217,7 @@ class _Bucket:
 
 
 class _Buckets:
-    """A token bucket for each of the MOST_KEPT most recently seen users."""
+    """A token bucket for each of the MOST_CACHED most recently seen users."""
 
     def __init__(self, per_s: float, at_once: float, monotonic: Callable[[], float]) -> None:
         self._per_s, self._at_once = per_s, at_once
@@ -228,7 +230,7 @@ class _Buckets:
     def of(self, name: str) -> _Bucket:
         bucket = self._buckets.pop(name, None) or _Bucket(self._per_s, self._at_once, self._monotonic)
         self._buckets[name] = bucket
-        while len(self._buckets) > MOST_KEPT:
+        while len(self._buckets) > MOST_CACHED:
             self._buckets.popitem(last=False)
         return bucket
 

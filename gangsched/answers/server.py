@@ -62,14 +62,14 @@ NO_PATH = "Ask with GET /v1/explain/NAMESPACE/NAME."
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def _untold(_status: int, _took_s: float) -> None:
+def _ignore(_status: int, _took_s: float) -> None:
     pass
 
 
 class Server:
     """Answers the users whom `gate` admits with what `examiner` finds out, once `ready`.
 
-    `told` is called with the HTTP status of each answer and its duration in seconds.
+    `on_answer` is called with the HTTP status of each answer and its duration in seconds.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Server:
         certificate: Certificate,
         *,
         ready: Callable[[], bool],
-        told: Callable[[int, float], None] = _untold,
+        on_answer: Callable[[int, float], None] = _ignore,
         request_s: float = REQUEST_S,
         most_connections: int = MOST_CONNECTIONS,
     ) -> None:
@@ -87,7 +87,7 @@ class Server:
         self._examiner = examiner
         self._certificate = certificate
         self._ready = ready
-        self._told = told
+        self._on_answer = on_answer
         self._request_s = request_s
         self._asking: Counter[str] = Counter()
         self._slots = asyncio.Semaphore(most_connections)
@@ -215,7 +215,7 @@ class Server:
         answer.force_close()
         answer.headers["Cache-Control"] = "no-store"
         answer.headers["X-Content-Type-Options"] = "nosniff"
-        self._told(answer.status, time.monotonic() - began)
+        self._on_answer(answer.status, time.monotonic() - began)
         return answer
 
     async def _explain(self, request: web.Request) -> web.Response:

@@ -18,8 +18,8 @@ from gangsched.kube.session import ApiSession
 class Answers:
     """The server and its parts. `facts` returns the state that this replica knows, `ready` whether that is complete.
 
-    `told` is called with the HTTP status of each answer and its duration in seconds. Without `announced`, as in a dry
-    run, nothing is written to the operator's pod.
+    `on_answer` is called with the HTTP status of each answer and its duration in seconds. Without `announced`, as in a
+    dry run, nothing is written to the operator's pod.
     """
 
     def __init__(
@@ -30,16 +30,16 @@ class Answers:
         facts: Callable[[], Sequence[Event]],
         now: Callable[[], float],
         ready: Callable[[], bool],
-        told: Callable[[int, float], None],
+        on_answer: Callable[[int, float], None],
         announced: bool,
     ) -> None:
         # Separate connections, so that questions do not delay the operator's own requests.
-        self._session = session.apart()
+        self._session = session.separate()
         self._port = settings.answers.port
         self._announced = announced
         self._certificate = make_certificate()
         examiner = Examiner(facts, settings_json=settings.model_dump_json(by_alias=True), now=now)
-        self._server = Server(Gate(self._session), examiner, self._certificate, ready=ready, told=told)
+        self._server = Server(Gate(self._session), examiner, self._certificate, ready=ready, on_answer=on_answer)
 
     async def start(self) -> None:
         """Listen.

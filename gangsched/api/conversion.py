@@ -30,7 +30,7 @@ MADE_LABEL, MADE_BY = "gangsched.io/created-by", "gangsched"
 """Marks a PodGroup that the operator has created."""
 SCHEDULER = "gangsched.io/scheduler"
 """The annotation that names the schedulerName of a PodGroup whose pods do not, such as one without pods."""
-_TOLD_ERRORS = 3
+_SHOWN_ERRORS = 3
 
 
 def group_from_object(obj: Mapping[str, object]) -> Group:
@@ -154,8 +154,8 @@ def _preference(preference: Preference) -> declaration.Preference:
 def _sentence(error: ValidationError) -> str:
     """The first few faults of the spec, in the order of the fields."""
     faults = error.errors(include_url=False)
-    told = "; ".join(map(_fault, faults[:_TOLD_ERRORS]))
-    return f"{told}; and {len(faults) - _TOLD_ERRORS} more" if len(faults) > _TOLD_ERRORS else told
+    sentence = "; ".join(map(_fault, faults[:_SHOWN_ERRORS]))
+    return f"{sentence}; and {len(faults) - _SHOWN_ERRORS} more" if len(faults) > _SHOWN_ERRORS else sentence
 
 
 def _fault(fault: ErrorDetails) -> str:

@@ -186,9 +186,9 @@ def note(arguments: argparse.Namespace, message: str) -> None:
     print(f"{arguments.prog}: {shown(message)}", file=sys.stderr)
 
 
-def denied(told: str, right: str) -> str:
+def denied(message: str, right: str) -> str:
     """The API server's refusal, with what to ask for."""
-    return f"{told}: ask for {right}"
+    return f"{message}: ask for {right}"
 
 
 def _refused(error: ApiError, right: str) -> str:

@@ -31,7 +31,7 @@ _ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost):([0-9]{1,5})")
 _MOST_PORT = 65_535
 _FINGERPRINT = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 _SEE = "docs/answers.md says what to set up"
-_ELSEWHERE = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INTERNAL_SERVER_ERROR)
+_TRY_NEXT_REPLICA = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.INTERNAL_SERVER_ERROR)
 """Statuses after which the next replica is asked."""
 
 
@@ -85,7 +85,7 @@ class _Place:
     is_pod: bool = True
 
 
-class _Elsewhere(Exception):  # noqa: N818 - a state of affairs
+class _TryNextReplica(Exception):  # noqa: N818 - a state of affairs
     """This replica has no answer at present; another one may have."""
 
 
@@ -114,7 +114,7 @@ async def _first(places: Sequence[_Place], namespace: str, session: ApiSession, 
         try:
             async with _reached(session, namespace, place) as port:
                 return Answered(await _get(port, place, key, token), place.name)
-        except (_Elsewhere, ApiUnreachable) as error:
+        except (_TryNextReplica, ApiUnreachable) as error:
             trouble = str(error)
     raise Unanswered(f"no replica of the operator has answered; the last one: {trouble}")
 
@@ -214,7 +214,7 @@ async def _reached(session: ApiSession, namespace: str, place: _Place) -> AsyncI
         if error.status == HTTPStatus.FORBIDDEN:
             right = f"the rights to get and create pods/portforward in namespace {namespace} ({_SEE})"
             raise Unanswered(denied(error.message, right)) from error
-        raise _Elsewhere(str(error)) from error
+        raise _TryNextReplica(str(error)) from error
 
 
 async def _get(port: int, place: _Place, key: GroupKey, token: str) -> Diagnosis:
@@ -248,7 +248,9 @@ async def _get(port: int, place: _Place, key: GroupKey, token: str) -> Diagnosis
         ) from error
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         hint = "" if place.is_pod else "; see whether kubectl port-forward still runs there"
-        raise _Elsewhere(f"{place.name} cannot be reached ({type(error).__name__}): {said(error)}{hint}") from error
+        raise _TryNextReplica(
+            f"{place.name} cannot be reached ({type(error).__name__}): {said(error)}{hint}"
+        ) from error
     if status == HTTPStatus.OK:
         try:
             return from_json(body)
@@ -257,8 +259,8 @@ async def _get(port: int, place: _Place, key: GroupKey, token: str) -> Diagnosis
                 f"the answer of {place.name} cannot be read: use the operator's version of gangsched"
             ) from error
     sentence = _sentence(body)
-    if status in _ELSEWHERE:
-        raise _Elsewhere(sentence)
+    if status in _TRY_NEXT_REPLICA:
+        raise _TryNextReplica(sentence)
     raise Unanswered(f"the operator says: {sentence}")
 
 

@@ -70,17 +70,17 @@ async def _serve(arguments: argparse.Namespace) -> int:
 
     async with connected(arguments) as session:
         # Report a refusal or a wrong argument before the page exists.
-        first = await look(arguments, session, _nobody)
+        first = await look(arguments, session, _ignore_progress)
         cluster = LiveBoard(Board(), first)
         what_if = WhatIf(lambda: cluster.seen.events, first.settings, now=time.time, lacks=cluster.lacks)
-        page = Page(cluster.board, again=_AGAIN, asked=what_if)
+        page = Page(cluster.board, again=_AGAIN, what_if=what_if)
         listener = Listener(page)
         try:
             port = await listener.start(arguments.port)
             print(
                 f"Open http://{HOST}:{port}/?token={page.token} in a browser of this machine; Ctrl-C ends.", flush=True
             )
-            await cluster.follow(partial(look, arguments, session, _nobody))
+            await cluster.follow(partial(look, arguments, session, _ignore_progress))
         except OSError as error:
             return fail(arguments, f"port {arguments.port} of {HOST} cannot be used ({error.strerror})", FAILED)
         finally:
@@ -101,7 +101,7 @@ class LiveBoard:
         """Why no decision is possible on the state that was last read; empty if one is."""
         if self._trouble:
             return self._trouble
-        hidden = self.seen.sight.hidden
+        hidden = self.seen.overview.hidden
         return f"No decision is possible, because you may not see the whole cluster: {hidden}" if hidden else ""
 
     async def follow(self, look: Callable[[], Awaitable[Look]]) -> None:
@@ -129,15 +129,15 @@ class LiveBoard:
         from gangsched.page.things import things  # noqa: PLC0415 - see the package
 
         self._trouble = ""
-        self.board.show(dict(things(self.seen.sight)))
+        self.board.show(dict(things(self.seen.overview)))
 
     def _warn(self, trouble: str) -> None:
         """Say on the page why its content may be out of date."""
         from gangsched.page.things import HEAD, head  # noqa: PLC0415 - see the package
 
-        self._trouble, sight = trouble, self.seen.sight
-        self.board.note(HEAD, head(sight.totals.summary, hidden=sight.hidden, trouble=trouble))
+        self._trouble, overview = trouble, self.seen.overview
+        self.board.note(HEAD, head(overview.totals.summary, hidden=overview.hidden, trouble=trouble))
 
 
-def _nobody(_: str) -> None:
+def _ignore_progress(_: str) -> None:
     """Ignore the progress of a read, because the page shows only the result."""

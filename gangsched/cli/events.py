@@ -28,7 +28,7 @@ from gangsched.cli.progress import Progress
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
-    from gangsched.cli.following import Seen
+    from gangsched.cli.following import Item
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.kube.session import ApiSession
 
@@ -59,10 +59,10 @@ def add_parser(commands: Commands) -> None:
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    return run(arguments, _tell(arguments), right="the right to list events.events.k8s.io in the namespace")
+    return run(arguments, _print_events(arguments), right="the right to list events.events.k8s.io in the namespace")
 
 
-async def _tell(arguments: argparse.Namespace) -> int:
+async def _print_events(arguments: argparse.Namespace) -> int:
     from gangsched.cli.following import follow  # noqa: PLC0415 - see the package
 
     split_name(arguments.group)
@@ -72,7 +72,7 @@ async def _tell(arguments: argparse.Namespace) -> int:
             members = await _members(arguments, session, key)
         if arguments.watch:
 
-            async def look() -> Sequence[Seen]:
+            async def look() -> Sequence[Item]:
                 found = await _events(session, key, await _members(arguments, session, key) or ())
                 texts = _texts(arguments, found, headed=False)
                 return [(_name(each), _last(each), text) for each, text in zip(found, texts, strict=True)]

@@ -40,7 +40,7 @@ from gangsched.cli.progress import Progress
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
-    from gangsched.cli.following import Seen
+    from gangsched.cli.following import Item
     from gangsched.cli.leaders import Leaders
     from gangsched.cli.live import Reading
     from gangsched.cli.rules import Rules
@@ -121,7 +121,7 @@ async def _answer(arguments: argparse.Namespace) -> int:
 # All waiting groups
 
 
-async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> list[Seen]:
+async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> list[Item]:
     from gangsched.cli import overview  # noqa: PLC0415 - see the package
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415
     from gangsched.cli.live import LISTED, read  # noqa: PLC0415
@@ -131,7 +131,7 @@ async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> li
         leaders = await read_leaders(session)
         decided = rules(arguments, leaders)
         policy = decided.settings.policy()
-        reading = await read(session, None, decided.settings, told=progress.say)
+        reading = await read(session, None, decided.settings, on_progress=progress.say)
         if reading.forbidden:
             raise Unanswered(
                 denied(reading.forbidden, f"the right to list {', '.join(LISTED)} in all namespaces")
@@ -153,40 +153,42 @@ async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> li
 # One group
 
 
-async def _look_at(arguments: argparse.Namespace, session: ApiSession) -> list[Seen]:
+async def _look_at(arguments: argparse.Namespace, session: ApiSession) -> list[Item]:
     from gangsched.cli import prose  # noqa: PLC0415 - see the package
     from gangsched.views import diagnosis_json  # noqa: PLC0415
 
     key = named(arguments, arguments.group, session)
     asked = arguments.account is not None
     with Progress("asking the operator" if asked else "reading the cluster") as progress:
-        told = await (_ask(arguments, session, key) if asked else _diagnose(arguments, session, key, progress))
-    diagnosis, reading = told.diagnosis, told.reading
+        explained = await (_ask(arguments, session, key) if asked else _diagnose(arguments, session, key, progress))
+    diagnosis, reading = explained.diagnosis, explained.reading
     # A completely bound group needs no operator for now. `rules` did not decide what a status says.
-    unled = told.leaders.leads is False and diagnosis.bound < max(1, diagnosis.minimum)
-    nobody = told.leaders.sentences if unled else ()
-    notes = [_ASK] if reading.forbidden else told.rules.notes
+    unled = explained.leaders.leads is False and diagnosis.bound < max(1, diagnosis.minimum)
+    no_operator = explained.leaders.sentences if unled else ()
+    notes = [_ASK] if reading.forbidden else explained.rules.notes
     if arguments.output in (JSON, YAML):
-        found = diagnosis_json.as_object(diagnosis, reading, nobody=nobody, notes=notes)
+        found = diagnosis_json.as_object(diagnosis, reading, no_operator=no_operator, notes=notes)
         text = structured(arguments.output, found, many=arguments.watch)
     elif arguments.output == NAME:
         text = _kind_and_name(diagnosis.key, declared=not diagnosis.key.pod_uid)
     else:
-        lines = prose.lines(diagnosis, reading, _width(arguments), remarks=(*nobody, *notes))
+        lines = prose.lines(diagnosis, reading, _width(arguments), remarks=(*no_operator, *notes))
         first, *others = map(shown, lines)
         text = "\n".join([painted(first, diagnosis.phase), *others])
     return [("", text, text)]
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Explained:
     diagnosis: Diagnosis
     reading: Reading
     leaders: Leaders
     rules: Rules
 
 
-async def _diagnose(arguments: argparse.Namespace, session: ApiSession, key: GroupKey, progress: Progress) -> _Told:
+async def _diagnose(
+    arguments: argparse.Namespace, session: ApiSession, key: GroupKey, progress: Progress
+) -> _Explained:
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415
     from gangsched.cli.live import read  # noqa: PLC0415
     from gangsched.cli.rules import rules  # noqa: PLC0415
@@ -195,13 +197,13 @@ async def _diagnose(arguments: argparse.Namespace, session: ApiSession, key: Gro
 
     leaders = await read_leaders(session)
     decided = rules(arguments, leaders, namespace=key.namespace)
-    reading = await read(session, key, decided.settings, told=progress.say)
+    reading = await read(session, key, decided.settings, on_progress=progress.say)
     pod = reading.pod_of(key)
     if pod is not None and pod.scheduler not in decided.settings.scheduler_names:
         others = rules(arguments, leaders, schedulers=[pod.scheduler], namespace=key.namespace)
         if pod.scheduler in others.settings.scheduler_names:
             # Another operator serves this pod, and may watch other kinds of workloads.
-            decided, reading = others, await read(session, key, others.settings, told=progress.say)
+            decided, reading = others, await read(session, key, others.settings, on_progress=progress.say)
     progress.say("deciding")
     if reading.events:
         diagnosis = from_cluster(reading.events, key, policy=decided.settings.policy(), now=time.time())
@@ -209,10 +211,10 @@ async def _diagnose(arguments: argparse.Namespace, session: ApiSession, key: Gro
         diagnosis = from_status(reading.group) if reading.group is not None else None
     if diagnosis is None:
         raise Unanswered(_unknown(key, reading, decided.settings.scheduler_names))
-    return _Told(await _with_owners(session, diagnosis), reading, leaders, decided)
+    return _Explained(await _with_owners(session, diagnosis), reading, leaders, decided)
 
 
-async def _ask(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> _Told:
+async def _ask(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> _Explained:
     """The operator's diagnosis, by its own settings. Owners of pods are still read with the caller's rights."""
     from gangsched.cli.asking import ask  # noqa: PLC0415 - see the package
     from gangsched.cli.leaders import Leaders  # noqa: PLC0415
@@ -222,7 +224,9 @@ async def _ask(arguments: argparse.Namespace, session: ApiSession, key: GroupKey
 
     answer = await ask(arguments, session, key)
     rules = Rules(Settings(), [f"Answered by the operator, {answer.by}; groups of other namespaces are only counted."])
-    return _Told(await _with_owners(session, answer.diagnosis), Reading(group=None), Leaders((), leads=None), rules)
+    return _Explained(
+        await _with_owners(session, answer.diagnosis), Reading(group=None), Leaders((), leads=None), rules
+    )
 
 
 async def _with_owners(session: ApiSession, diagnosis: Diagnosis) -> Diagnosis:

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from gangsched.cli.access import note
 from gangsched.kube.errors import ApiError, ApiUnreachable, KubeError
 
-Seen = tuple[Hashable, object, str]
+Item = tuple[Hashable, object, str]
 """An item: its key, the state whose change counts, and its text."""
 
 _EVERY_S = 2.0
@@ -19,7 +19,7 @@ _SHARE = 10
 """A slow query is repeated after this many times its duration, which keeps the load on the cluster small."""
 
 
-async def follow(arguments: argparse.Namespace, look: Callable[[], Awaitable[Sequence[Seen]]]) -> None:
+async def follow(arguments: argparse.Namespace, look: Callable[[], Awaitable[Sequence[Item]]]) -> None:
     """Print all items of the first look, then those that have changed since the previous look. Never returns.
 
     A failure of the API server that may be temporary is reported once and retried, except at the first look.

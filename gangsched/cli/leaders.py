@@ -88,21 +88,21 @@ async def read_leaders(session: ApiSession) -> Leaders:
         try:
             found |= {str(each.metadata): each for each in _LEASES.decode(answer.checked().body).items or ()}
         except (ApiError, *UNREADABLE) as error:
-            told = error.message if isinstance(error, ApiError) else str(error)
-            return Leaders((f"Whether an operator leads cannot be seen, because the API server says: {told}",), None)
+            message = error.message if isinstance(error, ApiError) else str(error)
+            return Leaders((f"Whether an operator leads cannot be seen, because the API server says: {message}",), None)
     if not found:
-        told = (
+        sentence = (
             "No operator leads: there is no Lease of gangsched in any namespace; install gangsched, or see whether it "
             "runs with --no-leader-elect."
         )
-        return Leaders((told,), leads=False)
+        return Leaders((sentence,), leads=False)
     held = [(found[lease], _is_held(found[lease].spec or LeaseSpec())) for lease in sorted(found)]
     leaders = [_leader(each) for each, yes in held if yes]
     number = len(leaders)
     # A Lease that is no longer held matters only if no other is held.
-    told_of = [_sentence(each, held=yes) for each, yes in held if yes or not number]
+    sentences = [_sentence(each, held=yes) for each, yes in held if yes or not number]
     former = [] if number else [_leader(each) for each, _ in held]
-    return Leaders((*told_of, *([_SEVERAL] if _may_collide(leaders) else [])), number > 0, leaders, former)
+    return Leaders((*sentences, *([_SEVERAL] if _may_collide(leaders) else [])), number > 0, leaders, former)
 
 
 def _leader(item: _Item) -> Leader:
@@ -116,10 +116,10 @@ def _may_collide(leaders: Sequence[Leader]) -> bool:
 
 
 def _collide(one: Leader, other: Leader) -> bool:
-    told = one.published
-    if told is None or told.too_large or other.published is None or other.published.too_large:
+    published = one.published
+    if published is None or published.too_large or other.published is None or other.published.too_large:
         return True
-    return other.serves(told.settings.scheduler_names, told.settings.namespace)
+    return other.serves(published.settings.scheduler_names, published.settings.namespace)
 
 
 def _is_held(spec: LeaseSpec) -> bool:

@@ -34,7 +34,7 @@ from gangsched.cli.progress import Progress
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
-    from gangsched.cli.following import Seen
+    from gangsched.cli.following import Item
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.kube.session import ApiSession
     from gangsched.views.groups import Row
@@ -76,13 +76,13 @@ async def _list(arguments: argparse.Namespace) -> int:
             heads = True
             known: dict[GroupKey, Row] = {}
 
-            async def look() -> Sequence[Seen]:
+            async def look() -> Sequence[Item]:
                 nonlocal heads, known
                 found = await _rows(arguments, session, quiet=not heads)
                 there = {row.key: row for row in found}
                 gone = [_gone(row) for key, row in known.items() if key not in there]
                 known = there
-                shown = _seen(arguments, [*found, *gone], headed=heads)
+                shown = _items(arguments, [*found, *gone], headed=heads)
                 heads = heads and not found
                 return shown
 
@@ -94,7 +94,7 @@ async def _list(arguments: argparse.Namespace) -> int:
             only = namespace_of(arguments, session)
             note(arguments, f"No groups in namespace {only}; -A lists all." if only else "No groups.")
         else:
-            for _, _, text in _seen(arguments, found, headed=True):
+            for _, _, text in _items(arguments, found, headed=True):
                 print(text)
     return 0
 
@@ -108,7 +108,7 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
     with Progress("reading groups") as progress:
         decided = rules(arguments, await read_leaders(session))
         only = namespace_of(arguments, session)
-        reading = await read_gangs(session, only, decided.settings, told=progress.say)
+        reading = await read_gangs(session, only, decided.settings, on_progress=progress.say)
         found = rows(reading, policy=decided.settings.policy(), now=time.time())
     if reading.forbidden and not quiet:
         note(arguments, f"only the status of PodGroups, because the API server says: {reading.forbidden}")
@@ -120,7 +120,7 @@ def _gone(row: Row) -> Row:
     return replace(row, phase="Gone", reason="", message="", members=0, bound=0, since=0.0, pods=(), turn=())
 
 
-def _seen(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool) -> list[Seen]:
+def _items(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool) -> list[Item]:
     """A line for each row. A longer wait alone does not count as a change."""
     from gangsched.views.groups import as_object  # noqa: PLC0415 - see the package
 

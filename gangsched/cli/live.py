@@ -63,11 +63,11 @@ DECIDING: Sequence[Resource[Any]] = (
 )
 """The kinds that decide about any group, whose objects the caller must be allowed to list."""
 LISTED = [resource.name for resource in DECIDING]
-Told = Callable[[str], None]
+OnProgress = Callable[[str], None]
 """Receives a text that says what is read next."""
 
 
-def _untold(_: str) -> None:
+def _ignore(_: str) -> None:
     pass
 
 
@@ -104,7 +104,7 @@ class Reading:
 
 
 async def read(
-    session: ApiSession, key: GroupKey | None, settings: Settings = _DEFAULT, *, told: Told = _untold
+    session: ApiSession, key: GroupKey | None, settings: Settings = _DEFAULT, *, on_progress: OnProgress = _ignore
 ) -> Reading:
     """Read the PodGroup, if one is named, and, as far as the caller may, the rest of the cluster.
 
@@ -120,10 +120,10 @@ async def read(
         events: list[Event] = []
         for resource in DECIDING:
             if resource is not PODS:
-                told(f"reading {resource.name}")
+                on_progress(f"reading {resource.name}")
                 events.append(await _list_served(session, resource))
         events += [await _list_foreign(session, groups(dialect, kind)) for dialect, kind in DEFAULT.kinds.items()]
-        told("reading pods")
+        on_progress("reading pods")
         listed = await _list(session, pods(DEFAULT, kinds))
         events += await _list_workloads(session, kinds, _needed(listed, settings.scheduler_names))
         events += [listed, Synced()]
@@ -134,7 +134,9 @@ async def read(
     return Reading(group=group, events=events)
 
 
-async def read_gangs(session: ApiSession, namespace: str, settings: Settings, *, told: Told = _untold) -> Reading:
+async def read_gangs(
+    session: ApiSession, namespace: str, settings: Settings, *, on_progress: OnProgress = _ignore
+) -> Reading:
     """Read the objects that define the gangs of the namespace, or of all if it is empty, as far as the caller may.
 
     The events contain no nodes. With `forbidden`, they contain only PodGroups.
@@ -143,11 +145,11 @@ async def read_gangs(session: ApiSession, namespace: str, settings: Settings, *,
         ApiError: the caller may list neither PodGroups nor pods; and as `read`.
     """
     kinds = chosen(settings)
-    told("reading podgroups")
+    on_progress("reading podgroups")
     own: Event | None = None
     try:
         own = await _list(session, GROUPS, namespace)
-        told("reading pods")
+        on_progress("reading pods")
         listed = await _list(session, pods(DEFAULT, kinds), namespace)
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND and own is None:
@@ -155,7 +157,7 @@ async def read_gangs(session: ApiSession, namespace: str, settings: Settings, *,
         if error.status != HTTPStatus.FORBIDDEN or own is None:
             raise
         return Reading(group=None, events=[own, Synced()], forbidden=error.message)
-    told("reading workloads")
+    on_progress("reading workloads")
     events = [
         await _list_namespaces(session, namespace),
         own,

@@ -15,8 +15,8 @@ from gangsched.cli.rules import rules
 from gangsched.config.settings import Settings
 from gangsched.core.objects.events import Event
 from gangsched.kube.session import ApiSession
-from gangsched.views import sight
-from gangsched.views.sight import Sight
+from gangsched.views import overview
+from gangsched.views.overview import Overview
 from gangsched.views.trial import decided
 
 _EVERY_S = 3.0
@@ -27,7 +27,7 @@ _SHARE = 10
 class Look:
     """Groups and nodes, the events from which a machine derives them, and the settings by which it decides."""
 
-    sight: Sight
+    overview: Overview
     events: Sequence[Event]
     settings: Settings
 
@@ -37,20 +37,20 @@ def pause_s(took_s: float) -> float:
     return max(_EVERY_S, _SHARE * took_s)
 
 
-async def look(arguments: argparse.Namespace, session: ApiSession, told: Callable[[str], None]) -> Look:
-    """The current groups and nodes, as far as the caller may see them; `told` receives what is being read.
+async def look(arguments: argparse.Namespace, session: ApiSession, on_progress: Callable[[str], None]) -> Look:
+    """The current groups and nodes, as far as the caller may see them; `on_progress` receives what is being read.
 
     Raises:
         KubeError: the cluster does not answer, or the caller may see nothing.
     """
     settings = rules(arguments, await read_leaders(session)).settings
-    reading = await read(session, None, settings, told=told)
+    reading = await read(session, None, settings, on_progress=on_progress)
     now = time.time()
     if reading.forbidden:
         only = namespace_of(arguments, session)
-        own = await read_gangs(session, only, settings, told=told)
+        own = await read_gangs(session, only, settings, on_progress=on_progress)
         hidden = f"only groups, without nodes, because the API server says: {reading.forbidden}"
-        return Look(Sight(rows(own, policy=settings.policy(), now=now), (), hidden), own.events, settings)
+        return Look(Overview(rows(own, policy=settings.policy(), now=now), (), hidden), own.events, settings)
     machine = decided(reading.events, policy=settings.policy(), now=now)
     # All namespaces compete for the nodes, so all are shown unless one is named.
-    return Look(sight.look(machine, arguments.namespace or ""), reading.events, settings)
+    return Look(overview.look(machine, arguments.namespace or ""), reading.events, settings)

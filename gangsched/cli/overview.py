@@ -44,8 +44,8 @@ def text(found: Sequence[Finding], leaders: Leaders, width: int, notes: Sequence
         yield "No group and no pod of gangsched waits."
     for finding in found:
         kind = "pod" if finding.plain else number_of_all(finding.members, finding.minimum, "member", "exists", "exist")
-        told = " ".join(part for part in (finding.phase, finding.reason) if part)
-        yield f"{finding.key}: {told} ({kind})"
+        state = " ".join(part for part in (finding.phase, finding.reason) if part)
+        yield f"{finding.key}: {state} ({kind})"
         yield from wrapped(finding.message, width, head="  ")
 
 

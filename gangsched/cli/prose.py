@@ -8,18 +8,18 @@ from gangsched.cli.output import UNWRAPPED, USUAL, wrapped
 from gangsched.core.planning.refusal import Obstacle
 from gangsched.core.status.explanation import amounts, demanded
 from gangsched.views.diagnosed import Diagnosis, Shortfall
-from gangsched.views.diagnosis_json import NOTHING, Seen
+from gangsched.views.diagnosis_json import FULL_COVERAGE, Coverage
 
 _NAMED = 8
 _REASONS = 3
 
 
 def lines(
-    diagnosis: Diagnosis, reading: Seen = NOTHING, width: int = USUAL, remarks: Sequence[str] = ()
+    diagnosis: Diagnosis, reading: Coverage = FULL_COVERAGE, width: int = USUAL, remarks: Sequence[str] = ()
 ) -> Iterator[str]:
     """The lines about a group; `remarks` are sentences about operators and settings."""
-    told = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)
-    yield f"{diagnosis.key}: {told}"
+    state = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)
+    yield f"{diagnosis.key}: {state}"
     there, least = diagnosis.members, diagnosis.minimum
     exist = f"{there} exist, {least} needed" if there > least else f"{there} of {least} exist"
     rows = [("members", f"{exist}, {diagnosis.bound} bound")]
@@ -71,9 +71,9 @@ def _table(shortfall: Shortfall, width: int) -> Iterator[str]:
 
 def _refusals(obstacles: Sequence[Obstacle]) -> str:
     """The most frequent reasons, each after its number of nodes."""
-    told = [f"{each.nodes} {each.reason} {each.resource}".rstrip() for each in obstacles[:_REASONS]]
+    refusals = [f"{each.nodes} {each.reason} {each.resource}".rstrip() for each in obstacles[:_REASONS]]
     more = [f"{len(obstacles) - _REASONS} more"] if len(obstacles) > _REASONS else []
-    return "; ".join([*told, *more])
+    return "; ".join([*refusals, *more])
 
 
 def _some(names: Sequence[str], others: int = 0) -> str:

@@ -197,8 +197,8 @@ class _Progress:
             return
         self._next = time.monotonic() + _SHOWN_EVERY_S
         self._shown = True
-        told = f"{self._strategy}: {ended} of {self._gangs} gangs have ended, after {_time(now_s)} of the trace"
-        print(f"\r\x1b[K{told}", end="", file=sys.stderr, flush=True)
+        line = f"{self._strategy}: {ended} of {self._gangs} gangs have ended, after {_time(now_s)} of the trace"
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
 
 def _time(seconds: float) -> str:

@@ -17,7 +17,7 @@ from gangsched.config.settings import Settings, load
 from gangsched.kube.errors import KubeError, NoCredentials
 
 _DEFAULT = Settings()
-_NOBODY = Leaders((), leads=False)
+_NO_LEADERS = Leaders((), leads=False)
 _WITHIN_S = 3.0
 """Longest wait, in seconds, for a cluster that no flag names."""
 _NO_CLUSTER = (
@@ -78,7 +78,7 @@ async def rules_for_manifests(arguments: argparse.Namespace) -> Rules:
             asked.
     """
     if arguments.config is not None:
-        return rules(arguments, _NOBODY)
+        return rules(arguments, _NO_LEADERS)
     flags = (arguments.context, arguments.kubeconfig, arguments.user, arguments.user_groups, arguments.user_uid)
     is_named = any(flags)
     try:
@@ -89,7 +89,7 @@ async def rules_for_manifests(arguments: argparse.Namespace) -> Rules:
             raise
         # Without a kubeconfig there is no cluster whose operator could decide otherwise.
         notes = () if isinstance(error, NoCredentials) else (_NO_CLUSTER,)
-        return Rules(rules(arguments, _NOBODY).settings, notes)
+        return Rules(rules(arguments, _NO_LEADERS).settings, notes)
 
 
 def _serving(leaders: Sequence[Leader], schedulers: Collection[str], namespace: str) -> list[Leader]:
@@ -100,8 +100,8 @@ def _serving(leaders: Sequence[Leader], schedulers: Collection[str], namespace: 
     if schedulers:
         found = [each for each in leaders if each.serves(schedulers, namespace)]
     else:
-        told = ((each, each.published.settings.scheduler_names) for each in leaders if each.published)
-        there = [each for each, names in told if each.serves(names, namespace)]
+        settings = ((each, each.published.settings.scheduler_names) for each in leaders if each.published)
+        there = [each for each, names in settings if each.serves(names, namespace)]
         found = [each for each in there if each.serves(_DEFAULT.scheduler_names, namespace)] or there
     different: list[Leader] = []
     for each in found:
@@ -119,20 +119,20 @@ def _ambiguous(leaders: Sequence[Leader]) -> str:
 
 
 def _notes(leader: Leader, *, leads: bool) -> Iterator[str]:
-    told = leader.published
-    if told is None:
+    published = leader.published
+    if published is None:
         return
     if not leads:
         yield f"No operator leads now: the settings are those of the last holder of the Lease {leader.lease}."
-    if told.too_large:
+    if published.too_large:
         yield (
             f"The settings of the operator with the Lease {leader.lease} are too large to be published there, so the "
             "defaults are used: name its file with --config."
         )
-    if told.changed:
-        yield f"Decided by the operator's settings, from the Lease {leader.lease}: {', '.join(told.changed)}."
-    if told.unknown:
+    if published.changed:
+        yield f"Decided by the operator's settings, from the Lease {leader.lease}: {', '.join(published.changed)}."
+    if published.unknown:
         yield (
             f"Settings of the operator with the Lease {leader.lease} that this version does not know are ignored: "
-            f"{', '.join(told.unknown)}. Use the operator's version of gangsched."
+            f"{', '.join(published.unknown)}. Use the operator's version of gangsched."
         )

@@ -28,7 +28,7 @@ from gangsched.cli.progress import Progress
 if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.views.nodes import Usage
-    from gangsched.views.sight import Sight
+    from gangsched.views.overview import Overview
 
 _LINES_AROUND = 7
 _HOME, _REST, _END = "\x1b[H", "\x1b[K\n", "\x1b[J"
@@ -67,23 +67,23 @@ async def _show(arguments: argparse.Namespace) -> int:
         while True:
             began = time.monotonic()
             with Progress("reading the cluster") as progress:
-                sight = (await look(arguments, session, progress.say)).sight
+                overview = (await look(arguments, session, progress.say)).overview
             if not refreshed:
-                return _print_once(arguments, sight)
-            lines = screen(sight, width=_width(arguments), height=shutil.get_terminal_size().lines)
+                return _print_once(arguments, overview)
+            lines = screen(overview, width=_width(arguments), height=shutil.get_terminal_size().lines)
             print(_HOME + _REST.join(lines) + _END, end="", flush=True)
             await asyncio.sleep(pause_s(time.monotonic() - began))
 
 
-def _print_once(arguments: argparse.Namespace, sight: Sight) -> int:
+def _print_once(arguments: argparse.Namespace, overview: Overview) -> int:
     if arguments.output in (JSON, YAML):
-        from gangsched.views.sight import as_object  # noqa: PLC0415 - see the package
+        from gangsched.views.overview import as_object  # noqa: PLC0415 - see the package
 
-        print(structured(arguments.output, as_object(sight)))
+        print(structured(arguments.output, as_object(overview)))
         return 0
-    if sight.hidden:
-        note(arguments, sight.hidden)
-    for line in page(sight, width=_width(arguments)):
+    if overview.hidden:
+        note(arguments, overview.hidden)
+    for line in page(overview, width=_width(arguments)):
         print(line)
     return 0
 
@@ -92,19 +92,19 @@ def _width(arguments: argparse.Namespace) -> int:
     return UNWRAPPED if arguments.output == WIDE else columns()
 
 
-def screen(sight: Sight, *, width: int, height: int) -> list[str]:
+def screen(overview: Overview, *, width: int, height: int) -> list[str]:
     """The lines that fill a terminal of this height. A line feed after the last would scroll the first one away."""
-    hidden = wrapped(sight.hidden, width, head="") if sight.hidden else []
+    hidden = wrapped(overview.hidden, width, head="") if overview.hidden else []
     head = [f"{time.strftime('%H:%M:%S')}  Ctrl-C ends", *hidden]
-    return [*head, *page(sight, width=width, height=height - len(head))][:height]
+    return [*head, *page(overview, width=width, height=height - len(head))][:height]
 
 
-def page(sight: Sight, *, width: int = UNWRAPPED, height: int | None = None) -> Iterator[str]:
+def page(overview: Overview, *, width: int = UNWRAPPED, height: int | None = None) -> Iterator[str]:
     """The lines; with a `height`, as many groups and nodes as fit."""
     room = max(2, height - _LINES_AROUND) if height is not None else UNWRAPPED
-    for_groups = room if not sight.nodes else max(room // 2, room - len(sight.nodes))
-    groups, nodes = sight.groups[:for_groups], sorted(sight.nodes, key=_fullness)
-    totals = sight.totals
+    for_groups = room if not overview.nodes else max(room // 2, room - len(overview.nodes))
+    groups, nodes = overview.groups[:for_groups], sorted(overview.nodes, key=_fullness)
+    totals = overview.totals
     yield from wrapped(totals.summary, width, head="")
     yield ""
     yield from table(
@@ -119,7 +119,7 @@ def page(sight: Sight, *, width: int = UNWRAPPED, height: int | None = None) -> 
         width=width,
         phase=1,
     )
-    yield from _more(len(sight.groups) - len(groups))
+    yield from _more(len(overview.groups) - len(groups))
     if not nodes:
         return
     shown = nodes[: room - len(groups)]
@@ -146,7 +146,7 @@ def _fullness(usage: Usage) -> tuple[bool, float, str]:
 
 
 def _node(usage: Usage, others: Sequence[str]) -> Sequence[str]:
-    from gangsched.views.sight import MAIN  # noqa: PLC0415 - see the package
+    from gangsched.views.overview import MAIN  # noqa: PLC0415 - see the package
 
     gangs = ", ".join(f"{key} ({number})" for key, number in sorted(usage.gangs.items()))
     return (

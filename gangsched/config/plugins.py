@@ -48,7 +48,7 @@ def installed_strategies(found: Iterable[EntryPoint] | None = None) -> Mapping[s
             strategies[point.name] = _Checked(point.name, point.load()())
         except _ANY_ERROR as error:
             raise InvalidPlugin(
-                f"{said} cannot be loaded ({_told(error)}): correct or uninstall the package."
+                f"{said} cannot be loaded ({_described(error)}): correct or uninstall the package."
             ) from error
     return strategies
 
@@ -57,7 +57,7 @@ def _origin(point: EntryPoint) -> str:
     return f" of the package {point.dist.name}" if point.dist is not None else ""
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     """The error as part of a sentence: on one line, of limited length, even if its text cannot be printed."""
     try:
         text = str(error)
@@ -85,7 +85,7 @@ class _Checked:
             answer = islice(self._strategy.distribute(room, count), len(caps) + 1)
             shares = [(index(row), index(number)) for row, number in answer]
         except _ANY_ERROR as error:
-            return self._refuse(f"it failed ({_told(error)})", error)
+            return self._refuse(f"it failed ({_described(error)})", error)
         if len(dict(shares)) < len(shares):
             return self._refuse("it names a node twice")
         if any(not 0 < number <= caps.get(row, 0) for row, number in shares):

@@ -275,7 +275,7 @@ class Settings(Part):
     )
 
     @model_validator(mode="after")
-    def _writes_what_it_reads(self) -> Self:
+    def _check_volcano(self) -> Self:
         if self.volcano.write_phase and "volcano" not in self.dialects:
             message = (
                 "volcano.writePhase needs the dialect volcano: add it to dialects, or leave volcano.writePhase empty"

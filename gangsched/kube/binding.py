@@ -6,13 +6,13 @@ from http import HTTPStatus
 
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
-from gangsched.kube.answers import Answer, Outcome, refused
 from gangsched.kube.errors import KubeError, printable
 from gangsched.kube.objects import pod_path, read_pod, write
+from gangsched.kube.results import Outcome, WriteResult, refused
 from gangsched.kube.session import ApiSession
 
 
-async def bind(session: ApiSession, effect: BindPod) -> Answer:
+async def bind(session: ApiSession, effect: BindPod) -> WriteResult:
     """Bind the pod with this UID to the node. Never raises for a failure of the server or the network.
 
     If the answer does not say whether the pod is bound (409, a server error, or no answer), the pod is read. It is
@@ -43,7 +43,7 @@ async def bind(session: ApiSession, effect: BindPod) -> Answer:
     return _answer(_refused(effect, Refused.DENIED if ending else Refused.FORBIDDEN, str(error)))
 
 
-async def _look_up(session: ApiSession, effect: BindPod, *, said: str, retry_after_s: float = 0.0) -> Answer:
+async def _look_up(session: ApiSession, effect: BindPod, *, said: str, retry_after_s: float = 0.0) -> WriteResult:
     """The outcome of a binding whose answer leaves it open."""
     try:
         found = await outcome(session, effect)
@@ -52,8 +52,8 @@ async def _look_up(session: ApiSession, effect: BindPod, *, said: str, retry_aft
     return _answer(found or _refused(effect, Refused.UNAVAILABLE, said, retry_after_s=retry_after_s))
 
 
-def _answer(event: PodBound | BindRefused) -> Answer:
-    return Answer(Outcome.BOUND, event) if isinstance(event, PodBound) else refused(event)
+def _answer(event: PodBound | BindRefused) -> WriteResult:
+    return WriteResult(Outcome.BOUND, event) if isinstance(event, PodBound) else refused(event)
 
 
 async def outcome(session: ApiSession, effect: BindPod) -> PodBound | BindRefused | None:

@@ -13,7 +13,7 @@ class CelSelector(Selector, frozen=True, gc=False):
     """An expression of a ResourceClaim or DeviceClass."""
 
     def verdict(self, driver: str, device: Device) -> Verdict:
-        """Whether the expression selects the device; see `cel_verdicts.verdict`."""
-        from gangsched.kube.cel_verdicts import verdict  # noqa: PLC0415 - see the module
+        """Whether the expression selects the device; see `cel_evaluation.evaluate`."""
+        from gangsched.kube.cel_evaluation import evaluate  # noqa: PLC0415 - see the module
 
-        return verdict(self.expression, driver, device.attributes, device.capacity)
+        return evaluate(self.expression, driver, device.attributes, device.capacity)

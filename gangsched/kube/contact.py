@@ -28,7 +28,7 @@ from gangsched.kube.errors import ANONYMOUS, ApiError, printable
 
 _log = logging.getLogger(__name__)
 
-TOLD_AFTER_S = 5.0
+REPORTED_AFTER_S = 5.0
 """Readiness reports a problem after this time. Shorter gaps occur at every restart of an API server."""
 MISSING_AFTER_S = 60.0
 """After this time without any success a right is reported as missing, and credentials as invalid."""
@@ -101,7 +101,7 @@ class Observer(Protocol):
 
 
 @dataclass(slots=True)
-class _Trouble:
+class _Incident:
     """When a problem first and last occurred, in monotonic seconds, its message, and whether it was logged."""
 
     since: float
@@ -125,7 +125,7 @@ class Contact:
         self.counter: Callable[[str, str, int], None] | None = None
         self._server = server
         self._monotonic = monotonic
-        self._troubles: dict[_Subject, _Trouble] = {}
+        self._incidents: dict[_Subject, _Incident] = {}
 
     def count(self, method: str, path: str, status: int, *, watch: bool = False) -> None:
         """Count a request for its verb and resource, answered with this HTTP status; 0 for no answer."""
@@ -144,7 +144,7 @@ class Contact:
 
     def answered(self, method: str, path: str, error: ApiError | None, *, watch: bool = False) -> None:
         """Record the answer to a request; `error` is None for a success."""
-        if error is None and not self._troubles:
+        if error is None and not self._incidents:
             return
         self._over(Problem.UNREACHABLE, None)
         right = right_of(method, path, watch=watch)
@@ -167,51 +167,51 @@ class Contact:
 
     def problems(self) -> list[str]:
         """The problems that have lasted for some seconds, one sentence each, with the remedy."""
-        return [self._sentence(subject, trouble) for subject, trouble in self._lasting()]
+        return [self._sentence(subject, incident) for subject, incident in self._lasting()]
 
     def lasts_s(self, problem: Problem) -> float:
         """The seconds for which the problem has lasted; 0 if there is none."""
-        return max((trouble.lasted_s for subject, trouble in self._lasting() if subject[0] is problem), default=0.0)
+        return max((incident.lasted_s for subject, incident in self._lasting() if subject[0] is problem), default=0.0)
 
-    def _lasting(self) -> Iterator[tuple[_Subject, _Trouble]]:
+    def _lasting(self) -> Iterator[tuple[_Subject, _Incident]]:
         now = self._monotonic()
-        for subject, trouble in self._troubles.items():
-            told_s = FORGOTTEN_AFTER_S if _missing(subject[0], trouble) else PASSED_AFTER_S
-            if trouble.lasted_s >= TOLD_AFTER_S and now - trouble.last < told_s:
-                yield subject, trouble
+        for subject, incident in self._incidents.items():
+            reported_s = FORGOTTEN_AFTER_S if _missing(subject[0], incident) else PASSED_AFTER_S
+            if incident.lasted_s >= REPORTED_AFTER_S and now - incident.last < reported_s:
+                yield subject, incident
 
     def _met(self, problem: Problem, about: Right | None, asked: Right, said: str) -> None:
         now = self._monotonic()
         if self.observer is not None:
             self.observer.api_failed(problem.value, asked.verb, asked.resource)
-        trouble = self._troubles.get((problem, about))
-        if trouble is None or now - trouble.last >= FORGOTTEN_AFTER_S:
-            trouble = self._troubles[problem, about] = _Trouble(now, now, said)
-        trouble.last, trouble.said = now, said
-        patience_s = TOLD_AFTER_S if problem in (Problem.UNREACHABLE, Problem.FAILING) else MISSING_AFTER_S
-        if not trouble.logged and trouble.lasted_s >= patience_s:
-            trouble.logged = True
-            sentence = self._sentence((problem, about), trouble)
+        incident = self._incidents.get((problem, about))
+        if incident is None or now - incident.last >= FORGOTTEN_AFTER_S:
+            incident = self._incidents[problem, about] = _Incident(now, now, said)
+        incident.last, incident.said = now, said
+        patience_s = REPORTED_AFTER_S if problem in (Problem.UNREACHABLE, Problem.FAILING) else MISSING_AFTER_S
+        if not incident.logged and incident.lasted_s >= patience_s:
+            incident.logged = True
+            sentence = self._sentence((problem, about), incident)
             _log.error("requests to the API server are failing", extra={"error": sentence})
 
     def _over(self, problem: Problem, about: Right | None) -> None:
-        trouble = self._troubles.pop((problem, about), None)
-        if trouble is not None and trouble.logged:
+        incident = self._incidents.pop((problem, about), None)
+        if incident is not None and incident.logged:
             right = {"right": str(about)} if about else {}
-            what = {"problem": problem.value, "lasted_s": f"{trouble.lasted_s:.0f}", **right}
+            what = {"problem": problem.value, "lasted_s": f"{incident.lasted_s:.0f}", **right}
             _log.info("requests to the API server succeed again", extra=what)
 
-    def _sentence(self, subject: _Subject, trouble: _Trouble) -> str:
+    def _sentence(self, subject: _Subject, incident: _Incident) -> str:
         problem, right = subject
-        lasts_s = trouble.lasted_s
-        said = printable(trouble.said)
+        lasts_s = incident.lasted_s
+        said = printable(incident.said)
         match problem:
             case Problem.UNREACHABLE:
                 return (
                     f"The API server {self._server} has not answered for {lasts_s:.0f} s ({said}): gangsched keeps "
                     "retrying; check that the server runs and can be reached from here."
                 )
-            case Problem.CREDENTIALS if _missing(problem, trouble):
+            case Problem.CREDENTIALS if _missing(problem, incident):
                 return (
                     f"The API server {self._server} has accepted no credentials of gangsched for {lasts_s:.0f} s "
                     f"({said}): check that the token, certificate or plug-in of its account or kubeconfig is valid."
@@ -226,7 +226,7 @@ class Contact:
                     f"The API server {self._server} has seen no credentials of gangsched for {lasts_s:.0f} s ({said}): "
                     "check that the client certificate of its kubeconfig has not expired, and that its user has one."
                 )
-            case Problem.DENIED if _missing(problem, trouble) and right is not None:
+            case Problem.DENIED if _missing(problem, incident) and right is not None:
                 return (
                     f"gangsched may not {right} ({said}): give its account a role with the verb {right.verb} on "
                     f"{right.granted_on}."
@@ -243,6 +243,6 @@ class Contact:
                 )
 
 
-def _missing(problem: Problem, trouble: _Trouble) -> bool:
+def _missing(problem: Problem, incident: _Incident) -> bool:
     """Whether the problem has lasted so long that it needs valid credentials or a new right to end."""
-    return problem in (Problem.CREDENTIALS, Problem.DENIED) and trouble.lasted_s >= MISSING_AFTER_S
+    return problem in (Problem.CREDENTIALS, Problem.DENIED) and incident.lasted_s >= MISSING_AFTER_S

@@ -46,7 +46,7 @@ _REJECTIONS = frozenset(
 _NOTHING: dict[str, str] = {}
 
 
-class _Said(NamedTuple):
+class _Conditions(NamedTuple):
     """The parts of a pod's conditions that gangsched reads."""
 
     reason: str = ""
@@ -55,7 +55,7 @@ class _Said(NamedTuple):
     bound_at: float = 0.0
 
 
-_SAID_NOTHING = _Said()
+_NO_CONDITIONS = _Conditions()
 
 
 def pod(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads = NONE) -> Pod:
@@ -63,7 +63,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads = NO
     meta = found.metadata
     spec = found.spec or wire.PodSpec()
     status = found.status or wire.PodStatus()
-    said = _said(status.conditions) if status.conditions else _SAID_NOTHING
+    said = _read_conditions(status.conditions) if status.conditions else _NO_CONDITIONS
     owner = _kept_owner(_owner(meta.owner_references)) if meta.owner_references else None
     why = found.why if isinstance(found, wire.UnreadablePod) else ""
     volumes = pod_volumes(meta.name or "", spec.volumes) if spec.volumes else NO_VOLUMES
@@ -184,7 +184,7 @@ def _maker(meta: wire.Meta, controller: Owner | None) -> str:
     return makers[0] if len(makers) == 1 else ""
 
 
-def _said(conditions: Iterable[wire.Condition]) -> _Said:
+def _read_conditions(conditions: Iterable[wire.Condition]) -> _Conditions:
     reason = message = ""
     infeasible = False
     bound_at = 0.0
@@ -195,7 +195,7 @@ def _said(conditions: Iterable[wire.Condition]) -> _Said:
             bound_at = _moment(condition.last_transition_time or "")
         elif condition.type == "PodResizePending":
             infeasible = condition.reason == "Infeasible"
-    return _Said(reason, message, infeasible, bound_at)
+    return _Conditions(reason, message, infeasible, bound_at)
 
 
 @lru_cache(maxsize=_KEPT)

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from gangsched.core.objects.effects import EvictPod
 from gangsched.core.objects.results import EvictionRefused, PodEvicted, Spared
-from gangsched.kube.answers import Answer, Outcome, refused
 from gangsched.kube.errors import UNREADABLE, ApiError, KubeError, printable
 from gangsched.kube.objects import pod_path, read_pod, write
+from gangsched.kube.results import Outcome, WriteResult, refused
 from gangsched.kube.session import ApiSession, Response
 
 _BUDGET_CAUSE = "DisruptionBudget"
@@ -35,7 +35,7 @@ class _Status(Struct, gc=False):
 _STATUS = msgspec.json.Decoder(_Status)
 
 
-async def evict(session: ApiSession, effect: EvictPod) -> Answer:
+async def evict(session: ApiSession, effect: EvictPod) -> WriteResult:
     """Evict the pod with this UID. Never raises for a failure of the server or the network.
 
     If the answer leaves the outcome open, the pod is read: a failure may have happened after the deletion, and the
@@ -88,7 +88,7 @@ def _budgets(body: bytes) -> str:
     return printable("; ".join(said))
 
 
-async def _unless_gone(session: ApiSession, effect: EvictPod, found: EvictionRefused) -> Answer:
+async def _unless_gone(session: ApiSession, effect: EvictPod, found: EvictionRefused) -> WriteResult:
     try:
         pod = await read_pod(session, effect.namespace, effect.name)
     except KubeError:
@@ -98,8 +98,8 @@ async def _unless_gone(session: ApiSession, effect: EvictPod, found: EvictionRef
     return refused(found)
 
 
-def _evicted(effect: EvictPod) -> Answer:
-    return Answer(Outcome.EVICTED, PodEvicted(uid=effect.uid))
+def _evicted(effect: EvictPod) -> WriteResult:
+    return WriteResult(Outcome.EVICTED, PodEvicted(uid=effect.uid))
 
 
 def _refused(effect: EvictPod, why: Spared, message: str, *, retry_after_s: float = 0.0) -> EvictionRefused:

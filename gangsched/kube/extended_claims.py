@@ -54,7 +54,7 @@ def deletion(what: UseDevices) -> Json:
     return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": what.uid}}
 
 
-def told(what: UseDevices, making: Making) -> Json:
+def naming(what: UseDevices, making: Making) -> Json:
     """The patch of the pod's status that names the claim."""
     mappings = [
         {"containerName": container, "resourceName": resource, "requestName": request}
@@ -64,6 +64,6 @@ def told(what: UseDevices, making: Making) -> Json:
     return {"metadata": {"uid": what.pod_uid}, "status": {"extendedResourceClaimStatus": status}}
 
 
-def untold(what: UseDevices) -> Json:
+def unnaming(what: UseDevices) -> Json:
     """The patch that removes the claim from the pod's status."""
     return {"metadata": {"uid": what.pod_uid}, "status": {"extendedResourceClaimStatus": None}}

@@ -15,7 +15,7 @@ from gangsched.kube import wire
 
 _KEPT = 1024
 _Requests = tuple[tuple[str, Quantity], ...]
-_Asked = tuple[str, bool, tuple[tuple[str, int], ...]]
+_ContainerRequests = tuple[str, bool, tuple[tuple[str, int], ...]]
 """A container: its name, whether it ends before others begin, and its requests by name; 0 for resources that are not
 extended ones."""
 
@@ -52,7 +52,7 @@ def _count(name: str, text: Quantity) -> int:
     return int(amount) if amount == int(amount) else 0
 
 
-def _use(resource: str, containers: Sequence[_Asked]) -> ExtendedUse:
+def _use(resource: str, containers: Sequence[_ContainerRequests]) -> ExtendedUse:
     """The requests and their mapping to containers. Containers that keep running have devices of their own.
 
     A container that ends uses the devices of later ones. What it needs beyond them, it shares with others that end.

@@ -29,11 +29,11 @@ def _restarts_all(_: wire.PodSpec, containers: Sequence[wire.Container]) -> bool
     return any(rule.action == "RestartAllContainers" for rule in rules)
 
 
-def _has_users_of_its_own_on_the_network_of_the_host(spec: wire.PodSpec, _: Sequence[wire.Container]) -> bool:
+def _user_namespace_on_host_network(spec: wire.PodSpec, _: Sequence[wire.Container]) -> bool:
     return bool(spec.host_network) and spec.host_users is False
 
 
 _FEATURES = (
     ("RestartAllContainersOnContainerExits", _restarts_all),
-    ("UserNamespacesHostNetworkSupport", _has_users_of_its_own_on_the_network_of_the_host),
+    ("UserNamespacesHostNetworkSupport", _user_namespace_on_host_network),
 )

@@ -195,13 +195,13 @@ class ForeignWatch:
         self._failures = 0 if self._hurried.is_set() else min(self._failures + 1, 30)
         self._hurried.clear()
 
-    def doubt_denial(self) -> None:
+    def disregard_denials(self) -> None:
         """Disregard denials of requests that were sent before this call, and retry at once."""
         if self._is_denied or not self.settled.is_set():
             self.settled.clear()
             self._hurried.set()
 
-    def go_on_without(self) -> None:
+    def hide_if_unsettled(self) -> None:
         """Let the core decide without this kind if it is not listed yet. Pods wait for it: restart the back-off."""
         if not self.settled.is_set():
             self._hurried.set()
@@ -231,7 +231,7 @@ class ForeignWatch:
         self._denied_at = None
         self._is_denied = False
         self._failure = ""
-        self._tell("", self._subject.absent)
+        self._post_unwatched("", self._subject.absent)
 
     def _denied(self, error: AccessDenied) -> None:
         if self._hurried.is_set():
@@ -253,16 +253,16 @@ class ForeignWatch:
 
     def _hide(self, why: str, *, denied: bool) -> bool:
         self._is_denied = denied
-        return self._tell(why, self._subject.hidden(why, denied=denied))
+        return self._post_unwatched(why, self._subject.hidden(why, denied=denied))
 
-    def _tell(self, why: str, event: Event) -> bool:
+    def _post_unwatched(self, why: str, event: Event) -> bool:
         """Post that the kind is not watched, if that is new. An empty reason means that the kind is absent."""
-        news = self._why != why
-        if news:
+        is_new = self._why != why
+        if is_new:
             self._why = why
             self._post([event])
         self.settled.set()
-        return news
+        return is_new
 
     def _failed(self, error: KubeError) -> None:
         if self._failure != str(error):
@@ -280,11 +280,11 @@ async def settle(watches: Sequence[ForeignWatch], within_s: float) -> None:
     Denials from before this call do not count, because the server may not have known the account's rights yet.
     """
     for watch in watches:
-        watch.doubt_denial()
+        watch.disregard_denials()
     try:
         async with asyncio.timeout(within_s):
             for watch in watches:
                 await watch.settled.wait()
     except TimeoutError:
         for watch in watches:
-            watch.go_on_without()
+            watch.hide_if_unsettled()

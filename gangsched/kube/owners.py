@@ -11,9 +11,9 @@ from msgspec import Struct
 from gangsched.core.objects.effects import LookUpOwner
 from gangsched.core.objects.results import OwnerSeen
 from gangsched.kube import wire
-from gangsched.kube.answers import Answer, Outcome, failed
 from gangsched.kube.errors import UNREADABLE, KubeError, printable
 from gangsched.kube.objects import quoted
+from gangsched.kube.results import Outcome, WriteResult, failed
 from gangsched.kube.session import ApiSession
 
 _TIMEOUT_S = 10.0
@@ -68,7 +68,7 @@ class _Job(Struct, gc=False):
 _JOB = msgspec.json.Decoder(_Job)
 
 
-async def look_up_owner(session: ApiSession, effect: LookUpOwner) -> Answer:
+async def look_up_owner(session: ApiSession, effect: LookUpOwner) -> WriteResult:
     """Find out whether the Job with this UID replaces an evicted pod without counting a failure.
 
     Never raises for a failure of the server or the network. If the Job is permanently unreadable (a missing right), the
@@ -98,8 +98,8 @@ async def look_up_owner(session: ApiSession, effect: LookUpOwner) -> Answer:
     return _seen(effect, why)
 
 
-def _seen(effect: LookUpOwner, why: str) -> Answer:
-    return Answer(Outcome.SEEN, OwnerSeen(uid=effect.uid, replaces=not why, why=why))
+def _seen(effect: LookUpOwner, why: str) -> WriteResult:
+    return WriteResult(Outcome.SEEN, OwnerSeen(uid=effect.uid, replaces=not why, why=why))
 
 
 def _why_not(name: str, uid: str, body: bytes) -> str:

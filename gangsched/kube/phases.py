@@ -24,11 +24,11 @@ from http import HTTPStatus
 
 from gangsched.config.dialects import DIALECTS
 from gangsched.core.objects.effects import PutPhase
-from gangsched.kube.answers import Answer, Outcome, failed
 from gangsched.kube.dialects.volcano import MANAGER
 from gangsched.kube.errors import ApiError, KubeError
 from gangsched.kube.lease import Lease, LeaseClient
 from gangsched.kube.objects import TIMEOUT_S, quoted
+from gangsched.kube.results import Outcome, WriteResult, failed
 from gangsched.kube.session import APPLY_PATCH, ApiSession, Response
 from gangsched.kube.writes import has_another_uid, send
 
@@ -83,7 +83,7 @@ class Rival:
         return self._now() > renewed_at + (duration_s or 0) + SKEW_S
 
 
-async def put_phase(session: ApiSession, effect: PutPhase, *, rival: Rival) -> Answer:
+async def put_phase(session: ApiSession, effect: PutPhase, *, rival: Rival) -> WriteResult:
     """Write the phase.
 
     `STALE` if another writer owns it, `GONE` if the PodGroup no longer exists, `REFUSED` while the rival is active.
@@ -93,17 +93,17 @@ async def put_phase(session: ApiSession, effect: PutPhase, *, rival: Rival) -> A
     except KubeError as error:
         return failed(error)
     if why_not:
-        return Answer(Outcome.REFUSED, message=why_not)
+        return WriteResult(Outcome.REFUSED, message=why_not)
     key = effect.key
     path = f"/apis/{_KIND.group}/{_VERSION}/namespaces/{quoted(key.namespace)}/{_KIND.plural}/{quoted(key.name)}"
     sent = await _apply(session, f"{path}/status", effect)
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.NOT_FOUND:
         sent = await _apply(session, path, effect)
     if isinstance(sent, Response):
-        return Answer(Outcome.WRITTEN)
+        return WriteResult(Outcome.WRITTEN)
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
-        return Answer(Outcome.STALE)
-    return Answer(Outcome.GONE) if has_another_uid(sent) else failed(sent)
+        return WriteResult(Outcome.STALE)
+    return WriteResult(Outcome.GONE) if has_another_uid(sent) else failed(sent)
 
 
 async def _apply(session: ApiSession, path: str, effect: PutPhase) -> Response | KubeError:

@@ -1,4 +1,4 @@
-"""Writes and undoes pre-bindings, which must hold before a member is bound. Both return a classified `Answer`.
+"""Writes and undoes pre-bindings, which must hold before a member is bound. Both return a classified `WriteResult`.
 
 Each reads the object first and writes on condition that it has not changed since, so that values of other writers are
 never overwritten. Neither raises for a failure of the server or the network.
@@ -18,9 +18,9 @@ from gangsched.core.objects.effects import Prebind, UndoPrebinding
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, UseDevices
 from gangsched.core.objects.results import PrebindRefused
 from gangsched.kube import claiming, extended_claims
-from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.errors import UNREADABLE, ApiError, Garbled, KubeError
 from gangsched.kube.objects import TIMEOUT_S, pod_path, quoted, write
+from gangsched.kube.results import Outcome, WriteResult
 from gangsched.kube.session import JSON, MERGE_PATCH, ApiSession
 from gangsched.kube.storage import MARK, SELECTED_NODE
 
@@ -32,7 +32,7 @@ Change = Callable[[Json], Json | None]
 because it is not, or no longer, as expected."""
 
 
-async def prebind(session: ApiSession, effect: Prebind) -> Answer:
+async def prebind(session: ApiSession, effect: Prebind) -> WriteResult:
     """Write the pre-binding. `STALE` if something else is written there, which the watch will show."""
     what = effect.what
     if isinstance(what, SelectNode):
@@ -49,7 +49,7 @@ async def prebind(session: ApiSession, effect: Prebind) -> Answer:
     return done._replace(event=PrebindRefused(effect.uid, what, said, done.retry_after_s), message=said)
 
 
-async def undo_prebinding(session: ApiSession, effect: UndoPrebinding) -> Answer:
+async def undo_prebinding(session: ApiSession, effect: UndoPrebinding) -> WriteResult:
     """Undo the pre-binding. `STALE` if it has been completed or is not ours."""
     what = effect.what
     if isinstance(what, SelectNode):
@@ -72,7 +72,7 @@ def about(what: Prebinding) -> str:
     return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
 
-async def _using(session: ApiSession, what: UseDevices) -> Answer:
+async def _using(session: ApiSession, what: UseDevices) -> WriteResult:
     """Give the claim its devices: mark it, then write its status.
 
     With `making`, create the claim first, and name it in its pod's status before its own status is written.
@@ -84,14 +84,14 @@ async def _using(session: ApiSession, what: UseDevices) -> Answer:
         what = msgspec.structs.replace(what, uid=uid)
     done = await _change(session, what, partial(claiming.marking, what=what))
     if done.done and what.making is not None:
-        body = extended_claims.told(what, what.making)
+        body = extended_claims.naming(what, what.making)
         done = await _send(session, "PATCH", _pod_status_path(what), body)
     if done.done:
         done = await _change(session, what, partial(claiming.using, what=what), "/status")
     return done
 
 
-async def _making(session: ApiSession, what: UseDevices, making: Making) -> tuple[str, Answer]:
+async def _making(session: ApiSession, what: UseDevices, making: Making) -> tuple[str, WriteResult]:
     """The UID of the pod's claim, which is created if it does not exist, and the result."""
     uid = ""
 
@@ -109,11 +109,11 @@ async def _making(session: ApiSession, what: UseDevices, making: Making) -> tupl
     return uid, done
 
 
-async def _unmaking(session: ApiSession, what: UseDevices) -> Answer:
+async def _unmaking(session: ApiSession, what: UseDevices) -> WriteResult:
     """Remove the claim from its pod's status, delete it, and remove its devices and its finalizer."""
-    told = await _send(session, "PATCH", _pod_status_path(what), extended_claims.untold(what))
-    if not told.done and told.result is not Outcome.GONE:
-        return told
+    unnamed = await _send(session, "PATCH", _pod_status_path(what), extended_claims.unnaming(what))
+    if not unnamed.done and unnamed.result is not Outcome.GONE:
+        return unnamed
     gone = await _send(session, "DELETE", _path(what), extended_claims.deletion(what))
     if gone.done:
         await _change(session, what, partial(claiming.leaving, what=what), "/status")
@@ -121,40 +121,40 @@ async def _unmaking(session: ApiSession, what: UseDevices) -> Answer:
     return gone
 
 
-async def _send(session: ApiSession, method: str, path: str, body: Json) -> Answer:
+async def _send(session: ApiSession, method: str, path: str, body: Json) -> WriteResult:
     kind = MERGE_PATCH if method == "PATCH" else JSON
     try:
         (await write(session, method, path, body, content_type=kind)).checked()
     except KubeError as error:
         return _failed(error)
-    return Answer(Outcome.WRITTEN)
+    return WriteResult(Outcome.WRITTEN)
 
 
-async def _change(session: ApiSession, what: Prebinding, change: Change, subresource: str = "") -> Answer:
+async def _change(session: ApiSession, what: Prebinding, change: Change, subresource: str = "") -> WriteResult:
     """Read the object and patch it. Retry after a conflict, as between members that share a claim."""
     for _ in range(_MOST_READS):
         answer = await _change_once(session, what, change, subresource)
         if answer is not None:
             return answer
-    return Answer(Outcome.UNAVAILABLE, message=f"other writers keep changing {about(what)}")
+    return WriteResult(Outcome.UNAVAILABLE, message=f"other writers keep changing {about(what)}")
 
 
-async def _change_once(session: ApiSession, what: Prebinding, change: Change, subresource: str) -> Answer | None:
+async def _change_once(session: ApiSession, what: Prebinding, change: Change, subresource: str) -> WriteResult | None:
     """One attempt of `_change`; None if another writer has changed the object in between."""
     path = _path(what)
     try:
         answer = await session.request("GET", path, timeout_s=TIMEOUT_S)
         if answer.status == HTTPStatus.NOT_FOUND:
-            return Answer(Outcome.GONE)
+            return WriteResult(Outcome.GONE)
         try:
             found = msgspec.json.decode(answer.checked().body, type=Json)
             patch = change(found)
         except (*UNREADABLE, KeyError, TypeError, AttributeError) as error:
             raise Garbled(f"{about(what)} cannot be read: {error}") from error
         if patch is None:
-            return Answer(Outcome.STALE)
+            return WriteResult(Outcome.STALE)
         if not patch:
-            return Answer(Outcome.WRITTEN)
+            return WriteResult(Outcome.WRITTEN)
         meta = {"resourceVersion": found["metadata"]["resourceVersion"], "uid": found["metadata"]["uid"]}
         patch["metadata"] = {**patch.get("metadata", {}), **meta}
         answer = await write(session, "PATCH", path + subresource, patch, content_type=MERGE_PATCH)
@@ -163,16 +163,16 @@ async def _change_once(session: ApiSession, what: Prebinding, change: Change, su
         if isinstance(error, ApiError) and error.status == HTTPStatus.CONFLICT:
             return None
         return _failed(error)
-    return Answer(Outcome.WRITTEN)
+    return WriteResult(Outcome.WRITTEN)
 
 
-def _failed(error: KubeError) -> Answer:
+def _failed(error: KubeError) -> WriteResult:
     if not isinstance(error, ApiError):
-        return Answer(Outcome.UNAVAILABLE, message=str(error))
+        return WriteResult(Outcome.UNAVAILABLE, message=str(error))
     if error.status == HTTPStatus.NOT_FOUND:
-        return Answer(Outcome.GONE)
+        return WriteResult(Outcome.GONE)
     passing = error.passing or error.status == HTTPStatus.CONFLICT
-    return Answer(Outcome.UNAVAILABLE if passing else Outcome.REFUSED, None, error.retry_after_s, str(error))
+    return WriteResult(Outcome.UNAVAILABLE if passing else Outcome.REFUSED, None, error.retry_after_s, str(error))
 
 
 def _path(what: Prebinding) -> str:

@@ -130,7 +130,7 @@ class Reflector(Generic[Value]):
             # `renew` ends the current list or watch, because it is older than the call.
             with suppress(TimeoutError):
                 async with asyncio.timeout(None) as self._scope:
-                    await self._go_on()
+                    await self._list_and_watch()
 
     async def renew(self) -> None:
         """List again, and return once a list that started after this call has been posted."""
@@ -141,37 +141,37 @@ class Reflector(Generic[Value]):
             self._scope.reschedule(loop.time())
         await posted
 
-    async def _go_on(self) -> None:
+    async def _list_and_watch(self) -> None:
         try:
             if self._awaited and self._version:
-                self._list_anew("Leading")
+                self._restart_list("Leading")
             if not self._version:
                 await self._list()
             await self._watch()
         except Expired as error:
-            self._list_anew("Expired" if self._version else "ListExpired")
+            self._restart_list("Expired" if self._version else "ListExpired")
             await self._pause(error)
         except Garbled as error:
             if self._version and self._garbled_at == self._version:
-                self._list_anew("Garbled")
+                self._restart_list("Garbled")
             self._garbled_at = self._version
             await self._pause(error)
         except (ApiError, ApiUnreachable) as error:
             if isinstance(error, ApiError):
-                self._look_at_refusal(error)
+                self._check_refusal(error)
             await self._pause(error)
 
-    def _look_at_refusal(self, error: ApiError) -> None:
+    def _check_refusal(self, error: ApiError) -> None:
         """End the reflector of an optional kind if a retry is useless; list a required kind that vanished again."""
         if error.status == HTTPStatus.NOT_FOUND:
             if self.resource.optional:
                 raise NotServed(f"The API server does not serve {self.resource.name}.") from error
             if self._version:
-                self._list_anew("NotServed")
+                self._restart_list("NotServed")
         if error.status == HTTPStatus.FORBIDDEN and self.resource.optional:
             raise AccessDenied(f"gangsched may not list and watch {self.resource.name}: {error}") from error
 
-    def _list_anew(self, cause: str) -> None:
+    def _restart_list(self, cause: str) -> None:
         self._version = ""
         self._observer.relisted(self.resource.name, cause)
 
@@ -197,7 +197,7 @@ class Reflector(Generic[Value]):
         """Record that data arrived from the server."""
         self.last_heard = time.monotonic()
 
-    def _all_is_well(self) -> None:
+    def _recovered(self) -> None:
         """Record that a list or watch delivers data, or has lasted for a while. A successful start is not enough."""
         if self.problem:
             self.problem = ""
@@ -206,7 +206,7 @@ class Reflector(Generic[Value]):
 
     def _has_lasted(self) -> None:
         """Record that a watch has lasted: a server that no longer has the version accepts a watch before it ends it."""
-        self._all_is_well()
+        self._recovered()
         self.going.set()
 
     async def _list(self) -> None:
@@ -232,7 +232,7 @@ class Reflector(Generic[Value]):
             except UNREADABLE as error:
                 raise Garbled(f"A list of {self.resource.name} cannot be read: {error}") from error
             self._heard()
-            self._all_is_well()
+            self._recovered()
             if not page.metadata.continue_:
                 break
             params["continue"] = page.metadata.continue_
@@ -313,15 +313,15 @@ class Reflector(Generic[Value]):
             case "BOOKMARK":
                 version, event = _VERSIONED.decode(found.object).metadata.resource_version, None
             case "ERROR":
-                raise _told(found.object)
+                raise _watch_error(found.object)
             case other:
                 raise Garbled(f"A watch of {self.resource.name} delivered an event of the unknown type {other!r}.")
         self._version = version or self._version
-        self._all_is_well()
+        self._recovered()
         return event
 
 
-def _told(raw: Raw) -> KubeError:
+def _watch_error(raw: Raw) -> KubeError:
     """The error of an ERROR event."""
     status = _STATUS.decode(raw)
     error = ApiError(status.code or 0, status.reason or "", status.message or "")

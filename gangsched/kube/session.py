@@ -1,7 +1,7 @@
 """The session with the API server: keep-alive TLS connections, one for each concurrent call or watch.
 
 No call waits for the connection of another one. The callers limit the number of concurrent requests, for example the
-executor with `bindConcurrency`. Calls that must work even if connections run out use a session from `apart`.
+executor with `bindConcurrency`. Calls that must work even if connections run out use a session from `separate`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class ApiSession:
         """The namespace to use if none is named: that of the context, or of our own pod."""
         self.contact = contact or Contact(connection.server)
         self._connection = connection
-        self._apart: list[ApiSession] = []
+        self._separate: list[ApiSession] = []
         self._connector = aiohttp.TCPConnector(
             limit=0,
             keepalive_timeout=_KEEP_ALIVE_S,
@@ -115,13 +115,13 @@ class ApiSession:
         )
         self._client = self.client()
 
-    def apart(self) -> ApiSession:
+    def separate(self) -> ApiSession:
         """Another session with the same, always current, credentials and its own connections; it closes with this."""
         session = ApiSession(self._connection, self.contact)
-        self._apart.append(session)
+        self._separate.append(session)
         return session
 
-    def elsewhere(self, loop: asyncio.AbstractEventLoop) -> ApiSession:
+    def for_loop(self, loop: asyncio.AbstractEventLoop) -> ApiSession:
         """A separate session for another event loop; call this there. `loop` is this session's, for credentials."""
         known = self._connection
 
@@ -239,8 +239,8 @@ class ApiSession:
         )
 
     async def close(self) -> None:
-        """Close all connections, including those of sessions from `apart`."""
-        for session in self._apart:
+        """Close all connections, including those of sessions from `separate`."""
+        for session in self._separate:
             await session.close()
         await self._client.close()
         await self._connector.close()

@@ -18,7 +18,7 @@ from gangsched.kube.unsupported import unsupported_fields
 _KEPT = 1024
 _CONTAINERS = "spec.containers[].resources.requests"
 
-_Asked = tuple[tuple[tuple[str, str | int | float], ...], ...]
+_WrittenRequests = tuple[tuple[tuple[str, str | int | float], ...], ...]
 """For each container, the requested resources and amounts as they are written."""
 
 
@@ -32,7 +32,7 @@ def shape(
     resize_infeasible: bool,
 ) -> Shape:
     """The shape of a pod that uses these `disks`. `why` says why a field could not be read; empty if all could."""
-    asked = _asked(spec, status)
+    asked = _written_requests(spec, status)
     if asked is not None:
         requests, unreadable = _sum(asked)
     else:
@@ -63,7 +63,7 @@ def shape(
     )
 
 
-def _asked(spec: wire.PodSpec, status: wire.PodStatus) -> _Asked | None:
+def _written_requests(spec: wire.PodSpec, status: wire.PodStatus) -> _WrittenRequests | None:
     """The requests of each container if nothing else counts for the pod's requests, as in most pods; None otherwise."""
     if spec.init_containers or spec.overhead or (spec.resources is not None and spec.resources.requests):
         return None
@@ -81,7 +81,7 @@ def _asked(spec: wire.PodSpec, status: wire.PodStatus) -> _Asked | None:
 
 
 @lru_cache(maxsize=_KEPT)
-def _sum(asked: _Asked) -> tuple[Amounts, tuple[str, ...]]:
+def _sum(asked: _WrittenRequests) -> tuple[Amounts, tuple[str, ...]]:
     """The requests of such a pod and its unreadable amounts, cached because every event of a pod repeats them."""
     unreadable: list[str] = []
     found = [amounts(dict(each), _CONTAINERS, unreadable) for each in asked]

@@ -274,12 +274,12 @@ def storage_capacity(found: storage_wire.StorageCapacity) -> StorageCapacity:
         name=found.metadata.name or "",
         storage_class=intern(found.storage_class_name),
         topology=topology,
-        capacity=_told_size(found.capacity),
-        largest=_told_size(found.maximum_volume_size),
+        capacity=_optional_size(found.capacity),
+        largest=_optional_size(found.maximum_volume_size),
     )
 
 
-def _told_size(amount: Quantity | None) -> int | None:
+def _optional_size(amount: Quantity | None) -> int | None:
     return None if amount is None else _size({"storage": amount})
 
 

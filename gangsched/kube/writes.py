@@ -1,6 +1,6 @@
 """The writes that inform people, programs and autoscalers, and the creation of PodGroups: one function each.
 
-Each returns a classified `Answer`. None raises for a failure of the server or the network.
+Each returns a classified `WriteResult`. None raises for a failure of the server or the network.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from gangsched.api.status_conversion import status_to_object
 from gangsched.api.times import format_time
 from gangsched.core.objects.effects import DropDemand, EmitEvent, MakeGroup, PatchPodCondition, PatchStatus, PutDemand
 from gangsched.core.objects.results import GroupNotMade, StatusRefused, StatusWritten
-from gangsched.kube.answers import Answer, Outcome, failed
 from gangsched.kube.demands import demand_to_object, demands_path
 from gangsched.kube.errors import UNREADABLE, ApiError, KubeError
 from gangsched.kube.objects import pod_path, quoted, write
 from gangsched.kube.recorder import event_object, namespace_of, shortened
 from gangsched.kube.resources import API_VERSION
+from gangsched.kube.results import Outcome, WriteResult, failed
 from gangsched.kube.session import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiSession, Response
 from gangsched.kube.wire import Versioned
 
@@ -32,7 +32,7 @@ _TEST_FAILED = "the server rejected our request due to an error in our request"
 """An API server's message for a failed test in a JSON patch. A refused status is "invalid" or "forbidden" instead."""
 
 
-async def make_group(session: ApiSession, effect: MakeGroup) -> Answer:
+async def make_group(session: ApiSession, effect: MakeGroup) -> WriteResult:
     """Create the PodGroup; `STALE` if one with its name exists.
 
     In both cases only the watch reports the PodGroup: an answer that arrives after its deletion would revive it.
@@ -42,14 +42,14 @@ async def make_group(session: ApiSession, effect: MakeGroup) -> Answer:
     path = f"/apis/{API_VERSION}/namespaces/{quoted(key.namespace)}/{PLURAL}"
     sent = await send(session, "POST", path, body)
     if isinstance(sent, Response):
-        return Answer(Outcome.WRITTEN)
+        return WriteResult(Outcome.WRITTEN)
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
-        return Answer(Outcome.STALE)
+        return WriteResult(Outcome.STALE)
     said = f"the PodGroup {key.name}, which must record its reservation, was not created: {sent}"
-    return Answer(Outcome.REFUSED, GroupNotMade(key, said), message=said)
+    return WriteResult(Outcome.REFUSED, GroupNotMade(key, said), message=said)
 
 
-async def patch_status(session: ApiSession, effect: PatchStatus) -> Answer:
+async def patch_status(session: ApiSession, effect: PatchStatus) -> WriteResult:
     """Write the PodGroup's whole status if its UID matches, and its resourceVersion if the effect names one.
 
     A JSON patch tests the UID and writes in one step. In a merge patch of a custom resource's status the server ignores
@@ -67,17 +67,17 @@ async def patch_status(session: ApiSession, effect: PatchStatus) -> Answer:
         try:
             version = _VERSIONED.decode(sent.body).metadata.resource_version
         except UNREADABLE as error:
-            return Answer(Outcome.UNAVAILABLE, refused, message=f"the answer cannot be read: {error}")
+            return WriteResult(Outcome.UNAVAILABLE, refused, message=f"the answer cannot be read: {error}")
         reserved = effect.status.reservation is not None
-        return Answer(Outcome.WRITTEN, StatusWritten(effect.key, version or "", reserved=reserved))
+        return WriteResult(Outcome.WRITTEN, StatusWritten(effect.key, version or "", reserved=reserved))
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT and effect.resource_version:
-        return Answer(Outcome.STALE, StatusRefused(effect.key, stale=True))
+        return WriteResult(Outcome.STALE, StatusRefused(effect.key, stale=True))
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.UNPROCESSABLE_ENTITY and sent.message == _TEST_FAILED:
-        return Answer(Outcome.GONE, refused)
+        return WriteResult(Outcome.GONE, refused)
     return failed(sent, event=refused)
 
 
-async def patch_condition(session: ApiSession, effect: PatchPodCondition) -> Answer:
+async def patch_condition(session: ApiSession, effect: PatchPodCondition) -> WriteResult:
     """Set `PodScheduled=False` with the effect's reason and message on the pod if its UID still matches."""
     message = shortened(effect.message, limit_bytes=_MESSAGE_BYTES)
     condition = {"type": "PodScheduled", "status": "False", "reason": effect.reason, "message": message}
@@ -86,12 +86,12 @@ async def patch_condition(session: ApiSession, effect: PatchPodCondition) -> Ans
     body = {"metadata": {"uid": effect.uid}, "status": {"conditions": [condition]}}
     path = f"{pod_path(effect.namespace, effect.name)}/status"
     sent = await send(session, "PATCH", path, body, content_type=STRATEGIC_MERGE_PATCH)
-    return Answer(Outcome.GONE) if has_another_uid(sent) else _answer(sent)
+    return WriteResult(Outcome.GONE) if has_another_uid(sent) else _answer(sent)
 
 
 async def emit_event(
     session: ApiSession, effect: EmitEvent, *, now: Callable[[], float], reporting_instance: str
-) -> Answer:
+) -> WriteResult:
     """Create the Event."""
     body = event_object(effect, now=now(), reporting_instance=reporting_instance)
     path = f"/apis/events.k8s.io/v1/namespaces/{quoted(namespace_of(effect))}/events"
@@ -99,29 +99,29 @@ async def emit_event(
     return _answer(sent)
 
 
-async def put_demand(session: ApiSession, effect: PutDemand) -> Answer:
+async def put_demand(session: ApiSession, effect: PutDemand) -> WriteResult:
     """Create the Demand object, or change the one with the effect's UID; `STALE` if its name is taken."""
     body = demand_to_object(effect.demand)
     path = demands_path(effect.key.namespace)
     if not effect.uid:
         sent = await send(session, "POST", path, body)
         if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
-            return Answer(Outcome.STALE)
+            return WriteResult(Outcome.STALE)
         return _answer(sent)
     body["metadata"]["uid"] = effect.uid
     # In a merge patch a null removes a previous zone.
     body["spec"].setdefault("zone", None)
     sent = await send(session, "PATCH", f"{path}/{quoted(effect.key.name)}", body, content_type=MERGE_PATCH)
-    return Answer(Outcome.GONE) if has_another_uid(sent) else _answer(sent)
+    return WriteResult(Outcome.GONE) if has_another_uid(sent) else _answer(sent)
 
 
-async def drop_demand(session: ApiSession, effect: DropDemand) -> Answer:
+async def drop_demand(session: ApiSession, effect: DropDemand) -> WriteResult:
     """Delete the Demand object if its UID still matches."""
     path = f"{demands_path(effect.key.namespace)}/{quoted(effect.key.name)}"
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": effect.uid}}
     sent = await send(session, "DELETE", path, options)
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
-        return Answer(Outcome.GONE)
+        return WriteResult(Outcome.GONE)
     return _answer(sent)
 
 
@@ -142,8 +142,8 @@ async def send(
     return answer if answer.ok else answer.error()
 
 
-def _answer(sent: Response | KubeError) -> Answer:
-    return Answer(Outcome.WRITTEN) if isinstance(sent, Response) else failed(sent)
+def _answer(sent: Response | KubeError) -> WriteResult:
+    return WriteResult(Outcome.WRITTEN) if isinstance(sent, Response) else failed(sent)
 
 
 def has_another_uid(sent: Response | KubeError) -> bool:

@@ -57,21 +57,21 @@ def make_registry(
     answered 401. `on_crd` receives the fields that the installed CustomResourceDefinition lacks, at each event.
     """
     registry = kopf.OperatorRegistry()
-    told: list[str] = []
+    logged: list[str] = []
 
     @kopf.on.event(*CRDS, id="crd", registry=registry)
     async def crd(event: kopf.RawEvent, **_: object) -> None:
-        nonlocal told
+        nonlocal logged
         missing = [] if event["type"] == "DELETED" else lacking(event["object"])
         on_crd(missing)
-        if missing and missing != told:
+        if missing and missing != logged:
             more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
             _log.warning(
                 "the installed CustomResourceDefinition is older than this operator: the API server drops the fields"
                 " that it lacks; apply the one that `gangsched crd` prints",
                 extra={"crd": NAME, "lacks": ", ".join(missing[:_NAMED]) + more},
             )
-        told = missing
+        logged = missing
 
     @kopf.on.login(id="session", registry=registry)
     async def session(**_: object) -> kopf.AiohttpSession:

@@ -43,7 +43,7 @@ _OTHER = "This page answers no requests of other pages.\n"
 _MANIFEST = "application/yaml"
 
 
-class Asked(Protocol):
+class WhatIfService(Protocol):
     """Decides on a copy of the cluster. Answers are JSON objects; `error` says in a sentence why there is no answer."""
 
     async def tried(self, manifests: bytes) -> dict[str, object]:
@@ -70,13 +70,13 @@ class Page:
         board: Board,
         *,
         again: str,
-        asked: Asked,
+        what_if: WhatIfService,
         renewed: Callable[[str], None] | None = None,
     ) -> None:
         self.token = secrets.token_urlsafe(32)
         self._again = again
         self._renewed = renewed
-        self._asked = asked
+        self._what_if = what_if
         self._sessions: deque[str] = deque(maxlen=MOST_BROWSERS)
         self._streams = 0
         self._board = board
@@ -169,11 +169,11 @@ class Page:
             manifests = await request.read()
         except web.HTTPRequestEntityTooLarge:
             return _text(413, f"The manifest is larger than {MOST_BYTES >> 20} MiB: try a part of it.\n")
-        return _json(await self._asked.tried(manifests))
+        return _json(await self._what_if.tried(manifests))
 
     async def _helps(self, request: web.Request) -> web.Response:
         """What would help a group."""
-        return _json(await self._asked.helps(request.match_info["namespace"], request.match_info["name"]))
+        return _json(await self._what_if.helps(request.match_info["namespace"], request.match_info["name"]))
 
 
 def _host(request: web.Request) -> str | None:

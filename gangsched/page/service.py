@@ -12,14 +12,14 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.events import Event
 from gangsched.page.board import Board
 from gangsched.page.listener import HOST, Listener
-from gangsched.page.lookout import UNLISTED, Lookout, keep
+from gangsched.page.machine_reader import UNLISTED, MachineReader, keep
 from gangsched.page.server import Page
 from gangsched.page.what_if import WhatIf
 from gangsched.runtime.health import ListenError
 
 _log = logging.getLogger(__name__)
 
-_TOLD_AGAIN_S = 3600.0
+_RELOG_S = 3600.0
 """Time, in seconds, after which an unused address is logged again, because logs are rotated."""
 
 _AGAIN = (
@@ -41,12 +41,12 @@ class Service:
         ready: Callable[[], bool],
     ) -> None:
         self._board = Board()
-        self._lookout = Lookout(machine, ready)
+        self._reader = MachineReader(machine, ready)
         what_if = WhatIf(facts, settings, now=now, lacks=lambda: "" if ready() else UNLISTED)
-        self._page = Page(self._board, again=_AGAIN, asked=what_if, renewed=lambda _: self._tell())
+        self._page = Page(self._board, again=_AGAIN, what_if=what_if, renewed=lambda _: self._log_address())
         self._port = settings.page.port
         self._listener = Listener(self._page)
-        self._tell_again: asyncio.TimerHandle | None = None
+        self._relog: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
         """Listen, and log the address.
@@ -60,22 +60,22 @@ class Service:
             raise ListenError(
                 f"cannot serve the page on {HOST}:{self._port} ({error.strerror or error}): choose another page.port"
             ) from error
-        self._tell()
+        self._log_address()
 
     async def run(self) -> None:
         """Keep the board up to date while a browser follows it, until cancelled."""
-        await keep(self._board, self._lookout.look)
+        await keep(self._board, self._reader.look)
 
     async def close(self) -> None:
         """Close all connections and stop listening."""
-        if self._tell_again is not None:
-            self._tell_again.cancel()
+        if self._relog is not None:
+            self._relog.cancel()
         await self._listener.close()
 
-    def _tell(self) -> None:
-        if self._tell_again is not None:
-            self._tell_again.cancel()
-        self._tell_again = asyncio.get_running_loop().call_later(_TOLD_AGAIN_S, self._tell)
+    def _log_address(self) -> None:
+        if self._relog is not None:
+            self._relog.cancel()
+        self._relog = asyncio.get_running_loop().call_later(_RELOG_S, self._log_address)
         _log.info(
             "serving the page: forward the port of this pod to the same port of your machine, and open the address",
             extra={

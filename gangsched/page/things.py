@@ -9,7 +9,7 @@ import msgspec
 from gangsched.views import groups, nodes
 from gangsched.views.groups import Row
 from gangsched.views.nodes import Usage
-from gangsched.views.sight import Sight
+from gangsched.views.overview import Overview
 
 HEAD = "head"
 _JSON = msgspec.json.Encoder()
@@ -18,11 +18,11 @@ Thing = tuple[str, bytes]
 """The name of a thing, and its content as JSON."""
 
 
-def things(sight: Sight) -> Iterator[Thing]:
-    """All things of the sight."""
-    yield from map(group, sight.groups)
-    yield from map(node, sight.nodes)
-    yield HEAD, head(sight.totals.summary, hidden=sight.hidden)
+def things(overview: Overview) -> Iterator[Thing]:
+    """All things of the overview."""
+    yield from map(group, overview.groups)
+    yield from map(node, overview.nodes)
+    yield HEAD, head(overview.totals.summary, hidden=overview.hidden)
 
 
 def group(row: Row) -> Thing:

@@ -1,8 +1,8 @@
 """Decides on a copy of the cluster in a separate process: for what-if, and for what would help a group.
 
-That process is `gangsched.whatif.apart`. It receives the known state of the cluster through its standard input,
-inherits only the environment variables that Python needs, has limited memory and CPU time, and is killed if it takes
-too long.
+That process is `gangsched.whatif.subprocess_worker`. It receives the known state of the cluster through its standard
+input, inherits only the environment variables that Python needs, has limited memory and CPU time, and is killed if it
+takes too long.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gangsched.core.objects.events import Event
 from gangsched.runtime.memory import CGROUP, free_memory
 from gangsched.views.copied import pieces
 
-_MODULE = "gangsched.whatif.apart"
+_MODULE = "gangsched.whatif.subprocess_worker"
 _MOST_MEMORY = 1 << 30
 _LEAST_MEMORY = 256 << 20
 _CPU_S = 60
@@ -63,13 +63,13 @@ class WhatIf:
 
     async def tried(self, manifests: bytes) -> dict[str, object]:
         """The outcome of these manifests; `error` says in a sentence why there is none."""
-        return await self._asked(manifests)
+        return await self._answer_in_turn(manifests)
 
     async def helps(self, namespace: str, name: str) -> dict[str, object]:
         """What would help the group (`helps`), as in `gangsched explain`; `error` as above."""
-        return await self._asked((namespace, name))
+        return await self._answer_in_turn((namespace, name))
 
-    async def _asked(self, question: Question) -> dict[str, object]:
+    async def _answer_in_turn(self, question: Question) -> dict[str, object]:
         try:
             # A question that its browser has cancelled ends within this time.
             async with asyncio.timeout(_TURN_S):

@@ -8,10 +8,10 @@ Priority
     Other status patches, pod conditions, Demand objects and Events only inform people and autoscalers. They take at
     most half of the slots, so that a burst of bindings always finds free ones. They wait until no binding has been in
     flight for QUIET_S, so that bindings have the API server to themselves; meanwhile a newer status of a group replaces
-    the older one, which is never sent. Once they have waited for `telling_patience_s`, they take up to a quarter of the
-    slots beside bindings in flight.
+    the older one, which is never sent. Once they have waited for `informing_patience_s`, they take up to a quarter of
+    the slots beside bindings in flight.
     While a binding waits, the last two classes take no slot. To prevent starvation under a constant stream of bindings,
-    a write that has waited for `patience_s` or `telling_patience_s` may still take one of two slots of its class.
+    a write that has waited for `patience_s` or `informing_patience_s` may still take one of two slots of its class.
     Bindings of members above their gang's minimum wait behind the other bindings in the same way, so that thousands of
     them do not delay a gang.
 
@@ -23,7 +23,7 @@ Writes that are not sent
     Of several writes with one key (status patches of one group, conditions of one pod, writes of one Demand) only the
     newest waits, and at most one is in flight. A write drops the waiting write that it overrules: a binding drops the
     condition of its pod. If the overruled write is in flight, the new one waits for its result, and the overruled one
-    is not retried. A waiting binding can be withdrawn. A write of the lane UNDOING is not added if one with its key
+    is not retried. A waiting binding can be withdrawn. A write of the lane ACTION is not added if one with its key
     waits or is in flight: one result serves both.
     Events wait in a bounded queue that drops the oldest.
 """
@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 
-from gangsched.runtime.write import BINDINGS, SENT_AT_THE_END, TELLING, Job, Lane
+from gangsched.runtime.write import BINDINGS, INFORMING, SENT_AT_THE_END, Job, Lane
 
 AT_FIRST = 64
 """Initial number of concurrent writes. A thousand would open a thousand connections, which share the processor until
@@ -56,7 +56,7 @@ class Backlog:
         *,
         slots: int,
         patience_s: float,
-        telling_patience_s: float,
+        informing_patience_s: float,
         events_limit: int,
         on_event_dropped: Callable[[], None],
     ) -> None:
@@ -65,7 +65,7 @@ class Backlog:
         self._half = max(1, slots // 2)
         self._trickle_slots = min(2, self._quarter)
         self._patience_s = patience_s
-        self._telling_patience_s = telling_patience_s
+        self._informing_patience_s = informing_patience_s
         self._events_limit = events_limit
         self._on_event_dropped = on_event_dropped
         self._lanes: dict[Lane, OrderedDict[Hashable, Job]] = {lane: OrderedDict() for lane in Lane}
@@ -74,7 +74,7 @@ class Backlog:
         self._overruling: dict[Hashable, Job] = {}
         self._flying: set[Hashable] = set()
         self._flying_in = dict.fromkeys(Lane, 0)
-        self._telling = 0
+        self._informing = 0
         self._in_flight = 0
         self._quiet_from = float("-inf")
         self._ending = False
@@ -87,7 +87,7 @@ class Backlog:
     @property
     def acting(self) -> int:
         """Number of jobs in flight that change the cluster rather than inform people."""
-        return self._in_flight - self._telling
+        return self._in_flight - self._informing
 
     def waiting(self, kind: type[object]) -> int:
         """Number of waiting writes of this kind."""
@@ -131,16 +131,16 @@ class Backlog:
         del self._lane_of[key]
         self._flying.add(key)
         self._flying_in[lane] += 1
-        self._telling += lane in TELLING
+        self._informing += lane in INFORMING
         self._in_flight += 1
         return job
 
     def due(self) -> float:
         """The time at which a write that yields to bindings may be sent, if nothing happens before; inf without one."""
-        oldest = self._oldest_telling()
+        oldest = self._oldest_informing()
         if oldest is None:
             return float("inf")
-        overdue = oldest.since + self._telling_patience_s
+        overdue = oldest.since + self._informing_patience_s
         return overdue if self._binds() else min(overdue, self._quiet_from)
 
     def done(self, job: Job, now: float) -> None:
@@ -149,7 +149,7 @@ class Backlog:
         if self._in_flight < self._most:
             self._most = max(AT_FIRST, min(self._most + 0.5, 2 * self._in_flight))
         self._flying_in[job.lane] -= 1
-        self._telling -= job.lane in TELLING
+        self._informing -= job.lane in INFORMING
         if job.lane in BINDINGS:
             self._quiet_from = now + QUIET_S
         self._flying.discard(job.key)
@@ -167,15 +167,15 @@ class Backlog:
         dropped = [job for job in self._all_waiting() if job.lane not in SENT_AT_THE_END]
         for job in dropped:
             self.withdraw(job.key)
-        return Counter(job.kind for job in dropped if job.lane not in TELLING)
+        return Counter(job.kind for job in dropped if job.lane not in INFORMING)
 
     def clear(self) -> int:
         """Drop all waiting jobs; return their number."""
-        untold = len(self._lane_of) + len(self._behind) + len(self._overruling)
+        unsent = len(self._lane_of) + len(self._behind) + len(self._overruling)
         for queue in (*self._lanes.values(), self._behind, self._overruling):
             queue.clear()
         self._lane_of.clear()
-        return untold
+        return unsent
 
     def _all_waiting(self) -> Iterator[Job]:
         for queue in (*self._lanes.values(), self._behind, self._overruling):
@@ -212,16 +212,16 @@ class Backlog:
             return Lane.RESERVATION
         if lanes[Lane.BINDING] or lanes[Lane.ABOVE]:
             return self._overdue(now) or self._binding_lane(now)
-        if lanes[Lane.UNDOING] and self._flying_in[Lane.UNDOING] < self._quarter:
-            return Lane.UNDOING
-        oldest = self._oldest_telling()
+        if lanes[Lane.ACTION] and self._flying_in[Lane.ACTION] < self._quarter:
+            return Lane.ACTION
+        oldest = self._oldest_informing()
         if oldest is None:
             return None
         yields = not self._ending and (self._binds() or now < self._quiet_from)
-        if yields and oldest.since > now - self._telling_patience_s:
+        if yields and oldest.since > now - self._informing_patience_s:
             return None
         most = self._quarter if yields else self._half
-        return oldest.lane if self._telling < most else None
+        return oldest.lane if self._informing < most else None
 
     def _binds(self) -> bool:
         """Whether a binding is in flight."""
@@ -236,20 +236,20 @@ class Backlog:
 
     def _overdue(self, now: float) -> Lane | None:
         """The lane whose head has waited too long behind bindings; None if there is none."""
-        undoing = self._lanes[Lane.UNDOING]
+        actions = self._lanes[Lane.ACTION]
         if (
-            undoing
-            and self._flying_in[Lane.UNDOING] < self._trickle_slots
-            and _head(undoing).since <= now - self._patience_s
+            actions
+            and self._flying_in[Lane.ACTION] < self._trickle_slots
+            and _head(actions).since <= now - self._patience_s
         ):
-            return Lane.UNDOING
-        if self._telling < self._trickle_slots:
-            told = self._oldest_telling()
-            if told is not None and told.since <= now - self._telling_patience_s:
-                return told.lane
+            return Lane.ACTION
+        if self._informing < self._trickle_slots:
+            informing = self._oldest_informing()
+            if informing is not None and informing.since <= now - self._informing_patience_s:
+                return informing.lane
         return None
 
-    def _oldest_telling(self) -> Job | None:
+    def _oldest_informing(self) -> Job | None:
         heads = [_head(queue) for lane in (Lane.STATUS, Lane.DETAIL, Lane.EVENT) if (queue := self._lanes[lane])]
         return min(heads, key=_turn, default=None)
 

@@ -58,7 +58,7 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival
             ),
         ),
         Prebind: Write[Prebind](
-            lane=_always(Lane.UNDOING),
+            lane=_always(Lane.ACTION),
             key=lambda effect: ("prebinding", effect.what),
             overrules=lambda effect: ("undo", effect.what.writes),
             send=partial(prebind, session),
@@ -67,7 +67,7 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival
             failed="pre-binding refused",
         ),
         UndoPrebinding: Write[UndoPrebinding](
-            lane=_always(Lane.UNDOING),
+            lane=_always(Lane.ACTION),
             key=lambda effect: ("undo", effect.what.writes),
             send=partial(undo_prebinding, session),
             retry=Retry.SOME,
@@ -76,7 +76,7 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival
             failed="undoing a pre-binding failed; it is retried",
         ),
         EvictPod: Write[EvictPod](
-            lane=_always(Lane.UNDOING),
+            lane=_always(Lane.ACTION),
             key=lambda effect: ("eviction", effect.uid),
             send=partial(evict, session),
             retry=Retry.NEVER,
@@ -85,7 +85,7 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival
             failed="eviction refused",
         ),
         LookUpOwner: Write[LookUpOwner](
-            lane=_always(Lane.UNDOING),
+            lane=_always(Lane.ACTION),
             key=lambda effect: ("owner", effect.uid),
             send=partial(look_up_owner, session),
             retry=Retry.UNTIL_ANSWERED,
@@ -93,7 +93,7 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival
             failed="reading a Job failed; it is retried",
         ),
         MakeGroup: Write[MakeGroup](
-            lane=_always(Lane.UNDOING),
+            lane=_always(Lane.ACTION),
             key=lambda effect: ("podgroup", effect.key),
             send=partial(make_group, session),
             retry=Retry.NEVER,

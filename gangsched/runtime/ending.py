@@ -30,7 +30,7 @@ def take_signals(stop: asyncio.Event) -> None:
         loop.add_signal_handler(each, end, each)
 
 
-async def unless(stop: asyncio.Event, work: Coroutine[object, object, T]) -> T | None:
+async def unless_stopped(stop: asyncio.Event, work: Coroutine[object, object, T]) -> T | None:
     """The result of the work, which has no time limit; None if `stop` is set first."""
     working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
     await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -41,11 +41,11 @@ async def unless(stop: asyncio.Event, work: Coroutine[object, object, T]) -> T |
     return None
 
 
-def tell_failures(failures: ExceptionGroup[Exception]) -> None:
+def log_failures(failures: ExceptionGroup[Exception]) -> None:
     """Log each failure: a bug with its traceback, a problem that a person can fix as one sentence."""
     for failure in failures.exceptions:
         if isinstance(failure, ExceptionGroup):
-            tell_failures(failure)
+            log_failures(failure)
         elif isinstance(failure, ListenError):
             _log.critical("gangsched cannot continue", extra={"error": str(failure)})
         else:

@@ -105,7 +105,7 @@ class Engine:
         self._machine = make_machine()
         self._inbox = inbox
         self._coming: Counter[GroupKey] = Counter()
-        inbox.heed(self._completes)
+        inbox.call_on_post(self._completes)
         self._submit: Callable[[Iterable[Effect]], None] | None = None
         self._now = now
         self._metrics = metrics
@@ -208,7 +208,7 @@ class Engine:
         self._passed_now = now
         self._metrics.passed(self._passed - began, inputs)
         self._metrics.measured(self._machine.take_measured())
-        self._lag.heed(events, self._passed)
+        self._lag.observe(events, self._passed)
         rivals = self._machine.take_rivals()
         if self._submit is not None:
             self._rivals.seen(rivals)
@@ -220,7 +220,7 @@ class Engine:
         if not self._synced and "Synced" in inputs:
             self._begin()
         if self._synced and effects:
-            spare_what_lives_long()
+            avoid_full_collections()
         return effects
 
     def _begin(self) -> None:
@@ -262,7 +262,7 @@ class Engine:
                 _log.info("refused", extra={**about, "reason": effect.reason, "why": effect.note})
 
 
-def spare_what_lives_long() -> None:
+def avoid_full_collections() -> None:
     """Avoid full garbage collections: with tens of thousands of groups one takes half a second.
 
     Before a full collection is due, all surviving objects are frozen, as after the first lists. Reference counting

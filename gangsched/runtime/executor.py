@@ -13,7 +13,7 @@ from typing import Protocol
 
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.events import Event
-from gangsched.kube.answers import Answer
+from gangsched.kube.results import WriteResult
 from gangsched.runtime.backlog import Backlog
 from gangsched.runtime.metrics import Metrics
 from gangsched.runtime.write import BINDINGS, Job, Retry, Table, Withdrawal
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 _MOST_DOUBLINGS = 16
 _UNCERTAIN_S = 10.0
 """After this time an unanswered binding has either taken effect and appeared in the watch, or never will."""
-TELLING_PATIENCE_S = 10.0
+INFORMING_PATIENCE_S = 10.0
 """The longest time that writes which inform people wait for a pause between bindings."""
 
 LookUp = Callable[[], Awaitable[Event | None]]
@@ -65,7 +65,7 @@ class Executor:
         backoff_s: float = 0.5,
         backoff_max_s: float = 30.0,
         patience_s: float = 1.0,
-        telling_patience_s: float = TELLING_PATIENCE_S,
+        informing_patience_s: float = INFORMING_PATIENCE_S,
         events_limit: int = 5000,
         allowed: Callable[[], bool] = lambda: True,
         monotonic: Callable[[], float] = time.monotonic,
@@ -88,7 +88,7 @@ class Executor:
         self._backlog = Backlog(
             slots=slots,
             patience_s=patience_s,
-            telling_patience_s=telling_patience_s,
+            informing_patience_s=informing_patience_s,
             events_limit=events_limit,
             on_event_dropped=metrics.event_dropped,
         )
@@ -135,8 +135,8 @@ class Executor:
         """Look-ups for the writes whose outcome is unknown. Call it after `run` has ended."""
         return [outcome for _, outcome in self._uncertain.values()]
 
-    async def drain(self, timeout_s: float, *, telling_s: float) -> int:
-        """Stop: await bindings and evictions in flight, send statuses and Events for `telling_s`, drop the rest.
+    async def drain(self, timeout_s: float, *, informing_s: float) -> int:
+        """Stop: await bindings and evictions in flight, send statuses and Events for `informing_s`, drop the rest.
 
         Returns the number of bindings and evictions still in flight after `timeout_s`; 0 if all ended.
         """
@@ -151,13 +151,13 @@ class Executor:
         self._retries.clear()
         self._note_quiet()
         self._wake(self._slots)
-        if not await self._quiet_within(telling_s):
+        if not await self._quiet_within(informing_s):
             self._cut = True
-            untold = self._backlog.clear()
-            if untold:
-                _log.info("statuses and Events not sent because of the shutdown", extra={"count": untold})
+            unsent = self._backlog.clear()
+            if unsent:
+                _log.info("statuses and Events not sent because of the shutdown", extra={"count": unsent})
             self._note_quiet()
-            await self._quiet_within(timeout_s - telling_s)
+            await self._quiet_within(timeout_s - informing_s)
         return self._backlog.acting
 
     async def _quiet_within(self, timeout_s: float) -> bool:
@@ -241,7 +241,7 @@ class Executor:
                 self._backlog.slow_down()
         else:
             self._uncertain.pop(job.key, None)
-        self._tell(job, answer, again=again)
+        self._log_outcome(job, answer, again=again)
         if answer.event is not None and not again:
             self._post((answer.event,))
 
@@ -254,7 +254,7 @@ class Executor:
         self._uncertain.pop(key, None)
         self._uncertain[key] = now, outcome
 
-    def _tried_again(self, job: Job, answer: Answer) -> bool:
+    def _tried_again(self, job: Job, answer: WriteResult) -> bool:
         """Schedule a retry of a write that may succeed later; True if it, or a newer one in its place, will be sent."""
         retry = job.write.retry
         if self._closing or retry is Retry.NEVER:
@@ -266,7 +266,7 @@ class Executor:
         self._retry_later(job, answer.retry_after_s)
         return True
 
-    def _tell(self, job: Job, answer: Answer, *, again: bool) -> None:
+    def _log_outcome(self, job: Job, answer: WriteResult, *, again: bool) -> None:
         """Log the outcome. A write that is retried without limit is logged once, after `attempts` attempts."""
         write = job.write
         if not answer.message:

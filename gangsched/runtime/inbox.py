@@ -23,7 +23,7 @@ class Inbox:
         self._urgent = asyncio.Event()
         self._is_urgent: Callable[[Event], bool] = lambda _: False
 
-    def heed(self, is_urgent: Callable[[Event], bool]) -> None:
+    def call_on_post(self, is_urgent: Callable[[Event], bool]) -> None:
         """Call `is_urgent` for each event posted from now on; an urgent event ends `rest`."""
         self._is_urgent = is_urgent
 

@@ -78,7 +78,7 @@ class Leadership:
         self._began = 0.0
         self._problem = ""
         self._standby = False
-        self._told: str | None = None
+        self._logged_leader: str | None = None
 
     def held(self) -> bool:
         """Whether this replica may act. Callers ask before each write: the check is cheap and never stale."""
@@ -130,7 +130,7 @@ class Leadership:
                 if led and self.held():
                     _log.info("leading", extra={"lease": self._leases, "identity": self._election.identity})
                     return
-                self._tell_standby()
+                self._log_standby()
             await self._pause()
 
     async def keep(self) -> str:
@@ -161,7 +161,7 @@ class Leadership:
         self._metrics.lease_lost()
         self._election.begin_again()
         self._current = self._claimed = self._standby = False
-        self._told = None
+        self._logged_leader = None
         return why
 
     async def release(self, *, timeout_s: float = 3.0) -> None:
@@ -244,11 +244,11 @@ class Leadership:
             _log.warning("leader election has a problem", extra={"error": problem})
         self._problem = problem
 
-    def _tell_standby(self) -> None:
+    def _log_standby(self) -> None:
         self._standby = True
-        if self.leader == self._told:
+        if self.leader == self._logged_leader:
             return
-        self._told = self.leader
+        self._logged_leader = self.leader
         if self._election.ours(self.leader):
             _log.info("standby; waiting until the lost lease expires", extra={"lease": self._leases})
         else:

@@ -81,9 +81,9 @@ class Terms:
         """Whether this process may write now: it leads, and it is no dry run."""
         return self._make_executor is not None and self._mandate.held()
 
-    async def drain(self, timeout_s: float, *, telling_s: float) -> int:
+    async def drain(self, timeout_s: float, *, informing_s: float) -> int:
         """Send nothing new and wait for the writes in flight; see `Executor.drain`."""
-        return 0 if self._executor is None else await self._executor.drain(timeout_s, telling_s=telling_s)
+        return 0 if self._executor is None else await self._executor.drain(timeout_s, informing_s=informing_s)
 
     async def _term(self) -> str:
         """Lead until the mandate is lost; return the reason."""

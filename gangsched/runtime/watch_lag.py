@@ -20,7 +20,7 @@ class WatchLag:
         self._answered: dict[str, float] = {}
         self._shown: dict[str, float] = {}
 
-    def heed(self, events: Iterable[Event], now_s: float) -> None:
+    def observe(self, events: Iterable[Event], now_s: float) -> None:
         """Record events in the order of their arrival, at `now_s` of a monotonic clock."""
         for event in events:
             if isinstance(event, PodBound):

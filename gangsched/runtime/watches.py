@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from gangsched.kube.contact import TOLD_AFTER_S
+from gangsched.kube.contact import REPORTED_AFTER_S
 from gangsched.kube.foreign import ForeignWatch, settle
 from gangsched.kube.reflector import Reflector
 from gangsched.runtime.alone import Alone
@@ -88,7 +88,7 @@ def _why_unheard(reflector: Reflector[Any]) -> str:
     name, now = reflector.resource.name, time.monotonic()
     if not reflector.synced.is_set():
         return f"{name} are not listed yet" + (f": {reflector.problem}" if reflector.problem else "")
-    if now - reflector.interrupted_at >= TOLD_AFTER_S:
+    if now - reflector.interrupted_at >= REPORTED_AFTER_S:
         return (
             f"the watch of {name} has been interrupted for {now - reflector.interrupted_at:.0f} s: {reflector.problem}"
         )

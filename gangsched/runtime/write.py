@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.events import Event
-from gangsched.kube.answers import Answer
+from gangsched.kube.results import WriteResult
 
 E = TypeVar("E")
 
@@ -23,9 +23,10 @@ class Lane(StrEnum):
     """A binding of a quorum."""
     ABOVE = auto()
     """A binding of a member above its gang's minimum."""
-    UNDOING = auto()
-    """Writes that roll back gangs and have a deadline, and writes that later bindings wait for: pre-bindings and new
-    PodGroups. A second write with the key of one that waits or is in flight is not added: one result serves both."""
+    ACTION = auto()
+    """Other changes: those that roll back gangs and have a deadline, and those that bindings wait for: pre-bindings and
+    new PodGroups. A second write with the key of one that waits or is in flight is not added: one result serves both.
+    """
     STATUS = auto()
     """Informs people about a group; still sent during shutdown."""
     DETAIL = auto()
@@ -36,7 +37,7 @@ class Lane(StrEnum):
 
 
 BINDINGS = frozenset({Lane.BINDING, Lane.ABOVE})
-TELLING = frozenset({Lane.STATUS, Lane.DETAIL, Lane.EVENT})
+INFORMING = frozenset({Lane.STATUS, Lane.DETAIL, Lane.EVENT})
 SENT_AT_THE_END = frozenset({Lane.RESERVATION, Lane.STATUS, Lane.EVENT})
 
 
@@ -66,7 +67,7 @@ class Write(Generic[E]):
 
     lane: Callable[[E], Lane]
     key: Callable[[E], Hashable] | None
-    send: Callable[[E], Awaitable[Answer]]
+    send: Callable[[E], Awaitable[WriteResult]]
     retry: Retry
     about: Callable[[E], str]
     overrules: Callable[[E], Hashable] | None = None
@@ -117,4 +118,4 @@ class Job(NamedTuple):
     @property
     def served_by_others(self) -> bool:
         """Whether a job with its key that waits or is in flight makes it unnecessary."""
-        return self.lane is Lane.UNDOING
+        return self.lane is Lane.ACTION

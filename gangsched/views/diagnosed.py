@@ -62,12 +62,12 @@ class Diagnosis:
 def from_status(group: Group) -> Diagnosis:
     """The diagnosis from the status that the operator last wrote."""
     status = group.status
-    told = next((condition for condition in status.conditions if condition.type == "Scheduled"), None)
+    scheduled = next((condition for condition in status.conditions if condition.type == "Scheduled"), None)
     return Diagnosis(
         key=group.key,
         phase=status.phase,
-        reason=told.reason if told else "",
-        message=told.message if told else "It has no status yet: check that the operator runs.",
+        reason=scheduled.reason if scheduled else "",
+        message=scheduled.message if scheduled else "It has no status yet: check that the operator runs.",
         minimum=group.spec.minimum if group.spec else 0,
         members=status.members,
         bound=status.bound,

@@ -115,7 +115,7 @@ class _Examination:
         gang, finding = self._gang, self._findings.of(self._gang.key)
         unread = next((pod for pod in gang.live() if pod.told_reason in _UNREAD), None)
         if unread is not None and finding.reason not in _UNREAD:
-            return self._unreadable_to_the_operator(unread)
+            return self._unreadable_by_operator(unread)
         if any(binding.state is BindState.SENT for binding in gang.operations.bindings.values()):
             return self._fits_now()
         refusal = gang.attempt.refusal
@@ -144,7 +144,7 @@ class _Examination:
             demand=refusal.demand if refusal is not None else (),
         )
 
-    def _unreadable_to_the_operator(self, told: Pod) -> Diagnosis:
+    def _unreadable_by_operator(self, told: Pod) -> Diagnosis:
         """The members' conditions say that the operator may not read an object, which the caller could read."""
         assessment = self._assessment
         return Diagnosis(
@@ -162,11 +162,11 @@ class _Examination:
         """The copy decides to bind members that the operator had not bound when the cluster was read."""
         gang, assessment = self._gang, self._assessment
         status = gang.observed.group.status if gang.observed.group else None
-        told = status.conditions[0].reason if status and status.conditions else ""
+        reason = status.conditions[0].reason if status and status.conditions else ""
         return Diagnosis(
             key=gang.key,
             phase=status.phase if status and status.phase else Phase.QUEUED,
-            reason=told,
+            reason=reason,
             message=FITS,
             minimum=assessment.minimum,
             members=len(assessment.census.live),

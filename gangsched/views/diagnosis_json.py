@@ -17,7 +17,7 @@ from gangsched.views.diagnosed import Diagnosis, Shortfall
 from gangsched.views.nodegroups import NodeGroup
 
 
-class Seen(Protocol):
+class Coverage(Protocol):
     """How much of the cluster could be read."""
 
     @property
@@ -31,19 +31,23 @@ class Seen(Protocol):
         ...
 
 
-class _Everything:
+class _FullCoverage:
     forbidden = ""
     hidden: Sequence[str] = ()
 
 
-NOTHING: Seen = _Everything()
+FULL_COVERAGE: Coverage = _FullCoverage()
 """Nothing was hidden."""
 
 
 def as_object(
-    diagnosis: Diagnosis, reading: Seen = NOTHING, *, nobody: Sequence[str] = (), notes: Sequence[str] = ()
+    diagnosis: Diagnosis,
+    reading: Coverage = FULL_COVERAGE,
+    *,
+    no_operator: Sequence[str] = (),
+    notes: Sequence[str] = (),
 ) -> dict[str, object]:
-    """The diagnosis as a JSON object; `nobody` says why no operator acts, `notes` which settings were used."""
+    """The diagnosis as a JSON object; `no_operator` says why no operator acts, `notes` which settings were used."""
     return {
         "namespace": diagnosis.key.namespace,
         "name": diagnosis.key.name,
@@ -60,7 +64,7 @@ def as_object(
         "demand": [_demand_json(demand) for demand in diagnosis.demand],
         "fromStatusAlone": reading.forbidden or None,
         "hidden": reading.hidden,
-        "noOperator": list(nobody),
+        "noOperator": list(no_operator),
         "settings": list(notes),
     }
 
@@ -154,7 +158,7 @@ class _Shortfall(Struct, rename="camel"):
     others_ahead: int = 0
 
 
-class _Told(Struct, rename="camel"):
+class _DiagnosisJson(Struct, rename="camel"):
     namespace: str
     name: str
     phase: str
@@ -176,35 +180,35 @@ def from_json(text: bytes) -> Diagnosis:
     Raises:
         msgspec.DecodeError, InvalidQuantity, UnicodeDecodeError, RecursionError: the text is not such a diagnosis.
     """
-    told = msgspec.json.decode(text, type=_Told)
+    decoded = msgspec.json.decode(text, type=_DiagnosisJson)
     return Diagnosis(
-        key=GroupKey(told.namespace, told.name),
-        phase=told.phase,
-        reason=told.reason,
-        message=told.message,
-        minimum=told.minimum,
-        members=told.members,
-        bound=told.bound,
-        source=told.source or "",
-        besides=told.besides,
-        shortfall=None if told.shortfall is None else _shortfall(told.shortfall),
-        helps=told.helps,
-        demand=[Demand(each.count, _amounts(each.requests), each.domain or "") for each in told.demand],
+        key=GroupKey(decoded.namespace, decoded.name),
+        phase=decoded.phase,
+        reason=decoded.reason,
+        message=decoded.message,
+        minimum=decoded.minimum,
+        members=decoded.members,
+        bound=decoded.bound,
+        source=decoded.source or "",
+        besides=decoded.besides,
+        shortfall=None if decoded.shortfall is None else _shortfall(decoded.shortfall),
+        helps=decoded.helps,
+        demand=[Demand(each.count, _amounts(each.requests), each.domain or "") for each in decoded.demand],
     )
 
 
-def _shortfall(told: _Shortfall) -> Shortfall:
+def _shortfall(decoded: _Shortfall) -> Shortfall:
     return Shortfall(
-        wanted=told.wanted,
-        fits=told.fits,
-        nodes=told.nodes,
-        lacks=_amounts(told.lacks),
-        gaps=[Gap(gap.members, tuple(gap.obstacles)) for gap in told.gaps],
-        resource=told.resource,
-        held=[(GroupKey(each.namespace, each.name), amount(told.resource, each.amount)) for each in told.held_by],
-        held_by_others=told.held_by_others,
-        ahead=[GroupKey(each.namespace, each.name) for each in told.ahead],
-        others_ahead=told.others_ahead,
+        wanted=decoded.wanted,
+        fits=decoded.fits,
+        nodes=decoded.nodes,
+        lacks=_amounts(decoded.lacks),
+        gaps=[Gap(gap.members, tuple(gap.obstacles)) for gap in decoded.gaps],
+        resource=decoded.resource,
+        held=[(GroupKey(each.namespace, each.name), amount(decoded.resource, each.amount)) for each in decoded.held_by],
+        held_by_others=decoded.held_by_others,
+        ahead=[GroupKey(each.namespace, each.name) for each in decoded.ahead],
+        others_ahead=decoded.others_ahead,
         groups=[
             NodeGroup(
                 shared=tuple(group.shared.items()),
@@ -213,10 +217,10 @@ def _shortfall(told: _Shortfall) -> Shortfall:
                 members=group.members,
                 obstacles=group.obstacles,
             )
-            for group in told.node_groups
+            for group in decoded.node_groups
         ],
     )
 
 
-def _amounts(told: Mapping[str, str]) -> Amounts:
-    return tuple((resource, amount(resource, text)) for resource, text in told.items())
+def _amounts(decoded: Mapping[str, str]) -> Amounts:
+    return tuple((resource, amount(resource, text)) for resource, text in decoded.items())

@@ -73,19 +73,20 @@ def of_declared(group: Group, gang: Gang | None = None, minimum: int = 0) -> Row
     status = group.status
     scheduled = next((each for each in status.conditions if each.type == "Scheduled"), None)
     degraded = next((each for each in status.conditions if each.type == "Degraded" and each.status), None)
-    told = degraded if degraded is not None and status.phase == Phase.DEGRADED else scheduled
+    condition = degraded if degraded is not None and status.phase == Phase.DEGRADED else scheduled
+    since = condition.since if condition is not None and condition.since else group.created
     live = gang.live() if gang is not None else ()
     return Row(
         key=group.key,
         declared=True,
         phase=status.phase,
-        reason=told.reason if told is not None else "",
-        message=told.message if told is not None else "",
+        reason=condition.reason if condition is not None else "",
+        message=condition.message if condition is not None else "",
         members=len(live) if gang is not None else status.members,
         minimum=minimum or (group.spec.minimum if group.spec is not None else 0),
         bound=sum(bool(pod.node) for pod in live) if gang is not None else status.bound,
         created=group.created,
-        since=(told.since if told is not None and told.since else group.created) if status.phase in _WAITING else 0.0,
+        since=since if status.phase in _WAITING else 0.0,
         source=status.source,
         pods=[pod.name for pod in gang.observed.pods.values()] if gang is not None else (),
     )

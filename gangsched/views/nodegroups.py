@@ -72,7 +72,7 @@ def node_groups(cluster: Cluster, refusal: Refusal, ask: Ask, priority: int) -> 
     placed = snapshot.own - before
     rows = cluster.capacity.rows
     found = []
-    for shared, names in _told_apart(cluster.nodes):
+    for shared, names in _distinguished(cluster.nodes):
         there = np.array(sorted(rows[name] for name in names), dtype=np.int64)
         found.append(
             NodeGroup(
@@ -86,7 +86,7 @@ def node_groups(cluster: Cluster, refusal: Refusal, ask: Ask, priority: int) -> 
     return found
 
 
-def _told_apart(nodes: Mapping[str, Node]) -> Iterator[tuple[Shared, Sequence[str]]]:
+def _distinguished(nodes: Mapping[str, Node]) -> Iterator[tuple[Shared, Sequence[str]]]:
     """Node names grouped by what they share: as many groups as possible, but at most MOST, and then the rest."""
     every = {name: _kinds(node) for name, node in nodes.items()}
     ways = [chosen for number in (3, 2, 1) for chosen in combinations(range(3), number)]

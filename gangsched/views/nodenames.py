@@ -34,19 +34,22 @@ def names_of_nodes(cluster: Cluster) -> set[str]:
     values = Counter(label for node in cluster.nodes.values() for label in node.labels)
     shared = _OF_MANY | {key for (key, _), count in values.items() if count > 1}
     bearers = Counter(key for key, _ in values)
-    named = [*_said_by_storage(cluster), *((key, value) for key, value in values if bearers[key] > 1 or key in _OF_ONE)]
+    named = [
+        *_names_in_storage(cluster),
+        *((key, value) for key, value in values if bearers[key] > 1 or key in _OF_ONE),
+    ]
     names = {
         *cluster.nodes,
-        *(value for key, value in named if key in _OF_ONE or (key not in shared and _tells(value))),
+        *(value for key, value in named if key in _OF_ONE or (key not in shared and _is_distinctive(value))),
     }
-    return names | {host for name in names if _tells(host := name.partition(".")[0])}
+    return names | {host for name in names if _is_distinctive(host := name.partition(".")[0])}
 
 
-def _tells(word: str) -> bool:
+def _is_distinctive(word: str) -> bool:
     return len(word) >= _SHORTEST and not word.isdigit()
 
 
-def _said_by_storage(cluster: Cluster) -> Iterator[tuple[str, str]]:
+def _names_in_storage(cluster: Cluster) -> Iterator[tuple[str, str]]:
     """The labels and fields, with their values, by which volumes and claims name the nodes that may use them."""
     for volume in cluster.volumes.known(StorageKind.VOLUME).values():
         if isinstance(volume, Volume):

@@ -2,5 +2,5 @@
 
 `world` is a cluster built from manifests and `simulation` what the core decides about it; `decisions` offers the same
 to Python programs. `trace` reads arrivals and run times, `replay` plays them on a simulated clock, `measures` computes
-the results, and `plots` draws them. `apart` is the process that answers the page's questions.
+the results, and `plots` draws them. `subprocess_worker` is the process that answers the page's questions.
 """

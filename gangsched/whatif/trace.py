@@ -162,10 +162,10 @@ def _from_csv(text: str, where: str) -> Trace:
     missing = [name for name in _NEEDED if name not in columns]
     unknown = [name for name in columns if name not in _COLUMNS and "/" not in name]
     if missing or unknown:
-        told = [f"lacks the columns {', '.join(missing)}"] if missing else []
-        told += [f"has the unknown columns {', '.join(unknown)}"] if unknown else []
+        faults = [f"lacks the columns {', '.join(missing)}"] if missing else []
+        faults += [f"has the unknown columns {', '.join(unknown)}"] if unknown else []
         known = f"the columns are {', '.join(_COLUMNS)} and names of resources, which contain a slash"
-        raise TraceError([f"{where}: its first line {' and '.join(told)}: {known}"])
+        raise TraceError([f"{where}: its first line {' and '.join(faults)}: {known}"])
     gangs: dict[tuple[str, str], _Gang] = {}
     problems = _Problems()
     for number, row in enumerate(rows, start=2):

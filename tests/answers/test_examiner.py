@@ -143,7 +143,7 @@ class TestItsProcess:
             looks.append(1)
             return known()
 
-        asked = examiner(facts, kept_s=1.0)
+        asked = examiner(facts, copy_ttl_s=1.0)
         await asyncio.gather(*(asked.explain(KEY, each) for each in (MINE, EVERYTHING, MINE)))
         assert len(looks) == 1
         async with asyncio.timeout(30):
@@ -155,7 +155,7 @@ class TestItsProcess:
         assert not asked.is_running
 
     async def test_too_many_questions_are_refused_at_once(self, examiner):
-        asked = examiner(command=stuck("import time; time.sleep(60)"), most_s=2.0)
+        asked = examiner(command=stuck("import time; time.sleep(60)"), answer_timeout_s=2.0)
         questions = [asyncio.create_task(asked.explain(KEY, MINE)) for _ in range(MOST_WAITING)]
         await asyncio.sleep(0)
         with pytest.raises(NoAnswer):
@@ -174,7 +174,7 @@ class TestItsProcess:
         ids=["ends", "hangs", "talks nonsense"],
     )
     async def test_a_process_that_fails_gives_no_answer_and_is_ended(self, examiner, code):
-        asked = examiner(command=stuck(code), most_s=1.0)
+        asked = examiner(command=stuck(code), answer_timeout_s=1.0)
         with pytest.raises(NoAnswer):
             await asked.explain(KEY, MINE)
         assert not asked.is_running
@@ -188,11 +188,11 @@ class TestItsProcess:
     async def test_a_copy_that_needs_more_than_is_left_ends_with_its_process_and_nothing_else(self, examiner, tmp_path):
         labels = {f"example.com/label-{each}": "x" * 63 for each in range(MOST)}
         facts = [NodesReplaced(tuple(node(f"n{each}", labels=labels) for each in range(200))), Synced()]
-        asked = examiner(lambda: facts, cgroup=limited(tmp_path, str(180 << 20), 0), most_s=PATIENT_S)
+        asked = examiner(lambda: facts, cgroup=limited(tmp_path, str(180 << 20), 0), answer_timeout_s=PATIENT_S)
         with pytest.raises(NoRoom):
             await asked.explain(KEY, MINE)
         assert not asked.is_running
-        asked = examiner(cgroup=limited(tmp_path, str(1 << 30), 0), most_s=PATIENT_S)
+        asked = examiner(cgroup=limited(tmp_path, str(1 << 30), 0), answer_timeout_s=PATIENT_S)
         assert await asked.explain(KEY, MINE)
 
     def test_what_cannot_be_read_for_want_of_memory_is_passed_over_and_said(self):
@@ -227,7 +227,7 @@ class TestItsProcess:
 
     async def test_the_loop_goes_on_while_a_large_cluster_is_examined(self, examiner, record_property):
         facts = known(pods=10_000, nodes=1_000)
-        asked = examiner(lambda: facts, most_s=PATIENT_S)
+        asked = examiner(lambda: facts, answer_timeout_s=PATIENT_S)
         longest, last = 0.0, asyncio.get_running_loop().time()
         question = asyncio.create_task(asked.explain(KEY, MINE))
         began = last

@@ -120,7 +120,7 @@ async def test_answers_are_remembered_for_some_seconds(gate, api, clock):
     for _ in range(3):
         await gate.admit(f"Bearer {token('me')}", KEY)
     assert api.asked == {"tokenreviews": 1, "subjectaccessreviews": 2}
-    clock.now += gates.KEPT_S + 1
+    clock.now += gates.CACHE_TTL_S + 1
     api.rights.clear()
     assert (await refused(gate, f"Bearer {token('me')}"))[0] == 403
     assert api.asked["tokenreviews"] == 2
@@ -166,15 +166,15 @@ async def test_what_was_admitted_is_looked_at_again_before_it_is_answered(gate, 
     header = f"Bearer {token('me')}"
     admitted = await gate.admit(header, KEY)
     assert await gate.is_still(header, KEY, admitted)
-    clock.now += gates.KEPT_S + 1
+    clock.now += gates.CACHE_TTL_S + 1
     api.rights.add(("me", "list", "nodes", "", ""))
     assert not await gate.is_still(header, KEY, admitted)
-    clock.now += gates.KEPT_S + 1
+    clock.now += gates.CACHE_TTL_S + 1
     api.rights.clear()
     with pytest.raises(Refused) as error:
         await gate.is_still(header, KEY, admitted)
     assert error.value.status == 403
-    clock.now += gates.KEPT_S + 1
+    clock.now += gates.CACHE_TTL_S + 1
     api.accounts.clear()
     with pytest.raises(Refused) as error:
         await gate.is_still(header, KEY, admitted)
@@ -182,10 +182,10 @@ async def test_what_was_admitted_is_looked_at_again_before_it_is_answered(gate, 
 
 
 async def test_no_more_is_remembered_than_there_is_room_for(gate, clock):
-    for number in range(gates.MOST_KEPT + 50):
+    for number in range(gates.MOST_CACHED + 50):
         clock.now += 1
         await refused(gate, f"Bearer stranger{number}")
-    assert len(gate._users._known) == gates.MOST_KEPT  # noqa: SLF001 - how much is remembered is not to be seen outside
+    assert len(gate._users._known) == gates.MOST_CACHED  # noqa: SLF001 - how much is remembered is not to be seen outside
 
 
 @pytest.mark.parametrize("status", [403, 404, 429, 500, 503])

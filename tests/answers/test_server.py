@@ -75,7 +75,7 @@ async def served() -> AsyncIterator[Served]:
         examiner,
         certificate,
         ready=lambda: found.is_ready,
-        told=lambda status, _: told.append(status),
+        on_answer=lambda status, _: told.append(status),
         request_s=1.0,
         most_connections=4,
     )
@@ -218,7 +218,7 @@ async def test_who_has_been_let_in_takes_no_place_from_who_comes(served):
 
 
 async def test_a_right_that_is_taken_away_while_the_answer_is_made_is_heeded(served, monkeypatch):
-    monkeypatch.setattr(gates, "KEPT_S", 0.0)
+    monkeypatch.setattr(gates, "CACHE_TTL_S", 0.0)
     served.examiner.slow = asyncio.Event()
     asked = asyncio.create_task(served.get())
     while not served.examiner.asked:  # noqa: ASYNC110 - the request comes over the network

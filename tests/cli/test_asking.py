@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gangsched.cli import main
-from gangsched.cli.asking import _Elsewhere, _get, _Place
+from gangsched.cli.asking import _get, _Place, _TryNextReplica
 from gangsched.core.objects.declaration import GroupKey
 
 HEX = "a" * 64
@@ -40,7 +40,7 @@ def test_wrong_usage_is_told_before_anything_is_asked(arguments, sentence, capsy
 
 async def test_a_port_at_which_nothing_listens_is_told_in_words():
     place = _Place("127.0.0.1:9", 9, HEX, is_pod=False)
-    with pytest.raises(_Elsewhere) as error:
+    with pytest.raises(_TryNextReplica) as error:
         await _get(9, place, GroupKey("a", "b"), "token")
     told = "127.0.0.1:9 cannot be reached (ClientConnectorError): Connect call failed ('127.0.0.1', 9); "
     assert str(error.value) == f"{told}see whether kubectl port-forward still runs there"

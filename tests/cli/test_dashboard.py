@@ -15,9 +15,9 @@ from gangsched.cli.looking import Look
 from gangsched.config.settings import Settings
 from gangsched.kube.errors import ApiUnreachable
 from gangsched.page.board import Board
-from gangsched.views.sight import Sight
+from gangsched.views.overview import Overview
 
-SEEN = Look(Sight((), ()), (), Settings())
+SEEN = Look(Overview((), ()), (), Settings())
 
 
 class Cluster:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from gangsched.cli.following import Seen, follow
+from gangsched.cli.following import Item, follow
 from gangsched.kube.errors import ApiError, ApiUnreachable
 
 ARGUMENTS = argparse.Namespace(prog="gangsched list")
@@ -21,15 +21,15 @@ class Over(Exception):  # noqa: N818 - a state of affairs
     """The looks are over."""
 
 
-async def followed(monkeypatch: pytest.MonkeyPatch, looks: Sequence[Sequence[Seen] | Exception]) -> list[float]:
+async def followed(monkeypatch: pytest.MonkeyPatch, looks: Sequence[Sequence[Item] | Exception]) -> list[float]:
     """Follow these looks; returns how long it rested after each."""
     rests: list[float] = []
-    left: Iterator[Sequence[Seen] | Exception] = iter(looks)
+    left: Iterator[Sequence[Item] | Exception] = iter(looks)
 
     async def rest(seconds: float) -> None:
         rests.append(seconds)
 
-    async def look() -> Sequence[Seen]:
+    async def look() -> Sequence[Item]:
         found = next(left, Over())
         if isinstance(found, Exception):
             raise found

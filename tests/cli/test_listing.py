@@ -19,7 +19,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.views.diagnosis import from_cluster
-from gangsched.views.sight import as_object, look
+from gangsched.views.overview import as_object, look
 from gangsched.views.trial import decided
 from tests.builders import group, node, pod
 
@@ -106,7 +106,7 @@ def test_all_of_many_groups_are_seen_and_explained():
 
 
 class TestTop:
-    def sight(self):
+    def overview(self):
         told = events(
             nodes=[
                 node("full", cpu="4", gpu=8),
@@ -125,7 +125,7 @@ class TestTop:
         return look(decided(told, policy=Policy(), now=NOW))
 
     def test_nodes_show_what_is_requested_and_by_which_groups(self):
-        lines = list(page(self.sight()))
+        lines = list(page(self.overview()))
         assert lines[0] == "2 groups, 1 waiting · 4 nodes, 2 closed · cpu 25% · memory 0% · gpu 75%"
         at = next(number for number, line in enumerate(lines) if line.startswith("NODE "))
         assert [line.split() for line in lines[at:]] == [
@@ -155,15 +155,15 @@ class TestTop:
             groups=[group(name, min_member=1) for name in groups],
             pods=[pod(f"{name}-0", group=name, node=nodes[0]) for name in groups if nodes],
         )
-        sight = replace(look(decided(told, policy=Policy(), now=NOW)), hidden=hidden)
-        lines = screen(sight, width=width, height=height)
+        overview = replace(look(decided(told, policy=Policy(), now=NOW)), hidden=hidden)
+        lines = screen(overview, width=width, height=height)
         assert len(lines) <= height
         assert max(map(len, lines)) <= width
         if hidden and height > 10:
             assert any("You may not list nodes" in line for line in lines)
 
     def test_a_program_gets_all_of_it(self):
-        found: Any = as_object(self.sight())
+        found: Any = as_object(self.overview())
         [full, *_] = found["nodes"]
         assert (full["name"], full["requested"]["nvidia.com/gpu"], full["allocatable"]["cpu"]) == ("full", "8", "4")
         part = {"namespace": "default", "name": "a", "held": False, "pods": 2, "share": 1.0}

@@ -35,7 +35,7 @@ from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, PodEvicted, Refused, StatusRefused, StatusWritten
 from gangsched.core.objects.shape import PodTerm, Requirement
-from gangsched.kube.answers import Answer, Outcome
+from gangsched.kube.results import Outcome, WriteResult
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.metrics import Metrics
 from tests.builders import group, node, pod, pods
@@ -119,7 +119,7 @@ class Rig:
     def _post(self, events: Iterable[Event]) -> None:
         self._arrived.extend(events)
 
-    async def _send(self, effect: Effect) -> Answer:
+    async def _send(self, effect: Effect) -> WriteResult:
         match effect:
             case BindPod():
                 return answer_with(self._bind(effect))
@@ -128,15 +128,15 @@ class Rig:
                 self._post([PodGone(uid)])
                 return answer_with(PodEvicted(uid))
             case LookUpOwner():
-                return Answer(Outcome.UNAVAILABLE, message="nobody knows")
+                return WriteResult(Outcome.UNAVAILABLE, message="nobody knows")
             case PatchStatus(key=key) if key in self.groups:
                 self.add(replace(self.groups[key], status=effect.status))
-                return Answer(Outcome.WRITTEN, StatusWritten(key, str(self._version)))
+                return WriteResult(Outcome.WRITTEN, StatusWritten(key, str(self._version)))
             case PatchStatus(key=key):
-                return Answer(Outcome.GONE, StatusRefused(key, stale=False))
+                return WriteResult(Outcome.GONE, StatusRefused(key, stale=False))
             case PatchPodCondition(uid=uid) if uid in self.pods:
                 self.add(replace(self.pods[uid], told_reason=effect.reason, told_message=effect.message))
-        return Answer(Outcome.WRITTEN)
+        return WriteResult(Outcome.WRITTEN)
 
     def _bind(self, effect: BindPod) -> PodBound | BindRefused:
         found = self.pods.get(effect.uid)

@@ -13,9 +13,9 @@ import pytest
 from gangsched.core.objects.effects import EvictPod, LookUpOwner
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.results import EvictionRefused, OwnerSeen, PodEvicted, Spared
-from gangsched.kube.answers import Answer
 from gangsched.kube.evictions import evict
 from gangsched.kube.owners import look_up_owner
+from gangsched.kube.results import WriteResult
 from gangsched.kube.session import ApiSession, connect
 from tests.integration.cluster import Cluster
 
@@ -24,7 +24,7 @@ ELSEWHERE = "somebody-else"
 
 
 def ask(
-    cluster: Cluster, call: Callable[[ApiSession], Coroutine[Any, Any, Answer]], *, kubeconfig: Path | None = None
+    cluster: Cluster, call: Callable[[ApiSession], Coroutine[Any, Any, WriteResult]], *, kubeconfig: Path | None = None
 ) -> Event | None:
     """What the machine is told of one call of the operator's own client."""
 

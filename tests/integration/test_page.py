@@ -183,7 +183,7 @@ class Echo:
 async def board() -> AsyncIterator[tuple[Board, str]]:
     """A board without a cluster, and where its page is."""
     board = Board()
-    page = Page(board, again="Open the printed address.", asked=Echo())
+    page = Page(board, again="Open the printed address.", what_if=Echo())
     listener = Listener(page)
     port = await listener.start(0)
     yield board, f"http://127.0.0.1:{port}/?token={page.token}"

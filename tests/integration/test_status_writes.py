@@ -11,18 +11,18 @@ from gangsched.core.objects.effects import PatchStatus
 from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.results import StatusWritten
 from gangsched.core.objects.status import GroupStatus
-from gangsched.kube.answers import Answer, Outcome
+from gangsched.kube.results import Outcome, WriteResult
 from gangsched.kube.session import connect
 from gangsched.kube.writes import patch_status
 from tests.integration.cluster import Cluster
 
 
-def patched(cluster: Cluster, uid: str, *, bound: int = 0, resource_version: str = "") -> Answer:
+def patched(cluster: Cluster, uid: str, *, bound: int = 0, resource_version: str = "") -> WriteResult:
     """What the operator's own write of the status of the PodGroup a is answered."""
     status = GroupStatus(Record(phase=Phase.QUEUED), bound=bound)
     effect = PatchStatus(GroupKey(cluster.namespace, "a"), uid, status, resource_version)
 
-    async def asked() -> Answer:
+    async def asked() -> WriteResult:
         session = await connect(kubeconfig=str(cluster.control_plane.kubeconfig))
         try:
             return await patch_status(session, effect)
@@ -62,7 +62,7 @@ def test_a_status_is_replaced_as_a_whole_and_the_version_that_it_gave_is_known(c
     )
     written = patched(cluster, group["uid"])
     version = metadata(cluster)["resourceVersion"]
-    assert written == Answer(Outcome.WRITTEN, StatusWritten(GroupKey(cluster.namespace, "a"), version))
+    assert written == WriteResult(Outcome.WRITTEN, StatusWritten(GroupKey(cluster.namespace, "a"), version))
     assert cluster.phase("a") == "Queued"
     assert "reservation" not in cluster.status("a")
     again = patched(cluster, group["uid"], bound=1, resource_version=version)

@@ -6,9 +6,9 @@ import pytest
 
 from gangsched.core.objects.devices import Attribute, AttributeType, Device, Verdict
 from gangsched.kube.cel import CelSelector
+from gangsched.kube.cel_evaluation import MOST_LOOPS
 from gangsched.kube.cel_functions import FUNCTIONS
 from gangsched.kube.cel_syntax import readable
-from gangsched.kube.cel_verdicts import MOST_LOOPS
 
 D = "d.example.com"
 GPU = Device(

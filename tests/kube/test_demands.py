@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from gangsched.core.objects.demands import DemandKey, DemandObject, DemandUnit, PoolDemand, SeenDemand
 from gangsched.core.objects.effects import DropDemand, PutDemand
 from gangsched.core.objects.events import DemandGone, DemandSeen, DemandsHidden, DemandsReplaced, Event
-from gangsched.kube.answers import Outcome
 from gangsched.kube.demands import DEMANDS, demand_to_object
 from gangsched.kube.discovery import Discovery
 from gangsched.kube.foreign import ForeignWatch
+from gangsched.kube.results import Outcome
 from gangsched.kube.session import ApiSession
 from gangsched.kube.writes import drop_demand, put_demand
 from tests.builders import GPU, amounts

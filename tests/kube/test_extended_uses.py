@@ -104,8 +104,8 @@ def test_a_claim_of_another_or_one_that_is_deleted_is_not_used(change):
 
 
 def test_the_pod_is_told_of_its_claim_and_that_it_has_none():
-    told = extended_claims.told(USE, MAKING)
+    told = extended_claims.naming(USE, MAKING)
     mapping = {"containerName": "a", "resourceName": GPU, "requestName": "r"}
     status = {"resourceClaimName": "c", "requestMappings": [mapping]}
     assert told == {"metadata": {"uid": "pod-uid"}, "status": {"extendedResourceClaimStatus": status}}
-    assert extended_claims.untold(USE)["status"] == {"extendedResourceClaimStatus": None}
+    assert extended_claims.unnaming(USE)["status"] == {"extendedResourceClaimStatus": None}

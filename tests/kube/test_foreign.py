@@ -295,7 +295,7 @@ async def test_what_is_settled_is_not_given_up():
     api = server(discovery=[MISSING], apis=[*[UNLISTED] * 1000])
     async with watching(api) as (watch, inbox):
         await settle([watch], 5.0)
-        watch.go_on_without()
+        watch.hide_if_unsettled()
     assert inbox.said == ["all: "]
 
 

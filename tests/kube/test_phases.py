@@ -9,9 +9,9 @@ import pytest
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import PutPhase
 from gangsched.core.objects.podgroup import ForeignPhase
-from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.lease import LeaseClient
 from gangsched.kube.phases import LOOK_S, SKEW_S, Rival, put_phase
+from gangsched.kube.results import Outcome, WriteResult
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 PATH = "/apis/scheduling.volcano.sh/v1beta1/namespaces/ns/podgroups/g"
@@ -27,7 +27,7 @@ def lease(holder: str | None = "vc-1", renewed: str | None = "2023-11-14T22:13:2
     return body({"metadata": {"resourceVersion": "1"}, "spec": {key: value for key, value in spec.items() if value}})
 
 
-async def put(api: FakeApi, *, now: float = RENEWED, times: int = 1, apart_s: float = 0.0) -> Answer:
+async def put(api: FakeApi, *, now: float = RENEWED, times: int = 1, apart_s: float = 0.0) -> WriteResult:
     """The last of so many writes, with so many seconds between them."""
     clock = 0.0
     async with serving(api) as session:
@@ -43,7 +43,7 @@ async def test_the_one_field_is_applied_to_the_status_under_our_name_and_without
     api = FakeApi()
     api.answer("GET", LEASE, FREE)
     api.answer("PATCH", f"{PATH}/status", body({}))
-    assert await put(api) == Answer(Outcome.WRITTEN)
+    assert await put(api) == WriteResult(Outcome.WRITTEN)
     _, asked = api.asked
     assert asked.headers["Content-Type"] == "application/apply-patch+yaml"
     assert asked.query["fieldManager"] == "gangsched"
@@ -61,7 +61,7 @@ async def test_without_a_subresource_it_is_applied_to_the_object_itself():
     api.answer("GET", LEASE, FREE)
     api.answer("PATCH", f"{PATH}/status", status(404, "podgroups g not found", reason="NotFound"))
     api.answer("PATCH", PATH, body({}))
-    assert await put(api) == Answer(Outcome.WRITTEN)
+    assert await put(api) == WriteResult(Outcome.WRITTEN)
     assert api.asked[1].body == api.asked[2].body
 
 
@@ -107,7 +107,7 @@ async def test_nothing_is_written_while_somebody_holds_the_lease_of_volcanos_sch
     answer = await put(api, now=now)
     assert len(api.of("PATCH")) == written
     if not written:
-        assert answer == Answer(
+        assert answer == WriteResult(
             Outcome.REFUSED,
             message="Volcano's scheduler leads (its Lease volcano-system/volcano is held by vc-1) and writes the "
             "phases of its PodGroups itself: empty volcano.writePhase, or stop that scheduler.",

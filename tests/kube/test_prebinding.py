@@ -12,10 +12,10 @@ from gangsched.core.objects.devices import AllocatedDevice, Allocation, Making
 from gangsched.core.objects.effects import Prebind, UndoPrebinding
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, UseDevices
 from gangsched.core.objects.results import PrebindRefused
-from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.claiming import FINALIZER
 from gangsched.kube.device_wire import EXTENDED
 from gangsched.kube.prebinding import prebind, undo_prebinding
+from gangsched.kube.results import Outcome, WriteResult
 from gangsched.kube.storage import MARK, SELECTED_NODE
 from tests.kube.fake_api import Asked, FakeApi, body, dropped, serving, status
 
@@ -42,16 +42,16 @@ def shown(*, spec: Json | None = None, state: Json | None = None, version: str =
     }
 
 
-def written(api: FakeApi, what: Prebinding) -> Answer:
-    async def run() -> Answer:
+def written(api: FakeApi, what: Prebinding) -> WriteResult:
+    async def run() -> WriteResult:
         async with serving(api) as session:
             return await prebind(session, Prebind("p1", what))
 
     return asyncio.run(run())
 
 
-def undone(api: FakeApi, what: Prebinding) -> Answer:
-    async def run() -> Answer:
+def undone(api: FakeApi, what: Prebinding) -> WriteResult:
+    async def run() -> WriteResult:
         async with serving(api) as session:
             return await undo_prebinding(session, UndoPrebinding(what))
 
@@ -66,7 +66,7 @@ def test_a_node_is_selected_on_condition_that_nothing_has_changed():
     api = FakeApi()
     api.answer("GET", CLAIM, body(shown()))
     api.answer("PATCH", CLAIM, body({}))
-    assert written(api, SELECT) == Answer(Outcome.WRITTEN)
+    assert written(api, SELECT) == WriteResult(Outcome.WRITTEN)
     [patch] = patches(api)
     assert patch.body == {
         "metadata": {"annotations": {SELECTED_NODE: "n1", MARK: "p1"}, "resourceVersion": "7", "uid": "u1"}

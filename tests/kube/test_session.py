@@ -345,7 +345,7 @@ async def test_how_requests_are_answered_is_noted_but_of_those_that_may_fail_for
                     pytest.fail("the stream was opened")
         await session.request("GET", "/api/v1/pods")
         session.server = "http://127.0.0.1:1"
-        for other in (session, session.apart()):
+        for other in (session, session.separate()):
             other.server = "http://127.0.0.1:1"
             with pytest.raises(ApiUnreachable):
                 await other.request("GET", "/api/v1/pods")
@@ -563,7 +563,7 @@ async def test_a_thousand_requests_without_an_answer_keep_neither_the_next_nor_t
             bindings += map(asyncio.create_task, wave)
             await api.until_asked(len(bindings))
         another = await write(session, "POST", "/status", {})
-        lease = LeaseClient(session=session.apart(), namespace="n", name="l")
+        lease = LeaseClient(session=session.separate(), namespace="n", name="l")
         renewed = await lease.update(LeaseSpec(), version="1", timeout_s=5.0)
         go.set()
         answers = await asyncio.gather(*bindings)
@@ -624,7 +624,7 @@ async def test_the_lease_is_renewed_though_no_connection_can_be_opened_any_more(
     api.answer("PATCH", LEASE, *[body({"metadata": {"resourceVersion": "2"}})] * 2)
     api.answer("POST", "/binding", *[stream(then="hang")] * 9)
     async with serving(api) as session:
-        lease = LeaseClient(session=session.apart(), namespace="n", name="l")
+        lease = LeaseClient(session=session.separate(), namespace="n", name="l")
         await lease.update(LeaseSpec(), version="1", timeout_s=5.0)
         bindings = [asyncio.create_task(session.request("POST", "/binding")) for _ in range(9)]
         await api.until_asked(1 + len(bindings))

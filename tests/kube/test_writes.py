@@ -13,7 +13,7 @@ from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.results import GroupNotMade, StatusRefused, StatusWritten
 from gangsched.core.objects.status import GroupStatus, Reservation
 from gangsched.core.objects.workload import Reference
-from gangsched.kube.answers import Answer, Outcome
+from gangsched.kube.results import Outcome, WriteResult
 from gangsched.kube.writes import emit_event, make_group, patch_condition, patch_status
 from tests.kube.fake_api import Answer as Reply
 from tests.kube.fake_api import FakeApi, body, serving, status
@@ -31,7 +31,7 @@ EVENT = EmitEvent(
 )
 
 
-async def sent(effect: MakeGroup | PatchStatus | PatchPodCondition, answer: Reply) -> tuple[Answer, FakeApi]:
+async def sent(effect: MakeGroup | PatchStatus | PatchPodCondition, answer: Reply) -> tuple[WriteResult, FakeApi]:
     """What comes of the write that is answered so, and the server."""
     api = FakeApi()
     async with serving(api) as session:
@@ -51,7 +51,7 @@ async def sent(effect: MakeGroup | PatchStatus | PatchPodCondition, answer: Repl
 async def test_a_group_is_made_and_its_being_there_left_to_the_watch(code: int, outcome: Outcome) -> None:
     """Its end may have been seen before the answer came, or another one has the name."""
     found, api = await sent(MAKE, status(code, "it is there"))
-    assert found == Answer(outcome)
+    assert found == WriteResult(outcome)
     assert api.asked[0].body == made_group(MAKE.key, MAKE.spec, DRIVER)
 
 
@@ -66,7 +66,7 @@ async def test_a_group_that_is_not_made_says_why(code: int) -> None:
 
 async def test_a_whole_status_is_written_on_condition_of_the_uid() -> None:
     found, api = await sent(STATUS, body({"metadata": {"uid": "g1", "resourceVersion": "77"}}))
-    assert found == Answer(Outcome.WRITTEN, StatusWritten(STATUS.key, "77"))
+    assert found == WriteResult(Outcome.WRITTEN, StatusWritten(STATUS.key, "77"))
     [asked] = api.asked
     assert asked.headers["Content-Type"] == "application/json-patch+json"
     test, add = asked.body
@@ -163,7 +163,7 @@ async def test_an_event_is_created_in_the_namespace_of_its_object() -> None:
     api = FakeApi()
     api.answer("POST", EVENTS_PATH, status(201))
     async with serving(api) as session:
-        assert await emit_event(session, EVENT, now=lambda: 0.5, reporting_instance="i") == Answer(Outcome.WRITTEN)
+        assert await emit_event(session, EVENT, now=lambda: 0.5, reporting_instance="i") == WriteResult(Outcome.WRITTEN)
     [asked] = api.asked
     name = asked.body["metadata"].pop("name")
     assert name.startswith("g.")

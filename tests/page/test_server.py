@@ -54,7 +54,7 @@ class Served:
 async def served() -> AsyncIterator[Served]:
     board = Board()
     board.show(HEAD)
-    page = Page(board, again=AGAIN, asked=Echo())
+    page = Page(board, again=AGAIN, what_if=Echo())
     listener = Listener(page)
     port = await listener.start(0)
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
@@ -155,7 +155,7 @@ async def test_what_a_browser_does_not_wait_for_any_more_is_given_up(served, mon
             given_up.set()
         return {}
 
-    monkeypatch.setattr(served.page, "_asked", type("Slow", (), {"helps": staticmethod(helps)}))
+    monkeypatch.setattr(served.page, "_what_if", type("Slow", (), {"helps": staticmethod(helps)}))
     await served.enter()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(served.get("/helps/team/a"), 0.5)
@@ -164,7 +164,7 @@ async def test_what_a_browser_does_not_wait_for_any_more_is_given_up(served, mon
 
 async def test_connections_beyond_the_most_are_closed_at_once():
     """Whoever may forward the operator's ports must not take all of its files."""
-    listener = Listener(Page(Board(), again=AGAIN, asked=Echo()), most_connections=3)
+    listener = Listener(Page(Board(), again=AGAIN, what_if=Echo()), most_connections=3)
     port = await listener.start(0)
     silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
     await asyncio.sleep(0.1)
@@ -241,7 +241,7 @@ async def test_a_manifest_that_is_too_large_is_refused_with_a_sentence(served):
 
 async def test_a_page_whose_token_is_renewed_is_good_for_further_browsers(served):
     told: list[str] = []
-    served.page = page = Page(served.board, again=AGAIN, asked=Echo(), renewed=told.append)
+    served.page = page = Page(served.board, again=AGAIN, what_if=Echo(), renewed=told.append)
     listener = Listener(page)
     port = await listener.start(0)
     served.port = port

@@ -11,7 +11,7 @@ from gangsched.page.service import Service
 
 
 async def test_an_address_that_nobody_has_used_is_logged_again(monkeypatch, caplog):
-    monkeypatch.setattr("gangsched.page.service._TOLD_AGAIN_S", 0.05)
+    monkeypatch.setattr("gangsched.page.service._RELOG_S", 0.05)
     caplog.set_level("INFO")
     machine = Machine(Policy())
     settings = Settings.model_validate({"page": {"enabled": True, "port": 0}})

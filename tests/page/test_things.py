@@ -29,9 +29,9 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.status import GroupStatus, Place, Reservation
 from gangsched.page.board import Board
-from gangsched.page.lookout import Lookout, keep
+from gangsched.page.machine_reader import MachineReader, keep
 from gangsched.page.things import Thing, things
-from gangsched.views import sight
+from gangsched.views import overview
 from gangsched.views.trial import decided
 from tests.builders import group, node, pod
 
@@ -52,7 +52,7 @@ def machine() -> Machine:
 
 
 def shown(machine: Machine) -> dict[str, Any]:
-    return {name: json.loads(thing) for name, thing in things(sight.look(machine))}
+    return {name: json.loads(thing) for name, thing in things(overview.look(machine))}
 
 
 def test_groups_and_nodes_have_names_and_a_head():
@@ -70,12 +70,12 @@ def test_groups_and_nodes_have_names_and_a_head():
 async def test_a_look_is_taken_while_somebody_follows_and_shows_what_has_changed():
     seen, board, looks = machine(), Board(), 0
 
-    lookout = Lookout(lambda: seen, lambda: True)
+    reader = MachineReader(lambda: seen, lambda: True)
 
     def look():
         nonlocal looks
         looks += 1
-        return lookout.look()
+        return reader.look()
 
     keeping = asyncio.create_task(keep(board, look, every_s=0.01))
     await asyncio.sleep(0.05)
@@ -96,7 +96,7 @@ async def test_a_look_is_taken_while_somebody_follows_and_shows_what_has_changed
 
 async def test_a_machine_that_changes_while_it_is_looked_at_is_seen_as_it_is_then():
     seen = machine()
-    looking = Lookout(lambda: seen, lambda: True).look()
+    looking = MachineReader(lambda: seen, lambda: True).look()
     next(looking)
     seen.handle([PodSeen(pod("b-0", group="b", node="n2", cpu="1")), NodesReplaced((node("n2"), node("n3")))], NOW)
     assert [name for name, _ in looking][-1] == "head"
@@ -104,7 +104,7 @@ async def test_a_machine_that_changes_while_it_is_looked_at_is_seen_as_it_is_the
 
 async def test_a_replica_that_has_not_listed_everything_says_so():
     seen = machine()
-    found = dict(Lookout(lambda: seen, lambda: False).look())
+    found = dict(MachineReader(lambda: seen, lambda: False).look())
     assert json.loads(found["head"])["trouble"] == "This replica has not listed the whole cluster yet."
 
 
@@ -138,10 +138,10 @@ changes = st.lists(
 @given(st.lists(changes, max_size=6))
 def test_what_is_remembered_is_what_a_first_look_would_see(steps):
     seen = machine()
-    lookout = Lookout(lambda: seen, lambda: True)
+    reader = MachineReader(lambda: seen, lambda: True)
     for step in steps:
         seen.handle(step, NOW)
-        assert dict(lookout.look()) == dict(things(sight.look(seen)))
+        assert dict(reader.look()) == dict(things(overview.look(seen)))
 
 
 async def test_a_fault_is_told_on_the_page_which_else_would_look_current():
@@ -161,8 +161,8 @@ async def test_a_fault_is_told_on_the_page_which_else_would_look_current():
 
 def test_what_has_not_changed_is_not_made_anew():
     seen = machine()
-    lookout = Lookout(lambda: seen, lambda: True)
-    before = dict(lookout.look())
+    reader = MachineReader(lambda: seen, lambda: True)
+    before = dict(reader.look())
     seen.handle([PodSeen(pod("x2", group="", node="n2", cpu="1"))], NOW)
-    after = dict(lookout.look())
+    after = dict(reader.look())
     assert {name for name in after if after[name] is before[name]} == {"node/n1", "group/default/a"}

@@ -25,7 +25,7 @@ from gangsched.core.objects.events import (
 )
 from gangsched.core.objects.results import PodBound
 from gangsched.page.what_if import WhatIf
-from gangsched.whatif import apart
+from gangsched.whatif import subprocess_worker
 from tests.builders import group, node, pod
 from tests.cgroups import limited
 
@@ -159,9 +159,9 @@ def test_a_fault_of_ours_is_told_as_one(monkeypatch, capsysbinary):
     """The process is this one, because no input is known that makes it fail."""
     written = pickle.dumps((Settings(), NOW, b"")) + pickle.dumps("not events")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(written)))
-    monkeypatch.setattr(sys, "argv", ["apart", str(1 << 30), "60"])
+    monkeypatch.setattr(sys, "argv", ["subprocess_worker", str(1 << 30), "60"])
     monkeypatch.setattr("resource.setrlimit", lambda *_: None)
-    apart.main()
+    subprocess_worker.main()
     assert "which is a bug" in json.loads(capsysbinary.readouterr().out)["error"]
 
 

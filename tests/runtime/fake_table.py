@@ -9,8 +9,8 @@ from typing import Any, cast
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.results import BindRefused, EvictionRefused, OwnerSeen, PodBound, PodEvicted
-from gangsched.kube.answers import Answer, Outcome, refused
 from gangsched.kube.phases import Rival
+from gangsched.kube.results import Outcome, WriteResult, refused
 from gangsched.kube.session import ApiSession
 from gangsched.runtime.effects import table
 from gangsched.runtime.write import Job, Table, Write
@@ -23,7 +23,7 @@ async def _waits(_: Effect) -> None:
 
 
 def table_of(
-    send: Callable[[Any], Awaitable[Answer]], outcome: Callable[[Any], Awaitable[Event | None]] = _waits
+    send: Callable[[Any], Awaitable[WriteResult]], outcome: Callable[[Any], Awaitable[Event | None]] = _waits
 ) -> Table:
     """The real table whose writes are all sent, and looked up where they are, by these."""
     return {
@@ -38,9 +38,9 @@ def job(effect: Effect, since: float = 0.0) -> Job:
     return row.job(effect, since)
 
 
-def answer_with(event: PodBound | BindRefused | PodEvicted | EvictionRefused | OwnerSeen) -> Answer:
+def answer_with(event: PodBound | BindRefused | PodEvicted | EvictionRefused | OwnerSeen) -> WriteResult:
     """As the senders of these answer."""
     if isinstance(event, BindRefused | EvictionRefused):
         return refused(event)
     done = {PodBound: Outcome.BOUND, PodEvicted: Outcome.EVICTED, OwnerSeen: Outcome.SEEN}
-    return Answer(done[type(event)], event)
+    return WriteResult(done[type(event)], event)

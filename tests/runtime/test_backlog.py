@@ -75,7 +75,7 @@ def backlog(*, patience_s: float = 1.0, events_limit: int = 100, dropped: list[N
     return Backlog(
         slots=SLOTS,
         patience_s=patience_s,
-        telling_patience_s=PATIENCE_S * patience_s,
+        informing_patience_s=PATIENCE_S * patience_s,
         events_limit=events_limit,
         on_event_dropped=lambda: drops.append(None),
     )
@@ -142,7 +142,7 @@ class TestOrder:
         queue = holding(bind("b"), status("g", resource_version="7"))
         assert taken(queue) == [status("g", resource_version="7"), bind("b")]
 
-    def test_telling_takes_the_oldest_first_but_events_yield_for_a_while(self):
+    def test_informing_takes_the_oldest_first_but_events_yield_for_a_while(self):
         queue = backlog()
         queue.add(job(event("e"), 1.0))
         queue.add(job(status("g"), 3.0))
@@ -174,13 +174,13 @@ class TestOrder:
             queue.add(job(bind(str(number)), 0.0))
         assert len(taken(queue)) == AT_FIRST
 
-    def test_telling_takes_at_most_half_of_the_slots(self):
+    def test_informing_takes_at_most_half_of_the_slots(self):
         queue = holding(*(event(str(number)) for number in range(10)))
         assert len(taken(queue)) == SLOTS // 2
         finish(queue, event("0"))
         assert taken(queue) == [event(str(SLOTS // 2))]
 
-    def test_telling_waits_while_a_binding_is_in_flight_and_a_moment_longer(self):
+    def test_informing_waits_while_a_binding_is_in_flight_and_a_moment_longer(self):
         queue = holding(bind("b"), *(event(str(number)) for number in range(10)))
         assert taken(queue) == [bind("b")]
         assert queue.due() == PATIENCE_S
@@ -206,7 +206,7 @@ class TestOrder:
         finish(queue, bind("b"), now=1.0)
         assert taken(queue, 2.0) == [status("g", members=2)]
 
-    def test_telling_that_has_waited_long_takes_a_quarter_of_the_slots_beside_bindings_in_flight(self):
+    def test_informing_that_has_waited_long_takes_a_quarter_of_the_slots_beside_bindings_in_flight(self):
         queue = holding(bind("b"), *(event(str(number)) for number in range(10)))
         assert taken(queue, PATIENCE_S - 0.1) == [bind("b")]
         assert taken(queue, PATIENCE_S) == [event(str(number)) for number in range(SLOTS // 4)]
@@ -228,7 +228,7 @@ class TestOrder:
         queue.add(job(event("e"), 0.0))
         assert taken(queue) == [event("e")]
 
-    def test_telling_does_not_starve_while_bindings_never_end(self):
+    def test_informing_does_not_starve_while_bindings_never_end(self):
         queue = backlog(patience_s=1.0)
         queue.add(job(event("e"), 0.0))
         for number in range(20):
@@ -236,7 +236,7 @@ class TestOrder:
         assert event("e") not in taken(queue, 4.9, most=10)
         assert taken(queue, 5.0, most=1) == [event("e")]
 
-    def test_impatient_telling_takes_at_most_two_slots_from_waiting_bindings(self):
+    def test_impatient_informing_takes_at_most_two_slots_from_waiting_bindings(self):
         queue = backlog(patience_s=1.0)
         for number in range(20):
             queue.add(job(event(str(number)), 0.0))
@@ -264,7 +264,7 @@ class TestOrder:
         assert evict("p") not in taken(queue, 0.9, most=10)
         assert taken(queue, 1.0, most=1) == [evict("p")]
 
-    def test_impatient_evictions_take_at_most_two_slots_from_waiting_bindings_beside_those_of_telling(self):
+    def test_impatient_evictions_take_at_most_two_slots_from_waiting_bindings_beside_those_of_informing(self):
         queue = backlog(patience_s=1.0)
         for number in range(20):
             queue.add(job(event(str(number)), 0.0))
@@ -450,7 +450,7 @@ def subject(effect: Effect) -> object:
             return None
 
 
-TELLING = EmitEvent | PatchPodCondition | PutDemand | DropDemand
+INFORMING = EmitEvent | PatchPodCondition | PutDemand | DropDemand
 
 
 class Sender:
@@ -469,10 +469,10 @@ class Sender:
         assert about is None or about not in [subject(other.effect) for other in self.in_flight]
         self.last[about] = taken.effect
         self.in_flight.append(taken)
-        telling = [other for other in self.in_flight if isinstance(other.effect, TELLING)]
-        assert len(telling) <= SLOTS // 2
-        undoing = [other for other in self.in_flight if isinstance(other.effect, EvictPod | LookUpOwner)]
-        assert len(undoing) <= SLOTS // 4
+        informing = [other for other in self.in_flight if isinstance(other.effect, INFORMING)]
+        assert len(informing) <= SLOTS // 2
+        actions = [other for other in self.in_flight if isinstance(other.effect, EvictPod | LookUpOwner)]
+        assert len(actions) <= SLOTS // 4
         return True
 
     def wait(self) -> bool:
@@ -544,8 +544,8 @@ def test_what_only_tells_people_can_be_forgotten_and_what_is_in_flight_may_end()
     waiting = status("in flight"), status("waits"), status("reserved", resource_version="7"), event("1"), event("2")
     for each in waiting:
         queue.add(job(each, 0.0))
-    untold = queue.clear()
-    assert (len(sent), acting, untold) == (2, 1, 5)
+    unsent = queue.clear()
+    assert (len(sent), acting, unsent) == (2, 1, 5)
     assert queue.empty
     for effect in sent:
         finish(queue, effect)

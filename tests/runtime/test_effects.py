@@ -42,10 +42,10 @@ from gangsched.core.objects.results import (
 )
 from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.workload import Reference
-from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.credentials import Connection
 from gangsched.kube.lease import LeaseClient
 from gangsched.kube.phases import Rival
+from gangsched.kube.results import Outcome, WriteResult
 from gangsched.kube.session import ApiSession
 from gangsched.runtime.effects import table
 from gangsched.runtime.executor import Executor
@@ -118,7 +118,7 @@ async def test_a_server_that_is_not_there_makes_every_write_unavailable() -> Non
     said = answers[BindPod].message
     assert "cannot be reached" in said
     made = answers.pop(MakeGroup)
-    assert made == Answer(Outcome.REFUSED, GroupNotMade(KEY, made.message), message=made.message)
+    assert made == WriteResult(Outcome.REFUSED, GroupNotMade(KEY, made.message), message=made.message)
     assert {(answer.passing, answer.message) for answer in answers.values()} == {(True, said)}
     assert {kind: answer.event for kind, answer in answers.items() if answer.event is not None} == {
         BindPod: BindRefused("u", "n1", Refused.UNAVAILABLE, said),
@@ -137,12 +137,12 @@ class Ring(Struct, frozen=True):
 
 async def test_a_new_write_is_a_sender_and_a_row() -> None:
     """It waits, replaces an older one, is counted, tried again and answered without anything else knowing of it."""
-    answers = [Answer(Outcome.UNAVAILABLE, message="503"), Answer(Outcome.WRITTEN, Synced())]
+    answers = [WriteResult(Outcome.UNAVAILABLE, message="503"), WriteResult(Outcome.WRITTEN, Synced())]
     rung: list[Ring] = []
     posted: list[Event] = []
     timers: list[Callable[[], None]] = []
 
-    async def ring(effect: Ring) -> Answer:
+    async def ring(effect: Ring) -> WriteResult:
         rung.append(effect)
         return answers.pop(0)
 

@@ -40,19 +40,19 @@ from gangsched.core.objects.results import (
 )
 from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.workload import Reference
-from gangsched.kube.answers import Answer, Outcome
+from gangsched.kube.results import Outcome, WriteResult
 from gangsched.runtime.backlog import AT_FIRST, QUIET_S
-from gangsched.runtime.executor import TELLING_PATIENCE_S, Executor
+from gangsched.runtime.executor import INFORMING_PATIENCE_S, Executor
 from gangsched.runtime.metrics import Metrics
 from tests.runtime.fake_table import answer_with, table_of
 
 SLOTS = 4
 KEY = GroupKey("ns", "g")
-WRITTEN = Answer(Outcome.WRITTEN)
-UNAVAILABLE = Answer(Outcome.UNAVAILABLE, message="503")
-STORED = Answer(Outcome.WRITTEN, StatusWritten(key=KEY, resource_version="9"))
+WRITTEN = WriteResult(Outcome.WRITTEN)
+UNAVAILABLE = WriteResult(Outcome.UNAVAILABLE, message="503")
+STORED = WriteResult(Outcome.WRITTEN, StatusWritten(key=KEY, resource_version="9"))
 NOT_STORED = StatusRefused(key=KEY, stale=False)
-STATUS_UNAVAILABLE = Answer(Outcome.UNAVAILABLE, NOT_STORED, message="503")
+STATUS_UNAVAILABLE = WriteResult(Outcome.UNAVAILABLE, NOT_STORED, message="503")
 
 
 def bind(uid: str) -> BindPod:
@@ -157,7 +157,7 @@ class Rig:
         call = Call(effect, asyncio.get_running_loop().create_future())
         self.calls.put_nowait(call)
         answer = await call.answer
-        return answer if isinstance(answer, Answer) else answer_with(answer)
+        return answer if isinstance(answer, WriteResult) else answer_with(answer)
 
     async def _look_up(self, effect: BindPod) -> Event | None:
         return PodBound(effect.uid, effect.node)
@@ -170,7 +170,7 @@ class Rig:
     async def sent(self) -> Call:
         return await asyncio.wait_for(self.calls.get(), 10)
 
-    async def sent_and_answered(self, answer: Event | Answer) -> Effect:
+    async def sent_and_answered(self, answer: Event | WriteResult) -> Effect:
         call = await self.sent()
         call.answer.set_result(answer)
         return call.effect
@@ -213,7 +213,7 @@ class TestDemands:
             assert 'gangsched_writes_total{kind="DropDemand",result="Written"} 1.0' in rig.metrics.render().decode()
 
     async def test_that_they_may_not_be_written_is_logged_once_until_one_is(self, caplog):
-        refused = Answer(Outcome.REFUSED, message="403")
+        refused = WriteResult(Outcome.REFUSED, message="403")
         async with running() as rig:
             for answer, logged in ((refused, 1), (refused, 1), (WRITTEN, 1), (refused, 2)):
                 rig.executor.submit([put("d")])
@@ -236,9 +236,9 @@ class TestGroupsToBeMade:
         ("answer", "result", "posted"),
         [
             (WRITTEN, "Written", []),
-            (Answer(Outcome.STALE), "Stale", []),
+            (WriteResult(Outcome.STALE), "Stale", []),
             (
-                Answer(Outcome.REFUSED, GroupNotMade(KEY, "forbidden"), message="forbidden"),
+                WriteResult(Outcome.REFUSED, GroupNotMade(KEY, "forbidden"), message="forbidden"),
                 "Refused",
                 [GroupNotMade(KEY, "forbidden")],
             ),
@@ -337,8 +337,8 @@ class TestInforming:
             rig.executor.submit([bind("a"), status(1)])
             await rig.sent()
             await rig.settle()
-            assert rig.timers[-1].delay_s == TELLING_PATIENCE_S
-            rig.mono += TELLING_PATIENCE_S
+            assert rig.timers[-1].delay_s == INFORMING_PATIENCE_S
+            rig.mono += INFORMING_PATIENCE_S
             await rig.time_passes()
             assert (await rig.sent()).effect == status(1)
 
@@ -459,7 +459,7 @@ class TestOwners:
     async def test_the_servers_wish_when_to_come_again_is_kept(self):
         async with running() as rig:
             rig.executor.submit([LOOK_UP])
-            await rig.sent_and_answered(Answer(Outcome.UNAVAILABLE, retry_after_s=7.0, message="429"))
+            await rig.sent_and_answered(WriteResult(Outcome.UNAVAILABLE, retry_after_s=7.0, message="429"))
             await rig.settle()
             assert [timer.delay_s for timer in rig.timers] == [7.0]
 
@@ -523,7 +523,7 @@ class TestTheRightToWrite:
             rig.executor.submit([*(bind(str(number)) for number in range(SLOTS)), status(1), EVENT])
             await rig.settle()
             rig.may_write = False
-            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
+            draining = asyncio.create_task(rig.executor.drain(10, informing_s=5))
             for number in range(SLOTS):
                 await rig.sent_and_answered(PodBound(uid=str(number), node="n1"))
             assert await draining == 0
@@ -533,7 +533,7 @@ class TestTheRightToWrite:
 class TestStatus:
     @pytest.mark.parametrize(
         "answer",
-        [STORED, Answer(Outcome.STALE, StatusRefused(key=KEY, stale=True)), Answer(Outcome.GONE, NOT_STORED)],
+        [STORED, WriteResult(Outcome.STALE, StatusRefused(key=KEY, stale=True)), WriteResult(Outcome.GONE, NOT_STORED)],
         ids=["written", "stale", "gone"],
     )
     async def test_the_answer_is_posted_and_nothing_sent_again(self, answer):
@@ -583,7 +583,7 @@ class TestStatus:
             assert rig.posted == [StatusWritten(key=KEY, resource_version="9")]
 
 
-class TestTelling:
+class TestInformingWrites:
     @pytest.mark.parametrize("effect", [condition("Unschedulable"), EVENT])
     async def test_it_is_retried_while_the_server_is_unavailable(self, effect):
         async with running() as rig:
@@ -600,7 +600,7 @@ class TestTelling:
     async def test_what_the_server_will_never_accept_is_logged_once_and_not_retried(self, effect, caplog):
         async with running() as rig:
             rig.executor.submit([effect])
-            await rig.sent_and_answered(Answer(Outcome.REFUSED, message="forbidden"))
+            await rig.sent_and_answered(WriteResult(Outcome.REFUSED, message="forbidden"))
             await rig.settle()
             assert rig.calls.empty()
             (record,) = caplog.records
@@ -609,7 +609,7 @@ class TestTelling:
     async def test_a_pod_that_is_gone_is_nobodys_concern(self, caplog):
         async with running() as rig:
             rig.executor.submit([condition("Unschedulable")])
-            await rig.sent_and_answered(Answer(Outcome.GONE))
+            await rig.sent_and_answered(WriteResult(Outcome.GONE))
             await rig.settle()
             assert rig.posted == []
             assert caplog.records == []
@@ -620,7 +620,7 @@ class TestDrain:
         async with running() as rig:
             rig.executor.submit([bind(str(number)) for number in range(SLOTS + 3)])
             await rig.settle()
-            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
+            draining = asyncio.create_task(rig.executor.drain(10, informing_s=5))
             for number in range(SLOTS):
                 await rig.settle()
                 assert not draining.done()
@@ -634,7 +634,7 @@ class TestDrain:
         async with running() as rig:
             rig.executor.submit([*(bind(str(number)) for number in range(SLOTS)), status(1), EVENT, condition("X")])
             await rig.settle()
-            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
+            draining = asyncio.create_task(rig.executor.drain(10, informing_s=5))
             for number in range(SLOTS):
                 await rig.sent_and_answered(PodBound(uid=str(number), node="n1"))
             assert {type(await rig.sent_and_answered(WRITTEN)) for _ in range(2)} == {PatchStatus, EmitEvent}
@@ -646,7 +646,7 @@ class TestDrain:
             rig.executor.submit([evict(str(number)) for number in range(SLOTS)])
             rig.executor.submit([LOOK_UP])
             await rig.settle()
-            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
+            draining = asyncio.create_task(rig.executor.drain(10, informing_s=5))
             for number in range(SLOTS // 4):
                 await rig.settle()
                 assert not draining.done()
@@ -661,7 +661,7 @@ class TestDrain:
         async with running() as rig:
             rig.executor.submit([LOOK_UP])
             call = await rig.sent()
-            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
+            draining = asyncio.create_task(rig.executor.drain(10, informing_s=5))
             await rig.settle()
             call.answer.set_result(UNAVAILABLE)
             assert await draining == 0
@@ -672,7 +672,7 @@ class TestDrain:
         async with running() as rig:
             rig.executor.submit([status(1)])
             call = await rig.sent()
-            draining = asyncio.create_task(rig.executor.drain(10, telling_s=5))
+            draining = asyncio.create_task(rig.executor.drain(10, informing_s=5))
             await rig.settle()
             rig.executor.submit([bind("late")])
             call.answer.set_result(UNAVAILABLE)
@@ -685,7 +685,7 @@ class TestDrain:
             rig.executor.submit([status(1)])
             await rig.sent_and_answered(UNAVAILABLE)
             await rig.settle()
-            assert await rig.executor.drain(10, telling_s=5) == 0
+            assert await rig.executor.drain(10, informing_s=5) == 0
             await rig.time_passes()
             assert rig.calls.empty()
 
@@ -693,17 +693,17 @@ class TestDrain:
         async with running() as rig:
             rig.executor.submit([bind("a"), bind("b")])
             await rig.settle()
-            assert await rig.executor.drain(0.001, telling_s=0.0) == 2
+            assert await rig.executor.drain(0.001, informing_s=0.0) == 2
 
     async def test_thousands_of_statuses_that_nobody_answers_do_not_hold_up_the_end(self, caplog):
         """Steps: a binding is in flight, 3,000 statuses wait; the process ends; only the binding is answered."""
         caplog.set_level(logging.INFO, "gangsched")
         async with running() as rig:
-            telling = [replace(status(1), key=GroupKey("ns", f"g{number}")) for number in range(3000)]
-            rig.executor.submit([bind("a"), *telling, EVENT])
+            informing = [replace(status(1), key=GroupKey("ns", f"g{number}")) for number in range(3000)]
+            rig.executor.submit([bind("a"), *informing, EVENT])
             call = await rig.sent()
             await rig.settle()
-            draining = asyncio.create_task(rig.executor.drain(10, telling_s=0.01))
+            draining = asyncio.create_task(rig.executor.drain(10, informing_s=0.01))
             await asyncio.sleep(0.05)
             assert not draining.done()
             call.answer.set_result(PodBound(uid="a", node="n1"))

@@ -72,7 +72,7 @@ async def test_of_more_than_are_wanted_the_rest_is_drained_next_time_without_wai
 
 async def test_a_rest_ends_at_once_with_what_is_urgent_but_not_before_its_least_time():
     inbox = Inbox()
-    inbox.heed(lambda event: event is B)
+    inbox.call_on_post(lambda event: event is B)
     began = time.monotonic()
     resting = asyncio.create_task(inbox.rest(0.05, 60))
     await asyncio.sleep(0)
@@ -83,7 +83,7 @@ async def test_a_rest_ends_at_once_with_what_is_urgent_but_not_before_its_least_
 
 async def test_what_is_not_urgent_or_was_taken_out_leaves_a_rest_alone():
     inbox = Inbox()
-    inbox.heed(lambda event: event is B)
+    inbox.call_on_post(lambda event: event is B)
     inbox.post((B,))
     inbox.take(1)
     inbox.post((A, C))

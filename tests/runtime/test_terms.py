@@ -14,8 +14,8 @@ from gangsched.core.objects.effects import BindPod, Effect
 from gangsched.core.objects.events import Event, GroupSeen, NodeSeen, PodGone, PodSeen
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
-from gangsched.kube.answers import Answer, Outcome
 from gangsched.kube.errors import ApiError, ApiUnreachable, Garbled
+from gangsched.kube.results import Outcome, WriteResult
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.inbox import Inbox
@@ -87,9 +87,9 @@ class World:
         self.lasting.append(lasting)
         return made
 
-    async def _send(self, effect: Effect) -> Answer:
+    async def _send(self, effect: Effect) -> WriteResult:
         if not isinstance(effect, BindPod):
-            return Answer(Outcome.WRITTEN)
+            return WriteResult(Outcome.WRITTEN)
         self.sent.append((self.term, effect.name))
         self.in_flight[effect.name] = asyncio.get_running_loop().create_future()
         return answer_with(await self.in_flight[effect.name])
@@ -244,7 +244,7 @@ async def test_without_an_executor_it_only_decides():
     assert world.engine.synced
     assert world.sent == []
     assert b'gangsched_effects_total{kind="BindPod"} 2.0' in world.metrics.render()
-    assert await terms.drain(1.0, telling_s=0.5) == 0
+    assert await terms.drain(1.0, informing_s=0.5) == 0
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -14,24 +14,24 @@ SHOWN = PodSeen(pod("p", uid="u", node="n1"))
 def test_it_is_the_time_from_the_answer_until_the_watch_shows_the_binding():
     found: list[float] = []
     lag = WatchLag(found.append)
-    lag.heed([PodSeen(pod("p", uid="u")), BOUND], 10.0)
-    lag.heed([SHOWN], 10.5)
-    lag.heed([SHOWN], 12.0)
+    lag.observe([PodSeen(pod("p", uid="u")), BOUND], 10.0)
+    lag.observe([SHOWN], 10.5)
+    lag.observe([SHOWN], 12.0)
     assert found == [0.5]
 
 
 def test_it_is_none_where_the_watch_was_first():
     found: list[float] = []
     lag = WatchLag(found.append)
-    lag.heed([SHOWN], 10.0)
-    lag.heed([BOUND], 10.5)
+    lag.observe([SHOWN], 10.0)
+    lag.observe([BOUND], 10.5)
     assert found == [0.0]
 
 
 def test_what_has_no_other_half_is_forgotten_after_a_minute():
     found: list[float] = []
     lag = WatchLag(found.append)
-    lag.heed([BOUND], 10.0)
-    lag.heed([], 80.0)
-    lag.heed([SHOWN], 81.0)
+    lag.observe([BOUND], 10.0)
+    lag.observe([], 80.0)
+    lag.observe([SHOWN], 81.0)
     assert found == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gangsched.kube.contact import TOLD_AFTER_S
+from gangsched.kube.contact import REPORTED_AFTER_S
 from gangsched.runtime.watches import Watches
 
 
@@ -30,8 +30,8 @@ class FakeReflector:
         self.renewed = 0
         self.name = name
         self.settled = self.synced
-        self.gone_on_without = False
-        self.doubted = ""
+        self.hidden = False
+        self.disregarded = ""
 
     async def run(self) -> None:
         """It brings nothing."""
@@ -39,11 +39,11 @@ class FakeReflector:
     async def renew(self) -> None:
         self.renewed += 1
 
-    def doubt_denial(self) -> None:
-        self.doubted = self.doubted or "after the lists"
+    def disregard_denials(self) -> None:
+        self.disregarded = self.disregarded or "after the lists"
 
-    def go_on_without(self) -> None:
-        self.gone_on_without = True
+    def hide_if_unsettled(self) -> None:
+        self.hidden = True
 
 
 def mandate(**said: bool) -> Any:
@@ -80,7 +80,7 @@ async def test_other_systems_groups_are_gone_on_without_after_a_while_and_demand
     foreign, demands = FakeReflector("theirs", listed=False), FakeReflector("demands", listed=False)
     found, _ = watches(foreign=foreign, demands=demands)
     await asyncio.wait_for(found.listed(), 5)
-    assert (foreign.gone_on_without, demands.gone_on_without) == (True, False)
+    assert (foreign.hidden, demands.hidden) == (True, False)
 
 
 async def test_what_a_server_denied_before_it_listed_what_is_always_needed_is_asked_again():
@@ -88,10 +88,10 @@ async def test_what_a_server_denied_before_it_listed_what_is_always_needed_is_as
     found, _ = watches(pods=pods, foreign=foreign)
     listing = asyncio.create_task(found.listed())
     await asyncio.sleep(0.02)
-    before = foreign.doubted
+    before = foreign.disregarded
     pods.synced.set()
     await asyncio.wait_for(listing, 5)
-    assert (before, foreign.doubted) == ("", "after the lists")
+    assert (before, foreign.disregarded) == ("", "after the lists")
 
 
 async def test_each_runs_under_a_name():
@@ -143,7 +143,7 @@ async def test_what_keeps_news_from_coming_is_told_once_it_has_lasted():
     assert found.problems() == []
     pods.problem, pods.interrupted_at = "no answer", now
     assert found.problems() == []
-    pods.interrupted_at = now - TOLD_AFTER_S
+    pods.interrupted_at = now - REPORTED_AFTER_S
     assert found.problems() == ["the watch of pods has been interrupted for 5 s: no answer"]
     pods.interrupted_at, pods.last_heard = float("inf"), now - 151
     assert found.problems() == ["the watch of pods has been silent for 151 s"]

@@ -6,16 +6,16 @@ from msgspec import Struct
 
 from gangsched.config.workloads import Row
 from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Asked, Kind, makes_no_pods
+from gangsched.kube.workloads.kind import Desired, Kind, makes_no_pods
 
 
 class _CronJob(Struct, gc=False):
     metadata: wire.Meta
 
 
-def _asked(_: _CronJob) -> Asked:
-    return Asked(size=1, pods=1)
+def _desired(_: _CronJob) -> Desired:
+    return Desired(size=1, pods=1)
 
 
 def kind(row: Row) -> Kind[_CronJob]:
-    return Kind(row=row, controllers=(), mark=makes_no_pods, form=_CronJob, asked=_asked)
+    return Kind(row=row, controllers=(), mark=makes_no_pods, form=_CronJob, desired=_desired)

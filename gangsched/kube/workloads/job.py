@@ -7,7 +7,7 @@ from msgspec import Struct
 from gangsched.config.workloads import Row
 from gangsched.core.objects.workload import COMPLETED, ENDED
 from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Asked, Kind, controlled, has_ended
+from gangsched.kube.workloads.kind import Desired, Kind, controlled, has_ended
 
 _OWNER = ("batch", "Job")
 _COMPLETES = ("Complete", "SuccessCriteriaMet")
@@ -32,15 +32,15 @@ class _Job(Struct, gc=False):
     status: _Status | None = None
 
 
-def _asked(job: _Job) -> Asked:
+def _desired(job: _Job) -> Desired:
     spec = job.spec or _Spec()
     wanted = 1 if spec.parallelism is None else spec.parallelism
     size = wanted if spec.completions is None else min(wanted, spec.completions)
-    asked = Asked(size=size, pods=size, idle=_idle(job, spec, size))
+    desired = Desired(size=size, pods=size, idle=_idle(job, spec, size))
     succeeded = _succeeded(job.status or _Status(), size if spec.completions is None else spec.completions)
     if spec.completions is None:
-        return asked._replace(succeeded=succeeded if succeeded == size else 0)
-    return asked._replace(completions=spec.completions, succeeded=succeeded)
+        return desired._replace(succeeded=succeeded if succeeded == size else 0)
+    return desired._replace(completions=spec.completions, succeeded=succeeded)
 
 
 def _succeeded(status: _Status, completions: int) -> int:
@@ -60,4 +60,4 @@ def _idle(job: _Job, spec: _Spec, size: int) -> str:
 
 
 def kind(row: Row) -> Kind[_Job]:
-    return Kind(row=row, controllers=(_OWNER,), mark=controlled(*_OWNER), form=_Job, asked=_asked)
+    return Kind(row=row, controllers=(_OWNER,), mark=controlled(*_OWNER), form=_Job, desired=_desired)

@@ -21,7 +21,7 @@ from gangsched.core.objects.workload import COMPLETED, ENDED, Series
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import quoted
 from gangsched.kube.dialects.kind import MOST_ROLES
-from gangsched.kube.workloads.kind import Asked, Kind, Mark, Marks, has_ended
+from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, has_ended
 from gangsched.kube.workloads.template import NOTHING
 
 _NAME = "jobset.sigs.k8s.io/jobset-name"
@@ -128,7 +128,7 @@ def _role_of(replicated_job: str, index: int | str) -> str:
     return f"{replicated_job}.{index}"
 
 
-def _asked(found: _JobSet) -> Asked:
+def _desired(found: _JobSet) -> Desired:
     spec = found.spec or _Spec()
     jobs = spec.replicated_jobs or []
     done = _done(found, jobs)
@@ -174,7 +174,7 @@ def _asked(found: _JobSet) -> Asked:
             remedies.append(f"create the JobSet again {_AT_ONCE}")
         series += _series(name, each, {each.name: range(there)})
     size = roles.total() + leaders
-    asked = Asked(
+    desired = Desired(
         size=size,
         pods=size,
         roles=roles,
@@ -183,10 +183,10 @@ def _asked(found: _JobSet) -> Asked:
         remedy=remedies[0] if late else "",
     )
     if all(each.completions <= each.pods for each in series):
-        return asked
+        return desired
     completions = sum(len(each.jobs) * each.completions for each in series)
     complete = found.status is not None and has_ended(found.status.conditions, "Completed")
-    return asked._replace(completions=completions, succeeded=completions if complete else 0, series=tuple(series))
+    return desired._replace(completions=completions, succeeded=completions if complete else 0, series=tuple(series))
 
 
 def _series(name: str, replicated: _ReplicatedJob, indices: Mapping[str, Sequence[int]]) -> Iterator[Series]:
@@ -222,4 +222,4 @@ def _idle(found: _JobSet, spec: _Spec, size: int) -> str:
 
 
 def kind(row: Row) -> Kind[_JobSet]:
-    return Kind(row=row, controllers=(("batch", "Job"),), mark=_mark, form=_JobSet, asked=_asked)
+    return Kind(row=row, controllers=(("batch", "Job"),), mark=_mark, form=_JobSet, desired=_desired)

@@ -52,13 +52,14 @@ class Mark(NamedTuple):
     size: int | None = None
 
 
-class Asked(NamedTuple):
-    """The demand of an object: the `size` of each gang, and the number of `pods` of all gangs.
+class Desired(NamedTuple):
+    """The desired state of an object: the `size` of each gang, and the number of `pods` of all gangs.
 
     `idle` says why the object wants no pods now; empty if it wants some. `roles` are the sizes of the gang's roles by
     name; empty if it has none. `late` are the pod templates of the roles whose members are created only once others are
     ready; None if only the first such member shows what the others will be like. `remedy` says how to have those
-    members created at once. `completions`, `succeeded`, `series` and `all_anew` are as in `WorkloadFacts`.
+    members created at once. `completions`, `succeeded` and `series` are as in `WorkloadFacts`; `recreates_all`
+    is its `all_anew`.
     """
 
     size: int
@@ -70,7 +71,7 @@ class Asked(NamedTuple):
     completions: int | None = None
     succeeded: int = 0
     series: tuple[Series, ...] = ()
-    all_anew: bool = False
+    recreates_all: bool = False
 
 
 class Object(Protocol):
@@ -94,16 +95,16 @@ class Kind(Generic[Form]):
     """A kind of workload.
 
     `controllers` are the controllers of its pods, as API group and kind. `mark` recognises a pod with one of them.
-    `form` has the fields of the object that are read. `asked` converts them; it raises ValueError with a sentence for a
-    person. The success of a gang is that of its role `leading`; empty if all members must succeed. `tops` are the kinds
-    whose objects create objects of this kind, if they are watched too: their names by API group and kind.
+    `form` has the fields of the object that are read. `desired` converts them; it raises ValueError with a sentence for
+    a person. The success of a gang is that of its role `leading`; empty if all members must succeed. `tops` are the
+    kinds whose objects create objects of this kind, if they are watched too: their names by API group and kind.
     """
 
     row: Row
     controllers: tuple[tuple[str, str], ...]
     mark: Callable[[Marks], Mark | None]
     form: type[Form]
-    asked: Callable[[Form], Asked]
+    desired: Callable[[Form], Desired]
     leading: str = ""
     tops: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
@@ -140,33 +141,33 @@ class Kind(Generic[Form]):
         Raises:
             msgspec.DecodeError: it is not a Kubernetes object.
         """
-        asked, error = None, ""
+        desired, error = None, ""
         try:
             found = self._decoder.decode(raw)
             meta = found.metadata
-            asked = self.asked(found)
+            desired = self.desired(found)
         except msgspec.ValidationError as fault:
             meta = _BARE.decode(raw).metadata
             error = f"it cannot be read ({printable(str(fault), limit=200)}): correct it."
         except ValueError as fault:
             error = printable(str(fault), limit=500)
-        return meta.resource_version, self._group(meta, asked, error, version or self.row.resource.versions[0])
+        return meta.resource_version, self._group(meta, desired, error, version or self.row.resource.versions[0])
 
-    def _group(self, meta: wire.Meta, asked: Asked | None, error: str, version: str) -> ForeignGroup:
+    def _group(self, meta: wire.Meta, desired: Desired | None, error: str, version: str) -> ForeignGroup:
         annotations = meta.annotations or {}
         gang, least = None, None
         try:
-            gang = _wish(annotations)
+            gang = _gang_annotation(annotations)
             least = count(MINIMUM, annotations[MINIMUM.name]) if MINIMUM.name in annotations else None
         except ValueError as fault:
             error = error or str(fault)
             # Whatever was meant, the pods must not be bound one by one.
             gang = True if gang is None else gang
         namespace, spec, top = meta.namespace or "default", None, self._top(meta)
-        if asked is not None and not error:
+        if desired is not None and not error:
             try:
                 # For an object below another one the core determines the minimum, because either object may set it.
-                spec = _spec(asked, least if top is None else None, namespace)
+                spec = _spec(desired, least if top is None else None, namespace)
             except ValueError as fault:
                 error = str(fault)
         return ForeignGroup(
@@ -179,16 +180,16 @@ class Kind(Generic[Form]):
             workload=WorkloadFacts(
                 title=self.row.kind,
                 api_version=f"{self.row.resource.group}/{version}",
-                remedy=asked.remedy if asked is not None else "",
+                remedy=desired.remedy if desired is not None else "",
                 gang=gang,
-                size=asked.pods if asked is not None else 1,
-                idle="is being deleted" if meta.deletion_timestamp else asked.idle if asked is not None else "",
+                size=desired.pods if desired is not None else 1,
+                idle="is being deleted" if meta.deletion_timestamp else desired.idle if desired is not None else "",
                 least=least,
                 top=top,
-                completions=asked.completions if asked is not None else None,
-                succeeded=asked.succeeded if asked is not None else 0,
-                series=asked.series if asked is not None else (),
-                all_anew=asked is not None and asked.all_anew,
+                completions=desired.completions if desired is not None else None,
+                succeeded=desired.succeeded if desired is not None else 0,
+                series=desired.series if desired is not None else (),
+                all_anew=desired is not None and desired.recreates_all,
             ),
         )
 
@@ -201,7 +202,7 @@ class Kind(Generic[Form]):
         return None
 
 
-def _spec(asked: Asked, least: int | None, namespace: str) -> GroupSpec:
+def _spec(desired: Desired, least: int | None, namespace: str) -> GroupSpec:
     """The terms of each gang. A minimum that the object's owner chose (`least`) counts for the gang as a whole.
 
     If it is larger than the number of members that are created at once, the later roles contribute the rest, in order.
@@ -209,18 +210,18 @@ def _spec(asked: Asked, least: int | None, namespace: str) -> GroupSpec:
     Raises:
         ValueError: no placeholders can be reserved for members that are created later; a sentence for a person.
     """
-    late = {name: asked.roles[name] for name in asked.late}
-    roles = asked.roles if least is None else shared(least, asked.size, late)
+    late = {name: desired.roles[name] for name in desired.late}
+    roles = desired.roles if least is None else shared(least, desired.size, late)
     made = [
-        template.role(name, number, asked.late[name], namespace=namespace, remedy=asked.remedy)
-        if number and name in asked.late
+        template.role(name, number, desired.late[name], namespace=namespace, remedy=desired.remedy)
+        if number and name in desired.late
         else Role(name=name, min_member=number)
         for name, number in roles.items()
     ]
-    return GroupSpec(min_member=max(1, asked.size) if least is None else least, roles=tuple(made))
+    return GroupSpec(min_member=max(1, desired.size) if least is None else least, roles=tuple(made))
 
 
-def _wish(annotations: Mapping[str, str]) -> bool | None:
+def _gang_annotation(annotations: Mapping[str, str]) -> bool | None:
     text = annotations.get(GANG)
     if text is None:
         return None

@@ -10,7 +10,7 @@ from msgspec import Struct
 from gangsched.config.workloads import Row
 from gangsched.core.objects.workload import COMPLETED, ENDED
 from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Asked, Kind, Mark, Marks, has_ended
+from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, has_ended
 
 GROUP = "kubeflow.org"
 _TYPE = "training.kubeflow.org/replica-type"
@@ -51,10 +51,10 @@ class _Job(Struct, gc=False):
     status: Status | None = None
 
 
-def _asked(job: _Job) -> Asked:
+def _desired(job: _Job) -> Desired:
     spec = job.spec or _Spec()
     types = spec.pytorch or spec.tf or spec.xgb or spec.paddle or spec.jax or {}
-    return asked(roles_of(types), spec.run_policy, job.status)
+    return desired(roles_of(types), spec.run_policy, job.status)
 
 
 def roles_of(types: Mapping[str, Replicas]) -> dict[str, int]:
@@ -62,7 +62,7 @@ def roles_of(types: Mapping[str, Replicas]) -> dict[str, int]:
     return {name.lower(): 1 if each.replicas is None else each.replicas for name, each in types.items()}
 
 
-def asked(roles: Mapping[str, int], policy: RunPolicy | None, status: Status | None) -> Asked:
+def desired(roles: Mapping[str, int], policy: RunPolicy | None, status: Status | None) -> Desired:
     """The demand of a job with these roles."""
     size = sum(roles.values())
     idle = "" if size else "has no replicas"
@@ -72,11 +72,11 @@ def asked(roles: Mapping[str, int], policy: RunPolicy | None, status: Status | N
         idle = ENDED
     if status is not None and has_ended(status.conditions, "Succeeded"):
         idle = COMPLETED
-    return Asked(size=size, pods=size, roles=roles, idle=idle)
+    return Desired(size=size, pods=size, roles=roles, idle=idle)
 
 
 def kind(row: Row) -> Kind[_Job]:
     def mark(marks: Marks) -> Mark:
         return Mark(marks.owner.name, marks.owner.uid, role=marks.labels.get(_TYPE, ""))
 
-    return Kind(row=row, controllers=((GROUP, row.kind),), mark=mark, form=_Job, asked=_asked)
+    return Kind(row=row, controllers=((GROUP, row.kind),), mark=mark, form=_Job, desired=_desired)

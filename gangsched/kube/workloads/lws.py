@@ -12,12 +12,12 @@ from msgspec import Raw, Struct
 
 from gangsched.config.workloads import Row
 from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Asked, Kind, Mark, Marks
+from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks
 from gangsched.kube.workloads.template import NOTHING
 
 _NAME = "leaderworkerset.sigs.k8s.io/name"
 _REPLICA = "leaderworkerset.sigs.k8s.io/group-index"
-_ALL_ANEW = "RecreateGroupOnPodRestart"
+_RECREATE_ALL = "RecreateGroupOnPodRestart"
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 _WORKER = "leaderworkerset.sigs.k8s.io/worker-index"
 _LEADERS, _WORKERS = "leader", "worker"
@@ -49,20 +49,20 @@ def _mark(marks: Marks) -> Mark | None:
     return Mark(name, part=replica, role=role, size=int(size) if size.isdecimal() and int(size) else None)
 
 
-def _asked(found: _Set) -> Asked:
+def _desired(found: _Set) -> Desired:
     spec = found.spec or _Spec()
     made = spec.leader_worker_template or _Template()
     size = 1 if made.size is None else made.size
     replicas = 1 if spec.replicas is None else spec.replicas
-    asked = Asked(
+    desired = Desired(
         size=size,
         pods=size * replicas,
         idle="" if replicas else "has 0 replicas",
-        all_anew=made.restart_policy in (None, _ALL_ANEW),
+        recreates_all=made.restart_policy in (None, _RECREATE_ALL),
     )
     if spec.startup_policy != "LeaderReady" or size <= 1:
-        return asked
-    return asked._replace(
+        return desired
+    return desired._replace(
         roles={_LEADERS: 1, _WORKERS: size - 1},
         late={_WORKERS: made.worker_template},
         remedy="set startupPolicy: LeaderCreated in the LeaderWorkerSet",
@@ -70,4 +70,4 @@ def _asked(found: _Set) -> Asked:
 
 
 def kind(row: Row) -> Kind[_Set]:
-    return Kind(row=row, controllers=(("apps", "StatefulSet"),), mark=_mark, form=_Set, asked=_asked)
+    return Kind(row=row, controllers=(("apps", "StatefulSet"),), mark=_mark, form=_Set, desired=_desired)

@@ -11,8 +11,8 @@ from msgspec import Raw, Struct
 
 from gangsched.config.workloads import Row
 from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Asked, Kind, Mark, Marks
-from gangsched.kube.workloads.kubeflow import GROUP, Replicas, RunPolicy, Status, asked, roles_of
+from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks
+from gangsched.kube.workloads.kubeflow import GROUP, Replicas, RunPolicy, Status, desired, roles_of
 from gangsched.kube.workloads.template import NOTHING
 
 _NAME = "training.kubeflow.org/job-name"
@@ -49,9 +49,9 @@ def _mark(marks: Marks) -> Mark | None:
     return Mark(labels[_NAME], role=role)
 
 
-def _asked(job: _Job) -> Asked:
+def _desired(job: _Job) -> Desired:
     spec = job.spec or _Spec()
-    found = asked(roles_of(spec.types or {}), spec.run_policy, job.status)
+    found = desired(roles_of(spec.types or {}), spec.run_policy, job.status)
     if spec.launcher_creation_policy != _LATE:
         return found
     late = {name.lower(): each.template for name, each in (spec.types or {}).items() if name.lower() == _LAUNCHER}
@@ -64,6 +64,6 @@ def kind(row: Row) -> Kind[_Job]:
         controllers=((GROUP, row.kind), ("batch", "Job")),
         mark=_mark,
         form=_Job,
-        asked=_asked,
+        desired=_desired,
         leading=_LAUNCHER,
     )

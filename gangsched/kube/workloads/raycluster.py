@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gangsched.config.workloads import Row
 from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Asked, Kind, Mark, Marks
+from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks
 
 _OWNER = ("ray.io", "RayCluster")
 _GROUP = "ray.io/group"
@@ -51,13 +51,13 @@ def _mark(marks: Marks) -> Mark:
     return Mark(marks.owner.name, marks.owner.uid, role=marks.labels.get(_GROUP, ""))
 
 
-def _asked(found: _Cluster) -> Asked:
+def _desired(found: _Cluster) -> Desired:
     spec = found.spec or _Spec()
     autoscaled = bool(spec.enable_in_tree_autoscaling)
     roles = {each.group_name: each.number(autoscaled=autoscaled) for each in spec.worker_group_specs or ()}
     size = 1 + sum(roles.values())
-    return Asked(size=size, pods=size, roles={_HEAD: 1, **roles}, idle="is suspended" if spec.suspend else "")
+    return Desired(size=size, pods=size, roles={_HEAD: 1, **roles}, idle="is suspended" if spec.suspend else "")
 
 
 def kind(row: Row) -> Kind[_Cluster]:
-    return Kind(row=row, controllers=(_OWNER,), mark=_mark, form=_Cluster, asked=_asked)
+    return Kind(row=row, controllers=(_OWNER,), mark=_mark, form=_Cluster, desired=_desired)

@@ -6,7 +6,7 @@ from msgspec import Raw, Struct
 
 from gangsched.config.workloads import Row
 from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Asked, Kind, Mark, Marks
+from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks
 from gangsched.kube.workloads.template import NOTHING
 
 _OWNER = ("apps", "StatefulSet")
@@ -27,13 +27,13 @@ class _StatefulSet(Struct, gc=False):
     spec: _Spec | None = None
 
 
-def _asked(found: _StatefulSet) -> Asked:
+def _desired(found: _StatefulSet) -> Desired:
     spec = found.spec or _Spec()
     size = 1 if spec.replicas is None else spec.replicas
     idle = "" if size else "has 0 replicas"
     if spec.pod_management_policy == "Parallel":
-        return Asked(size=size, pods=size, idle=idle)
-    return Asked(
+        return Desired(size=size, pods=size, idle=idle)
+    return Desired(
         size=size,
         pods=size,
         idle=idle,
@@ -48,4 +48,4 @@ def _mark(marks: Marks) -> Mark | None:
 
 
 def kind(row: Row) -> Kind[_StatefulSet]:
-    return Kind(row=row, controllers=(_OWNER,), mark=_mark, form=_StatefulSet, asked=_asked)
+    return Kind(row=row, controllers=(_OWNER,), mark=_mark, form=_StatefulSet, desired=_desired)

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from gangsched.config.workloads import Row
 from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Asked, Kind, makes_no_pods
+from gangsched.kube.workloads.kind import Desired, Kind, makes_no_pods
 
 
 class _Spec(Struct, gc=False):
@@ -21,10 +21,10 @@ class _Job(Struct, gc=False):
     spec: _Spec | None = None
 
 
-def _asked(job: _Job) -> Asked:
+def _desired(job: _Job) -> Desired:
     suspended = job.spec is not None and job.spec.suspend
-    return Asked(size=1, pods=1, idle="is suspended" if suspended else "")
+    return Desired(size=1, pods=1, idle="is suspended" if suspended else "")
 
 
 def kind(row: Row) -> Kind[_Job]:
-    return Kind(row=row, controllers=(), mark=makes_no_pods, form=_Job, asked=_asked)
+    return Kind(row=row, controllers=(), mark=makes_no_pods, form=_Job, desired=_desired)

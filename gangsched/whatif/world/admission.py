@@ -45,8 +45,8 @@ class Priorities:
         if manifest.body.get("globalDefault") is True:
             self._default = value
 
-    def of(self, spec: Mapping[str, Any], told: str) -> int:
-        """The pod's priority; `told` names the pod in messages.
+    def of(self, spec: Mapping[str, Any], title: str) -> int:
+        """The pod's priority; `title` names the pod in messages.
 
         Raises:
             ManifestError: the pod names an unknown PriorityClass.
@@ -59,31 +59,31 @@ class Priorities:
             return given
         if name:
             raise ManifestError(
-                [f"{told}: the API server would refuse it, because PriorityClass {name} is missing: add its manifest"]
+                [f"{title}: the API server would refuse it, because PriorityClass {name} is missing: add its manifest"]
             )
         return self._default
 
 
-def admitted_pod_spec(spec: Mapping[str, Any], priorities: Priorities, told: str) -> Spec:
-    """A copy of the pod's spec with the API server's defaults; `told` names the pod or workload in messages.
+def admitted_pod_spec(spec: Mapping[str, Any], priorities: Priorities, title: str) -> Spec:
+    """A copy of the pod's spec with the API server's defaults; `title` names the pod or workload in messages.
 
     Raises:
         ManifestError: the API server would refuse it.
     """
-    containers = [_with_requests(container, told) for container in _listed(spec, "containers", told)]
+    containers = [_with_requests(container, title) for container in _listed(spec, "containers", title)]
     if not containers:
-        raise ManifestError([f"{told}: the API server would refuse it without containers: write spec.containers"])
-    init_containers = [_with_requests(container, told) for container in _listed(spec, "initContainers", told)]
+        raise ManifestError([f"{title}: the API server would refuse it without containers: write spec.containers"])
+    init_containers = [_with_requests(container, title) for container in _listed(spec, "initContainers", title)]
     admitted = {
         **spec,
         "containers": containers,
         "initContainers": init_containers,
-        "priority": priorities.of(spec, told),
-        "tolerations": _with_default_tolerations(list(_listed(spec, "tolerations", told))),
+        "priority": priorities.of(spec, title),
+        "tolerations": _with_default_tolerations(list(_listed(spec, "tolerations", title))),
     }
     if resources := mapping(spec.get("resources")):
-        admitted["resources"] = _pod_level(resources, [*containers, *init_containers], told)
-    _check_quantities(spec.get("overhead"), f"{told}: spec.overhead")
+        admitted["resources"] = _pod_level(resources, [*containers, *init_containers], title)
+    _check_quantities(spec.get("overhead"), f"{title}: spec.overhead")
     if spec.get("hostNetwork") is True:
         admitted["containers"] = [_with_host_ports(container) for container in containers]
         admitted["initContainers"] = [_with_host_ports(container) for container in init_containers]
@@ -100,10 +100,10 @@ def admitted_node(manifest: Manifest) -> Mapping[str, Any]:
     return {**manifest.body, "status": {"allocatable": allocatable}}
 
 
-def _listed(spec: Mapping[str, Any], field: str, told: str) -> Iterator[Mapping[str, Any]]:
+def _listed(spec: Mapping[str, Any], field: str, title: str) -> Iterator[Mapping[str, Any]]:
     found = spec.get(field) or ()
     if not isinstance(found, list | tuple) or not all(isinstance(each, Mapping) for each in found):
-        raise ManifestError([f"{told}: spec.{field} must be a list of objects"])
+        raise ManifestError([f"{title}: spec.{field} must be a list of objects"])
     yield from found
 
 
@@ -119,21 +119,21 @@ def _with_default_tolerations(given: list[Mapping[str, Any]]) -> list[Mapping[st
     ]
 
 
-def _with_requests(container: Mapping[str, Any], told: str) -> Spec:
+def _with_requests(container: Mapping[str, Any], title: str) -> Spec:
     """Missing requests default to the limits."""
     resources = mapping(container.get("resources"))
     limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
-    where = f"{told}: resources of container {container.get('name', '')}"
+    where = f"{title}: resources of container {container.get('name', '')}"
     _check_quantities(limits, where)
     _check_quantities(requests, where)
     return {**container, "resources": {**resources, "requests": {**limits, **requests}}}
 
 
-def _pod_level(resources: Mapping[str, Any], containers: list[Spec], told: str) -> Spec:
+def _pod_level(resources: Mapping[str, Any], containers: list[Spec], title: str) -> Spec:
     """The pod's limit becomes its request of a resource unless it or, for cpu and memory, a container requests any."""
     limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
-    _check_quantities(limits, f"{told}: spec.resources.limits")
-    _check_quantities(requests, f"{told}: spec.resources.requests")
+    _check_quantities(limits, f"{title}: spec.resources.limits")
+    _check_quantities(requests, f"{title}: spec.resources.requests")
     of_containers = {
         name for container in containers for name in container["resources"]["requests"] if name in ("cpu", "memory")
     }

@@ -122,7 +122,7 @@ class _Builder:
                     f"{manifest.kind}: write {KIND} in {POD_GROUP[0]}"
                 )
             else:
-                self._world.ignored[_told(manifest)] += 1
+                self._world.ignored[_ignored_kind(manifest)] += 1
         self._known = _identified(_named(self._known))
         self._check_names()
         self._stamps = self._date()
@@ -192,14 +192,14 @@ class _Builder:
                 self._problems.append(f"{manifest}: metadata.creationTimestamp: {error}")
         if given:
             self._world.start = max(given.values()) + 1
-        self._world.start = max([self._world.start, *self._told_times()])
+        self._world.start = max([self._world.start, *self._recorded_times()])
         missing = len(self._known)
         return {
             id(manifest): format_time(given.get(place, self._world.start - (missing - place) * _STEP_S))
             for place, manifest in enumerate(self._known)
         }
 
-    def _told_times(self) -> Iterator[float]:
+    def _recorded_times(self) -> Iterator[float]:
         """Times in the status of PodGroups; the world must not start before them."""
         for manifest in self._of(POD_GROUP):
             status = group_from_object(manifest.body).status
@@ -301,7 +301,7 @@ def _kind(manifest: Manifest) -> tuple[str, str]:
     return manifest.api_version, manifest.kind
 
 
-def _told(manifest: Manifest) -> str:
+def _ignored_kind(manifest: Manifest) -> str:
     """The kind, with its apiVersion if that kind is supported in another one."""
     known = any(kind == manifest.kind for _, kind in READ)
     return f"{manifest.kind} of {manifest.api_version}" if known else manifest.kind

@@ -150,8 +150,8 @@ def _kubeflow_job(workload: Manifest, existing: Existing, *, field: str) -> Iter
     if _kubeflow_rests(workload):
         return
     for type_, replica in mapping(workload.spec.get(field)).items():
-        told = f"spec.{field}.{type_}"
-        size = number(workload, mapping(replica).get("replicas"), f"{told}.replicas", default=1)
+        path = f"spec.{field}.{type_}"
+        size = number(workload, mapping(replica).get("replicas"), f"{path}.replicas", default=1)
         for index in range(size):
             name = f"{workload.name}-{type_.lower()}-{index}"
             if existing.has(workload.namespace, name):
@@ -164,7 +164,7 @@ def _kubeflow_job(workload: Manifest, existing: Existing, *, field: str) -> Iter
                 **({f"{_KUBEFLOW}/job-role": "master"} if type_ == "Master" else {}),
             }
             template = mapping(replica).get("template")
-            yield made_pod(workload, name, template, labels=labels, field=f"{told}.template")
+            yield made_pod(workload, name, template, labels=labels, field=f"{path}.template")
 
 
 def _kubeflow_rests(workload: Manifest) -> bool:

@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 _PAUSE_S = 10.0
 
 
-async def beside(name: str, work: Callable[[], Awaitable[None]], *, pause_s: float = _PAUSE_S) -> None:
+async def supervise(name: str, work: Callable[[], Awaitable[None]], *, pause_s: float = _PAUSE_S) -> None:
     """Run the work until cancelled. If it fails, log the failure; restart it after a pause."""
     while True:
         try:

@@ -17,7 +17,7 @@ MAIN = ("cpu", "memory")
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Overview:
     """Groups, the longest-waiting first, and nodes. `hidden` says why there are no nodes; empty if there are."""
 
     groups: Sequence[Row]
@@ -83,15 +83,17 @@ class Totals:
         return " · ".join(parts)
 
 
-def look(machine: Machine, namespace: str = "") -> Sight:
+def look(machine: Machine, namespace: str = "") -> Overview:
     """The machine's nodes, and its groups of the namespace, or of all if it is empty."""
-    return Sight([row for row in groups.rows(machine) if namespace in ("", row.key.namespace)], nodes.usages(machine))
+    return Overview(
+        [row for row in groups.rows(machine) if namespace in ("", row.key.namespace)], nodes.usages(machine)
+    )
 
 
-def as_object(sight: Sight) -> dict[str, object]:
+def as_object(overview: Overview) -> dict[str, object]:
     """Groups and nodes as a JSON object."""
     return {
-        "groups": [groups.as_object(row) for row in sight.groups],
-        "nodes": [nodes.as_object(usage) for usage in sight.nodes],
-        "hidden": sight.hidden or None,
+        "groups": [groups.as_object(row) for row in overview.groups],
+        "nodes": [nodes.as_object(usage) for usage in overview.nodes],
+        "hidden": overview.hidden or None,
     }

@@ -36,7 +36,7 @@ _UNAVAILABLE: str = Outcome.UNAVAILABLE
 _DONE = frozenset({Outcome.WRITTEN, Outcome.BOUND, Outcome.EVICTED, Outcome.SEEN})
 
 
-class Answer(NamedTuple):
+class WriteResult(NamedTuple):
     """The result of a write.
 
     `result` is its name in metrics and in the log: one of `Outcome`, `Refused` or `Spared`. The machine receives
@@ -60,17 +60,17 @@ class Answer(NamedTuple):
         return self.result == _UNAVAILABLE
 
 
-def refused(event: BindRefused | EvictionRefused) -> Answer:
+def refused(event: BindRefused | EvictionRefused) -> WriteResult:
     """The answer that passes this event to the machine."""
-    return Answer(event.why.value, event, event.retry_after_s, event.message)
+    return WriteResult(event.why.value, event, event.retry_after_s, event.message)
 
 
-def failed(error: KubeError, *, event: Event | None = None) -> Answer:
+def failed(error: KubeError, *, event: Event | None = None) -> WriteResult:
     """The answer to a write that failed with this error, if the error's status alone decides the reaction."""
     if not isinstance(error, ApiError):
-        return Answer(Outcome.UNAVAILABLE, event, message=str(error))
+        return WriteResult(Outcome.UNAVAILABLE, event, message=str(error))
     if error.status == HTTPStatus.NOT_FOUND:
-        return Answer(Outcome.GONE, event)
+        return WriteResult(Outcome.GONE, event)
     if error.passing or error.status == HTTPStatus.CONFLICT:
-        return Answer(Outcome.UNAVAILABLE, event, error.retry_after_s, str(error))
-    return Answer(Outcome.REFUSED, event, message=str(error))
+        return WriteResult(Outcome.UNAVAILABLE, event, error.retry_after_s, str(error))
+    return WriteResult(Outcome.REFUSED, event, message=str(error))

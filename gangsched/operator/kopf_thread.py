@@ -28,7 +28,7 @@ PAUSE_S = 10.0
 _JOIN_S = 1.0
 
 
-class Frame:
+class KopfThread:
     """kopf in its thread. It calls `open_session` there for the connections of kopf's own session.
 
     It also calls `on_crd` there, with the fields that the installed CustomResourceDefinition lacks.
@@ -66,15 +66,15 @@ class Frame:
             await asyncio.to_thread(self._thread.join, _JOIN_S)
 
     def _run(self) -> None:
-        told = ""
+        logged = ""
         self._stop.wait(self._begin_s)
         while not self._stop.is_set():
             try:
                 asyncio.run(self._watch())
             except Exception as error:  # noqa: BLE001 - no error may stop the scheduler or kopf
                 failure = _said(error)
-                if failure != told:
-                    told = failure
+                if failure != logged:
+                    logged = failure
                     extra = {"error": failure, "again_in_s": f"{self._pause_s:g}"}
                     _log.warning("the watch of our CustomResourceDefinition has ended", extra=extra)
             self._stop.wait(self._pause_s)

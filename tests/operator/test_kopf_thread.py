@@ -22,8 +22,8 @@ from aiohttp import web
 from gangsched.api.crd import NAME, crd
 from gangsched.kube.credentials import Connection
 from gangsched.kube.session import ApiSession
-from gangsched.operator.frame import Frame
 from gangsched.operator.handlers import make_settings
+from gangsched.operator.kopf_thread import KopfThread
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LACKING = "spec.minMember"
@@ -134,13 +134,13 @@ async def framed(api: FakeApi | None, told: Callable[[list[str]], None]) -> Asyn
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         server = f"http://127.0.0.1:{runner.addresses[0][1]}"
     made = partial(ApiSession, Connection(server=server, authorization=_nobody))
-    frame = Frame(made, on_crd=told, begin_s=0.0, pause_s=0.05)
-    frame.start()
+    thread = KopfThread(made, on_crd=told, begin_s=0.0, pause_s=0.05)
+    thread.start()
     try:
         yield
     finally:
         began = time.monotonic()
-        await frame.stop()
+        await thread.stop()
         took_s = time.monotonic() - began
         if runner is not None:
             await runner.cleanup()
@@ -214,7 +214,7 @@ async def test_it_begins_some_time_after_the_start_and_ends_at_once_before_it():
         tried.set()
         raise OSError("no")
 
-    soon, later = (Frame(open_session, on_crd=lambda _: None, begin_s=begin_s) for begin_s in (0.2, 60.0))
+    soon, later = (KopfThread(open_session, on_crd=lambda _: None, begin_s=begin_s) for begin_s in (0.2, 60.0))
     began = time.monotonic()
     later.start()
     soon.start()
@@ -243,8 +243,8 @@ async def test_a_fault_in_it_is_told_and_ends_nobody(caplog):
             tried.set()
             raise OSError("another") from None
 
-    frame = Frame(open_session, on_crd=lambda _: None, begin_s=0.0, pause_s=0.01)
-    frame.start()
+    thread = KopfThread(open_session, on_crd=lambda _: None, begin_s=0.0, pause_s=0.01)
+    thread.start()
     await until(tried.is_set)
-    await frame.stop()
+    await thread.stop()
     assert [vars(record)["error"] for record in caplog.records] == ["RuntimeError: a\\nbug", "OSError: another"]

@@ -1,8 +1,8 @@
 """A separate process that tries manifests on a copy of the cluster, or finds out what would help a group there.
 
-``python -m gangsched.whatif.apart MEMORY_BYTES CPU_SECONDS`` reads a `Given` and pieces of state from standard input
-and prints JSON. The page starts it. The manifests come from a browser, so resource limits end the process if they
-demand too much.
+``python -m gangsched.whatif.subprocess_worker MEMORY_BYTES CPU_SECONDS`` reads a `Given` and pieces of state from
+standard input and prints JSON. The page starts it. The manifests come from a browser, so resource limits end the
+process if they demand too much.
 """
 
 from __future__ import annotations
@@ -92,10 +92,12 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
     outcome = simulate(applied(new, before), settings.policy())
     uids = {pod.uid for pod in new.pods}
     mine = {outcome.group_of[uid] for uid in uids if uid in outcome.group_of} | {group.key for group in new.groups}
-    told = _told(each for each in outcome.decisions if each.finding.key in mine or each.finding.key.pod_uid in uids)
+    results = _results_by_group(
+        each for each in outcome.decisions if each.finding.key in mine or each.finding.key.pod_uid in uids
+    )
     return {
-        "groups": told[:MOST_GROUPS],
-        "more": max(0, len(told) - MOST_GROUPS),
+        "groups": results[:MOST_GROUPS],
+        "more": max(0, len(results) - MOST_GROUPS),
         "elsewhere": {str(key): name for key, name in outcome.elsewhere.items() if key in mine},
         "ignored": dict(new.ignored),
         "nodes": len(new.nodes),
@@ -114,7 +116,7 @@ def helping(namespace: str, name: str, events: Sequence[Any], settings: Any, now
     return {"helps": list(found.helps), "besides": list(found.besides)}
 
 
-def _told(decisions: Iterable[Decision]) -> list[dict[str, object]]:
+def _results_by_group(decisions: Iterable[Decision]) -> list[dict[str, object]]:
     """For each group, the decision that bound it completely, else the first one."""
     found: dict[GroupKey, Decision] = {}
     for decision in decisions:

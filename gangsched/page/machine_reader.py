@@ -17,7 +17,7 @@ from gangsched.page.board import Board
 from gangsched.page.things import HEAD, Thing
 from gangsched.views.groups import Row, row
 from gangsched.views.nodes import Usage, places, usage
-from gangsched.views.sight import Totals
+from gangsched.views.overview import Totals
 
 EVERY_S = 0.5
 _SLICE_S = 0.003
@@ -25,7 +25,7 @@ _SLICE_S = 0.003
 _SHARE = 50
 """A look is repeated after this many times the processor time that it took."""
 
-_ANEW_S = 60.0
+_REFRESH_S = 60.0
 UNLISTED = "This replica has not listed the whole cluster yet."
 _FAULT = (
     "This page is out of date, because it could not be refreshed, which is a bug: see the operator's log. Scheduling "
@@ -36,7 +36,7 @@ Of = TypeVar("Of")
 _NO_CLAIMS: Claims = {}
 
 
-class _Seen(NamedTuple, Generic[Of]):
+class _CachedView(NamedTuple, Generic[Of]):
     """A cached view: the values that it was made from, the view itself, and the thing that shows it."""
 
     of: tuple[object, ...]
@@ -44,27 +44,27 @@ class _Seen(NamedTuple, Generic[Of]):
     shown: Thing
 
 
-class Lookout:
+class MachineReader:
     """The view of a machine. Unchanged parts are cached from look to look, for at most a minute.
 
     `machine` returns the current one: each leadership term has its own. `ready` says whether its state is complete.
     """
 
     def __init__(self, machine: Callable[[], Machine], ready: Callable[[], bool]) -> None:
-        self._present = machine
+        self._current_machine = machine
         self._ready = ready
         self._machine: Machine | None = None
-        self._groups: dict[GroupKey, _Seen[Row]] = {}
-        self._nodes: dict[str, _Seen[Usage]] = {}
+        self._groups: dict[GroupKey, _CachedView[Row]] = {}
+        self._nodes: dict[str, _CachedView[Usage]] = {}
         self._totals = Totals()
-        self._anew_at = 0.0
+        self._refresh_at = 0.0
 
     def look(self) -> Iterator[Thing]:
         """Yield all things. The machine may change in between, which the next look shows."""
-        machine = self._present()
+        machine = self._current_machine()
         # The cache expires because a pod may join another gang without any change to its node.
-        if machine is not self._machine or time.monotonic() >= self._anew_at:
-            self._anew_at = time.monotonic() + _ANEW_S
+        if machine is not self._machine or time.monotonic() >= self._refresh_at:
+            self._refresh_at = time.monotonic() + _REFRESH_S
             self._machine, self._groups, self._nodes, self._totals = machine, {}, {}, Totals()
         yield from self._look_at_groups(machine)
         yield from self._look_at_nodes(machine)
@@ -76,15 +76,15 @@ class Lookout:
             gang, assessment = machine.gangs.get(key), machine.assessments.get(key)
             if gang is None or assessment is None or gang.plain:
                 continue
-            of = _group_is_made_of(gang, assessment)
-            seen = self._groups.get(key)
-            if seen is None or seen.of != of:
-                if seen is not None:
-                    self._totals.count_group(seen.what, -1)
+            of = _inputs_of_group(gang, assessment)
+            cached = self._groups.get(key)
+            if cached is None or cached.of != of:
+                if cached is not None:
+                    self._totals.count_group(cached.what, -1)
                 found = row(gang, assessment)
                 self._totals.count_group(found)
-                seen = self._groups[key] = _Seen(of, found, things.group(found))
-            yield seen.shown
+                cached = self._groups[key] = _CachedView(of, found, things.group(found))
+            yield cached.shown
         for key in self._groups.keys() - machine.gangs.keys():
             self._totals.count_group(self._groups.pop(key).what, -1)
 
@@ -96,19 +96,19 @@ class Lookout:
                 continue
             claims, places_here = cluster.on_node.get(name, _NO_CLAIMS), held.get(name, ())
             of = (node, *claims.values(), *places_here)
-            seen = self._nodes.get(name)
-            if seen is None or seen.of != of:
-                if seen is not None:
-                    self._totals.count_node(seen.what, -1)
+            cached = self._nodes.get(name)
+            if cached is None or cached.of != of:
+                if cached is not None:
+                    self._totals.count_node(cached.what, -1)
                 found = usage(node, claims.values(), places_here, machine)
                 self._totals.count_node(found)
-                seen = self._nodes[name] = _Seen(of, found, things.node(found))
-            yield seen.shown
+                cached = self._nodes[name] = _CachedView(of, found, things.node(found))
+            yield cached.shown
         for name in self._nodes.keys() - cluster.nodes.keys():
             self._totals.count_node(self._nodes.pop(name).what, -1)
 
 
-def _group_is_made_of(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
+def _inputs_of_group(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
     """All values that a row depends on. A value that changes is replaced; otherwise it stays the same object."""
     return (
         gang.observed.group,

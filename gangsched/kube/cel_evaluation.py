@@ -29,7 +29,7 @@ _ASKS_FOR_DOMAINS = re.compile(r"\bin\s+device\s*\.\s*(?:attributes|capacity)\s*
 
 
 @lru_cache(maxsize=10_000)
-def verdict(
+def evaluate(
     expression: str, driver: str, attributes: tuple[Attribute, ...], capacity: tuple[tuple[str, str], ...]
 ) -> Verdict:
     """Whether the expression selects the device. One that does not compile, fails or is not a Boolean is an error."""

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from gangsched.runtime.beside import beside
+from gangsched.runtime.supervision import supervise
 
 
 async def test_a_fault_is_told_and_the_work_begun_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -24,7 +24,7 @@ async def test_a_fault_is_told_and_the_work_begun_again(caplog: pytest.LogCaptur
         raise KeyError("soak/a")
 
     async with asyncio.timeout(10):
-        task = asyncio.create_task(beside("page", work, pause_s=0.01))
+        task = asyncio.create_task(supervise("page", work, pause_s=0.01))
         await again.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
