@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.minima import missing_of
 from gangsched.core.gang import bindings, rollback, steps
-from gangsched.core.gang.gang import Gang, forget_what_was_told, take_census
+from gangsched.core.gang.gang import Gang, forget_written, take_census
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.observed import Observed
 from gangsched.core.gang.writes import Binding, BindState, Undo
@@ -50,7 +50,7 @@ class Parked:
 
     A change of `members` releases it from `soonest` on, a change of `spec` at once. `minima` are what its quorum needs,
     0 where that is unknown. `undo` is the rollback of a quorum that has been partly bound since `partial_since`.
-    `told`: its Event was emitted. `failed` names the methods of `Containment` that also failed for it and are skipped.
+    `reported`: its Event was emitted. `failed` names the methods of `Containment` that also failed and are skipped.
     """
 
     until: float
@@ -64,7 +64,7 @@ class Parked:
     members: Hashable = ()
     scheduled: bool = False
     undo: Undo | None = None
-    told: bool = False
+    reported: bool = False
     failed: frozenset[str] = frozenset()
 
 
@@ -136,8 +136,8 @@ class Containment:
         parked.spec = faulted.spec_of(old)
         self.faults.append(Fault(str(key), step, error, wait_s))
         gang = self.take_back(key)
-        forget_what_was_told(gang)
-        gang.told.owe(old.told.status)
+        forget_written(gang)
+        gang.written.rewrite(old.written.status)
         parked.members = faulted.members_of(gang)
         parked.scheduled = faulted.was_scheduled(faulted.last_status(gang))
         if old.record.scheduled_at and not parked.scheduled:
@@ -150,7 +150,7 @@ class Containment:
         """Replace the gang by one with only what was observed and the bindings that were sent. Returns the new one."""
         old = self._members.gangs[key]
         record = Record(phase=old.record.phase)
-        gang = Gang(key, Observed(old.observed.group, old.observed.resource_version), record, told=old.told)
+        gang = Gang(key, Observed(old.observed.group, old.observed.resource_version), record, written=old.written)
         for uid in old.roster.leaving & old.observed.pods.keys():
             gang.roster.leave(uid)
         if old.operations.vacancies:
@@ -207,7 +207,7 @@ class Containment:
         """Do what is due for a parked gang: evict its bound members and write its status."""
         self._leave(key)
         gang, parked, effects = self.take_back(key), self.parked[key], list[Effect]()
-        for part in (self._roll_back, self._tell):
+        for part in (self._roll_back, self._write):
             if part.__name__ not in parked.failed:
                 try:
                     effects += part(gang, parked, now)
@@ -226,8 +226,8 @@ class Containment:
             due.append(parked.soonest if self._has_changed(gang, parked) else parked.until)
         elif parked.partial_since and parked.undo is None:
             due.append(parked.partial_since + rollback.lasts_s(self._policy))
-        if gang.told.unwritten and gang.observed.group is not None and self._tell.__name__ not in parked.failed:
-            due.append(gang.told.write_again_at)
+        if gang.written.unwritten and gang.observed.group is not None and self._write.__name__ not in parked.failed:
+            due.append(gang.written.write_again_at)
         return max(now, min(due))
 
     def _is_awaited(self, gang: Gang) -> bool:
@@ -255,13 +255,13 @@ class Containment:
         self._members.installations.doubt(key)
         return gang
 
-    def _tell(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
+    def _write(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
         message = self._message(parked)
         interval_s = self._policy.message_interval_s
         status = faulted.status_of(gang, message, scheduled=parked.scheduled, known=bool(parked.minima.total), now=now)
         steps.take(gang, steps.Step.PHASE, phase=Phase(status.phase))
-        first, parked.told = not parked.told, True
-        return faulted.tell(gang, status, message, first=first, interval_s=interval_s, now=now)
+        first, parked.reported = not parked.reported, True
+        return faulted.write(gang, status, message, first=first, interval_s=interval_s, now=now)
 
     def _roll_back(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
         """Evict the bound part of a quorum once no binding is in flight, or when the rest was not bound in time."""
@@ -297,4 +297,4 @@ def _note_scheduled(gang: Gang, parked: Parked, at: float) -> None:
     parked.scheduled = True
     last = faulted.last_status(gang)
     record = replace(last.record or NO_RECORD, scheduled_at=at, satisfied=parked.minima)
-    gang.told.owe(replace(last, record=record))
+    gang.written.rewrite(replace(last, record=record))

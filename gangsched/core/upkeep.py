@@ -140,13 +140,13 @@ class Upkeep:
             try:
                 assessment = self._assessments[key]
                 state.writer.schedule(gang, assessment, now)
-                if gang.telling.tell_at <= now:
+                if gang.next_write.write_at <= now:
                     written = state.writer.write(gang, assessment, now)
                     state.writer.schedule(gang, assessment, now)
                     effects += written
-                state.status_deadlines.set(key, gang.telling.tell_at)
+                state.status_deadlines.set(key, gang.next_write.write_at)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
-                state.contain(effects, now, Step.TELLING, key, error)
+                state.contain(effects, now, Step.STATUS, key, error)
         if key in containment.parked:
             effects += containment.look(key, now)
         if state.members.finished(state.gangs[key]):

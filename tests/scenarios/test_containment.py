@@ -118,7 +118,7 @@ def in_schedule(injector: Injector) -> None:
     injector.into(StatusWriter, "schedule")
 
 
-def in_tell(injector: Injector) -> None:
+def in_write(injector: Injector) -> None:
     injector.into(StatusWriter, "write")
 
 
@@ -136,7 +136,7 @@ STEPS = {
     amid_bindings: Step.CYCLE,
     in_queue: Step.CYCLE,
 }
-LATER = {in_schedule: Step.TELLING, in_tell: Step.TELLING, in_deadlines: Step.UPKEEP}
+LATER = {in_schedule: Step.STATUS, in_write: Step.STATUS, in_deadlines: Step.UPKEEP}
 """Steps behind the one in which bindings are decided, which go on their way."""
 
 

@@ -410,7 +410,7 @@ def test_whatever_happens_in_whatever_order_those_who_wait_for_room_are_demanded
     waiting = [
         key.name
         for key, gang in harness.machine.gangs.items()
-        if gang.telling.reason in NO_ROOM and gang.attempt.refusal
+        if gang.next_write.reason in NO_ROOM and gang.attempt.refusal
     ]
     assert waiting
     assert named(harness) == sorted(f"demand-{name}-0" for name in waiting)

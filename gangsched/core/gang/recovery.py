@@ -42,7 +42,7 @@ def resume(gang: Gang, cluster: Cluster, *, foreign: Foreign, policy: Policy, no
     scheduled, degraded = told.get("Scheduled"), told.get("Degraded")
     degraded = degraded if degraded is not None and degraded.status else None
     take(gang, Step.RECALLED, **asdict(record))
-    gang.told.recall(group.status, scheduled.reason if scheduled is not None else "")
+    gang.written.restore(group.status, scheduled.reason if scheduled is not None else "")
     if scheduled is not None and scheduled.generation != group.generation:
         clock.begin_anew(gang)
     if degraded is not None and gang.record.scheduled_at:

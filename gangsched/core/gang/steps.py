@@ -136,7 +136,7 @@ def begin_run(gang: Gang, past: Iterable[str]) -> None:
     """Begin another run, to which the `past` members (by UID) do not belong."""
     take(gang, Step.NEXT_RUN)
     gang.roster.begin_run(past)
-    gang.told.another_run()
+    gang.written.another_run()
 
 
 def forget_run(gang: Gang) -> None:

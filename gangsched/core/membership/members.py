@@ -13,7 +13,7 @@ from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang import bindings, clock, placeholders, recovery, rollback, runs, unrecorded
-from gangsched.core.gang.gang import Gang, forget_what_was_told
+from gangsched.core.gang.gang import Gang, forget_written
 from gangsched.core.gang.steps import Step, forget_run, take
 from gangsched.core.gang.writes import Binding, BindState
 from gangsched.core.membership.dirty import Dirty
@@ -161,7 +161,7 @@ class Members:
         gang = self.gangs[key]
         gang.observed.forget_pod(uid)
         gang.roster.forget(uid)
-        gang.told.forget_pod(uid)
+        gang.written.forget_pod(uid)
         rollback.forget_pod(gang, uid)
         self.dirty.note(key)
         if not gang.observed.pods:
@@ -198,12 +198,12 @@ class Members:
         gang.observed.declare(group)
         gang.look_at_once()
         same = old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old
-        if same and not gang.told.overwritten_in(group.status):
+        if same and not gang.written.overwritten_in(group.status):
             # Most changes are gangsched's own status writes, which change nothing.
             return
         self.dirty.note(group.key)
         if old is None:
-            forget_what_was_told(gang)
+            forget_written(gang)
             if synced:
                 recovery.resume(gang, self._cluster, foreign=self.foreign, policy=self._policy, now=now)
         elif (old.spec, old.error) != (group.spec, group.error):
@@ -230,7 +230,7 @@ class Members:
         if gang.operations.undo is not None and gang.operations.undo.restart is not None:
             rollback.end(gang)
         gang.durability.drop()
-        forget_what_was_told(gang)
+        forget_written(gang)
         self.dirty.note(key)
 
     # After a restart

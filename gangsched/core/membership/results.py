@@ -63,14 +63,14 @@ class Results:
             return
         if isinstance(event, answers.StatusRefused):
             self._members.dirty.note(event.key)
-            gang.told.refused(write_again_at=now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S))
+            gang.written.refused(write_again_at=now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S))
             return
-        if gang.observed.resource_version == gang.told.version:
+        if gang.observed.resource_version == gang.written.version:
             # Otherwise the watch was faster, and may already have shown a later write by another client.
             gang.observed.now_at(event.resource_version)
-        if event.reserved and gang.told.awaited is not None:
+        if event.reserved and gang.written.awaited is not None:
             self._members.dirty.note(event.key)
-            gang.durability.written(gang.told.take_awaited() & gang.operations.bindings.keys())
+            gang.durability.written(gang.written.take_awaited() & gang.operations.bindings.keys())
 
     def _bound(self, event: PodBound | BindRefused, now: float) -> None:
         uid, node = event.uid, event.node

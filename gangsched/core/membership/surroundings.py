@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import clock, unrecorded
-from gangsched.core.gang.gang import Gang, forget_what_was_told
+from gangsched.core.gang.gang import Gang, forget_written
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.steps import forget_run
 from gangsched.core.membership.members import Members
@@ -245,11 +245,11 @@ class Surroundings:
         if gang.observed.group is None or gang.observed.group.made:
             if over:
                 forget_run(gang)
-            forget_what_was_told(gang)
+            forget_written(gang)
 
     def _look_back(self, gang: Gang, now: float) -> None:
         """Infer what could not be inferred at the restart, because the gang's terms were hidden until now."""
-        if gang.telling.reason in _UNSEEN and not (gang.record.scheduled_at or gang.begun()):
+        if gang.next_write.reason in _UNSEEN and not (gang.record.scheduled_at or gang.begun()):
             unrecorded.find_begun(gang, foreign=self._members.foreign, policy=self._policy, now=now)
 
     def _all_declared_by(self, dialect: str) -> list[Gang]:

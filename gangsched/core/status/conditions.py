@@ -16,7 +16,7 @@ from gangsched.core.objects.wording import counted, number_is, number_is_of_all,
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.status import explanation, memberless
 
-UNTOLD_REASONS = frozenset(
+QUIET_REASONS = frozenset(
     {
         Reason.SCHEDULED,
         Reason.SUCCEEDED,
