@@ -22,7 +22,7 @@ from gangsched.core.gang import bindings, rollback, steps
 from gangsched.core.gang.gang import Gang, forget_written, take_census
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.observed import Observed
-from gangsched.core.gang.writes import Binding, BindState, Undo
+from gangsched.core.gang.writes import Binding, BindState, Rollback
 from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
@@ -49,7 +49,7 @@ class Parked:
     """A gang that is parked until this time, after this many faults in a row; `step` and `error` describe the last one.
 
     A change of `members` releases it from `soonest` on, a change of `spec` at once. `minima` are what its quorum needs,
-    0 where that is unknown. `undo` is the rollback of a quorum that has been partly bound since `partial_since`.
+    0 where that is unknown. `rollback` is the rollback of a quorum that has been partly bound since `partial_since`.
     `reported`: its Event was emitted. `failed` names the methods of `Containment` that also failed and are skipped.
     """
 
@@ -63,7 +63,7 @@ class Parked:
     spec: Hashable = None
     members: Hashable = ()
     scheduled: bool = False
-    undo: Undo | None = None
+    rollback: Rollback | None = None
     reported: bool = False
     failed: frozenset[str] = frozenset()
 
@@ -224,7 +224,7 @@ class Containment:
         due = [rollback.next_due(gang)]
         if not self._is_awaited(gang):
             due.append(parked.soonest if self._has_changed(gang, parked) else parked.until)
-        elif parked.partial_since and parked.undo is None:
+        elif parked.partial_since and parked.rollback is None:
             due.append(parked.partial_since + rollback.lasts_s(self._policy))
         if gang.written.unwritten and gang.observed.group is not None and self._write.__name__ not in parked.failed:
             due.append(gang.written.write_again_at)
@@ -269,7 +269,7 @@ class Containment:
         if parked.scheduled or not needed.total or not census.bound:
             parked.partial_since = 0.0
             return []
-        if parked.undo is None:
+        if parked.rollback is None:
             parked.partial_since = parked.partial_since or now
             if not missing_of(needed, census.bound_roles):
                 _note_scheduled(gang, parked, now)
@@ -277,19 +277,19 @@ class Containment:
                 return []
             if gang.operations.flies() and now < parked.partial_since + rollback.lasts_s(self._policy):
                 return []
-            parked.undo = Undo(now, _NOTE, review_at=now + rollback.REVIEW_S)
-        rollback.go_on_with(gang, parked.undo)
+            parked.rollback = Rollback(now, _NOTE, review_at=now + rollback.REVIEW_S)
+        rollback.go_on_with(gang, parked.rollback)
         gang.roster.inherit_only(pod.uid for pod in census.bound)
         return rollback.go_on(gang, now)
 
     def _message(self, parked: Parked) -> str:
         wait_s = doubled(FIRST_S, parked.times, longest=LONGEST_S)
-        evicted = parked.undo is not None and not parked.failed
+        evicted = parked.rollback is not None and not parked.failed
         return faulted.message_of(parked.step, parked.error, parked_s=wait_s, evicted=evicted)
 
     def _has_changed(self, gang: Gang, parked: Parked) -> bool:
         """Whether its members have changed since it was parked. Changes by our own rollback do not count."""
-        return parked.undo is None and faulted.members_of(gang) != parked.members
+        return parked.rollback is None and faulted.members_of(gang) != parked.members
 
 
 def _note_scheduled(gang: Gang, parked: Parked, at: float) -> None:

@@ -172,7 +172,7 @@ class Intake:
                 return [
                     key
                     for key, gang in gangs.items()
-                    if gang.operations.undo is not None and uid in gang.operations.undo.asked
+                    if gang.operations.rollback is not None and uid in gang.operations.rollback.asked
                 ]
         group = event.group if isinstance(event, seen.GroupSeen) else None
         key = group.key if group is not None else getattr(event, "key", None)

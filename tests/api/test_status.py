@@ -90,7 +90,7 @@ def records(draw):
         timeouts=draw(counts),
         level=draw(counts),
         retry_at=draw(st.just(0.0) | moments),
-        undone=draw(st.text(max_size=100)),
+        rollback_note=draw(st.text(max_size=100)),
         succeeded=draw(by_role.map(lambda counted: tuple(each for each in counted if each[1]))),
         failed=draw(counts),
         running_at=draw(st.just(0.0) | moments),

@@ -290,7 +290,7 @@ class Faults(Story):
         self.check_rest()
         for key, gang in machine.gangs.items():
             assert gang.operations.bindings == {}, "a binding never ended"
-            if gang.operations.undo is not None:
+            if gang.operations.rollback is not None:
                 left = [found for found in gang.live() if found.node]
                 assert left
                 assert all(harness.rule_one.spared(found) for found in left), "an undo never ended"

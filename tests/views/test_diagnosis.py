@@ -48,7 +48,9 @@ def holder(name, cpu, on="n1"):
 
 
 def test_a_group_in_its_back_off_is_tried_on_the_copy_all_the_same():
-    record = Record(phase=Phase.TIMED_OUT, run_start=NOW - 100, timeouts=1, retry_at=NOW + 60, undone="1 was bound")
+    record = Record(
+        phase=Phase.TIMED_OUT, run_start=NOW - 100, timeouts=1, retry_at=NOW + 60, rollback_note="1 was bound"
+    )
     found = diagnose(node(cpu="1"), group(min_member=2, status=GroupStatus(record)), *members(2))
     assert (found.phase, found.reason) == ("TimedOut", "TimedOut")
     assert found.shortfall.fits == 1

@@ -89,7 +89,7 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
     rollback.drop_restart(gang, terms)
     rollback.note_partial(gang, census, need, terms, now)
     rollback.begin_due(gang, census, need, terms, now=now, policy=policy)
-    if gang.operations.undo is not None and not gang.operations.undo.retried:
+    if gang.operations.rollback is not None and not gang.operations.rollback.retried:
         bindings.release_held(gang, cluster)
         census = take_census(gang)
     if gang.attempt.take_exhausted():
@@ -107,7 +107,7 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
     )
     if timed_out and overdue:
         # Undoing pre-bindings changes what the members ask for, which must not end the back-off early.
-        take(gang, Step.ROLLED_BACK, undone=overdue)
+        take(gang, Step.ROLLED_BACK, rollback_note=overdue)
     if timed_out and gang.operations.bindings:
         _give_up(gang, cluster)
         gang.attempt.wait()
@@ -153,7 +153,7 @@ def _standing(gang: Gang, census: Census, need: Need, terms: Terms, now: float) 
     if (
         terms.hindrance is None
         and (there or census.bound)
-        and (gang.operations.undo is None or rollback.may_plan(gang, now))
+        and (gang.operations.rollback is None or rollback.may_plan(gang, now))
     ):
         # A member that fits no reservation does not replace a placeholder: it may fit nowhere.
         fitting = (
@@ -220,14 +220,16 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
     short = bool(gang.observed.short_since) and (
         record.late or now >= gang.observed.short_since + policy.degraded_after_s
     )
-    undoing = gang.operations.undo is not None and now >= gang.operations.undo.since + policy.degraded_after_s
+    rolling_back = (
+        gang.operations.rollback is not None and now >= gang.operations.rollback.since + policy.degraded_after_s
+    )
     return Facts(
         complete=complete,
         held=(bool(flying) and not sent) or (record.capped is not None and not scheduled and bool(census.bound)),
-        binding=sent or (gang.operations.undo is not None and not undoing and not scheduled),
+        binding=sent or (gang.operations.rollback is not None and not rolling_back and not scheduled),
         quorum_running=scheduled and census.running + census.done >= record.minimum,
         was_scheduled=scheduled,
-        degraded=short or undoing,
+        degraded=short or rolling_back,
         backing_off=now < record.retry_at,
         failed_for_good=record.outcome is Outcome.OUT_OF_TIME,
         ended_well=record.outcome is Outcome.SUCCEEDED,
@@ -258,8 +260,8 @@ def _next_due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Po
     due = [expires if record.scheduled_at or census.bound else NEVER]
     if held_until < expires:
         due.append(held_until)
-    if gang.operations.undo is not None and not facts.degraded:
-        due.append(gang.operations.undo.since + policy.degraded_after_s)
+    if gang.operations.rollback is not None and not facts.degraded:
+        due.append(gang.operations.rollback.since + policy.degraded_after_s)
     if record.capped is not None and record.capped.until:
         due.append(record.capped.until)
     # Members stay barred beyond the run in which they were refused, for example if the PodGroup was replaced.
@@ -268,7 +270,7 @@ def _next_due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Po
         if gang.observed.short_since and not facts.degraded:
             due.append(gang.observed.short_since + policy.degraded_after_s)
         return min(due)
-    if gang.operations.partial_since and (gang.operations.undo is None or gang.operations.undo.retried):
+    if gang.operations.partial_since and (gang.operations.rollback is None or gang.operations.rollback.retried):
         due.append(rollback.due_at(gang, policy))
     if record.outcome is not Outcome.OUT_OF_TIME:
         due.append(record.retry_at or runs_out(gang, census, terms, policy))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gangsched.core.gang.writes import Barred, Binding, BindState, Undo
+from gangsched.core.gang.writes import Barred, Binding, BindState, Rollback
 from gangsched.core.objects.pod import Pod
 
 # A module constant, because gangs of thousands of members compare each binding with it.
@@ -20,7 +20,7 @@ class Operations:
     role. `barred` members are not tried for a while. `doubted` members were refused for good wherever they were tried,
     while others were bound; their bindings are sent first. `made_at` is when the API server was last asked to create a
     PodGroup, 0.0 if it was not. `partial_since` is when a part of the quorum was first bound while the rest was not
-    (contract rule 1), 0.0 if that is not so; `undo` rolls such a quorum back.
+    (contract rule 1), 0.0 if that is not so; `rollback` rolls such a quorum back.
     """
 
     bindings: dict[str, Binding] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Operations:
     doubted: set[str] = field(default_factory=set)
     made_at: float = 0.0
     partial_since: float = 0.0
-    undo: Undo | None = None
+    rollback: Rollback | None = None
 
     def flies(self) -> bool:
         """Whether there are bindings that the API server has not confirmed yet."""

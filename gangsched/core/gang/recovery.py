@@ -20,7 +20,7 @@ from gangsched.core.gang import bindings, caps, clock, placeholders, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.runs import leads
 from gangsched.core.gang.steps import Step, begin_quorum, begin_run, take
-from gangsched.core.gang.writes import Undo
+from gangsched.core.gang.writes import Rollback
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
 from gangsched.core.objects.policy import Policy
@@ -69,15 +69,15 @@ def _resume_rollback(gang: Gang, spec: GroupSpec | None, degraded: Condition | N
     """
     record, review_at = gang.record, now + rollback.REVIEW_S
     if not record.scheduled_at:
-        if record.undone and (degraded is not None or now < record.retry_at):
+        if record.rollback_note and (degraded is not None or now < record.retry_at):
             since = now if degraded is None else degraded.since
-            undo = Undo(since, record.undone, review_at=review_at, retried=bool(gang.operations.bindings))
-            rollback.go_on_with(gang, undo)
+            resumed = Rollback(since, record.rollback_note, review_at=review_at, retried=bool(gang.operations.bindings))
+            rollback.go_on_with(gang, resumed)
         return
     restarting = degraded is not None and degraded.reason in (Reason.RESTARTING, Reason.EVICTION_REFUSED)
     if restarting and spec is not None and spec.on_degraded is OnDegraded.RESTART:
         old = frozenset(pod.uid for pod in gang.live() if pod.node)
-        rollback.go_on_with(gang, Undo(now, rollback.RESTART_NOTE, old, review_at=review_at))
+        rollback.go_on_with(gang, Rollback(now, rollback.RESTART_NOTE, old, review_at=review_at))
 
 
 def _another_has_begun(gang: Gang) -> bool:

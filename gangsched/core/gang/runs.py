@@ -97,7 +97,7 @@ def end(gang: Gang) -> None:
         gang.roster.end_run(past)
     else:
         begin_run(gang, past)
-        if record.undone:
+        if record.rollback_note:
             take(gang, Step.REPLACED, retry_at=record.retry_at, timeouts=record.timeouts, level=record.level)
     rollback.end(gang)
     gang.attempt.forget_refusal()

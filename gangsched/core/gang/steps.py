@@ -52,22 +52,26 @@ class Step(Enum):
     """A member of the run has succeeded or failed."""
     RUN_ENDS = Does(("outcome",), _QUORUM)
     """A scheduled run has no live member left, or its workload has shown how the run ended."""
-    NEXT_RUN = Does((), _all_but("phase", "undone", "workload"))
+    NEXT_RUN = Does((), _all_but("phase", "rollback_note", "workload"))
     """Another run begins, or the last one has ended without being scheduled."""
     REPLACED = Does(("retry_at", "timeouts", "level"))
     """The new run begins with replacements of members that a rollback evicted; they wait out its back-off."""
-    UNDECLARED = Does((), _all_but("phase", "undone", *_QUORUM), Attempt.try_again)
+    UNDECLARED = Does((), _all_but("phase", "rollback_note", *_QUORUM), Attempt.try_again)
     """The object that declared the group is gone or was replaced: the run ends without an outcome."""
-    SPEC_CHANGES = Does(("outcome", "capped"), ("retry_at", "level", "vacated", "caps", "undone"), Attempt.begin_anew)
+    SPEC_CHANGES = Does(
+        ("outcome", "capped"), ("retry_at", "level", "vacated", "caps", "rollback_note"), Attempt.begin_anew
+    )
     """The spec has changed: the back-off ends, and so does a failure by time-out."""
     QUORUM_BEGINS = Does(("quorum",), ("quorum_done",))
     """A quorum with these minima is under way."""
-    QUORUM_PLACED = Does((), ("undone",), Attempt.forget_refusal)
+    QUORUM_PLACED = Does((), ("rollback_note",), Attempt.forget_refusal)
     """Nodes were found for the quorum."""
     QUORUM_DROPPED = Does((), _QUORUM)
     """No quorum is under way any more."""
     SCHEDULED = Does(
-        ("scheduled_at", "satisfied"), ("clock_start", "retry_at", "outcome", "undone", *_QUORUM), Attempt.succeeded
+        ("scheduled_at", "satisfied"),
+        ("clock_start", "retry_at", "outcome", "rollback_note", *_QUORUM),
+        Attempt.succeeded,
     )
     """The quorum is bound."""
     SATISFIED = Does(("satisfied", "late", "scheduled_at"))
@@ -76,7 +80,7 @@ class Step(Enum):
     """The group is whole again after members had failed or placeholders had expired."""
     INFERRED = Does(("run_start", "scheduled_at", "satisfied", "late"))
     """After a restart, bound members show that a group without a record had been scheduled."""
-    CLOCK_STARTS = Does(("clock_start", "capped"), ("undone",))
+    CLOCK_STARTS = Does(("clock_start", "capped"), ("rollback_note",))
     """The group is complete and begins to wait, or resumes waiting after a cap."""
     CLOCK_STOPS = Does((), ("clock_start",))
     """The group is complete but may not be tried yet."""
@@ -89,7 +93,7 @@ class Step(Enum):
     INCOMPLETE = Does(("clock_start", "retry_at"), _PREBINDING, Attempt.not_tried)
     """Members are missing. The clock goes on if the group has placeholders; the back-off after a rollback always goes
     on."""
-    ROLLED_BACK = Does(("undone",), (), Attempt.wait)
+    ROLLED_BACK = Does(("rollback_note",), (), Attempt.wait)
     """A part of a quorum was bound, and the rest could not be bound in time."""
     BACKS_OFF = Does(("timeouts", "level", "retry_at"), ("clock_start", *_PREBINDING))
     """The time is up, or a quorum was rolled back."""

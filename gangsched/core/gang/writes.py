@@ -147,7 +147,7 @@ class Eviction:
 
 
 @dataclass(slots=True)
-class Undo:
+class Rollback:
     """A rollback or restart, which evicts members to schedule the gang again as a whole; see `core.gang.rollback`.
 
     `restart` names the members that onDegraded Restart evicts; None for a rollback of a quorum, which evicts all bound

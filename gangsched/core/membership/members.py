@@ -227,7 +227,7 @@ class Members:
             gang.roster.inherit_only()
         if not goes_on:
             forget_run(gang)
-        if gang.operations.undo is not None and gang.operations.undo.restart is not None:
+        if gang.operations.rollback is not None and gang.operations.rollback.restart is not None:
             rollback.end(gang)
         gang.durability.drop()
         forget_written(gang)

@@ -48,7 +48,7 @@ class Results:
                 members.dirty.note(key)
             case answers.OwnerSeen(uid):
                 for gang in members.gangs.values():
-                    if gang.operations.undo is not None and uid in gang.operations.undo.asked:
+                    if gang.operations.rollback is not None and uid in gang.operations.rollback.asked:
                         rollback.note_answer(gang, event, now)
                         members.dirty.note(gang.key)
             case answers.PodEvicted(uid) | answers.EvictionRefused(uid):

@@ -67,7 +67,7 @@ def _left_over(members: Members, gang: Gang) -> Iterator[str]:
         ("disowned", gang.observed.ownership.disowned),
         *((name, getattr(gang.operations, name)) for name in ("doubted", "mismatched", "barred")),
         ("told", gang.written.members),
-        *((name, getattr(gang.operations.undo, name, ())) for name in ("evictions", "spared")),
+        *((name, getattr(gang.operations.rollback, name, ())) for name in ("evictions", "spared")),
         ("told as strangers", gang.written.strangers),
     )
     for what, uids in remembered:

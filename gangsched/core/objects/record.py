@@ -89,8 +89,8 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     there is none, and `quorum_done` (by role) its members that have already succeeded; `satisfied` are the minima that
     were last bound. `running_at` is when the minimum first ran.
     `timeouts` counts the run's time-outs and rollbacks; `level` is the exponent of the back-off, which a change of the
-    spec resets, and `retry_at` its end. `undone` says what happened to the last quorum that was rolled back, until the
-    next one is placed.
+    spec resets, and `retry_at` its end. `rollback_note` says what happened to the last quorum that was rolled
+    back, until the next one is placed.
     `succeeded` (by role) and `failed` count the run's members that have ended. `led`: the member whose success is the
     gang's has succeeded. `damaged`: since the minimum was last bound, a member has failed other than by deletion.
     `workload` is the one object that all live members belong to, or the last ones did, without the declaration of its
@@ -114,7 +114,7 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     timeouts: int = 0
     level: int = 0
     retry_at: float = 0.0
-    undone: str = ""
+    rollback_note: str = ""
     succeeded: Counts = ()
     failed: int = 0
     led: bool = False

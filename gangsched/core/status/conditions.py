@@ -7,7 +7,7 @@ from gangsched.core.gang import bindings, prebinding, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.wants import raised
-from gangsched.core.gang.writes import Undo
+from gangsched.core.gang.writes import Rollback
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome, Phase
@@ -50,7 +50,7 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return _ENDS.get(gang.record.phase, Reason.NO_MEMBERS)
     if gang.record.scheduled_at:
         return Reason.MEMBERS_MISSING if gang.record.late else Reason.SCHEDULED
-    if gang.operations.undo is not None:
+    if gang.operations.rollback is not None:
         return Reason.BINDING_UNDONE
     if assessment.terms.hindrance is not None and (
         gang.observed.pods or assessment.terms.hindrance.reason is not Reason.POD_GROUP_NOT_FOUND
@@ -63,7 +63,7 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
     if gang.operations.flies():
         return Reason.BINDING if any(not binding.vacant for binding in gang.operations.flying()) else Reason.PLACES_HELD
     if gang.record.phase is Phase.TIMED_OUT:
-        return Reason.BINDING_UNDONE if gang.record.undone else Reason.TIMED_OUT
+        return Reason.BINDING_UNDONE if gang.record.rollback_note else Reason.TIMED_OUT
     if not assessment.facts.complete:
         return Reason.GANG_INCOMPLETE if gang.observed.pods else Reason.NO_MEMBERS
     return _waiting_reason(gang)
@@ -219,22 +219,22 @@ def late_message(gang: Gang, assessment: Assessment) -> str:
 
 
 def _undone(gang: Gang) -> str:
-    undo = gang.operations.undo
-    if undo is None:
-        return f"{gang.record.undone}: its bindings and writes are undone, and it is retried after a back-off."
-    if undo.retried:
-        return f"{undo.note}; the rest is being retried."
+    current = gang.operations.rollback
+    if current is None:
+        return f"{gang.record.rollback_note}: its bindings and writes are undone, and it is retried after a back-off."
+    if current.retried:
+        return f"{current.note}; the rest is being retried."
     if len(rollback.targets(gang)) > len(rollback.spared(gang)):
-        return f"{undo.note}: the bound members are evicted, so that the whole group starts over."
-    return f"{undo.note}; the condition Degraded says why the bound members are left in place."
+        return f"{current.note}: the bound members are evicted, so that the whole group starts over."
+    return f"{current.note}; the condition Degraded says why the bound members are left in place."
 
 
 def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
     """The reason of the Degraded condition, whatever its status; None for a group that has no such condition."""
-    if gang.operations.undo is not None:
+    if gang.operations.rollback is not None:
         if any(rollback.refusals(gang)):
             return Reason.EVICTION_REFUSED
-        if gang.operations.undo.restart is not None:
+        if gang.operations.rollback.restart is not None:
             return Reason.RESTARTING
         return Reason.PARTLY_BOUND if rollback.spared(gang) else Reason.BINDING_UNDONE
     if not gang.record.scheduled_at or gang.record.ended:
@@ -246,8 +246,8 @@ def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
 
 def degraded_message(gang: Gang, assessment: Assessment) -> str:
     """The message of the Degraded condition, whatever its status."""
-    if gang.operations.undo is not None:
-        return _evicting(gang, gang.operations.undo)
+    if gang.operations.rollback is not None:
+        return _evicting(gang, gang.operations.rollback)
     if gang.record.late:
         return late_message(gang, assessment)
     there = _there(assessment)
@@ -269,7 +269,7 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     return "The minimum is bound."
 
 
-def _evicting(gang: Gang, doing: Undo) -> str:
+def _evicting(gang: Gang, doing: Rollback) -> str:
     left = rollback.targets(gang)
     spared = rollback.spared(gang)
     refusal = next(rollback.refusals(gang), None)

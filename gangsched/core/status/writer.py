@@ -158,12 +158,12 @@ class StatusWriter:
 def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
     """The inputs of the messages, other than the numbers in the status."""
     refused = next(rollback.refusals(gang), None)
-    spared = len(gang.operations.undo.spared) if gang.operations.undo is not None else 0
+    spared = len(gang.operations.rollback.spared) if gang.operations.rollback is not None else 0
     return (
         gang.attempt.refusal,
         assessment.terms.hindrance,
         bindings.complaint(gang),
-        gang.record.undone,
+        gang.record.rollback_note,
         spared,
         gang.record.capped.note if gang.record.capped is not None else gang.outside,
         gang.observed.idle,
