@@ -99,7 +99,7 @@ def _record_to_object(record: Record) -> dict[str, Any]:
         "leaderSucceeded": record.led,
         "memberFailed": record.damaged,
         "workload": None if record.workload is None else _workload_to_object(record.workload),
-        "placesExpired": record.vacated,
+        "placesExpired": record.placeholders_expired,
         "holdStartTime": _time_to_object(record.held_since),
         "holdsReleased": min(record.caps, MAX_COUNT),
         "settledTime": _time_to_object(record.settled_at),
@@ -150,7 +150,7 @@ def _record_from_object(read: PodGroupStatus) -> Record | None:
         workload=None
         if kept.workload is None
         else Workload(kept.workload.kind, kept.workload.name, None, kept.workload.uid),
-        vacated=kept.places_expired,
+        placeholders_expired=kept.places_expired,
         held_since=_time_from_object(kept.hold_start_time),
         capped=capped,
         caps=kept.holds_released,

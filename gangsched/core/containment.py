@@ -153,7 +153,7 @@ class Containment:
         gang = Gang(key, Observed(old.observed.group, old.observed.resource_version), record, written=old.written)
         for uid in old.roster.leaving & old.observed.pods.keys():
             gang.roster.leave(uid)
-        if old.operations.vacancies:
+        if old.operations.placeholders_made:
             for uid in [uid for uid, pod in self._cluster.pods.items() if not pod.name]:
                 if self._members.gang_of(uid) is old:
                     self._cluster.remove_pod(uid)

@@ -162,7 +162,7 @@ class Machine:
         queue = self._state.queue
         return Stats(
             pods=len(self.cluster.pods)
-            - sum(len(gang.operations.vacant()) for gang in self.gangs.values())
+            - sum(len(gang.operations.placeholders()) for gang in self.gangs.values())
             - len(self._state.restarts.placeholders()),
             nodes=len(self.cluster.nodes),
             phases=Counter(gang.record.phase.value for gang in self.gangs.values() if not gang.plain),

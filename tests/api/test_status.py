@@ -97,7 +97,7 @@ def records(draw):
         led=draw(st.booleans()),
         damaged=draw(st.booleans()),
         workload=draw(st.none() | workloads),
-        vacated=draw(st.booleans()),
+        placeholders_expired=draw(st.booleans()),
         held_since=draw(st.just(0.0) | moments),
         capped=cap,
         caps=draw(counts),

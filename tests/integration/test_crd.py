@@ -34,7 +34,7 @@ RECORD = Record(
     succeeded=(("", 1), ("worker", 1)),
     failed=3,
     led=True,
-    vacated=True,
+    placeholders_expired=True,
     held_since=1_790_000_001.0,
     capped=Capped(Reason.HOLD_LIMIT, "too long", until=1_790_000_090.0),
     caps=2,

@@ -88,7 +88,7 @@ def bound(harness: Harness, name: str = "web") -> int:
 
 def held(harness: Harness, name: str = "web") -> int:
     """How many places are held for members to come."""
-    return len(harness.gang(f"default/statefulset.{name}").operations.vacant())
+    return len(harness.gang(f"default/statefulset.{name}").operations.placeholders())
 
 
 def test_of_two_sets_with_room_for_one_one_becomes_whole_and_the_other_waits_whole(auto):
@@ -301,7 +301,7 @@ def asking(cpu: str) -> dict[str, Any]:
 
 
 def vacant(harness: Harness, name: str) -> int:
-    return len(harness.gang(f"default/{name}").operations.vacant())
+    return len(harness.gang(f"default/{name}").operations.placeholders())
 
 
 def test_workers_of_a_leader_that_must_be_ready_have_places_whatever_size_the_leader_says(auto):

@@ -47,10 +47,10 @@ def keep(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Poli
         take(gang, Step.CAP_ENDS, capped=replace(capped, until=0.0))
     ended = placeholders.held_until(gang, terms)
     if ended <= now and ended < placeholders.expires(gang, terms):
-        placeholders.vacate(gang, cluster)
+        placeholders.release(gang, cluster)
         hold_no_longer(gang, ended, policy)
     capped = gang.record.capped
-    if capped is None or capped.paused_at or gang.operations.vacant():
+    if capped is None or capped.paused_at or gang.operations.placeholders():
         return
     if gang.record.clock_start or any(pod.node for pod in gang.live()):
         clock.pause(gang, now)

@@ -31,7 +31,7 @@ def keep_clock(
         return False
     if not complete:
         # Placeholders expire nevertheless, so the clock goes on for them.
-        since = record.clock_start if gang.operations.vacant() else 0.0
+        since = record.clock_start if gang.operations.placeholders() else 0.0
         retry_at = record.retry_at if record.rollback_note and now < record.retry_at else 0.0
         take(gang, Step.INCOMPLETE, clock_start=since, retry_at=retry_at)
         gang.observed.note_complete(0.0)

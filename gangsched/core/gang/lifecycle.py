@@ -82,7 +82,7 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         runs.end(gang)
         census = take_census(gang)
     if placeholders.run_out(gang, census, terms, now=now):
-        placeholders.vacate(gang, cluster)
+        placeholders.release(gang, cluster)
     runs.note_shortness(gang, census, terms, now)
     scheduled = bool(gang.record.scheduled_at)
     need = wants.later_need(gang, census, terms) if scheduled else wants.quorum_need(gang, census, terms)
@@ -113,7 +113,7 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         gang.attempt.wait()
         standing = _standing(gang, take_census(gang), need, terms, now)
     census, to_come = standing.census, standing.to_come
-    if terms.hindrance is None and not to_come and (gang.operations.vacant() or scheduled or not census.bound):
+    if terms.hindrance is None and not to_come and (gang.operations.placeholders() or scheduled or not census.bound):
         take(gang, Step.UNCAPPED)
     if gang.record.capped is not None and gang.record.capped.until:
         to_come = ()
@@ -172,7 +172,7 @@ def _counts(gang: Gang, standing: Standing, terms: Terms) -> bool:
 
     If a controller creates members only once others are ready, the clock does not run while any member is to come.
     """
-    held = bool(gang.operations.vacant())
+    held = bool(gang.operations.placeholders())
     comes = (standing.to_come or held) if terms.unhurried else (standing.to_come and not held)
     return not (gang.outside or comes)
 

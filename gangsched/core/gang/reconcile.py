@@ -86,7 +86,7 @@ def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
     """Whether reservations outlive the scheduling cycle, so that they must be written before use (design rule 4)."""
     if gang.durability.asked_at:
         return False
-    if gang.operations.vacant() or making.wanted(gang, assessment.terms):
+    if gang.operations.placeholders() or making.wanted(gang, assessment.terms):
         return True
     return (
         gang.observed.group is not None

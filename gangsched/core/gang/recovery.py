@@ -158,9 +158,9 @@ def _hold_again(gang: Gang, cluster: Cluster, spec: GroupSpec | None, reservatio
     for place in reservation.placements:
         row = cluster.capacity.rows.get(place.node)
         pods = [waiting.pop(name) for name in place.pods if name in waiting]
-        vacant = max(0, min(place.count - len(place.pods), left[place.role]))
-        left[place.role] -= vacant
-        pods += placeholders.again(gang, spec, place, vacant)
+        number = max(0, min(place.count - len(place.pods), left[place.role]))
+        left[place.role] -= number
+        pods += placeholders.again(gang, spec, place, number)
         if row is None:
             continue
         for pod in pods:
@@ -179,5 +179,5 @@ def take_over(gang: Gang, spec: GroupSpec) -> None:
     """Continue a former leader's quorum. If it is not recorded, the current minimum applies."""
     if gang.record.quorum is None:
         begin_quorum(gang, minima(spec))
-    there = [uid for uid, binding in gang.operations.bindings.items() if not binding.vacant]
+    there = [uid for uid, binding in gang.operations.bindings.items() if not binding.placeholder]
     gang.roster.choose((*gang.roster.inherited, *there), anew=True)

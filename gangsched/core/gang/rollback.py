@@ -67,8 +67,8 @@ def note_partial(gang: Gang, census: Census, need: Need, terms: Terms, now: floa
     open_ = bool(record.run_start) and not record.ended and not record.scheduled_at
     gang.roster.inherit_only(gang.roster.inherited & gang.observed.pods.keys() if open_ else ())
     gang.roster.keep(gang.observed.pods)
-    begun, vacant = gang.begun(), gang.operations.vacant()
-    lacks = need.beside(roles_of(vacant)) if vacant else need
+    begun, held = gang.begun(), gang.operations.placeholders()
+    lacks = need.beside(roles_of(held)) if held else need
     # Members that are bound beside reservations that a cap has released stay bound, as when these expire.
     partial = open_ and bool(lacks) and record.capped is None and any(pod.uid in begun for pod in census.bound)
     if terms.minimum_known and not need:

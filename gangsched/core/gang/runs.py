@@ -178,5 +178,5 @@ def note_shortness(gang: Gang, census: Census, terms: Terms, now: float) -> None
         least = Minima(record.minimum, lowered(record.satisfied, terms.spec).roles)
         short = bool(missing_of(least, census.bound_roles + census.done_roles))
     gang.observed.note_shortness((gang.observed.short_since or now) if short else 0.0)
-    if (record.vacated or record.damaged) and not short:
+    if (record.placeholders_expired or record.damaged) and not short:
         take(gang, Step.NOT_SHORT)

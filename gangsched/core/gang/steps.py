@@ -59,7 +59,9 @@ class Step(Enum):
     UNDECLARED = Does((), _all_but("phase", "rollback_note", *_QUORUM), Attempt.try_again)
     """The object that declared the group is gone or was replaced: the run ends without an outcome."""
     SPEC_CHANGES = Does(
-        ("outcome", "capped"), ("retry_at", "level", "vacated", "caps", "rollback_note"), Attempt.begin_anew
+        ("outcome", "capped"),
+        ("retry_at", "level", "placeholders_expired", "caps", "rollback_note"),
+        Attempt.begin_anew,
     )
     """The spec has changed: the back-off ends, and so does a failure by time-out."""
     QUORUM_BEGINS = Does(("quorum",), ("quorum_done",))
@@ -76,7 +78,7 @@ class Step(Enum):
     """The quorum is bound."""
     SATISFIED = Does(("satisfied", "late", "scheduled_at"))
     """A scheduled group was checked: other minima are satisfied, or a late group is whole."""
-    NOT_SHORT = Does((), ("vacated", "damaged"))
+    NOT_SHORT = Does((), ("placeholders_expired", "damaged"))
     """The group is whole again after members had failed or placeholders had expired."""
     INFERRED = Does(("run_start", "scheduled_at", "satisfied", "late"))
     """After a restart, bound members show that a group without a record had been scheduled."""
@@ -103,7 +105,7 @@ class Step(Enum):
     """The time is up under timeoutPolicy Fail."""
     PLACES_HELD = Does(("held_since", "clock_start"))
     """The first placeholder was reserved, or none is reserved any more."""
-    PLACES_EXPIRE = Does(("vacated", "timeouts"), ("clock_start",))
+    PLACES_EXPIRE = Does(("placeholders_expired", "timeouts"), ("clock_start",))
     """The reservations of placeholders beside bound members have expired."""
     LATE = Does(("late", "scheduled_at", "satisfied"))
     """They expired before the group was scheduled: it counts as scheduled with the members it has."""

@@ -78,7 +78,7 @@ def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod],
 
     Before the quorum is bound no member is beyond maxMember, because a quorum is never larger: all are tried.
     """
-    placed = [*census.bound, *(binding.pod for binding in gang.operations.flying() if not binding.vacant)]
+    placed = [*census.bound, *(binding.pod for binding in gang.operations.flying() if not binding.placeholder)]
     most = terms.spec.max_member if gang.record.scheduled_at else None
     return _divided(census.waiting, placed, terms.spec, most)
 

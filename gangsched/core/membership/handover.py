@@ -46,7 +46,7 @@ def _yield(members: Members, cluster: Cluster, gang: Gang, owner: str, now: floa
     )
     gang.observed.declare(None)
     gang.durability.drop()
-    placeholders.vacate(gang, cluster)
+    placeholders.release(gang, cluster)
     for uid, pod in [*gang.observed.pods.items()]:
         binding = gang.operations.bindings.get(uid)
         if uid in sent:

@@ -220,9 +220,9 @@ class Members:
         says = (pod.declaration for pod in gang.live() if pod.declaration is not None)
         goes_on = gang.observed.group.made and bool(gang.record.scheduled_at) and any(said.complete for said in says)
         gang.observed.declare(None)
-        if gang.operations.vacant():
+        if gang.operations.placeholders():
             # A quorum with placeholders cannot become whole without them: its bound members stay (rule 10).
-            placeholders.vacate(gang, self._cluster)
+            placeholders.release(gang, self._cluster)
             take(gang, Step.QUORUM_DROPPED)
             gang.roster.inherit_only()
         if not goes_on:

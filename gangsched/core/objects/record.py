@@ -94,11 +94,12 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     `succeeded` (by role) and `failed` count the run's members that have ended. `led`: the member whose success is the
     gang's has succeeded. `damaged`: since the minimum was last bound, a member has failed other than by deletion.
     `workload` is the one object that all live members belong to, or the last ones did, without the declaration of its
-    pods; None if there is none. `vacated`: the placeholders have expired, and no more are reserved before the gang is
-    complete. `held_since` is when the first of the present placeholders was reserved. `capped`: a cap has released
-    placeholders or forbids them; `caps` counts releases because of the hold time. Members that were bound before
-    `settled_at` belong to no quorum in progress: they stay bound, whatever happens to the next quorum. `prebinding_at`
-    is when the quorum began to wait for its pre-bindings, `prebinding_clock` the value of `clock_start` at that time.
+    pods; None if there is none. `placeholders_expired`: the placeholders have expired, and no more are reserved before
+    the gang is complete. `held_since` is when the first of the present placeholders was reserved. `capped`: a cap has
+    released placeholders or forbids them; `caps` counts releases because of the hold time. Members that were bound
+    before `settled_at` belong to no quorum in progress: they stay bound, whatever happens to the next quorum.
+    `prebinding_at` is when the quorum began to wait for its pre-bindings, `prebinding_clock` the value of `clock_start`
+    at that time.
     """
 
     phase: Phase = Phase.PENDING
@@ -120,7 +121,7 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     led: bool = False
     damaged: bool = False
     workload: Workload | None = None
-    vacated: bool = False
+    placeholders_expired: bool = False
     held_since: float = 0.0
     capped: Capped | None = None
     caps: int = 0

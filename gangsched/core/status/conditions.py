@@ -61,7 +61,11 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
     if prebinding.first_awaited(gang) is not None:
         return Reason.PRE_BINDING
     if gang.operations.flies():
-        return Reason.BINDING if any(not binding.vacant for binding in gang.operations.flying()) else Reason.PLACES_HELD
+        return (
+            Reason.BINDING
+            if any(not binding.placeholder for binding in gang.operations.flying())
+            else Reason.PLACES_HELD
+        )
     if gang.record.phase is Phase.TIMED_OUT:
         return Reason.BINDING_UNDONE if gang.record.rollback_note else Reason.TIMED_OUT
     if not assessment.facts.complete:
@@ -148,16 +152,16 @@ def _capped(assessment: Assessment, note: str) -> str:
 
 def _prebinding(gang: Gang) -> str:
     """The first pre-binding that the members with nodes wait for."""
-    errand = prebinding.first_awaited(gang)
-    if errand is None:
+    pending = prebinding.first_awaited(gang)
+    if pending is None:
         return ""
     waiting = sum(binding.awaits is not None for binding in gang.operations.bindings.values())
     held = len(gang.operations.flying())
-    refused = f" The API server refused this write, which is retried: {errand.complaint}"
+    refused = f" The API server refused this write, which is retried: {pending.complaint}"
     return (
         f"{counted(held, 'member', 'has a node and is', 'have nodes and are')} bound once everything is ready: "
-        f"{errand.what.awaited} ({counted(waiting, 'member', 'waits', 'wait')} like this)."
-        f"{refused if errand.complaint else ''}"
+        f"{pending.what.awaited} ({counted(waiting, 'member', 'waits', 'wait')} like this)."
+        f"{refused if pending.complaint else ''}"
     )
 
 
@@ -188,7 +192,7 @@ def _in_line(gang: Gang, assessment: Assessment) -> str:
 
 def _held(gang: Gang, assessment: Assessment) -> str:
     """The reservation for members that do not exist yet, and how long it lasts."""
-    places = len(gang.operations.vacant())
+    places = len(gang.operations.placeholders())
     return (
         f"{number_is_of_all(len(assessment.census.bound), assessment.minimum, 'member')} bound and "
         f"{'a place is' if places == 1 else f'{places} places are'} held for the missing ones, for up to "
@@ -207,10 +211,10 @@ def _there(assessment: Assessment) -> int:
 
 def late_message(gang: Gang, assessment: Assessment) -> str:
     """How many members are bound of a group whose other members were not created in time."""
-    if gang.operations.vacant():
+    if gang.operations.placeholders():
         return _held(gang, assessment)
     there = f"{number_is_of_all(_there(assessment), gang.record.minimum, 'member')} bound"
-    if not gang.record.vacated:
+    if not gang.record.placeholders_expired:
         return f"{there}; the others are bound first, as soon as they exist and fit."
     return (
         f"{there}; the others were not created within {format_duration(assessment.terms.max_schedule_time_s)}, so "
