@@ -75,7 +75,6 @@ from gangsched.core.objects.podgroup import ForeignGroup, Group, SeenPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.objects.results import (
-    Answer,
     BindRefused,
     EvictionRefused,
     GroupNotMade,
@@ -84,6 +83,7 @@ from gangsched.core.objects.results import (
     PodEvicted,
     PrebindRefused,
     Refused,
+    Result,
     StatusRefused,
     StatusWritten,
 )
@@ -375,7 +375,7 @@ class Harness:
             events = self._some_of(events, self._random)
         self.inbox += rest
         effects = self._hand_over(events)
-        if any(not isinstance(event, Answer | TimePassed) for event in events):
+        if any(not isinstance(event, Result | TimePassed) for event in events):
             self._take_course()
         return effects
 
@@ -477,7 +477,7 @@ class Harness:
         self.machine = Machine(self.policy)
         self.history = []
         self._withheld.clear()
-        outdated = (Answer, Synced, GroupSeen, GroupGone, GroupsReplaced)
+        outdated = (Result, Synced, GroupSeen, GroupGone, GroupsReplaced)
         bound = [event for event in self.inbox if isinstance(event, PodBound)]
         self.inbox = [event for event in self.inbox if not isinstance(event, outdated)]
         self._hand_over([*seen, *bound, GroupsReplaced(tuple(self.groups.values())), *found, Synced()])

@@ -103,7 +103,7 @@ class Containment:
             if isinstance(effect, BindPod):
                 self.flying[effect.uid] = effect.node
 
-    def answered(self, uid: str) -> None:
+    def no_longer_in_flight(self, uid: str) -> None:
         """The pod's binding is no longer in flight: its result has arrived, or the pod is gone."""
         self.flying.pop(uid, None)
 
@@ -111,7 +111,7 @@ class Containment:
         """These effects are not sent to the API server after all."""
         for effect in effects:
             if isinstance(effect, BindPod):
-                self.answered(effect.uid)
+                self.no_longer_in_flight(effect.uid)
 
     def drop(self, key: GroupKey) -> None:
         """The gang no longer exists."""

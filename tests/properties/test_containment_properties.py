@@ -29,7 +29,7 @@ STEPS = (
     (runs, "note_ended"),
     (making, "due"),
     (recovery, "resume"),
-    (rollback, "note_answer"),
+    (rollback, "note_result"),
     (cycle, "place"),
     (cycle, "place_each"),
     (cycle.Cycle, "_try"),

@@ -199,7 +199,7 @@ def go_on(gang: Gang, now: float) -> list[Effect]:
     return effects
 
 
-def note_answer(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
+def note_result(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
     """Note the result of an eviction or of the look-up of a Job; results for another gang change nothing."""
     rollback = gang.operations.rollback
     if rollback is None:
@@ -210,7 +210,7 @@ def note_answer(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now
     eviction = rollback.evictions.get(event.uid)
     if eviction is None:
         return
-    eviction.answered()
+    eviction.result_arrived()
     if isinstance(event, PodEvicted):
         del rollback.evictions[event.uid]
         gang.roster.leave(event.uid)

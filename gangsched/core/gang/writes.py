@@ -136,7 +136,7 @@ class Eviction:
         self.asked = True
         self.tries += 1
 
-    def answered(self) -> None:
+    def result_arrived(self) -> None:
         """The API server has responded."""
         self.asked = False
 

@@ -9,7 +9,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import bindings, clock, making, prebinding, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.members import Members
-from gangsched.core.objects import results as answers
+from gangsched.core.objects import results
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
 
@@ -30,38 +30,38 @@ class Results:
         self._avoidance = avoidance
         self._policy = policy
 
-    def note(self, event: answers.Answer, now: float) -> None:
+    def note(self, event: results.Result, now: float) -> None:
         """Apply one result."""
         members = self._members
         match event:
             case PodBound() | BindRefused():
                 self._bound(event, now)
-            case answers.StatusWritten() | answers.StatusRefused():
+            case results.StatusWritten() | results.StatusRefused():
                 self._written(event, now)
-            case answers.PrebindRefused(uid):
+            case results.PrebindRefused(uid):
                 preparing = members.gang_of(uid)
                 if preparing is not None:
                     prebinding.note_refused(preparing, event, now)
                     members.dirty.note(preparing.key)
-            case answers.GroupNotMade(key, message) if key in members.gangs:
+            case results.GroupNotMade(key, message) if key in members.gangs:
                 making.note_refused(members.gangs[key], message)
                 members.dirty.note(key)
-            case answers.OwnerSeen(uid):
+            case results.OwnerSeen(uid):
                 for gang in members.gangs.values():
                     if gang.operations.rollback is not None and uid in gang.operations.rollback.asked:
-                        rollback.note_answer(gang, event, now)
+                        rollback.note_result(gang, event, now)
                         members.dirty.note(gang.key)
-            case answers.PodEvicted(uid) | answers.EvictionRefused(uid):
+            case results.PodEvicted(uid) | results.EvictionRefused(uid):
                 evicted_of = members.gang_of(uid)
                 if evicted_of is not None:
-                    rollback.note_answer(evicted_of, event, now)
+                    rollback.note_result(evicted_of, event, now)
                     members.dirty.note(evicted_of.key)
 
-    def _written(self, event: answers.StatusWritten | answers.StatusRefused, now: float) -> None:
+    def _written(self, event: results.StatusWritten | results.StatusRefused, now: float) -> None:
         gang = self._members.gangs.get(event.key)
         if gang is None or gang.observed.group is None:
             return
-        if isinstance(event, answers.StatusRefused):
+        if isinstance(event, results.StatusRefused):
             self._members.dirty.note(event.key)
             gang.written.refused(write_again_at=now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S))
             return

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.declarations.workloads import declared, verdict
+from gangsched.core.declarations.workloads import decide, declared
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod
@@ -41,7 +41,7 @@ class Undeclared:
         workload = pod.workload
         if workload is None or workload.declaration is None or pod.scheduler not in self._ours:
             return pod
-        said = declared(workload, verdict(workload, pod.namespace, self._cluster.namespaces, self._foreign))
+        said = declared(workload, decide(workload, pod.namespace, self._cluster.namespaces, self._foreign))
         return pod if pod.declaration == said else replace(pod, declaration=said)
 
     def note(self, pod: Pod) -> None:

@@ -74,7 +74,7 @@ class Device(Struct, frozen=True, gc=False, cache_hash=True):
     beyond: str = ""
 
 
-class Verdict(StrEnum):
+class SelectorResult(StrEnum):
     """The result of a selector for a device."""
 
     TRUE = "true"
@@ -87,7 +87,7 @@ class Selector(Struct, frozen=True, gc=False):
 
     expression: str
 
-    def verdict(self, driver: str, device: Device) -> Verdict:
+    def evaluate(self, driver: str, device: Device) -> SelectorResult:
         """Whether it selects the device. Always the same for the same device, and without I/O."""
         raise NotImplementedError
 

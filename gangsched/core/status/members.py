@@ -35,14 +35,14 @@ def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy
 def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list[tuple[Pod, Reason]]:
     """Waiting members whose condition has another reason than it should have, or was lost."""
     found = []
-    for pod, reason in verdicts(gang, assessment):
+    for pod, reason in conditions(gang, assessment):
         said, at = gang.written.members.get(pod.uid, (pod.told_reason, float("-inf")))
         if said != reason or (pod.told_reason != reason and now >= at + policy.message_interval_s):
             found.append((pod, reason))
     return found
 
 
-def verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason]]:
+def conditions(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason]]:
     """Each waiting member that cannot be bound now, with the reason for its condition.
 
     The reason is `Unschedulable` only if more capacity would help, because autoscalers act on it.

@@ -68,7 +68,7 @@ def _owed(gang: Gang, assessment: Assessment, now: float) -> Iterator[tuple[Pod,
     """
     written = gang.written
     oldest = None if gang.observed.group is not None else min(assessment.census.live, key=member_order, default=None)
-    for pod, reason in members.verdicts(gang, assessment):
+    for pod, reason in members.conditions(gang, assessment):
         said, at = written.members.get(pod.uid, ("", 0.0))
         if (
             said == reason
