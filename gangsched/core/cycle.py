@@ -159,7 +159,11 @@ class Cycle:
         gang.attempt.heard("")
         if isinstance(found, Refusal):
             gang.attempt.begin_count()
-            if not found.never and self._state.caps.beyond(gang, ask.members) and self._stopped(gang, ask.members):
+            if (
+                not found.never
+                and self._state.caps.exceeds_limit(gang, ask.members)
+                and self._stopped(gang, ask.members)
+            ):
                 return False
             gang.attempt.refused(found)
             self._count(found)
@@ -212,7 +216,7 @@ class Cycle:
                 avoided=self._avoided_by_all | refused,
                 refused=refused,
             )
-            found = place_each(self._snapshot, ask, self._state.hunts)
+            found = place_each(self._snapshot, ask, self._state.failed_domains)
             gang.attempt.members_refused(found.refused)
             for refusal in found.refused.values():
                 self._count(refusal)
@@ -264,7 +268,7 @@ class Cycle:
         taken, refusal = self._refused.get(key, (-1, None))
         if alike and refusal is not None and taken == self._snapshot.mark():
             return refusal
-        found = place(self._snapshot, ask, self._state.hunts)
+        found = place(self._snapshot, ask, self._state.failed_domains)
         if isinstance(found, Refusal):
             self._queue.note(found, self._snapshot)
             if alike:

@@ -90,7 +90,7 @@ class Machine:
         """Reconcile, place and write status, within the budget; `waiting` gangs were dirty before this call."""
         state, upkeep = self._state, self._upkeep
         state.holders.renew(now)
-        budget = Budget(units.TURN)
+        budget = Budget(units.CALL)
         effects += recheck_worsened(state.cluster, state.members, partial(state.contain, effects, now, Step.UPKEEP))
         effects += state.members.undeclared.take_events()
         state.restarts.keep(now, partial(state.contain, effects, now, Step.UPKEEP))
@@ -196,7 +196,7 @@ class Machine:
 
     def take_measured(self) -> Measured:
         """What was measured since the last call."""
-        return self._upkeep.take_measured(self._spent / units.TURN)
+        return self._upkeep.take_measured(self._spent / units.CALL)
 
     def take_rivals(self) -> list[tuple[str, str]]:
         """Pods of ours that another process has bound since the last call, as ("NAMESPACE/POD", node) pairs."""
@@ -253,7 +253,7 @@ class Machine:
         queue = self._state.queue
         if not queue.moves:
             return ()
-        budget.leave(units.TURN // 4)
+        budget.leave(units.CALL // 4)
         snapshot = Snapshot(self.cluster, budget=budget)
         queue.begin_call(snapshot)
         if not queue.waits:

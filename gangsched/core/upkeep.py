@@ -69,10 +69,10 @@ class Upkeep:
             iter(partial(state.deadlines.take_due, now), None),
         )
         for quarters, keys in enumerate(sources, start=1):
-            while budget.spent < units.TURN * quarters // 4 and (key := next(keys, None)) is not None:
+            while budget.spent < units.CALL * quarters // 4 and (key := next(keys, None)) is not None:
                 budget.charge(self.if_due(key, touched, effects, now))
         unwritten: list[GroupKey] = []
-        while budget.spent < units.TURN * 7 // 8 and (due := state.status_deadlines.take_due(now)) is not None:
+        while budget.spent < units.CALL * 7 // 8 and (due := state.status_deadlines.take_due(now)) is not None:
             unwritten.append(due)
             budget.charge(units.GANG // 2)
         return touched, unwritten

@@ -132,7 +132,7 @@ def test_taints_of_devices(toleration, tolerated):
 
 
 def test_a_device_with_more_than_is_known_is_left_alone():
-    assert found(wishes(asks()), offers=on_node(replace(A, beyond="consumesCounters"), B)) == ["b"]
+    assert found(wishes(asks()), offers=on_node(replace(A, unsupported="consumesCounters"), B)) == ["b"]
 
 
 def test_no_claim_gets_more_than_32_devices():
@@ -314,7 +314,7 @@ def test_devices_that_all_nodes_can_use_are_shared_by_them():
     [kind] = {*classify(snapshot, members).values()}
     [plan] = [each for each in snapshot.plans if type(each).__name__ == "_DevicesPlan"]
     assert plan.couples(kind, kind)
-    before = plan.look(snapshot.own)
+    before = plan.digest(snapshot.own)
     first = np.array([0], dtype=np.int64)
     took = plan.take(kind, first, np.array([2]))
     assert took is not None
@@ -322,7 +322,7 @@ def test_devices_that_all_nodes_can_use_are_shared_by_them():
     assert rooms(plan, kind) == [1, 1]
     plan.give_back(kind, first, np.array([2]))
     assert rooms(plan, kind) == [3, 3]
-    assert plan.look(snapshot.own) == before
+    assert plan.digest(snapshot.own) == before
 
 
 def test_an_attribute_of_another_type_is_another_value():

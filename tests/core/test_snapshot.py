@@ -9,9 +9,9 @@ from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import HostPort, PodTerm
 from gangsched.core.planning.classes import MOST, MemberClass
 from gangsched.core.planning.filling import classify
-from gangsched.core.planning.kept import MOST_KEPT
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.row_cache import MOST_CACHED
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import GPU, node, pod, shape
 from tests.verdicts import class_of, closed
@@ -225,10 +225,10 @@ def test_of_thousands_of_classes_only_the_last_are_kept_and_all_are_right():
     cluster = Cluster()
     cluster.set_node(node("n1", cpu=1000, pods=5000))
     snapshot = Snapshot(cluster)
-    for number in range(1, 2 * MOST_KEPT):
+    for number in range(1, 2 * MOST_CACHED):
         assert snapshot.caps(member(number)).tolist() == [1000 // number]
     assert snapshot.caps(member(1)).tolist() == [1000]
-    assert len(snapshot._caps._known) == MOST_KEPT  # noqa: SLF001 - memory shows nowhere else
+    assert len(snapshot._caps._known) == MOST_CACHED  # noqa: SLF001 - memory shows nowhere else
 
 
 def test_the_nodes_without_pods_are_made_once_for_all_refusals_and_stay_empty():

@@ -558,7 +558,7 @@ def test_each_row_has_a_file_and_each_file_a_row():
 def test_a_leader_worker_set_makes_all_pods_of_a_replica_anew_unless_it_says_otherwise(policy, anew):
     facts = of("lws", {"leaderWorkerTemplate": {"size": 2, **policy}}).workload
     assert facts is not None
-    assert facts.all_anew is anew
+    assert facts.recreates_all is anew
 
 
 @pytest.mark.parametrize("kind", ["job", "statefulset", "lws"])

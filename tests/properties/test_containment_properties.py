@@ -24,7 +24,7 @@ STEPS = (
     (bindings, "note_bound"),
     (bindings, "note_refused"),
     (clock, "keep_clock"),
-    (clock, "begin_anew"),
+    (clock, "reset_back_off"),
     (lifecycle, "advance"),
     (runs, "note_ended"),
     (making, "due"),

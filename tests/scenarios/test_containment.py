@@ -423,7 +423,7 @@ def test_a_change_of_a_spec_or_a_pod_that_fails_is_known_all_the_same(injector, 
     harness = Harness()
     harness.add(node("n1", cpu=1), group("a", min_member=2), *pods("a", 2), group("b", min_member=1, created=5.0))
     harness.wait(2)
-    injector.into(clock, "begin_anew")
+    injector.into(clock, "reset_back_off")
     harness.change_spec("default/a", min_member=1)
     harness.add(*pods("b", 1))
     if listed:

@@ -102,7 +102,7 @@ def starve(harness: Harness) -> None:
         )
         harness.wait(1)
     harness.delete("default/filler")
-    with patch.object(units, "TURN", units.GANG):
+    with patch.object(units, "CALL", units.GANG):
         for number in range(3 * PATIENCE):
             harness.add(pod(f"first-{number}", group="", priority=1000, cpu=100))
             harness.step()

@@ -68,7 +68,7 @@ def test_events_of_a_large_groups_members_are_dealt_with_together_and_none_is_lo
 
 @pytest.mark.without("all", why="it has no harness")
 def test_members_above_the_minimum_go_on_call_by_call_and_let_whoever_comes_meanwhile_go_first(monkeypatch):
-    monkeypatch.setattr(units, "TURN", 200 * units.MEMBER)
+    monkeypatch.setattr(units, "CALL", 200 * units.MEMBER)
     machine = Machine(Policy())
     machine.handle([NodeSeen(node("n1", cpu=700, pods=700)), GroupSeen(group("a", min_member=1)), Synced()], 1000.0)
     first = machine.handle([PodSeen(member) for member in pods("a", 600)], 1000.0)

@@ -273,7 +273,7 @@ class Cluster:
         wrong = claim_contradictions(self.ledger.claims, self.pods)
         rows = self.capacity.rows
         by_row = {rows[name]: node for name, node in self.nodes.items() if name in rows}
-        fresh = [each.anew() for each in self.constraints]
+        fresh = [each.fresh() for each in self.constraints]
         for constraint in fresh:
             for row, node in by_row.items():
                 constraint.set_node(row, node)

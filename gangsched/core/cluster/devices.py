@@ -219,8 +219,8 @@ class Devices:
         return next((each.device for each in had if not each.admin and self.in_use[each.device] > 1), None)
 
     def _unallocatable(self, claim: ResourceClaim) -> UnreadyClaim | None:
-        if claim.wishes.beyond:
-            return UnreadyClaim(claim.name, ClaimTrouble.BEYOND, claim.wishes.beyond)
+        if claim.wishes.unsupported:
+            return UnreadyClaim(claim.name, ClaimTrouble.UNSUPPORTED, claim.wishes.unsupported)
         for request in requests_of(claim.wishes):
             if self.device_class(request.device_class) is None:
                 return UnreadyClaim(claim.name, ClaimTrouble.NO_CLASS, request.device_class)

@@ -254,7 +254,7 @@ class Ledger:
             if kept != found:
                 wrong.append(f"the {what} are not those of the claims")
         for known, other in zip(self._constraints, constraints, strict=True):
-            if known.told() != other.told():
+            if known.state() != other.state():
                 wrong.append(f"what {type(known).__name__} knows is not what nodes and claims say")
         return wrong + self._tallies.contradictions() + self._preferred.contradictions()
 

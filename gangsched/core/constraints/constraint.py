@@ -86,12 +86,13 @@ class Happening(Enum):
 class Words:
     """The wording of one reason in messages to users.
 
-    `told` describes the nodes that refuse for this reason; `{resource}` stands for the resource, or other subject of
-    the reason, if any. `remedy` is what would open the refusing `{nodes}`; empty where another message says it.
+    `description` is the wording for nodes that refuse for this reason; `{resource}` stands for the resource, or other
+    subject of the reason, if any. `remedy` is what would open the refusing `{nodes}`; empty where another message says
+    it.
     """
 
     reason: str
-    told: str
+    description: str
     remedy: str = ""
 
 
@@ -104,7 +105,7 @@ class Constraint:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def anew(self) -> Self:
+    def fresh(self) -> Self:
         """A new constraint of the same type, without nodes and pods."""
         return type(self)(self._world)
 
@@ -136,7 +137,7 @@ class Constraint:
         """
         return False
 
-    def told(self) -> object:
+    def state(self) -> object:
         """The state derived from nodes and pods, for consistency checks; equal for equal nodes and pods."""
 
     def plan(self, *, emptied: bool) -> Plan:
@@ -191,11 +192,11 @@ class Plan:
         """Why one more member is refused, and on which of the rows: (reason, resource or other subject, mask)."""
         raise NotImplementedError
 
-    def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - for subclasses
+    def digest(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - for subclasses
         """A digest of what is taken on these rows: equal while that is unchanged."""
         return None
 
-    def beyond(self, member: Member) -> Hashable:  # noqa: ARG002 - for subclasses
+    def shared_digest(self, member: Member) -> Hashable:  # noqa: ARG002 - for subclasses
         """A digest of what members of the class may take that belongs to no row: equal while that is unchanged."""
         return None
 
@@ -294,6 +295,6 @@ class PropertyConstraint(NodeConstraint, Generic[Value]):
         """Remove the property of the row."""
         self.column.set(row, None)
 
-    def told(self) -> object:
+    def state(self) -> object:
         """The properties by row."""
         return self.column.by_row()

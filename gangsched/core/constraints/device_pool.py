@@ -65,7 +65,7 @@ class DevicePool:
         """The allocations of the members on the row, in order."""
         return self._taken.get((wishes, row), ())
 
-    def look(self) -> Hashable:
+    def digest(self) -> Hashable:
         """A digest of the devices taken."""
         return frozenset(self._used.items())
 
@@ -90,7 +90,7 @@ class DevicePool:
         devices = []
         for offer in offers.devices:
             values = tuple(each for each in offer.device.attributes if each.name in asked) if asked else ()
-            devices.append((values, offer.device.taints, offer.device.beyond, self._is_in_use(offer.key)))
+            devices.append((values, offer.device.taints, offer.device.unsupported, self._is_in_use(offer.key)))
         requests = (each for wish in wishes for alternatives in wish.wishes.requests for each in alternatives)
         return offers.whole, tuple(devices), tuple(self._supply.selected(each, row) for each in requests)
 

@@ -105,7 +105,7 @@ class DeviceSupply:
 
     def _usable(self, part: ResourceSlice, everywhere: IntArray) -> list[int]:
         """The rows where the slice's devices can be used; sets `shared` unless that is a single node."""
-        if part.beyond:
+        if part.unsupported:
             return []
         if part.node:
             rows: list[int] = everywhere[self._nodes.names.among((part.node,), everywhere)].tolist()

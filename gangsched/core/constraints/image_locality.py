@@ -52,7 +52,7 @@ class ImageLocality(NodeConstraint):
             uncount(self._nodes, name)
         self._renew(row, ())
 
-    def told(self) -> object:
+    def state(self) -> object:
         """The images by row, and the number of nodes by image."""
         return self._images, self._nodes
 

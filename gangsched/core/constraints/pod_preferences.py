@@ -64,7 +64,7 @@ class PodPreferences(Constraint):
                 del self.rows[weighed]
                 self.index.drop(weighed, weighed[1])
 
-    def told(self) -> object:
+    def state(self) -> object:
         """The terms of placed pods."""
         return self.rows
 

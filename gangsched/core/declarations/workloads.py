@@ -76,10 +76,10 @@ class Idle(Struct, frozen=True):
         return self.why == SUSPENDED
 
 
-def makes_all_anew(workload: Workload | None, namespace: str, foreign: Foreign) -> bool:
+def recreates_all(workload: Workload | None, namespace: str, foreign: Foreign) -> bool:
     """Whether the workload recreates all pods of a gang when one is lost."""
     facts = _facts(workload, namespace, foreign)
-    return facts is not None and facts.all_anew
+    return facts is not None and facts.recreates_all
 
 
 def idle_of(workload: Workload | None, namespace: str, foreign: Foreign) -> Idle | None:

@@ -158,7 +158,7 @@ class Caps:
             self._stopped.setdefault(gang.key.namespace, {})[gang.key] = asked
         return bool(note)
 
-    def beyond(self, gang: Gang, members: Sequence[Pod]) -> bool:
+    def exceeds_limit(self, gang: Gang, members: Sequence[Pod]) -> bool:
         """Whether the placeholders among these members alone exceed the limit, so that freed room would not help."""
         asked = asked_by(pod for pod in members if not pod.name)
         return bool(limit(self._cluster, self._limits, gang.key.namespace, asked, beside=False))

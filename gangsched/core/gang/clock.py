@@ -98,7 +98,7 @@ def back_off(gang: Gang, *, now: float, policy: Policy) -> None:
     take(gang, Step.BACKS_OFF, timeouts=timeouts, level=level, retry_at=retry_at)
 
 
-def begin_anew(gang: Gang) -> None:
+def reset_back_off(gang: Gang) -> None:
     """After a change of the spec, end the back-off or the failure by time-out (rule 5); a running clock goes on."""
     record = gang.record
     outcome = Outcome.NONE if record.outcome is Outcome.OUT_OF_TIME else record.outcome

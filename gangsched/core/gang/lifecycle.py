@@ -183,7 +183,7 @@ def _is_remade(gang: Gang) -> bool:
     No new member is bound beside the old ones. Once the old ones are no longer members another run begins, in which the
     new ones are bound as a whole.
     """
-    if not (gang.observed.all_anew and gang.record.scheduled_at) or gang.record.ended:
+    if not (gang.observed.recreates_all and gang.record.scheduled_at) or gang.record.ended:
         return False
     return gang.lingering() > 0 or not _has_bound(gang)
 

@@ -38,13 +38,13 @@ def resume(gang: Gang, cluster: Cluster, *, foreign: Foreign, policy: Policy, no
     record = group.status.record if group is not None else None
     if group is None or record is None:
         return
-    told = {condition.type: condition for condition in group.status.conditions}
-    scheduled, degraded = told.get("Scheduled"), told.get("Degraded")
+    conditions = {condition.type: condition for condition in group.status.conditions}
+    scheduled, degraded = conditions.get("Scheduled"), conditions.get("Degraded")
     degraded = degraded if degraded is not None and degraded.status else None
     take(gang, Step.RECALLED, **asdict(record))
     gang.written.restore(group.status, scheduled.reason if scheduled is not None else "")
     if scheduled is not None and scheduled.generation != group.generation:
-        clock.begin_anew(gang)
+        clock.reset_back_off(gang)
     if degraded is not None and gang.record.scheduled_at:
         gang.observed.note_shortness(degraded.since - policy.degraded_after_s)
     # Pod timestamps have a resolution of one second.
@@ -180,4 +180,4 @@ def take_over(gang: Gang, spec: GroupSpec) -> None:
     if gang.record.quorum is None:
         begin_quorum(gang, minima(spec))
     there = [uid for uid, binding in gang.operations.bindings.items() if not binding.placeholder]
-    gang.roster.choose((*gang.roster.inherited, *there), anew=True)
+    gang.roster.choose((*gang.roster.inherited, *there), replace=True)

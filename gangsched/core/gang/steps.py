@@ -61,7 +61,7 @@ class Step(Enum):
     SPEC_CHANGES = Does(
         ("outcome", "capped"),
         ("retry_at", "level", "placeholders_expired", "caps", "rollback_note"),
-        Attempt.begin_anew,
+        Attempt.spec_changed,
     )
     """The spec has changed: the back-off ends, and so does a failure by time-out."""
     QUORUM_BEGINS = Does(("quorum",), ("quorum_done",))
@@ -157,4 +157,4 @@ def forget_run(gang: Gang) -> None:
 def begin_quorum(gang: Gang, needed: Minima) -> None:
     """Begin a quorum with these minima; no member belongs to it yet."""
     take(gang, Step.QUORUM_BEGINS, quorum=needed)
-    gang.roster.choose((), anew=True)
+    gang.roster.choose((), replace=True)

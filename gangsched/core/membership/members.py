@@ -207,7 +207,7 @@ class Members:
             if synced:
                 recovery.resume(gang, self._cluster, foreign=self.foreign, policy=self._policy, now=now)
         elif (old.spec, old.error) != (group.spec, group.error):
-            clock.begin_anew(gang)
+            clock.reset_back_off(gang)
 
     def group_gone(self, key: GroupKey) -> None:
         """Note that a PodGroup is gone. Its run ends unless its pods declare it; bound members stay (rule 10)."""

@@ -156,7 +156,7 @@ class Surroundings:
             case events.ForeignGroupsHidden(dialect):
                 self._members.foreign.hide(event)
                 self._all_declared_by(dialect)
-                self._decide_all_anew(dialect)
+                self._redeclare_all(dialect)
 
     def show(self, dialect: str) -> list[Gang] | None:
         """Note that the dialect's objects were listed.
@@ -169,7 +169,7 @@ class Surroundings:
         """After the whole list was noted: infer for the gangs that use its objects what could not be seen before."""
         if shown is None:
             return
-        for gang in {gang.key: gang for gang in (*shown, *self._decide_all_anew(dialect))}.values():
+        for gang in {gang.key: gang for gang in (*shown, *self._redeclare_all(dialect))}.values():
             self._look_back(gang, now)
 
     def _foreign_seen(self, group: ForeignGroup) -> None:
@@ -203,12 +203,12 @@ class Surroundings:
             if old is None or new is None or old.uid != new.uid:
                 self._replaced(gang, over=old is not None and not waits)
             elif (old.spec, old.error) != (new.spec, new.error):
-                clock.begin_anew(gang)
+                clock.reset_back_off(gang)
         if new is None:
             self._members.undeclared.ended(dialect, key)
             self._workload_changed(key, old, new)
 
-    def _decide_all_anew(self, kind: str) -> list[Gang]:
+    def _redeclare_all(self, kind: str) -> list[Gang]:
         """Recompute the declarations of pods of workloads of this kind, or depending on one. Returns their gangs."""
         members = self._members
         uids = dict.fromkeys(members.undeclared.of_kind(kind))

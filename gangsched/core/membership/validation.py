@@ -66,9 +66,9 @@ def _left_over(members: Members, gang: Gang) -> Iterator[str]:
         *((name, getattr(gang.roster, name)) for name in ("inherited", "past", "recorded", "chosen", "leaving")),
         ("disowned", gang.observed.ownership.disowned),
         *((name, getattr(gang.operations, name)) for name in ("doubted", "mismatched", "barred")),
-        ("told", gang.written.members),
+        ("written", gang.written.members),
         *((name, getattr(gang.operations.rollback, name, ())) for name in ("evictions", "spared")),
-        ("told as strangers", gang.written.strangers),
+        ("reported as foreign", gang.written.strangers),
     )
     for what, uids in remembered:
         gone = [uid for uid in uids if uid not in gang.observed.pods and uid not in gang.observed.strangers]

@@ -82,7 +82,7 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     users how to have them created at once; empty if the controller does so. `completions` is how many of its pods must
     succeed in total, None if it does not say, and `succeeded` how many it has counted. If `completions` exceeds `size`,
     its pods come in waves. `series` are its Jobs, which count on their own, if these create its pods and come in waves.
-    `all_anew`: when a pod of a gang is lost, its controller deletes the others too.
+    `recreates_all`: when a pod of a gang is lost, its controller deletes the others too.
     """
 
     title: str
@@ -96,7 +96,7 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     completions: int | None = None
     succeeded: int = 0
     series: tuple[Series, ...] = ()
-    all_anew: bool = False
+    recreates_all: bool = False
 
     @property
     def in_waves(self) -> bool:

@@ -29,7 +29,7 @@ from gangsched.core.planning.refusal import Refusal, fragmented, gaps, oversized
 from gangsched.core.planning.search import Slots
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
-from gangsched.core.planning.topology import Hunts, to_look_at
+from gangsched.core.planning.topology import FailedDomains, worth_trying
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Some topology domains have not been tried yet: call `place` again with the same `Hunts`."""
+    """Some topology domains have not been tried yet: call `place` again with the same `FailedDomains`."""
 
 
 _UNFINISHED = Unfinished()
@@ -76,42 +76,46 @@ _UNFINISHED = Unfinished()
 @overload
 def place(snapshot: Snapshot, ask: Ask) -> Placement | Refusal: ...
 @overload
-def place(snapshot: Snapshot, ask: Ask, hunts: Hunts) -> Placement | Refusal | Unfinished: ...
-def place(snapshot: Snapshot, ask: Ask, hunts: Hunts | None = None) -> Placement | Refusal | Unfinished:
+def place(snapshot: Snapshot, ask: Ask, failed_domains: FailedDomains) -> Placement | Refusal | Unfinished: ...
+def place(
+    snapshot: Snapshot, ask: Ask, failed_domains: FailedDomains | None = None
+) -> Placement | Refusal | Unfinished:
     """Place the quorum on the snapshot, where its places stay taken; a refusal leaves the snapshot unchanged.
 
     Members that fit nowhere are skipped while the minimum and the minima of roles are within reach (contract rule 8).
-    `hunts` remembers the domains already tried; without it all domains are tried in this call.
+    `failed_domains` remembers the domains already tried; without it all domains are tried in this call.
     """
     if ask.avoided:
-        elsewhere = _found(snapshot, ask, hunts)
+        elsewhere = _found(snapshot, ask, failed_domains)
         if elsewhere is not None:
             return elsewhere
     anywhere = replace(ask, avoided=frozenset(), refused=frozenset())
     mark, broken_off = snapshot.mark(), snapshot.budget.broken_off
-    found = _found(snapshot, anywhere, hunts)
+    found = _found(snapshot, anywhere, failed_domains)
     if found is None:
         return _refused(snapshot, anywhere, exhausted=snapshot.budget.broken_off > broken_off)
     if ask.refused != ask.avoided and isinstance(found, Placement) and found.touches(ask.refused):
         snapshot.undo(mark)
-        elsewhere = _found(snapshot, replace(ask, avoided=ask.refused), hunts)
-        return elsewhere or _found(snapshot, anywhere, hunts) or _refused(snapshot, anywhere, exhausted=False)
+        elsewhere = _found(snapshot, replace(ask, avoided=ask.refused), failed_domains)
+        return elsewhere or _found(snapshot, anywhere, failed_domains) or _refused(snapshot, anywhere, exhausted=False)
     return found
 
 
-def _found(snapshot: Snapshot, ask: Ask, hunts: Hunts | None) -> Placement | Unfinished | None:
+def _found(snapshot: Snapshot, ask: Ask, failed_domains: FailedDomains | None) -> Placement | Unfinished | None:
     if ask.topology is None:
-        return _found_in(snapshot, ask, None) or _found_together(snapshot, ask, hunts)
+        return _found_in(snapshot, ask, None) or _found_together(snapshot, ask, failed_domains)
     key = ask.topology.key
     values = _domains(snapshot, ask, ask.topology)
-    best = values[0] if len(values) == 1 else _best_domain(snapshot, ask, key, values, hunts)
+    best = values[0] if len(values) == 1 else _best_domain(snapshot, ask, key, values, failed_domains)
     if isinstance(best, Unfinished):
         return best
     found = _found_in(snapshot, ask, (key, best)) if best is not None else None
     return found if found is not None or ask.topology.required else _found_in(snapshot, ask, None)
 
 
-def _found_together(snapshot: Snapshot, ask: Ask, hunts: Hunts | None) -> Placement | Unfinished | None:
+def _found_together(
+    snapshot: Snapshot, ask: Ask, failed_domains: FailedDomains | None
+) -> Placement | Unfinished | None:
     """Find places by trying each domain for the members whose affinity requires all of them to share one."""
     bonds = {member: bond(snapshot, member) for member in dict.fromkeys(_classes(snapshot, ask))}
     key = max(bonds.values(), default="")
@@ -120,7 +124,7 @@ def _found_together(snapshot: Snapshot, ask: Ask, hunts: Hunts | None) -> Placem
     bonded = [member for member in _classes(snapshot, ask) if bonds[member] == key]
     others = len(ask.members) - len(bonded)
     values = topology.candidates(snapshot, Topology(key), bonded, max(1, ask.need - others))
-    best = _best_domain(snapshot, ask, key, values, hunts, of=bonded)
+    best = _best_domain(snapshot, ask, key, values, failed_domains, of=bonded)
     if best is None or isinstance(best, Unfinished):
         return best
     return _found_in(snapshot, ask, (key, best), of=bonded)
@@ -131,7 +135,7 @@ def _best_domain(
     ask: Ask,
     key: str,
     values: Sequence[str],
-    hunts: Hunts | None,
+    failed_domains: FailedDomains | None,
     *,
     of: Collection[MemberClass] | None = None,
 ) -> str | Unfinished | None:
@@ -139,27 +143,29 @@ def _best_domain(
     scores: list[tuple[float, str]] = []
     began = snapshot.budget.spent
     asked = key, _asked(snapshot, ask)
-    failed, unsure = (hunts.of(asked), hunts.of((*asked, "unsure"))) if hunts is not None else ({}, {})
-    plans = [plan for plan in snapshot.plans if type(plan).beyond is not Plan.beyond]
+    failed, unsure = (
+        (failed_domains.of(asked), failed_domains.of((*asked, "unsure"))) if failed_domains is not None else ({}, {})
+    )
+    plans = [plan for plan in snapshot.plans if type(plan).shared_digest is not Plan.shared_digest]
     members = dict.fromkeys(_classes(snapshot, ask))
-    beyond = hash(tuple(plan.beyond(member) for plan in plans for member in members))
-    for value, look in to_look_at(snapshot, key, values, failed, beyond):
-        if hunts is not None and snapshot.budget.spent - began > units.HUNT:
+    shared_digest = hash(tuple(plan.shared_digest(member) for plan in plans for member in members))
+    for value, digest in worth_trying(snapshot, key, values, failed, shared_digest):
+        if failed_domains is not None and snapshot.budget.spent - began > units.DOMAINS:
             if not scores:
                 return _UNFINISHED
             break
         mark, broken_off = snapshot.mark(), snapshot.budget.broken_off
         found = _found_in(snapshot, ask, (key, value), of=of)
         if found is None:
-            failed[value] = look
+            failed[value] = digest
             if snapshot.budget.broken_off > broken_off:
-                unsure[value] = look
+                unsure[value] = digest
         else:
             scores.append((topology.utilisation(snapshot, found.assignments), value))
             snapshot.undo(mark)
         if len(scores) == topology.COMPARED:
             break
-    if not scores and any(failed.get(value) == look for value, look in unsure.items()):
+    if not scores and any(failed.get(value) == digest for value, digest in unsure.items()):
         snapshot.budget.broke_off()
     return max(scores, key=itemgetter(0))[1] if scores else None
 

@@ -22,7 +22,7 @@ from gangsched.core.objects.soft import Soft
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.kept import MOST_KEPT
+from gangsched.core.planning.row_cache import MOST_CACHED
 
 _NOTHING = Soft()
 
@@ -111,7 +111,7 @@ class Scores:
         asked = replace(member, avoided=frozenset(), domain=None, prefer=())
         known = self._known.get(asked)
         if known is None or known[1] != len(self._turned):
-            if known is None and len(self._known) >= MOST_KEPT:
+            if known is None and len(self._known) >= MOST_CACHED:
                 del self._known[next(iter(self._known))]
             known = self._known[asked] = self._found(asked), len(self._turned)
         return known[0]

@@ -23,7 +23,7 @@ from gangsched.core.objects.strategy import Scarce
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.classes import MOST, MemberClass, Seen, Taken
-from gangsched.core.planning.kept import Kept
+from gangsched.core.planning.row_cache import RowCache
 from gangsched.core.planning.scores import Scores, overriding
 from gangsched.core.planning.strategies import GPU_SUFFIX
 
@@ -57,11 +57,11 @@ class Snapshot:
         self._bare: Snapshot | None = None
         self._log: list[Taken | IntArray] = []
         self._changed, self._turned = list[IntArray](), list[IntArray]()
-        self._masks: Kept[MemberClass, Mask] = Kept(self.size, self._turned, self.budget)
-        self._caps: Kept[MemberClass, IntArray] = Kept(self.size, self._changed, self.budget)
+        self._masks: RowCache[MemberClass, Mask] = RowCache(self.size, self._turned, self.budget)
+        self._caps: RowCache[MemberClass, IntArray] = RowCache(self.size, self._changed, self.budget)
         names = cluster.labels.rank
         self.scores = Scores(self.plans, self.accepts, names=names, turned=self._turned, budget=self.budget)
-        self._fullness: Kept[Shape, npt.NDArray[np.float64]] = Kept(self.size, self._changed, self.budget)
+        self._fullness: RowCache[Shape, npt.NDArray[np.float64]] = RowCache(self.size, self._changed, self.budget)
 
     @property
     def free(self) -> IntArray:
@@ -177,11 +177,11 @@ class Snapshot:
         self.budget.charge(units.CLASS + len(rows))
         return caps
 
-    def look(self, key: str, value: str) -> int:
+    def digest(self, key: str, value: str) -> int:
         """A digest of the domain: unchanged while its nodes and everything taken there stay the same."""
         rows = np.flatnonzero(self.inside((key, value)))
-        looks = tuple(plan.look(rows) for plan in self._counting)
-        return hash((rows.tobytes(), self.cluster.nodes_by_row.last_change(rows), looks))
+        digests = tuple(plan.digest(rows) for plan in self._counting)
+        return hash((rows.tobytes(), self.cluster.nodes_by_row.last_change(rows), digests))
 
     def fits(self, member: MemberClass, row: int) -> bool:
         """Whether the row could take one member of the class now."""

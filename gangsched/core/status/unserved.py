@@ -28,15 +28,15 @@ class Unserved:
         self._installations = installations
         self._policy = policy
         self._due = Deadlines()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def decide(self, now: float) -> list[Effect]:
         """The Events that are due."""
         for uid, pod in self._installations.take_strangers().items():
             if pod is None:
                 self._due.drop(_key(uid))
-                self._told.discard(uid)
-            elif uid not in self._told and self._is_silent(pod):
+                self._reported.discard(uid)
+            elif uid not in self._reported and self._is_silent(pod):
                 self._due.hasten(_key(uid), now + SILENT_S)
         effects: list[Effect] = []
         while (key := self._due.take_due(now)) is not None:
@@ -44,7 +44,7 @@ class Unserved:
             silent = pods[key.pod_uid]
             alike = (each for each in pods.values() if each.scheduler == silent.scheduler)
             if self._is_silent(silent) and all(map(_is_unheard, alike)):
-                self._told.add(key.pod_uid)
+                self._reported.add(key.pod_uid)
                 effects.append(self._event(silent))
         return effects
 

@@ -58,7 +58,7 @@ class Asked(NamedTuple):
     `idle` says why the object wants no pods now; empty if it wants some. `roles` are the sizes of the gang's roles by
     name; empty if it has none. `late` are the pod templates of the roles whose members are created only once others are
     ready; None if only the first such member shows what the others will be like. `remedy` says how to have those
-    members created at once. `completions`, `succeeded`, `series` and `all_anew` are as in `WorkloadFacts`.
+    members created at once. `completions`, `succeeded`, `series` and `recreates_all` are as in `WorkloadFacts`.
     """
 
     size: int
@@ -70,7 +70,7 @@ class Asked(NamedTuple):
     completions: int | None = None
     succeeded: int = 0
     series: tuple[Series, ...] = ()
-    all_anew: bool = False
+    recreates_all: bool = False
 
 
 class Object(Protocol):
@@ -188,7 +188,7 @@ class Kind(Generic[Form]):
                 completions=asked.completions if asked is not None else None,
                 succeeded=asked.succeeded if asked is not None else 0,
                 series=asked.series if asked is not None else (),
-                all_anew=asked is not None and asked.all_anew,
+                recreates_all=asked is not None and asked.recreates_all,
             ),
         )
 

@@ -58,7 +58,7 @@ def _asked(found: _Set) -> Asked:
         size=size,
         pods=size * replicas,
         idle="" if replicas else "has 0 replicas",
-        all_anew=made.restart_policy in (None, _ALL_ANEW),
+        recreates_all=made.restart_policy in (None, _ALL_ANEW),
     )
     if spec.startup_policy != "LeaderReady" or size <= 1:
         return asked
