@@ -71,7 +71,7 @@ class Parked:
 class Containment:
     """Parks gangs whose logic failed, and releases them.
 
-    `flying` maps the UIDs of pods to nodes, for bindings in flight. `leave` removes a gang from all queues. `faults`
+    `in_flight` maps the UIDs of pods to nodes, for bindings in flight. `leave` removes a gang from all queues. `faults`
     are new, `broken` lists reservations that could not be released. `before` holds the state of gangs that were parked
     earlier. The parked gangs and bindings in flight of a `former` one carry over.
     """
@@ -93,7 +93,7 @@ class Containment:
         self._leave = leave
         self.parked: dict[GroupKey, Parked] = {} if former is None else former.parked
         self.before: dict[GroupKey, Parked] = {} if former is None else former.before
-        self.flying: dict[str, str] = {} if former is None else former.flying
+        self.in_flight: dict[str, str] = {} if former is None else former.in_flight
         self.broken: list[str] = []
         self.faults: list[Fault] = []
 
@@ -101,11 +101,11 @@ class Containment:
         """Note that the bindings among these effects are in flight."""
         for effect in effects:
             if isinstance(effect, BindPod):
-                self.flying[effect.uid] = effect.node
+                self.in_flight[effect.uid] = effect.node
 
     def no_longer_in_flight(self, uid: str) -> None:
         """The pod's binding is no longer in flight: its result has arrived, or the pod is gone."""
-        self.flying.pop(uid, None)
+        self.in_flight.pop(uid, None)
 
     def unsent(self, effects: Iterable[Effect]) -> None:
         """These effects are not sent to the API server after all."""
@@ -121,7 +121,7 @@ class Containment:
     def park(self, key: GroupKey, step: Step, error: Exception, now: float) -> None:
         """Park a gang whose logic has failed, and discard its state except what the API server has.
 
-        After a fault in a scheduling cycle the gang stays in the queue until the cycle ends and `look` is called.
+        After a fault in a scheduling cycle the gang stays in the queue until `handle_parked` is called after the cycle.
         """
         old = self._members.gangs[key]
         again = self.parked.get(key)
@@ -157,12 +157,12 @@ class Containment:
             for uid in [uid for uid, pod in self._cluster.pods.items() if not pod.name]:
                 if self._members.gang_of(uid) is old:
                     self._cluster.remove_pod(uid)
-        for uid in (*old.observed.pods, *old.observed.strangers):
+        for uid in (*old.observed.pods, *old.observed.foreign_pods):
             pod = self._cluster.pods.get(uid)
             if pod is None or self._members.key(pod) != key:
                 continue
             if not self._members.ours(pod):
-                gang.observed.note_pod(pod, stranger=True)
+                gang.observed.note_pod(pod, foreign=True)
                 continue
             gang.observed.note_pod(pod)
             try:
@@ -177,7 +177,7 @@ class Containment:
         if pod.node:
             return
         confirmed = binding is not None and binding.state is BindState.BOUND
-        node = binding.node if binding is not None and confirmed else self.flying.get(pod.uid, "")
+        node = binding.node if binding is not None and confirmed else self.in_flight.get(pod.uid, "")
         if node:
             state = BindState.BOUND if confirmed else BindState.SENT
             bindings.carry_over(gang, Binding(pod, node, state=state, tries=1))
@@ -186,9 +186,9 @@ class Containment:
             if node:
                 self._cluster.assume(pod.uid, node)
 
-    def resume_flying(self) -> None:
+    def resume_in_flight(self) -> None:
         """Count the bindings in flight, after the gangs were rebuilt."""
-        for uid in self.flying:
+        for uid in self.in_flight:
             gang, pod = self._members.gang_of(uid), self._cluster.pods.get(uid)
             if gang is not None and pod is not None and not pod.node:
                 bindings.release(gang, self._cluster, uid)
@@ -203,7 +203,7 @@ class Containment:
 
     # Parked gangs
 
-    def look(self, key: GroupKey, now: float) -> list[Effect]:
+    def handle_parked(self, key: GroupKey, now: float) -> list[Effect]:
         """Do what is due for a parked gang: evict its bound members and write its status."""
         self._leave(key)
         gang, parked, effects = self.take_back(key), self.parked[key], list[Effect]()
@@ -232,7 +232,7 @@ class Containment:
 
     def _is_awaited(self, gang: Gang) -> bool:
         """Whether one of its bindings is in flight."""
-        return any(uid in self.flying for uid in gang.observed.pods)
+        return any(uid in self.in_flight for uid in gang.observed.pods)
 
     def may_leave(self, key: GroupKey, now: float) -> bool:
         """Whether a parked gang may be released; never while one of its bindings is in flight."""
@@ -275,7 +275,7 @@ class Containment:
                 _note_scheduled(gang, parked, now)
                 parked.partial_since = 0.0
                 return []
-            if gang.operations.flies() and now < parked.partial_since + rollback.lasts_s(self._policy):
+            if gang.operations.has_unconfirmed() and now < parked.partial_since + rollback.lasts_s(self._policy):
                 return []
             parked.rollback = Rollback(now, _NOTE, review_at=now + rollback.REVIEW_S)
         rollback.go_on_with(gang, parked.rollback)

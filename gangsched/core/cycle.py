@@ -98,7 +98,7 @@ class Cycle:
             round_.add(candidate.next())
             return
         # Free capacity depends on the priority, because of nominated pods.
-        self._snapshot.heed_nominated(self._assessments[key].terms.priority)
+        self._snapshot.count_nominated(self._assessments[key].terms.priority)
         if not self._queue.worth_a_try(candidate, self._snapshot):
             return
         if candidate.bucket is not None:

@@ -80,7 +80,7 @@ class Intake:
                 gone = [key for key in self._members.foreign.keys(dialect) if key not in there]
                 each = chain((seen.ForeignGroupGone(dialect, key) for key in gone), map(seen.ForeignGroupSeen, groups))
                 self.take(each, now)
-                self._state.surroundings.look_back(dialect, shown, now)
+                self._state.surroundings.infer_unseen(dialect, shown, now)
             case seen.ForeignFact():
                 self._state.phases.note(event)
                 self._state.surroundings.note_foreign(event)
@@ -143,7 +143,7 @@ class Intake:
         return [
             key
             for key, gang in gangs
-            if uid in gang.observed.pods or uid in gang.observed.strangers or uid in gang.operations.bindings
+            if uid in gang.observed.pods or uid in gang.observed.foreign_pods or uid in gang.operations.bindings
         ]
 
     def _observe(self, event: Event, now: float) -> list[GroupKey]:

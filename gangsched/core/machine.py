@@ -14,7 +14,7 @@ from functools import partial
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.containment import Containment
 from gangsched.core.cycle import Cycle
-from gangsched.core.gang import use
+from gangsched.core.gang import usage
 from gangsched.core.gang.gang import Gang
 from gangsched.core.intake import Intake
 from gangsched.core.membership.installations import Elsewhere
@@ -30,7 +30,7 @@ from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.state import State
-from gangsched.core.upkeep import LOOK_S_PER_POD, Upkeep
+from gangsched.core.upkeep import RECONCILE_PAUSE_S_PER_POD, Upkeep
 
 
 class Machine:
@@ -40,14 +40,14 @@ class Machine:
         self,
         policy: Policy,
         *,
-        look_s_per_pod: float = LOOK_S_PER_POD,
+        reconcile_pause_s_per_pod: float = RECONCILE_PAUSE_S_PER_POD,
         passed: Callable[[Stage | None], None] = lambda _: None,
     ) -> None:
         """`passed` is called when each stage of a call ends, and with None when a call begins; it may read a clock."""
         self._policy = policy
         self._passed = passed
         self._spent = 0
-        self._look_s_per_pod = look_s_per_pod
+        self._reconcile_pause_s_per_pod = reconcile_pause_s_per_pod
         self._avoidance = Avoidance()
         self._called = 0.0
         self._refusals: Counter[str] = Counter()
@@ -59,7 +59,7 @@ class Machine:
         self._state = state = State(self._policy, self._avoidance, former)
         self.cluster, self.gangs, self.assessments = state.cluster, state.gangs, state.assessments
         self._intake = Intake(state)
-        self._upkeep = Upkeep(state, self._look_s_per_pod)
+        self._upkeep = Upkeep(state, self._reconcile_pause_s_per_pod)
         self._resting = True
 
     def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
@@ -172,8 +172,8 @@ class Machine:
             timeouts=self._upkeep.timeouts,
             avoided_nodes=len(self._avoidance.by_all()),
             node_refusals=self._avoidance.counted,
-            held=use.held(self.gangs.values(), self._state.restarts.placeholders(), self.cluster.pods),
-            idle=use.idle(self.gangs.values()),
+            held=usage.held(self.gangs.values(), self._state.restarts.placeholders(), self.cluster.pods),
+            idle=usage.idle(self.gangs.values()),
             partial=sum(bool(gang.operations.partial_since) for gang in self.gangs.values()),
         )
 
@@ -234,7 +234,7 @@ class Machine:
         self._upkeep.go_on_from(former)
         self._intake.take([*facts, Synced()] if synced else facts, now)
         containment = self._state.containment
-        containment.resume_flying()
+        containment.resume_in_flight()
         self._resting = False
         self._faults += containment.take_faults()
         if containment.broken or self.validate():

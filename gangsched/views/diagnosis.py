@@ -198,9 +198,9 @@ class _Examination:
             yield f"{number_of(number, 'more member')} of role {role}"
         if gated := sum(pod.gated for pod in gang.observed.pods.values()):
             yield f"removing the scheduling gates of {number_of(gated, 'member')}, which do not count until then"
-        if gang.observed.strangers:
-            other = ", ".join(sorted({pod.scheduler for pod in gang.observed.strangers.values()}))
-            pods = number_of(len(gang.observed.strangers), "pod")
+        if gang.observed.foreign_pods:
+            other = ", ".join(sorted({pod.scheduler for pod in gang.observed.foreign_pods.values()}))
+            pods = number_of(len(gang.observed.foreign_pods), "pod")
             yield f"another schedulerName: {pods} of {other} named the group without effect"
 
     def _misnamed(self) -> Iterator[str]:

@@ -29,7 +29,7 @@ from gangsched.core.objects.devices import (
     Match,
     ResourceSlice,
 )
-from gangsched.core.objects.prebindings import Standing, UseDevices
+from gangsched.core.objects.prebindings import PrebindingState, UseDevices
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.snapshot import Snapshot
@@ -348,21 +348,21 @@ OTHER = Allocation((AllocatedDevice("gpu", (DRIVER, "n0", "gpu-1")),))
 @pytest.mark.parametrize(
     ("claims", "standing"),
     [
-        ([], Standing.LOST),
-        ([device_claim("c")], Standing.OPEN),
-        ([device_claim("c", terminating=True)], Standing.LOST),
-        ([device_claim("c", allocation=HAD)], Standing.OPEN),
-        ([device_claim("c", allocation=HAD, reserved=("p",))], Standing.DONE),
-        ([device_claim("c", allocation=OTHER, reserved=("p",))], Standing.LOST),
-        ([device_claim("c", allocation=HAD, reserved=tuple(map(str, range(256))))], Standing.LOST),
-        ([device_claim("c"), device_claim("d", allocation=HAD)], Standing.LOST),
-        ([device_claim("c", allocation=HAD, reserved=("p",)), device_claim("d", allocation=HAD)], Standing.LOST),
+        ([], PrebindingState.LOST),
+        ([device_claim("c")], PrebindingState.OPEN),
+        ([device_claim("c", terminating=True)], PrebindingState.LOST),
+        ([device_claim("c", allocation=HAD)], PrebindingState.OPEN),
+        ([device_claim("c", allocation=HAD, reserved=("p",))], PrebindingState.DONE),
+        ([device_claim("c", allocation=OTHER, reserved=("p",))], PrebindingState.LOST),
+        ([device_claim("c", allocation=HAD, reserved=tuple(map(str, range(256))))], PrebindingState.LOST),
+        ([device_claim("c"), device_claim("d", allocation=HAD)], PrebindingState.LOST),
+        ([device_claim("c", allocation=HAD, reserved=("p",)), device_claim("d", allocation=HAD)], PrebindingState.LOST),
     ],
 )
 def test_how_far_an_allocation_has_come(claims, standing):
     asked = UseDevices("default", "c", "uid-c", "pod", "p", HAD)
-    assert world(*claims).prebindings.standing(asked) is standing
-    assert world(*claims).prebindings.standing(replace(asked, uid="another")) is Standing.LOST
+    assert world(*claims).prebindings.state_of(asked) is standing
+    assert world(*claims).prebindings.state_of(replace(asked, uid="another")) is PrebindingState.LOST
 
 
 def test_the_newest_class_provides_an_extended_resource_and_of_two_the_first_by_name():
@@ -382,19 +382,19 @@ def of_pod(**fields):
 @pytest.mark.parametrize(
     ("claims", "standing"),
     [
-        ([], Standing.OPEN),
-        ([of_pod()], Standing.OPEN),
-        ([replace(of_pod(), uid="another")], Standing.OPEN),
-        ([of_pod(allocation=HAD, reserved=("p",))], Standing.DONE),
-        ([of_pod(allocation=OTHER)], Standing.LOST),
-        ([of_pod(terminating=True)], Standing.LOST),
-        ([replace(of_pod(), owner="q")], Standing.LOST),
-        ([device_claim("d", allocation=HAD)], Standing.LOST),
+        ([], PrebindingState.OPEN),
+        ([of_pod()], PrebindingState.OPEN),
+        ([replace(of_pod(), uid="another")], PrebindingState.OPEN),
+        ([of_pod(allocation=HAD, reserved=("p",))], PrebindingState.DONE),
+        ([of_pod(allocation=OTHER)], PrebindingState.LOST),
+        ([of_pod(terminating=True)], PrebindingState.LOST),
+        ([replace(of_pod(), owner="q")], PrebindingState.LOST),
+        ([device_claim("d", allocation=HAD)], PrebindingState.LOST),
     ],
 )
 def test_how_far_a_claim_has_come_that_is_made_for_its_pod(claims, standing):
     asked = UseDevices("default", "c", "", "pod", "p", HAD, making=Making())
-    assert world(*claims).prebindings.standing(asked) is standing
+    assert world(*claims).prebindings.state_of(asked) is standing
 
 
 @pytest.mark.parametrize(

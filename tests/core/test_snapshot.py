@@ -116,9 +116,9 @@ def test_a_nominated_pod_of_equal_or_higher_priority_keeps_all_that_it_asks_of_i
         return caps(snapshot, member)
 
     before = room_now()
-    snapshot.heed_nominated(5)
+    snapshot.count_nominated(5)
     assert room_now() == room
-    snapshot.heed_nominated(6)
+    snapshot.count_nominated(6)
     assert room_now() == before
 
 
@@ -139,10 +139,10 @@ def test_a_domain_that_a_pod_has_and_another_is_nominated_to_stays_closed_while_
         return {snapshot.name(row) for row in found}
 
     assert closed_to("new") == {"n1", "n3"}
-    snapshot.heed_nominated(0)
+    snapshot.count_nominated(0)
     assert closed_to("new") == {"n1", "n2", "n3"}
     assert closed_to("other/new") == set()
-    snapshot.heed_nominated(1)
+    snapshot.count_nominated(1)
     assert closed_to("new") == {"n1", "n3"}
 
 
@@ -155,8 +155,8 @@ def test_an_emptied_snapshot_has_the_same_nodes_without_any_pod(cluster_of):
     full = Snapshot(cluster)
     full.take(0, member("1"), 1)
     ever = full.emptied()
-    assert not ever.heeds_pods
-    assert full.heeds_pods
+    assert not ever.counts_pods
+    assert full.counts_pods
     assert caps(ever, member("1")) == [4, 0]
     assert caps(ever, class_of(ever, pod("new", host_ports=[80]))) == [1, 0]
 

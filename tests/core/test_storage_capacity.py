@@ -275,13 +275,13 @@ def test_a_member_that_waits_for_a_shared_volume_is_lost_with_the_one_for_which_
     wait, order = ShareVolume("default", "shared", "shared"), SelectNode("default", "shared", "shared", "a0")
     cluster.assume(one.uid, "a0", (order,))
     cluster.assume(other.uid, "b0", (wait,))
-    assert cluster.prebindings.standing(wait).name == "MADE"
+    assert cluster.prebindings.state_of(wait).name == "MADE"
     cluster.forget(one.uid)
-    assert cluster.prebindings.standing(wait).name == "LOST"
+    assert cluster.prebindings.state_of(wait).name == "LOST"
     provide(cluster, claim("default/shared", "v", storage_class="later", uid="shared"))
-    assert cluster.prebindings.standing(wait).name == "DONE"
+    assert cluster.prebindings.state_of(wait).name == "DONE"
     provide(cluster, claim("default/shared", "v", storage_class="later", uid="another"))
-    assert cluster.prebindings.standing(wait).name == "LOST"
+    assert cluster.prebindings.state_of(wait).name == "LOST"
 
 
 def test_only_orders_of_ours_for_this_very_claim_that_has_no_volume_yet_are_promises():

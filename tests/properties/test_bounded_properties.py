@@ -172,7 +172,7 @@ def test_at_rest_nobody_waits_who_could_have_a_place(story, renewed):
         asks += [Ask(members=(each,), need=1) for each in want.extras]
         for ask in asks:
             snapshot = Snapshot(machine.cluster)
-            snapshot.heed_nominated(terms.priority)
+            snapshot.count_nominated(terms.priority)
             assert isinstance(place(snapshot, ask), Refusal), gang.key
     assert machine.validate() == []
 
@@ -316,7 +316,7 @@ def test_what_is_freed_right_after_a_refusal_wakes_though_many_nodes_had_just_ch
 
 def test_members_of_a_large_gang_that_were_refused_again_hear_of_what_is_freed_right_after():
     """It is not brought up to date again at once, being large; another gang waits as well."""
-    machine = Machine(Policy(default_max_schedule_time_s=1e6), look_s_per_pod=0.01)
+    machine = Machine(Policy(default_max_schedule_time_s=1e6), reconcile_pause_s_per_pod=0.01)
     members = [pod(f"a-{at:03}", cpu=2) for at in range(300)]
     taken = [pod("x", group="", node="n1", cpu=2), pod("y", group="", node="n2", cpu=2)]
     groups: list[Event] = [GroupSeen(group("a", min_member=1)), GroupSeen(group("b", min_member=3))]

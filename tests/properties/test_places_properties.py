@@ -98,7 +98,7 @@ class Watched(Harness):
         bound = [found for found in gang.live() if found.node]
         if any(found.owner is None for found in bound):
             return False
-        reserved = len(gang.operations.flying())
+        reserved = len(gang.operations.unconfirmed())
         done = sum(number for _, number in gang.record.quorum_done)
         return any(found.uid in begun for found in bound) and len(bound) + reserved + done < record.quorum.total
 

@@ -201,7 +201,7 @@ def test_members_on_a_plan_are_judged_as_they_would_be_in_the_cluster_and_are_ta
             asked = tuple(prebindings(snapshot, [(each, name)]).get(each.uid, ()))
             cluster.assume(each.uid, name, asked)
             once = [taken for one in asked for taken in one.takes if taken[0] == "PersistentVolume"]
-            others = {uid for taken in once for uid in cluster.ledger.spoken_for[taken]} - {each.uid}
+            others = {uid for taken in once for uid in cluster.ledger.pending_prebindings[taken]} - {each.uid}
             assert all(shares_a_claim(each, cluster.pods[uid]) for uid in others), "a volume is taken twice"
             assert cluster.validate() == []
             placed.append(each.uid)

@@ -152,7 +152,7 @@ def test_one_zone_for_all_is_said():
 
 def test_another_label_may_name_the_instance_group():
     policy = Policy()
-    harness = served(Policy(turns=type(policy.turns)(label="pool")))
+    harness = served(Policy(fifo=type(policy.fifo)(label="pool")))
     harness.add(driver(node_selector={"pool": "p1"}))
     harness.wait(2)
     assert demand(harness).pool.instance_group == "p1"

@@ -11,7 +11,7 @@ from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.events import NodeSeen
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import Group, OnDegraded, TimeoutPolicy
-from gangsched.core.objects.policy import Policy, TurnRules
+from gangsched.core.objects.policy import FifoRules, Policy
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.queueing import lanes
 from gangsched.core.queueing.lanes import _holds_up as holds_up
@@ -22,7 +22,7 @@ from tests.harness import Harness
 TIME_S = 120.0
 SET = Owner("StatefulSet", "s", "set", "apps")
 POOL = {"resource_channel": "batch"}
-IN_TURN = Policy(turns=TurnRules(groups=frozenset({"batch"})))
+IN_TURN = Policy(fifo=FifoRules(groups=frozenset({"batch"})))
 
 
 def app(**spec: Any) -> Group:

@@ -9,7 +9,7 @@ import pytest
 from gangsched.config.settings import Settings
 from gangsched.config.spark import Spark
 from gangsched.core.objects.pod import Pod, PodPhase
-from gangsched.core.objects.policy import Policy, TurnRules
+from gangsched.core.objects.policy import FifoRules, Policy
 from gangsched.core.objects.results import GroupNotMade
 from gangsched.core.objects.shape import NodeTerm, Requirement
 from gangsched.kube.dialects.table import DEFAULT, chosen
@@ -452,8 +452,8 @@ def test_a_plain_pod_and_executors_wait_for_nobody():
 
 
 def test_a_younger_application_than_the_age_of_enforcement_is_overtaken():
-    rules = TurnRules(after_s=60.0)
-    harness = queueing(policy=Policy(turns=rules))
+    rules = FifoRules(after_s=60.0)
+    harness = queueing(policy=Policy(fifo=rules))
     harness.add(in_pool("large", 4, harness.now - 10), in_pool("small", 1, harness.now - 5))
     harness.settle()
     assert harness.bound("default/small") == ["default/small-driver"]
@@ -465,8 +465,8 @@ def test_a_younger_application_than_the_age_of_enforcement_is_overtaken():
 
 
 def test_the_age_of_enforcement_may_differ_by_instance_group():
-    rules = TurnRules(after_s=0.0, after_s_by_group={"batch": 60.0})
-    harness = queueing(policy=Policy(turns=rules))
+    rules = FifoRules(after_s=0.0, after_s_by_group={"batch": 60.0})
+    harness = queueing(policy=Policy(fifo=rules))
     harness.add(in_pool("large", 4, harness.now - 10), in_pool("small", 1, harness.now - 5))
     harness.settle()
     assert harness.bound("default/small") == ["default/small-driver"]

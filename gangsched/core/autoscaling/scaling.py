@@ -146,7 +146,7 @@ class Scaling:
             return old
         quorum = assessment.want.quorum
         members = quorum.members if quorum is not None else assessment.census.waiting
-        pools = pool_demands(refusal, self._policy.turns.label, members=members)
+        pools = pool_demands(refusal, self._policy.fifo.label, members=members)
         objects = []
         for pool in pools:
             name = demand_name(owner.name, pool.instance_group if pools[1:] else "")

@@ -59,7 +59,7 @@ class Cluster:
         self.preferred = Tallies(self.namespaces, self._placed)
         self.constraints: list[Constraint] = []
         self.ledger = Ledger(self.capacity, self.constraints, self.tallies, self.preferred, self.relief)
-        self.prebindings = Prebindings(self.volumes, self.devices, self.ledger.spoken_for)
+        self.prebindings = Prebindings(self.volumes, self.devices, self.ledger.pending_prebindings)
         world = World(
             self.nodes_by_row,
             self.capacity,
@@ -68,7 +68,7 @@ class Cluster:
             self.tallies,
             self.devices,
             self.preferred,
-            self.ledger.spoken_for,
+            self.ledger.pending_prebindings,
             self.attachments.of,
         )
         self.constraints += [each(world) for each in registry.CONSTRAINTS]

@@ -28,7 +28,7 @@ from gangsched.core.objects.devices import (
     UnreadyClaim,
 )
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import Standing, UseDevices
+from gangsched.core.objects.prebindings import PrebindingState, UseDevices
 
 _NOBODY: Mapping[str, None] = {}
 _NO_DEVICES = Allocation(())
@@ -226,7 +226,7 @@ class Devices:
                 return UnreadyClaim(claim.name, ClaimTrouble.NO_CLASS, request.device_class)
         return None
 
-    def standing(self, asked: UseDevices) -> Standing:
+    def state_of(self, asked: UseDevices) -> PrebindingState:
         """The progress of the allocation and the reservation.
 
         A device that another claim has too was allocated by another scheduler at the same time: one of them must yield.
@@ -235,15 +235,15 @@ class Devices:
         if asked.making is not None and (claim is None or claim.owner == asked.pod_uid):
             claim = claim or ResourceClaim(asked.namespace, asked.claim)
         elif claim is None or claim.uid != asked.uid:
-            return Standing.LOST
+            return PrebindingState.LOST
         allocated = claim.allocation is not None
         if claim.terminating or (claim.allocation is not None and claim.allocation.devices != asked.allocation.devices):
-            return Standing.LOST
+            return PrebindingState.LOST
         if any(self.in_use[each.device] > allocated for each in asked.allocation.devices if not each.admin):
-            return Standing.LOST
+            return PrebindingState.LOST
         if allocated and asked.pod_uid in claim.reserved:
-            return Standing.DONE
-        return Standing.OPEN if len(claim.reserved) < MOST_RESERVED else Standing.LOST
+            return PrebindingState.DONE
+        return PrebindingState.OPEN if len(claim.reserved) < MOST_RESERVED else PrebindingState.LOST
 
     def shown(self, schedulers: Container[str]) -> list[UseDevices]:
         """Our marks on claims without devices, and reservations in claims of ours for pods that are not bound yet.

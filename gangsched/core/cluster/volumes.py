@@ -211,10 +211,10 @@ class Volumes:
         return unbound.capacities(self, storage_class)
 
     def promises(
-        self, storage_class: str, spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
+        self, storage_class: str, pending_prebindings: Mapping[Taken, Mapping[str, Prebinding]]
     ) -> Sequence[tuple[str, int]]:
         """See `unbound.promises`."""
-        return unbound.promises(self, storage_class, spoken_for)
+        return unbound.promises(self, storage_class, pending_prebindings)
 
     def attachment(self, key: StorageKey) -> Attachment | None:
         """What the claim counts as on a node. Without a volume, it counts as an attachment by its class's driver."""

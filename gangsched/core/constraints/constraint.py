@@ -31,8 +31,8 @@ from gangsched.core.objects.volumes import StorageKey
 class World:
     """The part of the cluster that constraints may read.
 
-    `tallies` count pods for required terms, `preferred` for preferred ones. `spoken_for` holds the pre-bindings in
-    flight, by the object that they take and by owner. `attached` returns the volumes attached to a node, by its name.
+    `tallies` count pods for required terms, `preferred` for preferred ones. `pending_prebindings` are by the object
+    that they take and by owner. `attached` returns the volumes attached to a node, by its name.
     """
 
     nodes: Nodes
@@ -42,7 +42,7 @@ class World:
     tallies: Tallies
     devices: DeviceStore
     preferred: Tallies
-    spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
+    pending_prebindings: Mapping[Taken, Mapping[str, Prebinding]]
     attached: Callable[[str], Collection[Attachment]]
 
 
@@ -213,11 +213,11 @@ class Plan:
         """The score of each of the rows that accept the class: 0 to 100, normalised as kube-scheduler does."""
         raise NotImplementedError
 
-    def minded(self, soft: Soft) -> Soft:
+    def relevant(self, soft: Soft) -> Soft:
         """The preferences without those that make no difference on the current nodes."""
         return soft
 
-    def heed(self, soft: Soft) -> None:
+    def expect_preferences(self, soft: Soft) -> None:
         """Prepare for members with these preferences: their preferred terms about other pods count from now on."""
 
     @property
@@ -229,7 +229,7 @@ class Plan:
         """Whether such a preference may match the pod, of which only the labels with these keys are given."""
         return False
 
-    def stirs(self, member: Member) -> bool:  # noqa: ARG002 - for subclasses
+    def changes_scores(self, member: Member) -> bool:  # noqa: ARG002 - for subclasses
         """Whether placing a member changes the score of the others of its class."""
         return False
 

@@ -164,14 +164,14 @@ class DevicePool:
             return None
         if self._shared.get(claim):
             return self._shared[claim][-1]
-        asked = self._world.spoken_for.get(("ResourceClaim", *claim), {}).values()
+        asked = self._world.pending_prebindings.get(("ResourceClaim", *claim), {}).values()
         return next((each.allocation for each in asked if isinstance(each, UseDevices)), None)
 
     def _is_in_use(self, key: DeviceKey) -> bool:
         if key in self._used:
             return True
         taken = ("Device", f"{key[0]}/{key[1]}", key[2])
-        return not self._emptied and (key in self._world.devices.in_use or taken in self._world.spoken_for)
+        return not self._emptied and (key in self._world.devices.in_use or taken in self._world.pending_prebindings)
 
     def push(self, wishes: Wishes, row: int, found: tuple[Allocation, ...]) -> None:
         self._taken.setdefault((wishes, row), []).append(found)

@@ -239,7 +239,7 @@ class _DevicesPlan(Plan):
         if seen is None or not seen.wishes:
             return None
         devices = self._world.devices
-        return devices.generation, frozenset(devices.in_use), frozenset(self._world.spoken_for)
+        return devices.generation, frozenset(devices.in_use), frozenset(self._world.pending_prebindings)
 
     def couples(self, member: Member, other: Member) -> bool:
         """Whether both may take devices that several nodes can use, or share a claim without devices.

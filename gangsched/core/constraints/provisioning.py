@@ -86,7 +86,7 @@ class Provisioning:
         """A digest of the storage capacity for these claims and of the volumes promised from it."""
         volumes, names = self._world.volumes, dict.fromkeys(wanted.storage_class for wanted in wants)
         found = {name: volumes.capacities(name) for name in names}
-        promises = self._world.spoken_for
+        promises = self._world.pending_prebindings
         return tuple((*each, *volumes.promises(name, promises)) for name, each in found.items() if each is not None)
 
     def digest(self) -> Hashable:
@@ -102,7 +102,7 @@ class Provisioning:
         if found is not None:
             segments = Segments(found, self._affinity.rows, len(names))
             rows = {name: row for row, name in enumerate(names)}
-            promised = volumes.promises(storage_class, self._world.spoken_for)
+            promised = volumes.promises(storage_class, self._world.pending_prebindings)
             there = [(rows[node], size) for node, size in promised if node in rows]
             segments.promise_all([row for row, _ in there], [size for _, size in there])
         self._segments[storage_class] = segments

@@ -163,7 +163,7 @@ class SpreadPlan(Plan):
 
     weight = 2
 
-    def heed(self, soft: Soft) -> None:
+    def expect_preferences(self, soft: Soft) -> None:
         """Count pods for its ScheduleAnyway constraints."""
         self._preferred.ask(map(of_spread, soft.spread))
 
@@ -176,7 +176,7 @@ class SpreadPlan(Plan):
         """Whether a ScheduleAnyway constraint counts the pod."""
         return bool(self._preferred.matched(pod))
 
-    def stirs(self, member: Member) -> bool:
+    def changes_scores(self, member: Member) -> bool:
         """Whether such a constraint counts members of its own class."""
         if member.soft is None or member.known is None:
             return False

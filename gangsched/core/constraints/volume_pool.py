@@ -124,7 +124,7 @@ class VolumePool:
     def choices(self, wants: Wants) -> Hashable:
         """A digest of the volumes for these claims, taken or not, of pre-bindings in flight and of storage capacity."""
         volumes = tuple(tuple(each.name for each in self.offered(wanted)) for wanted in wants)
-        return volumes, frozenset(self._world.spoken_for), self.provisioning.state(wants)
+        return volumes, frozenset(self._world.pending_prebindings), self.provisioning.state(wants)
 
     def offered(self, wanted: Wanted) -> Sequence[Volume]:
         """The volumes that suffice for the claim, used or not."""
@@ -221,7 +221,7 @@ class VolumePool:
         return tuple(chosen)
 
     def _is_free(self, volume: Volume, chosen: Sequence[str]) -> bool:
-        taken = ("PersistentVolume", "", volume.name) in self._world.spoken_for
+        taken = ("PersistentVolume", "", volume.name) in self._world.pending_prebindings
         return not (self._used[volume.name] or volume.name in chosen or taken)
 
     def _settled(self, wanted: Wanted) -> tuple[int, str] | None:
@@ -230,7 +230,7 @@ class VolumePool:
             return None
         if self._shared.get(wanted.claim):
             return self._shared[wanted.claim][0]
-        for prebinding in self._world.spoken_for.get(("PersistentVolumeClaim", *wanted.claim), {}).values():
+        for prebinding in self._world.pending_prebindings.get(("PersistentVolumeClaim", *wanted.claim), {}).values():
             if isinstance(prebinding, ClaimVolume):
                 return -1, prebinding.volume
             if isinstance(prebinding, SelectNode):

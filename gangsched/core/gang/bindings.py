@@ -105,7 +105,7 @@ def _ahead(gang: Gang) -> Binding | None:
 def unsecured(gang: Gang) -> bool:
     """Whether the gang has reservations that must be durable and are not yet."""
     return bool(gang.durability.asked_at) and not all(
-        gang.durability.covers(each.pod.uid) for each in gang.operations.flying()
+        gang.durability.covers(each.pod.uid) for each in gang.operations.unconfirmed()
     )
 
 
@@ -244,7 +244,7 @@ def withdraw_all(gang: Gang) -> list[Effect]:
 def complaint(gang: Gang) -> str:
     """What the API server said about a binding that it refused; empty if it refused none."""
     return next(
-        (binding.complaint for binding in gang.operations.flying() if binding.complaint), gang.attempt.server_said
+        (binding.complaint for binding in gang.operations.unconfirmed() if binding.complaint), gang.attempt.server_said
     )
 
 
@@ -275,7 +275,7 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
             binding.renew(pod)
         elif not binding.placeholder:
             release(gang, cluster, uid)
-    if not gang.operations.flies():
+    if not gang.operations.has_unconfirmed():
         gang.durability.end()
 
 

@@ -56,7 +56,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
         return {role: least - live[role] for role, least in role_minima(self.terms.spec).items() if least > live[role]}
 
 
-class Standing(Struct, frozen=True):
+class Progress(Struct, frozen=True):
     """Which members may be placed (`eligible`), which are beyond a maximum (`surplus`), and placeholders (`to_come`).
 
     `complete`: the members and placeholders are enough, and nothing keeps the gang from being tried.
@@ -95,15 +95,15 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
     if gang.attempt.take_exhausted():
         back_off(gang, now=now, policy=policy)
     prebinding.keep(gang, need, now)
-    standing = _standing(gang, census, need, terms, now)
-    if _is_hopeless(gang, standing.census, need, complete=standing.complete):
+    progress = _progress(gang, census, need, terms, now)
+    if _is_hopeless(gang, progress.census, need, complete=progress.complete):
         _give_up(gang, cluster)
-        standing = _standing(gang, take_census(gang), need, terms, now)
-    _unpark_if_changed(gang, standing.census, terms)
+        progress = _progress(gang, take_census(gang), need, terms, now)
+    _unpark_if_changed(gang, progress.census, terms)
     overdue = prebinding.overdue(gang, policy) if gang.record.prebinding_at else ""
-    counts = _counts(gang, standing, terms)
+    counts = _counts(gang, progress, terms)
     timed_out = keep_clock(
-        gang, standing.census, terms, complete=standing.complete, counts=counts, now=now, policy=policy
+        gang, progress.census, terms, complete=progress.complete, counts=counts, now=now, policy=policy
     )
     if timed_out and overdue:
         # Undoing pre-bindings changes what the members ask for, which must not end the back-off early.
@@ -111,25 +111,25 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
     if timed_out and gang.operations.bindings:
         _give_up(gang, cluster)
         gang.attempt.wait()
-        standing = _standing(gang, take_census(gang), need, terms, now)
-    census, to_come = standing.census, standing.to_come
+        progress = _progress(gang, take_census(gang), need, terms, now)
+    census, to_come = progress.census, progress.to_come
     if terms.hindrance is None and not to_come and (gang.operations.placeholders() or scheduled or not census.bound):
         take(gang, Step.UNCAPPED)
     if gang.record.capped is not None and gang.record.capped.until:
         to_come = ()
-    facts = _facts(gang, census, complete=standing.complete, now=now, policy=policy)
+    facts = _facts(gang, census, complete=progress.complete, now=now, policy=policy)
     _enter(gang, settle(gang.record.phase, facts), now)
     want = Want()
-    if standing.complete and rollback.may_plan(gang, now) and not _is_remade(gang):
-        moves = placeholders.moving(gang, standing.eligible)
-        want = wants.want_of(gang, census, terms, need, [*standing.eligible, *to_come], moves=moves)
+    if progress.complete and rollback.may_plan(gang, now) and not _is_remade(gang):
+        moves = placeholders.moving(gang, progress.eligible)
+        want = wants.want_of(gang, census, terms, need, [*progress.eligible, *to_come], moves=moves)
     return Assessment(
         census=census,
         terms=terms,
         facts=facts,
         want=want,
         minimum=gang.record.minimum if gang.record.scheduled_at else terms.spec.minimum,
-        surplus=standing.surplus,
+        surplus=progress.surplus,
         due=_next_due(gang, census, terms, facts, policy),
         timed_out=timed_out,
         newly_scheduled=newly_scheduled,
@@ -142,13 +142,13 @@ def _enter(gang: Gang, phase: Phase, now: float) -> None:
     take(gang, Step.PHASE, phase=phase, running_at=now if runs_first else record.running_at)
 
 
-def _standing(gang: Gang, census: Census, need: Need, terms: Terms, now: float) -> Standing:
+def _progress(gang: Gang, census: Census, need: Need, terms: Terms, now: float) -> Progress:
     """Find which members exist and may be placed."""
     waiting, surplus = wants.within_maximum(gang, census, terms)
     eligible: Sequence[Pod] = bindings.may_be_tried(gang, waiting, now)
     if _finishes(gang, terms):
         eligible = wants.first(eligible, need)
-    there = [*(binding.pod for binding in gang.operations.flying()), *eligible]
+    there = [*(binding.pod for binding in gang.operations.unconfirmed()), *eligible]
     to_come: Sequence[Pod] = ()
     if (
         terms.hindrance is None
@@ -164,16 +164,16 @@ def _standing(gang: Gang, census: Census, need: Need, terms: Terms, now: float) 
     scheduled = bool(gang.record.scheduled_at) and not gang.record.ended
     enough = scheduled or (need.met_by(there) and bool(need or there))
     complete = enough and (terms.hindrance is None or _finishes(gang, terms))
-    return Standing(census, eligible, surplus, to_come, complete)
+    return Progress(census, eligible, surplus, to_come, complete)
 
 
-def _counts(gang: Gang, standing: Standing, terms: Terms) -> bool:
+def _counts(gang: Gang, progress: Progress, terms: Terms) -> bool:
     """Whether the clock runs: the gang is tried, and placeholders are reserved for members that do not exist.
 
     If a controller creates members only once others are ready, the clock does not run while any member is to come.
     """
     held = bool(gang.operations.placeholders())
-    comes = (standing.to_come or held) if terms.unhurried else (standing.to_come and not held)
+    comes = (progress.to_come or held) if terms.sequential else (progress.to_come and not held)
     return not (gang.outside or comes)
 
 
@@ -215,8 +215,8 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
     """The facts from which the table in `states` finds the phase."""
     record = gang.record
     scheduled = bool(record.scheduled_at) and not record.ended
-    flying = [] if scheduled else gang.operations.flying()
-    sent = any(binding.state is BindState.SENT for binding in flying)
+    unconfirmed = [] if scheduled else gang.operations.unconfirmed()
+    sent = any(binding.state is BindState.SENT for binding in unconfirmed)
     short = bool(gang.observed.short_since) and (
         record.late or now >= gang.observed.short_since + policy.degraded_after_s
     )
@@ -225,7 +225,7 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
     )
     return Facts(
         complete=complete,
-        held=(bool(flying) and not sent) or (record.capped is not None and not scheduled and bool(census.bound)),
+        held=(bool(unconfirmed) and not sent) or (record.capped is not None and not scheduled and bool(census.bound)),
         binding=sent or (gang.operations.rollback is not None and not rolling_back and not scheduled),
         quorum_running=scheduled and census.running + census.done >= record.minimum,
         was_scheduled=scheduled,

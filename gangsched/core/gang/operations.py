@@ -32,11 +32,11 @@ class Operations:
     partial_since: float = 0.0
     rollback: Rollback | None = None
 
-    def flies(self) -> bool:
+    def has_unconfirmed(self) -> bool:
         """Whether there are bindings that the API server has not confirmed yet."""
         return any(binding.state is not _BOUND for binding in self.bindings.values())
 
-    def flying(self) -> list[Binding]:
+    def unconfirmed(self) -> list[Binding]:
         """The bindings that the API server has not confirmed yet."""
         return [binding for binding in self.bindings.values() if binding.state is not _BOUND]
 
@@ -46,7 +46,7 @@ class Operations:
 
     def under_way(self) -> int:
         """Number of bindings of existing members that the API server has not confirmed yet."""
-        return len(self.flying()) - len(self.placeholders())
+        return len(self.unconfirmed()) - len(self.placeholders())
 
     def may_try(self, pod: Pod) -> bool:
         """Whether the member's binding may be tried: the member is not barred at present."""

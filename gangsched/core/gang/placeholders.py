@@ -44,7 +44,7 @@ def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[
     record = gang.record
     if record.placeholders_expired or record.outcome is Outcome.OUT_OF_TIME:
         return []
-    grows = terms.unhurried and raised(gang, terms.spec)
+    grows = terms.sequential and raised(gang, terms.spec)
     if record.scheduled_at and (
         terms.spec.on_degraded is not OnDegraded.REPAIR or not (gang.observed.short_since or grows)
     ):
@@ -122,7 +122,7 @@ def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
         return False
     if not record.held_since:
         take(gang, Step.PLACES_HELD, held_since=now)
-    if not (record.clock_start or terms.unhurried):
+    if not (record.clock_start or terms.sequential):
         clock.start(gang, now)
     if not (record.scheduled_at or census.bound) or now < expires(gang, terms):
         return False
@@ -151,7 +151,7 @@ def expires(gang: Gang, terms: Terms) -> float:
 
     If a controller creates members only once others are ready, only a cap gives up their reservations.
     """
-    if terms.unhurried or not (gang.record.clock_start and gang.operations.placeholders()):
+    if terms.sequential or not (gang.record.clock_start and gang.operations.placeholders()):
         return clock.NEVER
     return gang.record.clock_start + terms.max_schedule_time_s
 
@@ -276,12 +276,14 @@ def _give_up_surplus(gang: Gang, cluster: Cluster, terms: Terms) -> None:
     """Give up reservations beyond what is missing beside members with a node: the minimum may have been lowered."""
     census = take_census(gang)
     if gang.record.scheduled_at:
-        grows = terms.unhurried and not gang.observed.short_since
+        grows = terms.sequential and not gang.observed.short_since
         least = minima(terms.spec) if grows else lowered(gang.record.satisfied, terms.spec)
         owed = missing_of(least, census.bound_roles + census.done_roles)
     else:
         owed = quorum_need(gang, census, terms)
-    left = missing(owed, [binding.pod for binding in gang.operations.flying() if not binding.placeholder], terms.spec)
+    left = missing(
+        owed, [binding.pod for binding in gang.operations.unconfirmed() if not binding.placeholder], terms.spec
+    )
     for binding in gang.operations.placeholders():
         role = role_of(binding.pod)
         left[role] -= 1

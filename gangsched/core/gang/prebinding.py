@@ -2,7 +2,7 @@
 
 No binding of a quorum is sent before all pre-bindings of all its members hold, according to the watches. Members above
 the minimum, and members of a scheduled gang, each wait only for their own pre-bindings. The stage does not know the
-kinds of pre-bindings (`core.objects.prebindings`): `Prebindings.standing` evaluates them.
+kinds of pre-bindings (`core.objects.prebindings`): `Prebindings.state_of` evaluates them.
 
 Everything that gangsched has written here carries a mark, and the marks are the stage's only record. A pre-binding that
 the watch shows and no reservation needs is undone (`Leftovers`), whatever the reason: a time-out, a deleted member, a
@@ -24,7 +24,7 @@ from gangsched.core.gang.writes import Binding, BindState, PendingPrebinding
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, Prebind, UndoPrebinding
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.prebindings import Prebinding, Standing
+from gangsched.core.objects.prebindings import Prebinding, PrebindingState
 from gangsched.core.objects.results import PrebindRefused
 from gangsched.core.objects.retry import doubled
 
@@ -44,16 +44,18 @@ def go_on(gang: Gang, cluster: Cluster, avoidance: Avoidance, *, policy: Policy,
             continue
         binding.begin(now)
         for pending in binding.pending:
-            standing = cluster.prebindings.standing(pending.what)
-            given_up = (standing is Standing.GIVEN_UP and pending.tries) or (standing is Standing.OPEN and pending.made)
-            if standing is Standing.LOST or given_up:
+            state = cluster.prebindings.state_of(pending.what)
+            given_up = (state is PrebindingState.GIVEN_UP and pending.tries) or (
+                state is PrebindingState.OPEN and pending.made
+            )
+            if state is PrebindingState.LOST or given_up:
                 if given_up:
                     avoidance.given_up(gang.key, binding.node)
                 bindings.release(gang, cluster, uid)
                 break
-            if standing in (Standing.MADE, Standing.DONE):
-                pending.shown(done=standing is Standing.DONE)
-            elif standing is Standing.GIVEN_UP:
+            if state in (PrebindingState.MADE, PrebindingState.DONE):
+                pending.shown(done=state is PrebindingState.DONE)
+            elif state is PrebindingState.GIVEN_UP:
                 pending.put_off()  # leftovers of an earlier attempt are undone first
             elif (pending.retry_at <= now or not pending.tries) and not gang.observed.contradicted:
                 pending.sent(again_at=now + UNSEEN_S)

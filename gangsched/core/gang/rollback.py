@@ -176,7 +176,7 @@ def may_plan(gang: Gang, now: float) -> bool:
     rollback = under_way(gang)
     if rollback is None:
         return True
-    if rollback.restart is not None or gang.operations.flies():
+    if rollback.restart is not None or gang.operations.has_unconfirmed():
         return False
     return all(pod.uid in rollback.spared or _refused(rollback, pod, now) for pod in targets(gang))
 
@@ -187,7 +187,7 @@ def go_on(gang: Gang, now: float) -> list[Effect]:
     if rollback is None:
         return []
     effects = bindings.withdraw_all(gang)
-    if gang.operations.flies():
+    if gang.operations.has_unconfirmed():
         return effects
     if rollback.review_at <= now:
         rollback.spared.clear()
@@ -222,7 +222,7 @@ def note_result(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now
 def next_due(gang: Gang) -> float:
     """When `go_on` has something to send without an event, in epoch seconds; infinity if never."""
     rollback = under_way(gang)
-    if rollback is None or gang.operations.flies():
+    if rollback is None or gang.operations.has_unconfirmed():
         return clock.NEVER
     due = [rollback.review_at]
     for pod in targets(gang):

@@ -140,7 +140,7 @@ def note_scheduled(gang: Gang, census: Census, terms: Terms, now: float) -> bool
     missing = quorum_need(gang, census, terms)
     if missing or not terms.minimum_known:
         # If the minimum has become unknown, a quorum can be completed only if some of its members are bound.
-        if not gang.operations.flies() and not (census.bound and missing):
+        if not gang.operations.has_unconfirmed() and not (census.bound and missing):
             take(gang, Step.QUORUM_DROPPED)
         return False
     satisfied = lowered(record.quorum, terms.spec) if record.quorum is not None else minima(terms.spec)

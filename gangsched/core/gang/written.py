@@ -50,7 +50,7 @@ class Written:
     on_pods: dict[str, str] = field(default_factory=dict)
     pods_at: float = float("inf")
     has_slot: bool = False
-    strangers: set[str] = field(default_factory=set)
+    foreign_pods: set[str] = field(default_factory=set)
     passed_over: str = ""
 
     def rewrite(self, status: GroupStatus | None) -> None:
@@ -80,7 +80,7 @@ class Written:
 
     def foreign_pod_reported(self, uid: str) -> None:
         """An Event was emitted saying that the pod is not a member."""
-        self.strangers.add(uid)
+        self.foreign_pods.add(uid)
 
     def ignored_group_reported(self, group: str) -> None:
         """An Event was emitted saying that this group of Kubernetes' own API does not count."""
@@ -90,7 +90,7 @@ class Written:
         """Forget what was written about the pod."""
         self.members.pop(uid, None)
         self.on_pods.pop(uid, None)
-        self.strangers.discard(uid)
+        self.foreign_pods.discard(uid)
 
     def another_run(self) -> None:
         """Forget the last Event: Events of the last run may be due again."""

@@ -107,7 +107,7 @@ class Members:
         comes = ours and pod.uid not in gang.observed.pods and not (pod.terminating or pod.gated or pod.terminal)
         if comes and gang.record.run_start and not gang.record.ended and gang.deserted():
             gang.roster.note_emptied()
-        gang.observed.note_pod(pod, stranger=not ours)
+        gang.observed.note_pod(pod, foreign=not ours)
         if sent is not None:
             bindings.carry_over(gang, sent)
             gang.roster.inherit(pod.uid)
@@ -173,7 +173,7 @@ class Members:
         return pod.scheduler in self._policy.scheduler_names
 
     def key(self, pod: Pod) -> GroupKey | None:
-        """The gang that the pod belongs to, as a member or a stranger; None if it is in none."""
+        """The gang that the pod belongs to, as a member or a foreign pod; None if it is in none."""
         key = group_of(pod)
         if self._policy.namespace not in ("", pod.namespace) or self.installations.whose(key):
             return None
@@ -196,7 +196,7 @@ class Members:
             self.group_gone(group.key)
         old = gang.observed.group
         gang.observed.declare(group)
-        gang.look_at_once()
+        gang.allow_reconcile()
         same = old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old
         if same and not gang.written.overwritten_in(group.status):
             # Most changes are gangsched's own status writes, which change nothing.
@@ -215,7 +215,7 @@ class Members:
         gang = self.gangs.get(key)
         if gang is None or gang.observed.group is None:
             return
-        gang.look_at_once()
+        gang.allow_reconcile()
         # A PodGroup that gangsched made only repeats what the pods declare.
         says = (pod.declaration for pod in gang.live() if pod.declaration is not None)
         goes_on = gang.observed.group.made and bool(gang.record.scheduled_at) and any(said.complete for said in says)
@@ -296,5 +296,5 @@ class Members:
     def drop(self, key: GroupKey) -> None:
         """Forget a finished gang."""
         gang = self.gangs.pop(key, None)
-        for uid in (*gang.observed.pods, *gang.observed.strangers) if gang is not None else ():
+        for uid in (*gang.observed.pods, *gang.observed.foreign_pods) if gang is not None else ():
             self._key_of.pop(uid, None)

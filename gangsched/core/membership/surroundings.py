@@ -165,12 +165,12 @@ class Surroundings:
         """
         return self._all_declared_by(dialect) if self._members.foreign.show(dialect) else None
 
-    def look_back(self, dialect: str, shown: list[Gang] | None, now: float) -> None:
+    def infer_unseen(self, dialect: str, shown: list[Gang] | None, now: float) -> None:
         """After the whole list was noted: infer for the gangs that use its objects what could not be seen before."""
         if shown is None:
             return
         for gang in {gang.key: gang for gang in (*shown, *self._redeclare_all(dialect))}.values():
-            self._look_back(gang, now)
+            self._infer_unseen(gang, now)
 
     def _foreign_seen(self, group: ForeignGroup) -> None:
         if self._policy.namespace and group.key.namespace != self._policy.namespace:
@@ -247,7 +247,7 @@ class Surroundings:
                 forget_run(gang)
             forget_written(gang)
 
-    def _look_back(self, gang: Gang, now: float) -> None:
+    def _infer_unseen(self, gang: Gang, now: float) -> None:
         """Infer what could not be inferred at the restart, because the gang's terms were hidden until now."""
         if gang.next_write.reason in _UNSEEN and not (gang.record.scheduled_at or gang.begun()):
             unrecorded.find_begun(gang, foreign=self._members.foreign, policy=self._policy, now=now)

@@ -46,7 +46,7 @@ class Reference(Struct, frozen=True, gc=False):
     uid: str
 
 
-class Top(Struct, frozen=True, gc=False):
+class TopOwner(Struct, frozen=True, gc=False):
     """The object whose controller created a workload's object, in its own namespace, such as the TrainJob of a JobSet.
 
     `kind` is its kind's name in the registry of workloads, `title` the one for users.
@@ -92,7 +92,7 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     size: int = 1
     idle: str = ""
     least: int | None = None
-    top: Top | None = None
+    top: TopOwner | None = None
     completions: int | None = None
     succeeded: int = 0
     series: tuple[Series, ...] = ()

@@ -80,4 +80,4 @@ def _dependent(classes: Collection[MemberClass]) -> list[MemberClass]:
 
 
 def _depends(member: MemberClass) -> bool:
-    return bool(member.seen or member.shape.disks) or member.shape.heeds_pods
+    return bool(member.seen or member.shape.disks) or member.shape.depends_on_pods

@@ -103,7 +103,7 @@ def shortage(snapshot: Snapshot, counts: Mapping[MemberClass, int]) -> Amounts:
     asked: Counter[str] = Counter()
     for member, count in counts.items():
         # Where pods are may change, so their terms do not count here; the obstacles report them.
-        by_nodes = snapshot.cluster.accepting(member) if member.shape.heeds_pods else snapshot.accepts(member)
+        by_nodes = snapshot.cluster.accepting(member) if member.shape.depends_on_pods else snapshot.accepts(member)
         accepting |= by_nodes[: snapshot.size]
         for resource, amount in member.shape.requests:
             if resource not in snapshot.resources.delegated:

@@ -27,7 +27,7 @@ from gangsched.core.planning.row_cache import RowCache
 from gangsched.core.planning.scores import Scores, overriding
 from gangsched.core.planning.strategies import GPU_SUFFIX
 
-MOST_HEEDED = 1 << 52
+MOST_NOMINATED = 1 << 52
 """Upper limit for the amount of a resource that a nominated pod counts for."""
 
 
@@ -36,7 +36,7 @@ class Snapshot:
 
     It is valid while no node and no nomination changes; pods that are assumed on the cluster must have been taken here
     first. `plans` are its constraints, `resources` is the plan of requests, `scores` holds the preferences of members;
-    these and `own` (members of the current gang by row) are read-only. `heeds_pods`: pods on nodes restrict newcomers;
+    these and `own` (members of the current gang by row) are read-only. `counts_pods`: pods on nodes restrict newcomers;
     false on an emptied snapshot. `priority` is the lowest priority of the nominated pods that room is left for; None
     while they are ignored. All work is charged to `budget`.
     """
@@ -44,7 +44,7 @@ class Snapshot:
     def __init__(self, cluster: Cluster, *, emptied: bool = False, budget: Budget | None = None) -> None:
         self.budget = Budget() if budget is None else budget
         self.cluster = cluster
-        self.heeds_pods = not emptied
+        self.counts_pods = not emptied
         self.priority: int | None = None
         self.size = len(cluster.capacity.names)
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
@@ -53,7 +53,7 @@ class Snapshot:
         self._limiting = overriding(self.plans, "room")
         self._counting = overriding(self.plans, "take")
         self.resources = next(plan for plan in self.plans if isinstance(plan, ResourcesPlan))
-        self._heeded: dict[str, Taken] = {}
+        self._counted: dict[str, Taken] = {}
         self._bare: Snapshot | None = None
         self._log: list[Taken | IntArray] = []
         self._changed, self._turned = list[IntArray](), list[IntArray]()
@@ -107,7 +107,7 @@ class Snapshot:
                 by_row[rows[node]] = count
         return by_row
 
-    def heed_nominated(self, priority: int) -> None:
+    def count_nominated(self, priority: int) -> None:
         """Leave room for pods that another scheduler has nominated, if their priority is at least this.
 
         Until the next call they count as if they were there. kube-scheduler does the same when it filters, but it
@@ -119,14 +119,14 @@ class Snapshot:
         self.priority = priority
         claims = self.cluster.ledger.nominated
         wanted = {uid: claim for uid, claim in claims.items() if claim.pod.priority >= priority}
-        for uid in self._heeded.keys() - wanted.keys():
-            self._change(self._heeded.pop(uid), -1)
-        for uid in wanted.keys() - self._heeded.keys():
+        for uid in self._counted.keys() - wanted.keys():
+            self._change(self._counted.pop(uid), -1)
+        for uid in wanted.keys() - self._counted.keys():
             row = self.cluster.capacity.rows.get(wanted[uid].node)
             if row is not None:
                 one = np.ones(1, dtype=np.int64)
-                self._heeded[uid] = Taken(self._nominated(wanted[uid].pod), row * one, one, of_gang=False)
-                self._change(self._heeded[uid], 1)
+                self._counted[uid] = Taken(self._nominated(wanted[uid].pod), row * one, one, of_gang=False)
+                self._change(self._counted[uid], 1)
 
     def take(self, row: int, member: MemberClass, count: int) -> None:
         """Take the requests of `count` members of the class on a node that has room for them."""
@@ -249,7 +249,7 @@ class Snapshot:
         overflow.
         """
         requests = tuple(
-            (resource, min(amount, MOST_HEEDED))
+            (resource, min(amount, MOST_NOMINATED))
             for resource, amount in pod.shape.requests
             if self.resources.column(resource) is not None
         )

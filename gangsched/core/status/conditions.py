@@ -60,10 +60,10 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return Reason.BINDING_REFUSED
     if prebinding.first_awaited(gang) is not None:
         return Reason.PRE_BINDING
-    if gang.operations.flies():
+    if gang.operations.has_unconfirmed():
         return (
             Reason.BINDING
-            if any(not binding.placeholder for binding in gang.operations.flying())
+            if any(not binding.placeholder for binding in gang.operations.unconfirmed())
             else Reason.PLACES_HELD
         )
     if gang.record.phase is Phase.TIMED_OUT:
@@ -96,10 +96,10 @@ def _incomplete(gang: Gang, assessment: Assessment) -> str:
     if gang.observed.ownership.disowned:
         do = counted(len(gang.observed.ownership.disowned), "pod", "does", "do")
         message += f" {do} not count, because another owner has the group."
-    if gang.observed.strangers:
-        do = counted(len(gang.observed.strangers), "pod", "does", "do")
-        names = " or ".join(sorted({pod.scheduler for pod in gang.observed.strangers.values()})[:NAMES_SHOWN])
-        its = "its" if len(gang.observed.strangers) == 1 else "their"
+    if gang.observed.foreign_pods:
+        do = counted(len(gang.observed.foreign_pods), "pod", "does", "do")
+        names = " or ".join(sorted({pod.scheduler for pod in gang.observed.foreign_pods.values()})[:NAMES_SHOWN])
+        its = "its" if len(gang.observed.foreign_pods) == 1 else "their"
         message += f" {do} not count, because {its} schedulerName is {names}."
     return message
 
@@ -156,7 +156,7 @@ def _prebinding(gang: Gang) -> str:
     if pending is None:
         return ""
     waiting = sum(binding.awaits is not None for binding in gang.operations.bindings.values())
-    held = len(gang.operations.flying())
+    held = len(gang.operations.unconfirmed())
     refused = f" The API server refused this write, which is retried: {pending.complaint}"
     return (
         f"{counted(held, 'member', 'has a node and is', 'have nodes and are')} bound once everything is ready: "
@@ -202,7 +202,7 @@ def _held(gang: Gang, assessment: Assessment) -> str:
 
 def _held_at_most_s(assessment: Assessment) -> float:
     terms = assessment.terms
-    return terms.max_hold_s if terms.unhurried else min(terms.max_schedule_time_s, terms.max_hold_s)
+    return terms.max_hold_s if terms.sequential else min(terms.max_schedule_time_s, terms.max_hold_s)
 
 
 def _there(assessment: Assessment) -> int:

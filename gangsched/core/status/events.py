@@ -33,7 +33,7 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
     `scheduler` is the schedulerName that a pod of another scheduler should have.
     """
     effects = _on_condition(gang, assessment, reason, message)
-    for pod in _new_strangers(gang):
+    for pod in _new_foreign_pods(gang):
         gang.written.foreign_pod_reported(pod.uid)
         note = (
             f"The pod names the group {gang.key.name}, but its schedulerName is {pod.scheduler}: it is not a "
@@ -60,7 +60,7 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
 
 def has_news(gang: Gang) -> bool:
     """Whether an Event is due about a pod of another scheduler, a further owner or an ignored group."""
-    return bool(_new_strangers(gang)) or _has_new_owners(gang) or bool(_passed_over(gang))
+    return bool(_new_foreign_pods(gang)) or _has_new_owners(gang) or bool(_passed_over(gang))
 
 
 def _passed_over(gang: Gang) -> str:
@@ -70,9 +70,9 @@ def _passed_over(gang: Gang) -> str:
     return said if said != gang.written.passed_over else ""
 
 
-def _new_strangers(gang: Gang) -> list[Pod]:
+def _new_foreign_pods(gang: Gang) -> list[Pod]:
     """Pods of other schedulers that name the group and have no Event yet that says so."""
-    return [pod for uid, pod in gang.observed.strangers.items() if uid not in gang.written.strangers]
+    return [pod for uid, pod in gang.observed.foreign_pods.items() if uid not in gang.written.foreign_pods]
 
 
 def _has_new_owners(gang: Gang) -> bool:

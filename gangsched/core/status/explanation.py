@@ -62,7 +62,7 @@ def incomplete(assessment: Assessment) -> str:
             "others run, have it create all at once, as a LeaderWorkerSet does with startupPolicy LeaderCreated"
         )
     exist = number_of_all(there, minimum, "member", "exists", "exist")
-    return f"{exist}; {'; '.join(parts)}. {assessment.terms.in_turn}".rstrip()
+    return f"{exist}; {'; '.join(parts)}. {assessment.terms.sequential_note}".rstrip()
 
 
 def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:

@@ -32,7 +32,7 @@ class Unserved:
 
     def decide(self, now: float) -> list[Effect]:
         """The Events that are due."""
-        for uid, pod in self._installations.take_strangers().items():
+        for uid, pod in self._installations.take_foreign_pods().items():
             if pod is None:
                 self._due.drop(_key(uid))
                 self._reported.discard(uid)

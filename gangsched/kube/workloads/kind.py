@@ -13,11 +13,11 @@ from msgspec import Raw, Struct
 
 from gangsched.config.dialects import Key
 from gangsched.config.workloads import Row
-from gangsched.core.declarations.tops import shared
+from gangsched.core.declarations.top_owners import shared
 from gangsched.core.objects.declaration import Declaration, GroupKey, Keys, Role
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
-from gangsched.core.objects.workload import GANG, Series, Top, Workload, WorkloadFacts
+from gangsched.core.objects.workload import GANG, Series, TopOwner, Workload, WorkloadFacts
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import count, quoted
 from gangsched.kube.errors import printable
@@ -192,12 +192,12 @@ class Kind(Generic[Form]):
             ),
         )
 
-    def _top(self, meta: wire.Meta) -> Top | None:
+    def _top(self, meta: wire.Meta) -> TopOwner | None:
         """The object of a watched kind whose controller has created this one; None if there is none."""
         for owner in meta.owner_references or () if self.tops else ():
             kind = self.tops.get((owner.api_version.rpartition("/")[0], owner.kind))
             if owner.controller and kind is not None:
-                return Top(kind, owner.kind, owner.name, owner.uid)
+                return TopOwner(kind, owner.kind, owner.name, owner.uid)
         return None
 
 
