@@ -566,7 +566,7 @@ class Harness:
                 self._make(effect)
             case PatchPodCondition(uid, _, _, reason, message):
                 if uid in self.pods:
-                    self.add(replace(self.pods[uid], told_reason=reason, told_message=message))
+                    self.add(replace(self.pods[uid], condition_reason=reason, condition_message=message))
             case EmitEvent():
                 (self.emitted_on_pods if effect.action == ACTION else self.emitted).append(effect)
             case PutDemand() | DropDemand() | PutPhase():
@@ -609,7 +609,7 @@ class Harness:
             return BindRefused(effect.uid, effect.node, Refused.CONFLICT, f"bound to {pod.node}")
         assert not pod.gated
         self.bound_log.append((f"{pod.namespace}/{pod.name}", effect.node))
-        self.add(replace(pod, node=effect.node, bound_at=self.now, told_reason="", told_message=""))
+        self.add(replace(pod, node=effect.node, bound_at=self.now, condition_reason="", condition_message=""))
         return PodBound(effect.uid, effect.node)
 
     def send_withheld(self) -> None:

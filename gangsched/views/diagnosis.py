@@ -113,7 +113,7 @@ class _Examination:
 
     def diagnose(self) -> Diagnosis:
         gang, finding = self._gang, self._findings.of(self._gang.key)
-        unread = next((pod for pod in gang.live() if pod.told_reason in _UNREAD), None)
+        unread = next((pod for pod in gang.live() if pod.condition_reason in _UNREAD), None)
         if unread is not None and finding.reason not in _UNREAD:
             return self._unreadable_to_the_operator(unread)
         if any(binding.state is BindState.SENT for binding in gang.operations.bindings.values()):
@@ -150,8 +150,8 @@ class _Examination:
         return Diagnosis(
             key=self._gang.key,
             phase=Phase.PENDING,
-            reason=told.told_reason,
-            message=told.told_message.removeprefix(f"Group {self._gang.key.name}: "),
+            reason=told.condition_reason,
+            message=told.condition_message.removeprefix(f"Group {self._gang.key.name}: "),
             minimum=assessment.minimum,
             members=len(assessment.census.live),
             bound=sum(bool(pod.node) for pod in assessment.census.bound),

@@ -225,7 +225,7 @@ def test_bindings_refused_for_good_release_the_whole_group_which_backs_off():
     assert "the server says no" in harness.condition("default/a").message
     assert len(harness.events("BindingRefused")) == 1
     harness.wait(2)
-    assert harness.pod("default/a-0").told_reason == "BindingRefused"
+    assert harness.pod("default/a-0").condition_reason == "BindingRefused"
     harness.add(node("n2"))
     harness.wait(5)
     assert harness.bound() == []
@@ -271,7 +271,7 @@ def test_places_whose_bindings_all_fail_are_given_up_when_the_clock_runs_out():
     harness.add(pod("plain", cpu=3, group=""))
     harness.wait(3)
     assert harness.status("default/a").phase == "TimedOut"
-    assert harness.pod("default/a-0").told_reason == "TimedOut"
+    assert harness.pod("default/a-0").condition_reason == "TimedOut"
     assert harness.status("default/a").reservation is None
     assert harness.gang("default/a").operations.unconfirmed() == []
     harness.refuse_bind = lambda _: None

@@ -69,7 +69,7 @@ def test_one_tiny_pod_holds_nothing_of_the_cluster_and_is_told_why():
         "it holds 0, and this group asks for 1590 more: create the members at once, lower the minimum of roles with "
         "templates, or ask the cluster administrator to raise the limit."
     )
-    assert harness.pod("attack/a-seed").told_reason == "NamespaceLimit", "no autoscaler is to add a node for it"
+    assert harness.pod("attack/a-seed").condition_reason == "NamespaceLimit", "no autoscaler is to add a node for it"
     assert not harness.status("attack/a").demand
     assert len(harness.events("NamespaceLimit")) == 1
     harness.restart()

@@ -176,7 +176,7 @@ def test_a_fault_parks_the_group_says_so_and_the_others_go_on(injector, fault, s
     assert "log and report it." in condition.message
     assert "no\nsuch" not in condition.message
     assert harness.status("default/a").phase == "Pending"
-    assert {harness.pod(f"default/a-{n}").told_reason for n in range(3)} == {"InternalError"}
+    assert {harness.pod(f"default/a-{n}").condition_reason for n in range(3)} == {"InternalError"}
     assert [each.name for each in harness.emitted if each.reason == "InternalError"] == ["a"]
     assert assumed(harness, "a") == []
     (found,) = harness.machine.take_faults()

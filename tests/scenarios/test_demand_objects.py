@@ -138,7 +138,7 @@ def test_nothing_is_demanded_for_a_driver_whose_turn_it_is_not():
     spark(harness, "one", created=1.0)
     spark(harness, "two", created=2.0)
     harness.wait(5)
-    assert harness.pod("default/two-driver").told_reason == "NotItsTurn"
+    assert harness.pod("default/two-driver").condition_reason == "NotItsTurn"
     assert named(harness) == ["demand-one-driver"]
 
 

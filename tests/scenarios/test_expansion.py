@@ -33,7 +33,7 @@ def demand(harness: Harness) -> tuple[Demand, ...]:
 
 
 def told(harness: Harness, name: str = "a-0") -> str:
-    return harness.pod(f"default/{name}").told_reason
+    return harness.pod(f"default/{name}").condition_reason
 
 
 def test_a_refused_group_demands_what_does_not_fit_and_is_bound_once_that_is_there():

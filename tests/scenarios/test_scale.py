@@ -119,7 +119,7 @@ def test_a_member_that_succeeds_and_is_deleted_before_the_next_look_has_succeede
     done = replace(harness.pod("default/a-0"), phase=PodPhase.SUCCEEDED)
     now = harness.now
     machine = harness.machine
-    machine.handle([PodSeen(replace(harness.pod("default/a-1"), told_message="x"))], now + 0.001)
+    machine.handle([PodSeen(replace(harness.pod("default/a-1"), condition_message="x"))], now + 0.001)
     machine.handle([PodSeen(done), PodGone(done.uid)], now + 0.002)
     effects = machine.handle([TimePassed()], now + 0.2)
     effects += machine.handle([TimePassed()], now + 30)

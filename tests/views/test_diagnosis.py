@@ -204,7 +204,7 @@ def test_what_the_operator_may_not_read_is_told_though_the_caller_may():
     said = DEFAULT.declaration({}, {"pod-group-name": "a"})
     message = "Group a: gangsched may not read it: grant it."
     pods = [
-        pod(f"a-{number}", declaration=said, told_reason="PodGroupUnreadable", told_message=message)
+        pod(f"a-{number}", declaration=said, condition_reason="PodGroupUnreadable", condition_message=message)
         for number in range(2)
     ]
     events: list[Event] = [

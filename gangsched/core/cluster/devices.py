@@ -30,7 +30,7 @@ from gangsched.core.objects.devices import (
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import PrebindingState, UseDevices
 
-_NOBODY: Mapping[str, None] = {}
+_NO_USERS: Mapping[str, None] = {}
 _NO_DEVICES = Allocation(())
 Pool = tuple[str, str]
 """Driver and name of a pool."""
@@ -65,7 +65,7 @@ class Devices:
             return []
         self._enter(old, -1)
         self._enter(found, 1)
-        self._look(key)
+        self._update_early(key)
         if found is None:
             del self._objects[kind][key]
         else:
@@ -134,9 +134,9 @@ class Devices:
                 self._waiting[new.uid] = new
         for pod in (old, new):
             for key in claims_of(pod) if pod is not None else ():
-                self._look(key)
+                self._update_early(key)
 
-    def _look(self, key: ObjectKey) -> None:
+    def _update_early(self, key: ObjectKey) -> None:
         """Update `_early` for the claim: its reservations that precede the bindings of their pods."""
         self._early.pop(key, None)
         claim = self._ours.get(key)
@@ -147,11 +147,11 @@ class Devices:
 
     def users(self, key: ObjectKey) -> Iterable[str]:
         """The known pods, by UID, that use the claim."""
-        return self._users.get(key, _NOBODY)
+        return self._users.get(key, _NO_USERS)
 
     def is_shared(self, key: ObjectKey) -> bool:
         """Whether several known pods use the claim."""
-        return len(self._users.get(key, _NOBODY)) > 1
+        return len(self._users.get(key, _NO_USERS)) > 1
 
     # Queries
 

@@ -71,7 +71,7 @@ def resolve(
         lists=list(dict.fromkeys(say.roles for say in says if say.roles)),
     )
     specs = _specs(group, said, found)
-    spec = _told_by_members(_completed(*specs.values()), members) if specs else _said_spec(said, members)
+    spec = _completed_by_members(_completed(*specs.values()), members) if specs else _said_spec(said, members)
     if spec.max_schedule_time_s is None and len(said.times) == 1:
         spec = replace(spec, max_schedule_time_s=said.times[0])
     priority, lowered = priority_of(spec, own_priority, priority_classes, policy)
@@ -221,7 +221,7 @@ def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]
     )
 
 
-def _told_by_members(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
+def _completed_by_members(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
     """The objects' spec, completed from the members: derived templates, and how many members have its minResources."""
     return with_resources(_derived(spec, members), members)
 

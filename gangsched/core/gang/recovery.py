@@ -87,7 +87,7 @@ def _another_has_begun(gang: Gang) -> bool:
         return False
     if gang.record.outcome is Outcome.OUT_OF_TIME:
         # The members of the recorded run carry a condition with the time-out's reason.
-        return not any(pod.told_reason for pod in live)
+        return not any(pod.condition_reason for pod in live)
     return bool(gang.record.scheduled_at) and not gang.record.successes
 
 

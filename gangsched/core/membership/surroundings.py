@@ -95,7 +95,7 @@ class Surroundings:
             self._cluster.set_namespace(name, labels)
         after = self._cluster.namespaces.get(name)
         if before is None or after is None or before.get(GANG) != after.get(GANG):
-            self._decide_anew(self._members.undeclared.in_namespace(name))
+            self._redeclare(self._members.undeclared.in_namespace(name))
 
     def _node_gone(self, name: str) -> None:
         """Remove the node, and reconcile the gangs whose reservations on it are of no use any more."""
@@ -156,7 +156,7 @@ class Surroundings:
             case events.ForeignGroupsHidden(dialect):
                 self._members.foreign.hide(event)
                 self._all_declared_by(dialect)
-                self._redeclare_all(dialect)
+                self._redeclare_kind(dialect)
 
     def show(self, dialect: str) -> list[Gang] | None:
         """Note that the dialect's objects were listed.
@@ -169,7 +169,7 @@ class Surroundings:
         """After the whole list was noted: infer for the gangs that use its objects what could not be seen before."""
         if shown is None:
             return
-        for gang in {gang.key: gang for gang in (*shown, *self._redeclare_all(dialect))}.values():
+        for gang in {gang.key: gang for gang in (*shown, *self._redeclare_kind(dialect))}.values():
             self._infer_unseen(gang, now)
 
     def _foreign_seen(self, group: ForeignGroup) -> None:
@@ -208,18 +208,18 @@ class Surroundings:
             self._members.undeclared.ended(dialect, key)
             self._workload_changed(key, old, new)
 
-    def _redeclare_all(self, kind: str) -> list[Gang]:
+    def _redeclare_kind(self, kind: str) -> list[Gang]:
         """Recompute the declarations of pods of workloads of this kind, or depending on one. Returns their gangs."""
         members = self._members
         uids = dict.fromkeys(members.undeclared.of_kind(kind))
         for place in members.foreign.dependents_of_all(kind):
             uids |= dict.fromkeys(members.undeclared.of(*place))
-        self._decide_anew(uids)
+        self._redeclare(uids)
         for uid in uids:
             members.touch(uid)
         return list({gang.key: gang for uid in uids if (gang := members.gang_of(uid)) is not None}.values())
 
-    def _decide_anew(self, uids: Iterable[str]) -> None:
+    def _redeclare(self, uids: Iterable[str]) -> None:
         """Recompute the declarations of these pods of workloads."""
         for uid in uids:
             self._members.pod_seen(self._cluster.pods[uid])
@@ -231,7 +231,7 @@ class Surroundings:
             return
         members = self._members
         if _decisive(old) != _decisive(new):
-            self._decide_anew(members.undeclared.of(either.dialect, key))
+            self._redeclare(members.undeclared.of(either.dialect, key))
         for place in ((either.dialect, key), *members.foreign.dependents(either.dialect, key)):
             for uid in members.undeclared.of(*place):
                 members.touch(uid)

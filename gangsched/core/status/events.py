@@ -108,7 +108,7 @@ def _on_condition(gang: Gang, assessment: Assessment, reason: Reason, message: s
 
 def _is_heard(assessment: Assessment, reason: Reason) -> bool:
     """Whether the conditions of waiting members have this reason already: it was written before a restart."""
-    return any(pod.told_reason == reason for pod in assessment.census.waiting)
+    return any(pod.condition_reason == reason for pod in assessment.census.waiting)
 
 
 def _scheduled_note(gang: Gang, assessment: Assessment) -> str:

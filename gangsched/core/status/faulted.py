@@ -126,11 +126,11 @@ def write(gang: Gang, status: GroupStatus, message: str, *, first: bool, interva
     if first:
         effects += emit(gang, assessment_of(gang, message, due=now), Reason.INTERNAL_ERROR, message)
     for pod in gang.live():
-        said, at = written.members.get(pod.uid, (pod.told_reason, float("-inf")))
-        lost = pod.told_reason != Reason.INTERNAL_ERROR and now >= at + interval_s
+        said, at = written.members.get(pod.uid, (pod.condition_reason, float("-inf")))
+        lost = pod.condition_reason != Reason.INTERNAL_ERROR and now >= at + interval_s
         if not pod.node and pod.uid not in gang.operations.bindings and (said != Reason.INTERNAL_ERROR or lost):
             written.member_condition_written(pod.uid, Reason.INTERNAL_ERROR, now)
-            since = 0.0 if pod.told_reason else now
+            since = 0.0 if pod.condition_reason else now
             effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, Reason.INTERNAL_ERROR, message, since))
     return effects
 

@@ -25,7 +25,7 @@ def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy
     for pod, reason in owed(gang, assessment, policy, now):
         text = message(gang, assessment, pod, reason, group_message)
         gang.written.member_condition_written(pod.uid, reason, now)
-        since = 0.0 if pod.told_reason else now
+        since = 0.0 if pod.condition_reason else now
         effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, text, since))
     if effects and now + EVENT_AFTER_S < gang.written.pods_at:
         gang.written.pods_due(now + EVENT_AFTER_S)
@@ -36,8 +36,8 @@ def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list
     """Waiting members whose condition has another reason than it should have, or was lost."""
     found = []
     for pod, reason in conditions(gang, assessment):
-        said, at = gang.written.members.get(pod.uid, (pod.told_reason, float("-inf")))
-        if said != reason or (pod.told_reason != reason and now >= at + policy.message_interval_s):
+        said, at = gang.written.members.get(pod.uid, (pod.condition_reason, float("-inf")))
+        if said != reason or (pod.condition_reason != reason and now >= at + policy.message_interval_s):
             found.append((pod, reason))
     return found
 

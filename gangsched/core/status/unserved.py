@@ -87,4 +87,4 @@ def _key(uid: str) -> GroupKey:
 
 def _is_unheard(pod: Pod) -> bool:
     """Whether no scheduler has bound the pod or set a condition on it."""
-    return not (pod.node or pod.told_reason)
+    return not (pod.node or pod.condition_reason)
