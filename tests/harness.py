@@ -75,7 +75,6 @@ from gangsched.core.objects.podgroup import ForeignGroup, Group, SeenPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.objects.results import (
-    Answer,
     BindRefused,
     EvictionRefused,
     GroupNotMade,
@@ -84,6 +83,7 @@ from gangsched.core.objects.results import (
     PodEvicted,
     PrebindRefused,
     Refused,
+    Result,
     StatusRefused,
     StatusWritten,
 )
@@ -380,7 +380,7 @@ class Harness:
             events = self._some_of(events, self._random)
         self.inbox += rest
         effects = self._hand_over(events)
-        if any(not isinstance(event, Answer | TimePassed) for event in events):
+        if any(not isinstance(event, Result | TimePassed) for event in events):
             self._take_course()
         return effects
 
@@ -482,7 +482,7 @@ class Harness:
         self.machine = Machine(self.policy)
         self.history = []
         self._withheld.clear()
-        outdated = (Answer, Synced, GroupSeen, GroupGone, GroupsReplaced)
+        outdated = (Result, Synced, GroupSeen, GroupGone, GroupsReplaced)
         bound = [event for event in self.inbox if isinstance(event, PodBound)]
         self.inbox = [event for event in self.inbox if not isinstance(event, outdated)]
         self._hand_over([*seen, *bound, GroupsReplaced(tuple(self.groups.values())), *found, Synced()])
@@ -571,7 +571,7 @@ class Harness:
                 self._make(effect)
             case PatchPodCondition(uid, _, _, reason, message):
                 if uid in self.pods:
-                    self.add(replace(self.pods[uid], told_reason=reason, told_message=message))
+                    self.add(replace(self.pods[uid], condition_reason=reason, condition_message=message))
             case EmitEvent():
                 (self.emitted_on_pods if effect.action == ACTION else self.emitted).append(effect)
             case PutDemand() | DropDemand() | PutPhase():
@@ -614,7 +614,7 @@ class Harness:
             return BindRefused(effect.uid, effect.node, Refused.CONFLICT, f"bound to {pod.node}")
         assert not pod.gated
         self.bound_log.append((f"{pod.namespace}/{pod.name}", effect.node))
-        self.add(replace(pod, node=effect.node, bound_at=self.server_time, told_reason="", told_message=""))
+        self.add(replace(pod, node=effect.node, bound_at=self.server_time, condition_reason="", condition_message=""))
         return PodBound(effect.uid, effect.node)
 
     def send_withheld(self) -> None:

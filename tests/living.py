@@ -110,8 +110,8 @@ class Living(Harness):
                 phase=PodPhase.PENDING,
                 rejected=False,
                 terminating=False,
-                told_reason="",
-                told_message="",
+                condition_reason="",
+                condition_message="",
             )
         )
 

@@ -315,7 +315,7 @@ class Settings(Part):
             seed=seed,
             strategies=strategies,
             gpu_strategy=self.gpu_strategy,
-            turns=self.fifo.rules(),
+            fifo=self.fifo.rules(),
             owner_guard=OwnerGuard(self.owner_guard),
         )
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from gangsched.config.part import Part
 from gangsched.core.objects.duration import LONGEST_S
-from gangsched.core.objects.policy import TurnRules
+from gangsched.core.objects.policy import FifoRules
 
 AgeS = Annotated[int, Field(ge=0, le=LONGEST_S)]
 Label = Annotated[str, Field(min_length=1, max_length=317)]
@@ -76,9 +76,9 @@ class Fifo(Part):
         default_factory=dict, description="The same for single instance groups; overrides the general value."
     )
 
-    def rules(self) -> TurnRules:
+    def rules(self) -> FifoRules:
         """The rules in the form that the core uses."""
-        return TurnRules(
+        return FifoRules(
             label=self.instance_group_label,
             groups=frozenset(self.pod_groups),
             after_s=float(self.enforce_after_pod_age_seconds),

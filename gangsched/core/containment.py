@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.minima import missing_of
 from gangsched.core.gang import bindings, rollback, steps
-from gangsched.core.gang.gang import Gang, forget_what_was_told, take_census
+from gangsched.core.gang.gang import Gang, forget_written, take_census
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.observed import Observed
-from gangsched.core.gang.writes import Binding, BindState, Undo
+from gangsched.core.gang.writes import Binding, BindState, Rollback
 from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
@@ -49,8 +49,8 @@ class Parked:
     """A gang that is parked until this time, after this many faults in a row; `step` and `error` describe the last one.
 
     A change of `members` releases it from `soonest` on, a change of `spec` at once. `minima` are what its quorum needs,
-    0 where that is unknown. `undo` is the rollback of a quorum that has been partly bound since `partial_since`.
-    `told`: its Event was emitted. `failed` names the methods of `Containment` that also failed for it and are skipped.
+    0 where that is unknown. `rollback` is the rollback of a quorum that has been partly bound since `partial_since`.
+    `reported`: its Event was emitted. `failed` names the methods of `Containment` that also failed and are skipped.
     """
 
     until: float
@@ -63,15 +63,15 @@ class Parked:
     spec: Hashable = None
     members: Hashable = ()
     scheduled: bool = False
-    undo: Undo | None = None
-    told: bool = False
+    rollback: Rollback | None = None
+    reported: bool = False
     failed: frozenset[str] = frozenset()
 
 
 class Containment:
     """Parks gangs whose logic failed, and releases them.
 
-    `flying` maps the UIDs of pods to nodes, for bindings in flight. `leave` removes a gang from all queues. `faults`
+    `in_flight` maps the UIDs of pods to nodes, for bindings in flight. `leave` removes a gang from all queues. `faults`
     are new, `broken` lists reservations that could not be released. `before` holds the state of gangs that were parked
     earlier. The parked gangs and bindings in flight of a `former` one carry over.
     """
@@ -93,7 +93,7 @@ class Containment:
         self._leave = leave
         self.parked: dict[GroupKey, Parked] = {} if former is None else former.parked
         self.before: dict[GroupKey, Parked] = {} if former is None else former.before
-        self.flying: dict[str, str] = {} if former is None else former.flying
+        self.in_flight: dict[str, str] = {} if former is None else former.in_flight
         self.broken: list[str] = []
         self.faults: list[Fault] = []
 
@@ -101,17 +101,17 @@ class Containment:
         """Note that the bindings among these effects are in flight."""
         for effect in effects:
             if isinstance(effect, BindPod):
-                self.flying[effect.uid] = effect.node
+                self.in_flight[effect.uid] = effect.node
 
-    def answered(self, uid: str) -> None:
+    def no_longer_in_flight(self, uid: str) -> None:
         """The pod's binding is no longer in flight: its result has arrived, or the pod is gone."""
-        self.flying.pop(uid, None)
+        self.in_flight.pop(uid, None)
 
     def unsent(self, effects: Iterable[Effect]) -> None:
         """These effects are not sent to the API server after all."""
         for effect in effects:
             if isinstance(effect, BindPod):
-                self.answered(effect.uid)
+                self.no_longer_in_flight(effect.uid)
 
     def drop(self, key: GroupKey) -> None:
         """The gang no longer exists."""
@@ -121,7 +121,7 @@ class Containment:
     def park(self, key: GroupKey, step: Step, error: Exception, now: float) -> None:
         """Park a gang whose logic has failed, and discard its state except what the API server has.
 
-        After a fault in a scheduling cycle the gang stays in the queue until the cycle ends and `look` is called.
+        After a fault in a scheduling cycle the gang stays in the queue until `handle_parked` is called after the cycle.
         """
         old = self._members.gangs[key]
         again = self.parked.get(key)
@@ -136,8 +136,8 @@ class Containment:
         parked.spec = faulted.spec_of(old)
         self.faults.append(Fault(str(key), step, error, wait_s))
         gang = self.take_back(key)
-        forget_what_was_told(gang)
-        gang.told.owe(old.told.status)
+        forget_written(gang)
+        gang.written.rewrite(old.written.status)
         parked.members = faulted.members_of(gang)
         parked.scheduled = faulted.was_scheduled(faulted.last_status(gang))
         if old.record.scheduled_at and not parked.scheduled:
@@ -150,19 +150,19 @@ class Containment:
         """Replace the gang by one with only what was observed and the bindings that were sent. Returns the new one."""
         old = self._members.gangs[key]
         record = Record(phase=old.record.phase)
-        gang = Gang(key, Observed(old.observed.group, old.observed.resource_version), record, told=old.told)
+        gang = Gang(key, Observed(old.observed.group, old.observed.resource_version), record, written=old.written)
         for uid in old.roster.leaving & old.observed.pods.keys():
             gang.roster.leave(uid)
-        if old.operations.vacancies:
+        if old.operations.placeholders_made:
             for uid in [uid for uid, pod in self._cluster.pods.items() if not pod.name]:
                 if self._members.gang_of(uid) is old:
                     self._cluster.remove_pod(uid)
-        for uid in (*old.observed.pods, *old.observed.strangers):
+        for uid in (*old.observed.pods, *old.observed.foreign_pods):
             pod = self._cluster.pods.get(uid)
             if pod is None or self._members.key(pod) != key:
                 continue
             if not self._members.ours(pod):
-                gang.observed.note_pod(pod, stranger=True)
+                gang.observed.note_pod(pod, foreign=True)
                 continue
             gang.observed.note_pod(pod)
             try:
@@ -177,7 +177,7 @@ class Containment:
         if pod.node:
             return
         confirmed = binding is not None and binding.state is BindState.BOUND
-        node = binding.node if binding is not None and confirmed else self.flying.get(pod.uid, "")
+        node = binding.node if binding is not None and confirmed else self.in_flight.get(pod.uid, "")
         if node:
             state = BindState.BOUND if confirmed else BindState.SENT
             bindings.carry_over(gang, Binding(pod, node, state=state, tries=1))
@@ -186,9 +186,9 @@ class Containment:
             if node:
                 self._cluster.assume(pod.uid, node)
 
-    def resume_flying(self) -> None:
+    def resume_in_flight(self) -> None:
         """Count the bindings in flight, after the gangs were rebuilt."""
-        for uid in self.flying:
+        for uid in self.in_flight:
             gang, pod = self._members.gang_of(uid), self._cluster.pods.get(uid)
             if gang is not None and pod is not None and not pod.node:
                 bindings.release(gang, self._cluster, uid)
@@ -203,11 +203,11 @@ class Containment:
 
     # Parked gangs
 
-    def look(self, key: GroupKey, now: float) -> list[Effect]:
+    def handle_parked(self, key: GroupKey, now: float) -> list[Effect]:
         """Do what is due for a parked gang: evict its bound members and write its status."""
         self._leave(key)
         gang, parked, effects = self.take_back(key), self.parked[key], list[Effect]()
-        for part in (self._roll_back, self._tell):
+        for part in (self._roll_back, self._write):
             if part.__name__ not in parked.failed:
                 try:
                     effects += part(gang, parked, now)
@@ -224,15 +224,15 @@ class Containment:
         due = [rollback.next_due(gang)]
         if not self._is_awaited(gang):
             due.append(parked.soonest if self._has_changed(gang, parked) else parked.until)
-        elif parked.partial_since and parked.undo is None:
+        elif parked.partial_since and parked.rollback is None:
             due.append(parked.partial_since + rollback.lasts_s(self._policy))
-        if gang.told.unwritten and gang.observed.group is not None and self._tell.__name__ not in parked.failed:
-            due.append(gang.told.write_again_at)
+        if gang.written.unwritten and gang.observed.group is not None and self._write.__name__ not in parked.failed:
+            due.append(gang.written.write_again_at)
         return max(now, min(due))
 
     def _is_awaited(self, gang: Gang) -> bool:
         """Whether one of its bindings is in flight."""
-        return any(uid in self.flying for uid in gang.observed.pods)
+        return any(uid in self.in_flight for uid in gang.observed.pods)
 
     def may_leave(self, key: GroupKey, now: float) -> bool:
         """Whether a parked gang may be released; never while one of its bindings is in flight."""
@@ -255,13 +255,13 @@ class Containment:
         self._members.installations.doubt(key)
         return gang
 
-    def _tell(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
+    def _write(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
         message = self._message(parked)
         interval_s = self._policy.message_interval_s
         status = faulted.status_of(gang, message, scheduled=parked.scheduled, known=bool(parked.minima.total), now=now)
         steps.take(gang, steps.Step.PHASE, phase=Phase(status.phase))
-        first, parked.told = not parked.told, True
-        return faulted.tell(gang, status, message, first=first, interval_s=interval_s, now=now)
+        first, parked.reported = not parked.reported, True
+        return faulted.write(gang, status, message, first=first, interval_s=interval_s, now=now)
 
     def _roll_back(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
         """Evict the bound part of a quorum once no binding is in flight, or when the rest was not bound in time."""
@@ -269,27 +269,27 @@ class Containment:
         if parked.scheduled or not needed.total or not census.bound:
             parked.partial_since = 0.0
             return []
-        if parked.undo is None:
+        if parked.rollback is None:
             parked.partial_since = parked.partial_since or now
             if not missing_of(needed, census.bound_roles):
                 _note_scheduled(gang, parked, now)
                 parked.partial_since = 0.0
                 return []
-            if gang.operations.flies() and now < parked.partial_since + rollback.lasts_s(self._policy):
+            if gang.operations.has_unconfirmed() and now < parked.partial_since + rollback.lasts_s(self._policy):
                 return []
-            parked.undo = Undo(now, _NOTE, review_at=now + rollback.REVIEW_S)
-        rollback.go_on_with(gang, parked.undo)
+            parked.rollback = Rollback(now, _NOTE, review_at=now + rollback.REVIEW_S)
+        rollback.go_on_with(gang, parked.rollback)
         gang.roster.inherit_only(pod.uid for pod in census.bound)
         return rollback.go_on(gang, now)
 
     def _message(self, parked: Parked) -> str:
         wait_s = doubled(FIRST_S, parked.times, longest=LONGEST_S)
-        evicted = parked.undo is not None and not parked.failed
+        evicted = parked.rollback is not None and not parked.failed
         return faulted.message_of(parked.step, parked.error, parked_s=wait_s, evicted=evicted)
 
     def _has_changed(self, gang: Gang, parked: Parked) -> bool:
         """Whether its members have changed since it was parked. Changes by our own rollback do not count."""
-        return parked.undo is None and faulted.members_of(gang) != parked.members
+        return parked.rollback is None and faulted.members_of(gang) != parked.members
 
 
 def _note_scheduled(gang: Gang, parked: Parked, at: float) -> None:
@@ -297,4 +297,4 @@ def _note_scheduled(gang: Gang, parked: Parked, at: float) -> None:
     parked.scheduled = True
     last = faulted.last_status(gang)
     record = replace(last.record or NO_RECORD, scheduled_at=at, satisfied=parked.minima)
-    gang.told.owe(replace(last, record=record))
+    gang.written.rewrite(replace(last, record=record))

@@ -99,7 +99,7 @@ class Cycle:
             round_.add(candidate.next())
             return
         # Free capacity depends on the priority, because of nominated pods.
-        self._snapshot.heed_nominated(self._assessments[key].terms.priority)
+        self._snapshot.count_nominated(self._assessments[key].terms.priority)
         if not self._queue.worth_a_try(candidate, self._snapshot):
             return
         if candidate.bucket is not None:
@@ -160,7 +160,11 @@ class Cycle:
         gang.attempt.heard("")
         if isinstance(found, Refusal):
             gang.attempt.begin_count()
-            if not found.never and self._state.caps.beyond(gang, ask.members) and self._stopped(gang, ask.members):
+            if (
+                not found.never
+                and self._state.caps.exceeds_limit(gang, ask.members)
+                and self._stopped(gang, ask.members)
+            ):
                 return False
             gang.attempt.refused(found)
             self._count(found)
@@ -213,7 +217,7 @@ class Cycle:
                 avoided=self._avoided_by_all | refused,
                 refused=refused,
             )
-            found = place_each(self._snapshot, ask, self._state.hunts)
+            found = place_each(self._snapshot, ask, self._state.recent_requests)
             gang.attempt.members_refused(found.refused)
             for refusal in found.refused.values():
                 self._count(refusal)
@@ -266,7 +270,7 @@ class Cycle:
         alike = len(classes) == 1 and not any(ask.role_needs.values()) and ask.topology is None
         if alike and key in self._refused:
             return self._refused[key]
-        found = place(self._snapshot, ask, self._state.hunts)
+        found = place(self._snapshot, ask, self._state.recent_requests)
         if isinstance(found, Refusal):
             self._queue.note(found, self._snapshot)
             if alike:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gangsched.core.membership import handover
 from gangsched.core.membership.results import Results
 from gangsched.core.objects import events as seen
-from gangsched.core.objects import results as said
+from gangsched.core.objects import results
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event, PodGone, PodSeen
 from gangsched.core.objects.faults import Step
@@ -58,7 +58,7 @@ class Intake:
                 self._members.pod_seen(pod)
             case PodGone(uid):
                 self._state.restarts.pod_gone(uid)
-                self._state.containment.answered(uid)
+                self._state.containment.no_longer_in_flight(uid)
                 self._members.pod_gone(uid)
             case seen.PodsReplaced(pods):
                 self.take(chain(map(PodGone, self._members.unlisted(pods)), map(PodSeen, pods)), now)
@@ -80,7 +80,7 @@ class Intake:
                 gone = [key for key in self._members.foreign.keys(dialect) if key not in there]
                 each = chain((seen.ForeignGroupGone(dialect, key) for key in gone), map(seen.ForeignGroupSeen, groups))
                 self.take(each, now)
-                self._state.surroundings.look_back(dialect, shown, now)
+                self._state.surroundings.infer_unseen(dialect, shown, now)
             case seen.ForeignFact():
                 self._state.phases.note(event)
                 self._state.surroundings.note_foreign(event)
@@ -90,10 +90,10 @@ class Intake:
                 self._begin(now)
             case seen.TimePassed():
                 pass
-            case said.PodBound(uid) | said.BindRefused(uid):
-                self._state.containment.answered(uid)
+            case results.PodBound(uid) | results.BindRefused(uid):
+                self._state.containment.no_longer_in_flight(uid)
                 self._results.note(event, now)
-            case _ if isinstance(event, said.Answer):
+            case _ if isinstance(event, results.Result):
                 self._results.note(event, now)
             case _:
                 self._state.surroundings.note(event)
@@ -143,7 +143,7 @@ class Intake:
         return [
             key
             for key, gang in gangs
-            if uid in gang.observed.pods or uid in gang.observed.strangers or uid in gang.operations.bindings
+            if uid in gang.observed.pods or uid in gang.observed.foreign_pods or uid in gang.operations.bindings
         ]
 
     def _observe(self, event: Event, now: float) -> list[GroupKey]:
@@ -157,22 +157,22 @@ class Intake:
                 was_in = None if last is None else self._members.key(last)
                 self._members.installations.pod_gone(uid)
                 return self._members.file(uid) or [key for key in gangs if key == was_in]
-            case said.PodBound(uid, node):
+            case results.PodBound(uid, node):
                 known = self._cluster.pods.get(uid)
                 if known is None:
                     return []
                 return self._observe_pod(known if known.node else replace(known, node=node, bound_at=now))
-            case said.BindRefused(uid) | said.PodEvicted(uid) | said.EvictionRefused(uid):
+            case results.BindRefused(uid) | results.PodEvicted(uid) | results.EvictionRefused(uid):
                 return self._members.file(uid)
             case seen.ForeignGroupSeen(foreign):
                 return self._observe_foreign(foreign.dialect, foreign.key)
             case seen.ForeignGroupGone(dialect, named):
                 return self._observe_foreign(dialect, named)
-            case said.OwnerSeen(uid):
+            case results.OwnerSeen(uid):
                 return [
                     key
                     for key, gang in gangs.items()
-                    if gang.operations.undo is not None and uid in gang.operations.undo.asked
+                    if gang.operations.rollback is not None and uid in gang.operations.rollback.asked
                 ]
         group = event.group if isinstance(event, seen.GroupSeen) else None
         key = group.key if group is not None else getattr(event, "key", None)

@@ -14,7 +14,7 @@ from functools import partial
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.containment import Containment
 from gangsched.core.cycle import Cycle
-from gangsched.core.gang import use
+from gangsched.core.gang import usage
 from gangsched.core.gang.gang import Gang
 from gangsched.core.intake import Intake
 from gangsched.core.membership.installations import Elsewhere
@@ -30,7 +30,7 @@ from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.state import State
-from gangsched.core.upkeep import LOOK_S_PER_POD, Upkeep
+from gangsched.core.upkeep import RECONCILE_PAUSE_S_PER_POD, Upkeep
 
 
 class Machine:
@@ -40,14 +40,14 @@ class Machine:
         self,
         policy: Policy,
         *,
-        look_s_per_pod: float = LOOK_S_PER_POD,
+        reconcile_pause_s_per_pod: float = RECONCILE_PAUSE_S_PER_POD,
         passed: Callable[[Stage | None], None] = lambda _: None,
     ) -> None:
         """`passed` is called when each stage of a call ends, and with None when a call begins; it may read a clock."""
         self._policy = policy
         self._passed = passed
         self._spent = 0
-        self._look_s_per_pod = look_s_per_pod
+        self._reconcile_pause_s_per_pod = reconcile_pause_s_per_pod
         self._avoidance = Avoidance()
         self._called = 0.0
         self._refusals: Counter[str] = Counter()
@@ -59,7 +59,7 @@ class Machine:
         self._state = state = State(self._policy, self._avoidance, former)
         self.cluster, self.gangs, self.assessments = state.cluster, state.gangs, state.assessments
         self._intake = Intake(state)
-        self._upkeep = Upkeep(state, self._look_s_per_pod)
+        self._upkeep = Upkeep(state, self._reconcile_pause_s_per_pod)
         self._resting = True
 
     def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
@@ -90,7 +90,7 @@ class Machine:
         """Reconcile, place and write status, within the budget; `waiting` gangs were dirty before this call."""
         state, upkeep = self._state, self._upkeep
         state.holders.renew(now)
-        budget = Budget(units.TURN)
+        budget = Budget(units.CALL)
         effects += recheck_worsened(state.cluster, state.members, partial(state.contain, effects, now, Step.UPKEEP))
         effects += state.members.undeclared.take_events()
         state.restarts.keep(now, partial(state.contain, effects, now, Step.UPKEEP))
@@ -162,7 +162,7 @@ class Machine:
         queue = self._state.queue
         return Stats(
             pods=len(self.cluster.pods)
-            - sum(len(gang.operations.vacant()) for gang in self.gangs.values())
+            - sum(len(gang.operations.placeholders()) for gang in self.gangs.values())
             - len(self._state.restarts.placeholders()),
             nodes=len(self.cluster.nodes),
             phases=Counter(gang.record.phase.value for gang in self.gangs.values() if not gang.plain),
@@ -172,8 +172,8 @@ class Machine:
             timeouts=self._upkeep.timeouts,
             avoided_nodes=len(self._avoidance.by_all()),
             node_refusals=self._avoidance.counted,
-            held=use.held(self.gangs.values(), self._state.restarts.placeholders(), self.cluster.pods),
-            idle=use.idle(self.gangs.values()),
+            held=usage.held(self.gangs.values(), self._state.restarts.placeholders(), self.cluster.pods),
+            idle=usage.idle(self.gangs.values()),
             partial=sum(bool(gang.operations.partial_since) for gang in self.gangs.values()),
         )
 
@@ -196,7 +196,7 @@ class Machine:
 
     def take_measured(self) -> Measured:
         """What was measured since the last call."""
-        return self._upkeep.take_measured(self._spent / units.TURN)
+        return self._upkeep.take_measured(self._spent / units.CALL)
 
     def take_rivals(self) -> list[tuple[str, str]]:
         """Pods of ours that another process has bound since the last call, as ("NAMESPACE/POD", node) pairs."""
@@ -234,7 +234,7 @@ class Machine:
         self._upkeep.go_on_from(former)
         self._intake.take([*facts, Synced()] if synced else facts, now)
         containment = self._state.containment
-        containment.resume_flying()
+        containment.resume_in_flight()
         self._resting = False
         self._faults += containment.take_faults()
         if containment.broken or self.validate():
@@ -253,7 +253,7 @@ class Machine:
         queue = self._state.queue
         if not queue.moves:
             return ()
-        budget.leave(units.TURN // 4)
+        budget.leave(units.CALL // 4)
         snapshot = Snapshot(self.cluster, budget=budget)
         queue.begin_call(snapshot)
         if not queue.waits:

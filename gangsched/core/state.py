@@ -24,7 +24,7 @@ from gangsched.core.objects.faults import Step
 from gangsched.core.objects.policy import Policy
 from gangsched.core.phases import Phases
 from gangsched.core.planning.deepening import Deepening
-from gangsched.core.planning.topology import Hunts
+from gangsched.core.planning.topology import RecentRequests
 from gangsched.core.queueing.admission import Admission
 from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.queueing.queue import Queue
@@ -49,7 +49,7 @@ class State:
         self.members = Members(self.cluster, self.gangs, avoidance, policy)
         self.restarts = Restarts(self.cluster, self.members, policy)
         self.queue = Queue(self.cluster.capacity)
-        self.hunts = Hunts()
+        self.recent_requests = RecentRequests()
         self.deepening = Deepening()
         self.caps = Caps(self.cluster, policy)
         self.admission = Admission(policy.namespace_limits.waiting_groups)

@@ -20,10 +20,10 @@ from gangsched.core.planning.budget import Budget
 from gangsched.core.state import State
 
 LARGE = 250
-LOOK_S_PER_POD = 20e-6
-"""After a gang of more than LARGE pods was reconciled, it is not reconciled again for LOOK_S_PER_POD seconds for each
-of its pods, unless it wants a quorum, a repair or a move. So reconciling takes about a tenth of the time, and batches
-the events of its members."""
+RECONCILE_PAUSE_S_PER_POD = 20e-6
+"""After a gang of more than LARGE pods was reconciled, it is not reconciled again for RECONCILE_PAUSE_S_PER_POD seconds
+for each of its pods, unless it wants a quorum, a repair or a move. So reconciling takes about a tenth of the time, and
+batches the events of its members."""
 
 
 class Upkeep:
@@ -32,13 +32,13 @@ class Upkeep:
     `timeouts` counts time-outs and only grows.
     """
 
-    def __init__(self, state: State, look_s_per_pod: float) -> None:
+    def __init__(self, state: State, reconcile_pause_s_per_pod: float) -> None:
         self.timeouts = 0
         self._waits: list[tuple[int, float]] = []
         self._partial_s: list[float] = []
         self._state = state
         self._assessments = state.assessments
-        self._look_s_per_pod = look_s_per_pod
+        self._reconcile_pause_s_per_pod = reconcile_pause_s_per_pod
 
     def go_on_from(self, former: Upkeep) -> None:
         """Continue the counters and measurements of the former one."""
@@ -69,10 +69,10 @@ class Upkeep:
             iter(partial(state.deadlines.take_due, now), None),
         )
         for quarters, keys in enumerate(sources, start=1):
-            while budget.spent < units.TURN * quarters // 4 and (key := next(keys, None)) is not None:
+            while budget.spent < units.CALL * quarters // 4 and (key := next(keys, None)) is not None:
                 budget.charge(self.if_due(key, touched, effects, now))
         unwritten: list[GroupKey] = []
-        while budget.spent < units.TURN * 7 // 8 and (due := state.status_deadlines.take_due(now)) is not None:
+        while budget.spent < units.CALL * 7 // 8 and (due := state.status_deadlines.take_due(now)) is not None:
             unwritten.append(due)
             budget.charge(units.GANG // 2)
         return touched, unwritten
@@ -84,8 +84,8 @@ class Upkeep:
         if gang is None:
             touched[key] = None
             return 0
-        if now < gang.look_at and not state.queue.wants_first(key):
-            state.deadlines.hasten(key, gang.look_at)
+        if now < gang.reconcile_not_before and not state.queue.wants_first(key):
+            state.deadlines.hasten(key, gang.reconcile_not_before)
             if key in state.queue:
                 state.queue.file(gang, self._assessments[key])
             return units.POD
@@ -105,7 +105,7 @@ class Upkeep:
     def _advance(self, gang: Gang, effects: list[Effect], now: float) -> None:
         state = self._state
         if len(gang.observed.pods) > LARGE:
-            gang.look_at_once(not_before=now + len(gang.observed.pods) * self._look_s_per_pod)
+            gang.allow_reconcile(not_before=now + len(gang.observed.pods) * self._reconcile_pause_s_per_pod)
         partial_since = gang.operations.partial_since
         assessment, decided = reconcile(
             gang,
@@ -140,15 +140,15 @@ class Upkeep:
             try:
                 assessment = self._assessments[key]
                 state.writer.schedule(gang, assessment, now)
-                if gang.telling.tell_at <= now:
+                if gang.next_write.write_at <= now:
                     written = state.writer.write(gang, assessment, now)
                     state.writer.schedule(gang, assessment, now)
                     effects += written
-                state.status_deadlines.set(key, gang.telling.tell_at)
+                state.status_deadlines.set(key, gang.next_write.write_at)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
-                state.contain(effects, now, Step.TELLING, key, error)
+                state.contain(effects, now, Step.STATUS, key, error)
         if key in containment.parked:
-            effects += containment.look(key, now)
+            effects += containment.handle_parked(key, now)
         if state.members.finished(state.gangs[key]):
             self.forget(key)
 
@@ -176,7 +176,7 @@ class Upkeep:
                     due = min(due, *own, prebinding.next_due(gang, state.policy))
                 except Exception as error:  # noqa: BLE001 - a defect may raise anything
                     state.contain(effects, now, Step.UPKEEP, key, error)
-                    effects += state.containment.look(key, now)
+                    effects += state.containment.handle_parked(key, now)
                     due = self._assessments[key].due
             state.deadlines.set(key, due)
 

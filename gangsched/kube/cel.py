@@ -6,13 +6,13 @@ a second at the start.
 
 from __future__ import annotations
 
-from gangsched.core.objects.devices import Device, Selector, Verdict
+from gangsched.core.objects.devices import Device, Selector, SelectorResult
 
 
 class CelSelector(Selector, frozen=True, gc=False):
     """An expression of a ResourceClaim or DeviceClass."""
 
-    def verdict(self, driver: str, device: Device) -> Verdict:
+    def evaluate(self, driver: str, device: Device) -> SelectorResult:
         """Whether the expression selects the device; see `cel_evaluation.evaluate`."""
         from gangsched.kube.cel_evaluation import evaluate  # noqa: PLC0415 - see the module
 

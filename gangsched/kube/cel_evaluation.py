@@ -13,7 +13,7 @@ from typing import Any
 
 import cel
 
-from gangsched.core.objects.devices import Attribute, AttributeType, Verdict
+from gangsched.core.objects.devices import Attribute, AttributeType, SelectorResult
 from gangsched.core.objects.quantity import InvalidQuantity
 from gangsched.kube.cel_functions import FUNCTIONS, quantity, semver
 from gangsched.kube.cel_syntax import readable
@@ -31,11 +31,11 @@ _ASKS_FOR_DOMAINS = re.compile(r"\bin\s+device\s*\.\s*(?:attributes|capacity)\s*
 @lru_cache(maxsize=10_000)
 def evaluate(
     expression: str, driver: str, attributes: tuple[Attribute, ...], capacity: tuple[tuple[str, str], ...]
-) -> Verdict:
+) -> SelectorResult:
     """Whether the expression selects the device. One that does not compile, fails or is not a Boolean is an error."""
     program, domains = _compiled(expression)
     if program is None:
-        return Verdict.ERROR
+        return SelectorResult.ERROR
     found: dict[str, dict[str, dict[str, Any]]] = {"attributes": {}, "capacity": {}}
     for field, domain in domains:
         found[field][domain] = {}
@@ -51,10 +51,10 @@ def evaluate(
         )
         result = program.execute(context)
     except (ArithmeticError, InvalidQuantity, LookupError, RuntimeError, TypeError, ValueError):
-        return Verdict.ERROR
+        return SelectorResult.ERROR
     if not isinstance(result, bool):
-        return Verdict.ERROR
-    return Verdict.TRUE if result else Verdict.FALSE
+        return SelectorResult.ERROR
+    return SelectorResult.TRUE if result else SelectorResult.FALSE
 
 
 @lru_cache(maxsize=1024)

@@ -91,8 +91,8 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads = NO
         if spec.node_name or not any("/" in name for name, _ in found_shape.requests)
         else extended_uses.uses(spec),
         owner=owner,
-        told_reason=said.reason,
-        told_message=said.message,
+        condition_reason=said.reason,
+        condition_message=said.message,
         rejected=status.phase == "Failed" and _is_rejection(status.reason or ""),
         bound_at=said.bound_at,
         soft=preferences.soft(spec, meta),

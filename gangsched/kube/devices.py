@@ -54,7 +54,7 @@ def slice_(found: device_wire.ResourceSlice) -> ResourceSlice:
         node=intern(spec.node_name or ""),
         node_affinity=None if terms is None else tuple(map(node_term, terms)),
         devices=tuple(_device(each, spec.driver) for each in spec.devices or ()),
-        beyond=not known or bool(spec.shared_counters),
+        unsupported=not known or bool(spec.shared_counters),
     )
 
 
@@ -71,7 +71,7 @@ def _device(found: device_wire.Device, driver: str) -> Device:
         attributes=tuple(sorted(_attributes(found.attributes or {}, driver), key=lambda each: each.name)),
         capacity=tuple(sorted((_full(name, driver), each.value) for name, each in (found.capacity or {}).items())),
         taints=tuple(DeviceTaint(each.key, each.value or "", each.effect) for each in found.taints or ()),
-        beyond=beyond,
+        unsupported=beyond,
     )
 
 
@@ -136,7 +136,7 @@ def _wishes(found: device_wire.Devices) -> DeviceWishes:
             )
             for each in found.config or ()
         ),
-        beyond=_beyond(found),
+        unsupported=_beyond(found),
     )
 
 

@@ -15,7 +15,7 @@ from gangsched.core.objects.effects import BindPod, Effect, EmitEvent, EvictPod
 from gangsched.core.objects.events import Event, PodSeen, Synced, TimePassed
 from gangsched.core.objects.faults import Fault, Rebuilt
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.results import Answer, PodBound
+from gangsched.core.objects.results import PodBound, Result
 from gangsched.core.objects.stats import Measured, Stats
 from gangsched.core.status import pod_events
 from gangsched.runtime.inbox import Inbox
@@ -137,7 +137,7 @@ class Engine:
         meanwhile = [
             event
             for event in self._inbox.clear()
-            if isinstance(event, PodBound) or not isinstance(event, Answer | Synced)
+            if isinstance(event, PodBound) or not isinstance(event, Result | Synced)
         ]
         self._submit = None
         self._synced = False

@@ -113,7 +113,7 @@ class _Examination:
 
     def diagnose(self) -> Diagnosis:
         gang, finding = self._gang, self._findings.of(self._gang.key)
-        unread = next((pod for pod in gang.live() if pod.told_reason in _UNREAD), None)
+        unread = next((pod for pod in gang.live() if pod.condition_reason in _UNREAD), None)
         if unread is not None and finding.reason not in _UNREAD:
             return self._unreadable_by_operator(unread)
         if any(binding.state is BindState.SENT for binding in gang.operations.bindings.values()):
@@ -150,8 +150,8 @@ class _Examination:
         return Diagnosis(
             key=self._gang.key,
             phase=Phase.PENDING,
-            reason=told.told_reason,
-            message=told.told_message.removeprefix(f"Group {self._gang.key.name}: "),
+            reason=told.condition_reason,
+            message=told.condition_message.removeprefix(f"Group {self._gang.key.name}: "),
             minimum=assessment.minimum,
             members=len(assessment.census.live),
             bound=sum(bool(pod.node) for pod in assessment.census.bound),
@@ -198,9 +198,9 @@ class _Examination:
             yield f"{number_of(number, 'more member')} of role {role}"
         if gated := sum(pod.gated for pod in gang.observed.pods.values()):
             yield f"removing the scheduling gates of {number_of(gated, 'member')}, which do not count until then"
-        if gang.observed.strangers:
-            other = ", ".join(sorted({pod.scheduler for pod in gang.observed.strangers.values()}))
-            pods = number_of(len(gang.observed.strangers), "pod")
+        if gang.observed.foreign_pods:
+            other = ", ".join(sorted({pod.scheduler for pod in gang.observed.foreign_pods.values()}))
+            pods = number_of(len(gang.observed.foreign_pods), "pod")
             yield f"another schedulerName: {pods} of {other} named the group without effect"
 
     def _misnamed(self) -> Iterator[str]:

@@ -97,7 +97,7 @@ def _undeclared(gang: Gang, minimum: int, source: str) -> Row:
     live = gang.live()
     bound = sum(bool(pod.node) for pod in live)
     waiting = [pod for pod in live if not pod.node]
-    told = next((pod for pod in waiting if pod.told_reason), None)
+    told = next((pod for pod in waiting if pod.condition_reason), None)
     if live and bound >= minimum:
         phase = Phase.RUNNING if gang.record.phase == Phase.RUNNING else Phase.SCHEDULED
     elif len(live) < minimum:
@@ -109,8 +109,8 @@ def _undeclared(gang: Gang, minimum: int, source: str) -> Row:
         key=gang.key,
         declared=False,
         phase=phase,
-        reason=told.told_reason if told is not None and waits else "",
-        message=told.told_message if told is not None and waits else "",
+        reason=told.condition_reason if told is not None and waits else "",
+        message=told.condition_message if told is not None and waits else "",
         members=len(live),
         minimum=minimum,
         bound=bound,

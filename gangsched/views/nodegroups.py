@@ -65,7 +65,7 @@ class NodeGroup:
 def node_groups(cluster: Cluster, refusal: Refusal, ask: Ask, priority: int) -> list[NodeGroup]:
     """The groups, the largest first. `ask` is the request that was refused to a gang of this priority."""
     snapshot = Snapshot(cluster)
-    snapshot.heed_nominated(priority)
+    snapshot.count_nominated(priority)
     snapshot.begin(ask.own)
     before = snapshot.own.copy()
     _, failing, _ = quorum_in(snapshot, ask, refusal.domain).take_most()

@@ -116,7 +116,7 @@ class _Player:
     ) -> None:
         # A replay does not use the reasons why gangs wait, and finding them would take longer than all decisions.
         silent = replace(policy, fold_s=_FOREVER_S, message_interval_s=_FOREVER_S)
-        self._machine = Machine(silent, look_s_per_pod=0.0)
+        self._machine = Machine(silent, reconcile_pause_s_per_pod=0.0)
         self._nodes = nodes
         self._strategy = strategy
         self._scheduler = scheduler

@@ -82,7 +82,7 @@ def simulate(world: World, policy: Policy) -> Outcome:
 
 class _Simulation:
     def __init__(self, world: World, policy: Policy) -> None:
-        self._machine = Machine(policy, look_s_per_pod=0.0)
+        self._machine = Machine(policy, reconcile_pause_s_per_pod=0.0)
         self._policy = policy
         self._start = self._now = world.start
         self._groups = world.groups

@@ -74,9 +74,9 @@ def test_without_the_right_to_see_pods_the_status_counts():
     ("pods", "phase", "reason"),
     [
         ([{}], Phase.PENDING, ""),
-        ([{"told_reason": "GangIncomplete"}], Phase.PENDING, "GangIncomplete"),
-        ([{}, {"told_reason": "Unschedulable"}], Phase.QUEUED, "Unschedulable"),
-        ([{"node": "n1"}, {"told_reason": "Unschedulable"}], Phase.DEGRADED, "Unschedulable"),
+        ([{"condition_reason": "GangIncomplete"}], Phase.PENDING, "GangIncomplete"),
+        ([{}, {"condition_reason": "Unschedulable"}], Phase.QUEUED, "Unschedulable"),
+        ([{"node": "n1"}, {"condition_reason": "Unschedulable"}], Phase.DEGRADED, "Unschedulable"),
         ([{"node": "n1"}, {"node": "n1"}], Phase.SCHEDULED, ""),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from gangsched.config.pfnet import Pfnet
 from gangsched.config.settings import Backoff, InvalidConfig, LeaderElection, Settings, load
 from gangsched.config.spark import Fifo, PrioritizedNodeLabel, Spark
-from gangsched.core.objects.policy import NamespaceLimits, OwnerGuard, Policy, PriorityFrom, TurnRules
+from gangsched.core.objects.policy import FifoRules, NamespaceLimits, OwnerGuard, Policy, PriorityFrom
 from testbed.docs import ROOT
 
 
@@ -88,7 +88,7 @@ def test_every_key_is_read(tmp_path):
         pre_bind_timeout_s=1200.0,
         seed=7,
         gpu_strategy="MostUsed",
-        turns=TurnRules(label="pool", groups=frozenset({"batch"}), after_s=60.0, after_s_by_group={"batch": 5.0}),
+        fifo=FifoRules(label="pool", groups=frozenset({"batch"}), after_s=60.0, after_s_by_group={"batch": 5.0}),
         owner_guard=OwnerGuard.REFUSE,
     )
     assert (settings.fifo.spark_drivers, settings.spark.binpack) == (False, "single-az-tightly-pack")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.core.constraints.anti_affinity import MOST_KEPT, AntiAffinityIndex
+from gangsched.core.constraints.anti_affinity import MOST_CACHED, AntiAffinityIndex
 from gangsched.core.constraints.matching import Matchable, term_matches
 from gangsched.core.objects.shape import PodTerm, Requirement
 from tests.builders import label_pairs, pod
@@ -181,7 +181,7 @@ def test_the_index_answers_as_asking_every_pod_would(entries, namespace, labels,
 def test_newcomers_of_ever_new_labels_are_judged_rightly_and_do_not_fill_the_memory():
     index = AntiAffinityIndex()
     index.add(term(selector=(Requirement("app", "In", ("n-7",)),)), {"zone": "z1"})
-    for number in range(2 * MOST_KEPT):
+    for number in range(2 * MOST_CACHED):
         closed = index.forbidden(Matchable("default", (("app", f"n-{number}"),)), {})
         assert closed == ({("zone", "z1")} if number == 7 else frozenset())
-    assert len(index._forbidden) <= MOST_KEPT  # noqa: SLF001 - memory shows nowhere else
+    assert len(index._forbidden) <= MOST_CACHED  # noqa: SLF001 - memory shows nowhere else

@@ -413,7 +413,7 @@ def test_a_port_that_nobody_takes_any_more_is_forgotten_with_its_row(cluster):
     cluster.set_node(node("n1"))
     cluster.set_pod(pod("a", node="n1", host_ports=[80]))
     cluster.remove_pod("uid-default/a")
-    assert known_by(cluster, NodePorts).told() == ({}, {})
+    assert known_by(cluster, NodePorts).state() == ({}, {})
 
 
 def test_pods_are_counted_again_only_if_a_namespace_is_relabelled_and_a_question_looks_at_its_labels(cluster):
@@ -422,10 +422,10 @@ def test_pods_are_counted_again_only_if_a_namespace_is_relabelled_and_a_question
     cluster.set_pod(pod("x", node="a", labels={"app": "web"}))
     in_namespace, in_team = of_term(anti()), of_term(anti(namespaces=(), namespace_selector=TEAM_A))
     cluster.tallies.of([in_namespace])
-    looks = cluster.tallies.looks
+    looks = cluster.tallies.examined
     cluster.set_node(node("a", labels={"zone": "west"}))
     cluster.set_namespace("default", (("team", "b"),))
-    assert cluster.tallies.looks == looks
+    assert cluster.tallies.examined == looks
     row = cluster.capacity.rows["a"]
     assert cluster.tallies.of([in_namespace, in_team]) == {in_namespace: {row: 1}, in_team: {}}
     cluster.set_namespace("default", (("team", "a"),))

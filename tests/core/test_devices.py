@@ -29,7 +29,7 @@ from gangsched.core.objects.devices import (
     Match,
     ResourceSlice,
 )
-from gangsched.core.objects.prebindings import Standing, UseDevices
+from gangsched.core.objects.prebindings import PrebindingState, UseDevices
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.snapshot import Snapshot
@@ -132,7 +132,7 @@ def test_taints_of_devices(toleration, tolerated):
 
 
 def test_a_device_with_more_than_is_known_is_left_alone():
-    assert found(wishes(asks()), offers=on_node(replace(A, beyond="consumesCounters"), B)) == ["b"]
+    assert found(wishes(asks()), offers=on_node(replace(A, unsupported="consumesCounters"), B)) == ["b"]
 
 
 def test_no_claim_gets_more_than_32_devices():
@@ -314,7 +314,7 @@ def test_devices_that_all_nodes_can_use_are_shared_by_them():
     [kind] = {*classify(snapshot, members).values()}
     [plan] = [each for each in snapshot.plans if type(each).__name__ == "_DevicesPlan"]
     assert plan.couples(kind, kind)
-    before = plan.look(snapshot.own)
+    before = plan.digest(snapshot.own)
     first = np.array([0], dtype=np.int64)
     took = plan.take(kind, first, np.array([2]))
     assert took is not None
@@ -322,7 +322,7 @@ def test_devices_that_all_nodes_can_use_are_shared_by_them():
     assert rooms(plan, kind) == [1, 1]
     plan.give_back(kind, first, np.array([2]))
     assert rooms(plan, kind) == [3, 3]
-    assert plan.look(snapshot.own) == before
+    assert plan.digest(snapshot.own) == before
 
 
 def test_an_attribute_of_another_type_is_another_value():
@@ -348,21 +348,21 @@ OTHER = Allocation((AllocatedDevice("gpu", (DRIVER, "n0", "gpu-1")),))
 @pytest.mark.parametrize(
     ("claims", "standing"),
     [
-        ([], Standing.LOST),
-        ([device_claim("c")], Standing.OPEN),
-        ([device_claim("c", terminating=True)], Standing.LOST),
-        ([device_claim("c", allocation=HAD)], Standing.OPEN),
-        ([device_claim("c", allocation=HAD, reserved=("p",))], Standing.DONE),
-        ([device_claim("c", allocation=OTHER, reserved=("p",))], Standing.LOST),
-        ([device_claim("c", allocation=HAD, reserved=tuple(map(str, range(256))))], Standing.LOST),
-        ([device_claim("c"), device_claim("d", allocation=HAD)], Standing.LOST),
-        ([device_claim("c", allocation=HAD, reserved=("p",)), device_claim("d", allocation=HAD)], Standing.LOST),
+        ([], PrebindingState.LOST),
+        ([device_claim("c")], PrebindingState.OPEN),
+        ([device_claim("c", terminating=True)], PrebindingState.LOST),
+        ([device_claim("c", allocation=HAD)], PrebindingState.OPEN),
+        ([device_claim("c", allocation=HAD, reserved=("p",))], PrebindingState.DONE),
+        ([device_claim("c", allocation=OTHER, reserved=("p",))], PrebindingState.LOST),
+        ([device_claim("c", allocation=HAD, reserved=tuple(map(str, range(256))))], PrebindingState.LOST),
+        ([device_claim("c"), device_claim("d", allocation=HAD)], PrebindingState.LOST),
+        ([device_claim("c", allocation=HAD, reserved=("p",)), device_claim("d", allocation=HAD)], PrebindingState.LOST),
     ],
 )
 def test_how_far_an_allocation_has_come(claims, standing):
     asked = UseDevices("default", "c", "uid-c", "pod", "p", HAD)
-    assert world(*claims).prebindings.standing(asked) is standing
-    assert world(*claims).prebindings.standing(replace(asked, uid="another")) is Standing.LOST
+    assert world(*claims).prebindings.state_of(asked) is standing
+    assert world(*claims).prebindings.state_of(replace(asked, uid="another")) is PrebindingState.LOST
 
 
 def test_the_newest_class_provides_an_extended_resource_and_of_two_the_first_by_name():
@@ -382,19 +382,19 @@ def of_pod(**fields):
 @pytest.mark.parametrize(
     ("claims", "standing"),
     [
-        ([], Standing.OPEN),
-        ([of_pod()], Standing.OPEN),
-        ([replace(of_pod(), uid="another")], Standing.OPEN),
-        ([of_pod(allocation=HAD, reserved=("p",))], Standing.DONE),
-        ([of_pod(allocation=OTHER)], Standing.LOST),
-        ([of_pod(terminating=True)], Standing.LOST),
-        ([replace(of_pod(), owner="q")], Standing.LOST),
-        ([device_claim("d", allocation=HAD)], Standing.LOST),
+        ([], PrebindingState.OPEN),
+        ([of_pod()], PrebindingState.OPEN),
+        ([replace(of_pod(), uid="another")], PrebindingState.OPEN),
+        ([of_pod(allocation=HAD, reserved=("p",))], PrebindingState.DONE),
+        ([of_pod(allocation=OTHER)], PrebindingState.LOST),
+        ([of_pod(terminating=True)], PrebindingState.LOST),
+        ([replace(of_pod(), owner="q")], PrebindingState.LOST),
+        ([device_claim("d", allocation=HAD)], PrebindingState.LOST),
     ],
 )
 def test_how_far_a_claim_has_come_that_is_made_for_its_pod(claims, standing):
     asked = UseDevices("default", "c", "", "pod", "p", HAD, making=Making())
-    assert world(*claims).prebindings.standing(asked) is standing
+    assert world(*claims).prebindings.state_of(asked) is standing
 
 
 @pytest.mark.parametrize(

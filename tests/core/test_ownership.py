@@ -25,7 +25,7 @@ CUSTOM = owner("MPIJob", "one", api_group="kubeflow.org")
 def guarded(*members: Pod, what: OwnerGuard = OwnerGuard.REFUSE, bindings: tuple[str, ...] = ()) -> Gang:
     gang = Gang(key("a"), Observed(pods={member.uid: member for member in members}))
     gang.operations.bindings = {member.uid: Binding(member, "n1") for member in members if member.name in bindings}
-    gang.heed_owners(what)
+    gang.update_ownership(what)
     return gang
 
 
@@ -195,7 +195,7 @@ def test_what_was_noted_is_forgotten_once_the_other_owner_has_left():
     gang = guarded(pod("a-0", owner=JOB), pod("a-1", owner=OTHER_JOB, created=1))
     assert gang.observed.ownership.disowned
     del gang.observed.pods["uid-default/a-1"]
-    gang.heed_owners(OwnerGuard.REFUSE)
+    gang.update_ownership(OwnerGuard.REFUSE)
     assert gang.observed.ownership == UNDISPUTED
 
 

@@ -353,7 +353,9 @@ def test_each_constraint_names_what_it_is_about_and_what_lacks(there, asking, co
 
 def test_every_reason_that_can_be_about_something_names_it():
     """Cordons and the number of pods alone are about nothing else."""
-    silent = {words.reason for each in registry.CONSTRAINTS for words in each.words if "{resource}" not in words.told}
+    silent = {
+        words.reason for each in registry.CONSTRAINTS for words in each.words if "{resource}" not in words.description
+    }
     assert silent == {NodeReason.UNSCHEDULABLE, NodeReason.TOO_MANY_PODS}
 
 

@@ -146,7 +146,7 @@ def test_an_image_that_comes_or_goes_is_counted_at_once_and_is_no_reason_to_try_
 
 def behind(cluster, **fields) -> list[int] | None:
     snapshot = Snapshot(cluster)
-    found = snapshot.scores.liking(asked(snapshot, **fields)).behind
+    found = snapshot.scores.ranking(asked(snapshot, **fields)).behind
     return None if found is None else found.tolist()
 
 
@@ -181,9 +181,9 @@ def test_preferences_that_tell_no_nodes_apart_are_none(cluster_of):
 def test_images_order_nodes_before_their_names_do(cluster_of):
     cluster = cluster_of(node("n1"), node("n2", images={"x": 500}), node("n3", images={"x": 900}))
     snapshot = Snapshot(cluster)
-    rank = snapshot.scores.liking(asked(snapshot, images=["x"])).rank
+    rank = snapshot.scores.ranking(asked(snapshot, images=["x"])).rank
     assert np.argsort(rank).tolist() == [2, 1, 0]
-    assert snapshot.scores.liking(asked(snapshot, images=["y"])).rank.tolist() == [0, 1, 2]
+    assert snapshot.scores.ranking(asked(snapshot, images=["y"])).rank.tolist() == [0, 1, 2]
 
 
 def test_pods_whose_images_no_node_has_are_of_one_class(cluster_of):
@@ -198,7 +198,7 @@ def test_a_small_difference_of_images_counts_more_than_any_of_names(cluster_of):
     cluster = cluster_of(*(node(f"n{number}", images=images.get(number)) for number in range(1, 6)))
     assert scores(cluster, ImageLocality, images=["x"]) == [18, 0, 0, 0, 19]
     snapshot = Snapshot(cluster)
-    assert np.argsort(snapshot.scores.liking(asked(snapshot, images=["x"])).rank).tolist() == [4, 0, 1, 2, 3]
+    assert np.argsort(snapshot.scores.ranking(asked(snapshot, images=["x"])).rank).tolist() == [4, 0, 1, 2, 3]
 
 
 def test_neither_the_domain_that_is_tried_nor_avoided_nodes_change_the_order(cluster_of):
@@ -208,7 +208,7 @@ def test_neither_the_domain_that_is_tried_nor_avoided_nodes_change_the_order(clu
     snapshot = Snapshot(cluster)
     member = asked(snapshot, likes={9: wants(disk="ssd"), 3: wants(x="y")})
     for other in (replace(member, domain=("zone", "b")), replace(member, avoided=frozenset({"n1"}))):
-        found = snapshot.scores.liking(other).behind
+        found = snapshot.scores.ranking(other).behind
         assert found is not None
         assert found.tolist() == [0, 134, 200]
 
@@ -246,14 +246,14 @@ def test_a_score_that_depends_on_pods_is_taken_again_when_its_plan_says_so(clust
     monkeypatch.setattr(registry, "CONSTRAINTS", [*registry.CONSTRAINTS, Crowded])
     snapshot = Snapshot(cluster_of(node("n1"), node("n2")))
     member = asked(snapshot)
-    assert snapshot.scores.liking(member).behind is None
+    assert snapshot.scores.ranking(member).behind is None
     mark = snapshot.mark()
     snapshot.take(1, member, 3)
-    found = snapshot.scores.liking(member).behind
+    found = snapshot.scores.ranking(member).behind
     assert found is not None
     assert found.tolist() == [0, 3]
     snapshot.undo(mark)
-    assert snapshot.scores.liking(member).behind is None
+    assert snapshot.scores.ranking(member).behind is None
 
 
 @pytest.mark.parametrize("likes", [{}, {1: wants(disk="ssd")}], ids=["without preferences", "with them"])
@@ -306,6 +306,6 @@ def test_members_that_fit_only_the_other_way_round_count_for_what_others_prefer(
     found = place(snapshot, Ask(members=[*large, *small], need=4))
     assert isinstance(found, Placement)
     assert {node for member, node in found.assignments if member in small} == {"n1"}
-    behind = snapshot.scores.liking(fond).behind
+    behind = snapshot.scores.ranking(fond).behind
     assert behind is not None
     assert behind.tolist() == [0, 200]

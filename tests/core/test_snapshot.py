@@ -9,11 +9,11 @@ from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import HostPort, PodTerm
 from gangsched.core.planning.classes import MOST, MemberClass
 from gangsched.core.planning.filling import classify
-from gangsched.core.planning.kept import MOST_KEPT
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.row_cache import MOST_CACHED
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.planning.topology import Hunts
+from gangsched.core.planning.topology import RecentRequests
 from tests.builders import GPU, node, pod, shape
 from tests.verdicts import class_of, closed
 
@@ -117,9 +117,9 @@ def test_a_nominated_pod_of_equal_or_higher_priority_keeps_all_that_it_asks_of_i
         return caps(snapshot, member)
 
     before = room_now()
-    snapshot.heed_nominated(5)
+    snapshot.count_nominated(5)
     assert room_now() == room
-    snapshot.heed_nominated(6)
+    snapshot.count_nominated(6)
     assert room_now() == before
 
 
@@ -140,10 +140,10 @@ def test_a_domain_that_a_pod_has_and_another_is_nominated_to_stays_closed_while_
         return {snapshot.name(row) for row in found}
 
     assert closed_to("new") == {"n1", "n3"}
-    snapshot.heed_nominated(0)
+    snapshot.count_nominated(0)
     assert closed_to("new") == {"n1", "n2", "n3"}
     assert closed_to("other/new") == set()
-    snapshot.heed_nominated(1)
+    snapshot.count_nominated(1)
     assert closed_to("new") == {"n1", "n3"}
 
 
@@ -156,8 +156,8 @@ def test_an_emptied_snapshot_has_the_same_nodes_without_any_pod(cluster_of):
     full = Snapshot(cluster)
     full.take(0, member("1"), 1)
     ever = full.emptied()
-    assert not ever.heeds_pods
-    assert full.heeds_pods
+    assert not ever.counts_pods
+    assert full.counts_pods
     assert caps(ever, member("1")) == [4, 0]
     assert caps(ever, class_of(ever, pod("new", host_ports=[80]))) == [1, 0]
 
@@ -226,10 +226,10 @@ def test_of_thousands_of_classes_only_the_last_are_kept_and_all_are_right():
     cluster = Cluster()
     cluster.set_node(node("n1", cpu=1000, pods=5000))
     snapshot = Snapshot(cluster)
-    for number in range(1, 2 * MOST_KEPT):
+    for number in range(1, 2 * MOST_CACHED):
         assert snapshot.caps(member(number)).tolist() == [1000 // number]
     assert snapshot.caps(member(1)).tolist() == [1000]
-    assert len(snapshot._caps._known) == MOST_KEPT  # noqa: SLF001 - memory shows nowhere else
+    assert len(snapshot._caps._known) == MOST_CACHED  # noqa: SLF001 - memory shows nowhere else
 
 
 def test_the_nodes_without_pods_are_made_once_for_all_refusals_and_stay_empty():
@@ -258,11 +258,11 @@ def test_whether_a_gang_could_ever_fit_is_found_out_once_until_the_nodes_change(
         return emptied(snapshot)
 
     monkeypatch.setattr(Snapshot, "emptied", counted)
-    cluster, hunts = Cluster(), Hunts()
+    cluster, recent = Cluster(), RecentRequests()
     cluster.set_node(node("n1", cpu=4))
 
     def never(cpu: int) -> bool:
-        found = place(Snapshot(cluster), Ask(members=[pod("a", cpu=cpu)], need=1), hunts)
+        found = place(Snapshot(cluster), Ask(members=[pod("a", cpu=cpu)], need=1), recent)
         assert isinstance(found, Refusal)
         return found.never
 

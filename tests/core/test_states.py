@@ -117,7 +117,7 @@ FULL = Record(
     timeouts=3,
     level=4,
     retry_at=5.0,
-    undone="why",
+    rollback_note="why",
     clock_start=6.0,
 )
 
@@ -135,7 +135,7 @@ def test_a_step_sets_what_its_row_says():
     gang.attempt.refused(None)
     take(gang, Step.SCHEDULED, scheduled_at=9.0, satisfied=Minima(3))
     assert (gang.record.scheduled_at, gang.record.satisfied, gang.record.timeouts) == (9.0, Minima(3), 3)
-    assert (gang.record.quorum, gang.record.undone, gang.record.clock_start) == (None, "", 0.0)
+    assert (gang.record.quorum, gang.record.rollback_note, gang.record.clock_start) == (None, "", 0.0)
 
 
 @pytest.mark.parametrize(

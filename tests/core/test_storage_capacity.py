@@ -275,13 +275,13 @@ def test_a_member_that_waits_for_a_shared_volume_is_lost_with_the_one_for_which_
     wait, order = ShareVolume("default", "shared", "shared"), SelectNode("default", "shared", "shared", "a0")
     cluster.assume(one.uid, "a0", (order,))
     cluster.assume(other.uid, "b0", (wait,))
-    assert cluster.prebindings.standing(wait).name == "MADE"
+    assert cluster.prebindings.state_of(wait).name == "MADE"
     cluster.forget(one.uid)
-    assert cluster.prebindings.standing(wait).name == "LOST"
+    assert cluster.prebindings.state_of(wait).name == "LOST"
     provide(cluster, claim("default/shared", "v", storage_class="later", uid="shared"))
-    assert cluster.prebindings.standing(wait).name == "DONE"
+    assert cluster.prebindings.state_of(wait).name == "DONE"
     provide(cluster, claim("default/shared", "v", storage_class="later", uid="another"))
-    assert cluster.prebindings.standing(wait).name == "LOST"
+    assert cluster.prebindings.state_of(wait).name == "LOST"
 
 
 def test_only_orders_of_ours_for_this_very_claim_that_has_no_volume_yet_are_promises():
@@ -346,11 +346,11 @@ def test_a_domain_looks_another_once_storage_is_taken_of_it_on_another_node():
     cluster = known(*NODES, LATER, TELLS, segment("s", everywhere, 10), *wanting(5))
     snapshot = Snapshot(cluster)
     member = class_of(snapshot, cluster.pods["uid-default/x"])
-    look, mark = snapshot.look("zone", "b"), snapshot.mark()
+    look, mark = snapshot.digest("zone", "b"), snapshot.mark()
     snapshot.take(cluster.capacity.rows["a0"], member, 1)
-    assert snapshot.look("zone", "b") != look
+    assert snapshot.digest("zone", "b") != look
     snapshot.undo(mark)
-    assert snapshot.look("zone", "b") == look
+    assert snapshot.digest("zone", "b") == look
 
 
 def test_a_claim_that_another_scheduler_has_given_a_node_takes_no_storage_of_others():

@@ -11,7 +11,7 @@ from gangsched.core.planning.filling import classify
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.planning.topology import Hunts
+from gangsched.core.planning.topology import RecentRequests
 from tests.builders import claim, node, pod, volume
 from tests.harness import KINDS
 from tests.verdicts import class_of, verdicts
@@ -384,12 +384,12 @@ def test_members_that_are_placed_use_their_claims_for_the_next():
     [member] = {*classify(snapshot, members).values()}
     assert couples(snapshot, member, member)
     assert snapshot.caps(member)[:2].tolist() == [1, 1]
-    mark, look = snapshot.mark(), snapshot.look("zone", "b")
+    mark, look = snapshot.mark(), snapshot.digest("zone", "b")
     snapshot.take(0, member, 1)
     assert snapshot.caps(member)[:2].tolist() == [0, 0]
-    assert snapshot.look("zone", "b") != look, "what is taken elsewhere closes the zone"
+    assert snapshot.digest("zone", "b") != look, "what is taken elsewhere closes the zone"
     snapshot.undo(mark)
-    assert snapshot.look("zone", "b") == look
+    assert snapshot.digest("zone", "b") == look
     assert snapshot.caps(member)[:2].tolist() == [1, 1]
 
 
@@ -417,11 +417,11 @@ def test_many_members_whose_claims_are_not_ready_are_one_class_and_the_first_cla
 
 def test_whether_a_member_with_a_volume_could_ever_fit_is_found_out_each_time():
     """Not the nodes alone decide it: so do the limits of their drivers."""
-    cluster, hunts = known(node("n1"), claim("c", "v"), volume("v"), pod("there", cpu=8, node="n1")), Hunts()
+    cluster, recent = known(node("n1"), claim("c", "v"), volume("v"), pod("there", cpu=8, node="n1")), RecentRequests()
     never = []
     for limit in (0, 1):
         provide(cluster, CsiNode("n1", (("csi", limit),)))
-        found = place(Snapshot(cluster), Ask(members=[pod(volume_claims=["c"])], need=1), hunts)
+        found = place(Snapshot(cluster), Ask(members=[pod(volume_claims=["c"])], need=1), recent)
         assert isinstance(found, Refusal)
         never.append(found.never)
     assert never == [True, False]

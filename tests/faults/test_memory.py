@@ -135,7 +135,7 @@ class Rig:
             case PatchStatus(key=key):
                 return WriteResult(Outcome.GONE, StatusRefused(key, stale=False))
             case PatchPodCondition(uid=uid) if uid in self.pods:
-                self.add(replace(self.pods[uid], told_reason=effect.reason, told_message=effect.message))
+                self.add(replace(self.pods[uid], condition_reason=effect.reason, condition_message=effect.message))
         return WriteResult(Outcome.WRITTEN)
 
     def _bind(self, effect: BindPod) -> PodBound | BindRefused:

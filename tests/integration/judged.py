@@ -192,7 +192,7 @@ class Bench:
         snapshot = Snapshot(cluster)
         judged = []
         for pod, verdict in zip(asked, said.verdicts, strict=True):
-            snapshot.heed_nominated(pod.priority)
+            snapshot.count_nominated(pod.priority)
             why = refusals(snapshot, pod)
             accepted = frozenset(snapshot.cluster.nodes.keys() - why.keys())
             unsupported = [*pod.shape.unsupported]

@@ -85,7 +85,7 @@ def disputed(judge: Judge, seed: int) -> set[str]:
         snapshot = Snapshot(cluster_of(said.objects))
         for (aim, _), verdict in zip(wanted, said.verdicts, strict=True):
             pod = read_pod(verdict.pod)
-            snapshot.heed_nominated(pod.priority)
+            snapshot.count_nominated(pod.priority)
             caps = snapshot.caps(classify(snapshot, [pod])[pod.uid])
             if {snapshot.name(row) for row in range(snapshot.size) if caps[row] > 0} != verdict.feasible:
                 found.add(aim)

@@ -105,7 +105,7 @@ def planned(asking: Bench, world: World, members: Sequence[Json]) -> dict[int, s
     for pod in pods:
         cluster.set_pod(pod)
     snapshot = Snapshot(cluster)
-    snapshot.heed_nominated(max(pod.priority for pod in pods))
+    snapshot.count_nominated(max(pod.priority for pod in pods))
     found = place(snapshot, Ask(members=pods, need=len(pods) if len(pods) <= _SEARCHED else len(pods) // 2))
     if not isinstance(found, Placement):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.objects.devices import Attribute, AttributeType, Device, Verdict
+from gangsched.core.objects.devices import Attribute, AttributeType, Device, SelectorResult
 from gangsched.kube.cel import CelSelector
 from gangsched.kube.cel_evaluation import MOST_LOOPS
 from gangsched.kube.cel_functions import FUNCTIONS
@@ -76,12 +76,12 @@ A, C = f"device.attributes['{D}']", f'device.capacity["{D}"]'
     ],
 )
 def test_an_expression(expression, verdict):
-    assert CelSelector(expression).verdict(D, GPU) is Verdict(verdict)
+    assert CelSelector(expression).evaluate(D, GPU) is SelectorResult(verdict)
 
 
 def test_an_attribute_that_no_expression_may_read_is_an_error():
     odd = Device("d", (Attribute(f"{D}/x", AttributeType.OTHER, ""),))
-    assert CelSelector("true").verdict(D, odd) is Verdict.ERROR
+    assert CelSelector("true").evaluate(D, odd) is SelectorResult.ERROR
 
 
 @pytest.mark.parametrize(
@@ -112,13 +112,13 @@ def test_what_the_library_cannot_read_is_written_as_functions(expression: str, w
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)" * 40, "a*" * 9, "(?=a)", "(", "a{2}" * 9])
 def test_a_pattern_that_could_take_long_or_is_none_is_an_error(pattern: str) -> None:
-    assert CelSelector(f"'{'a' * 60}b'.find('{pattern}') != 'x'").verdict(D, GPU) is Verdict.ERROR
-    assert CelSelector(f"'{'a' * 60}b'.findAll('{pattern}') != []").verdict(D, GPU) is Verdict.ERROR
+    assert CelSelector(f"'{'a' * 60}b'.find('{pattern}') != 'x'").evaluate(D, GPU) is SelectorResult.ERROR
+    assert CelSelector(f"'{'a' * 60}b'.findAll('{pattern}') != []").evaluate(D, GPU) is SelectorResult.ERROR
 
 
 def test_deep_brackets_are_an_error_and_nothing_worse() -> None:
     for deep in ("(" * 3000 + "true" + ")" * 3000, "cel.bind(a," * 900, "[" * 4000):
-        assert CelSelector(deep).verdict(D, GPU) is Verdict.ERROR
+        assert CelSelector(deep).evaluate(D, GPU) is SelectorResult.ERROR
 
 
 def test_no_function_is_called_as_one_of_the_library_is() -> None:

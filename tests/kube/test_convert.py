@@ -353,7 +353,7 @@ def test_gates_hold_a_pod_back() -> None:
 )
 def test_what_a_pod_was_told_is_its_condition_of_not_being_scheduled(condition: Any, told: tuple[str, str]) -> None:
     found = pod(status={"conditions": [{"type": "Initialized", "status": "True"}, condition]})
-    assert (found.told_reason, found.told_message) == told
+    assert (found.condition_reason, found.condition_message) == told
 
 
 DRIVER = {"apiVersion": "v1", "kind": "Pod", "name": "pi-driver", "uid": "1"}

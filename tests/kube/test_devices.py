@@ -87,14 +87,14 @@ def test_a_slice():
     ],
 )
 def test_a_slice_whose_nodes_are_not_known_is_used_nowhere(spec, beyond):
-    assert slice_of(**spec).beyond is beyond
+    assert slice_of(**spec).unsupported is beyond
 
 
 @pytest.mark.parametrize("field", ["consumesCounters", "allowMultipleAllocations", "bindingConditions"])
 def test_a_device_with_more_than_is_known_is_never_allocated(field):
     value: object = True if field.startswith("allow") else [{}] if field.startswith("consumes") else ["c"]
     [device] = slice_of(allNodes=True, devices=[{"name": "d", field: value}]).devices
-    assert device.beyond == field
+    assert device.unsupported == field
 
 
 def claim_of(**found: Any) -> ResourceClaim:
@@ -153,7 +153,7 @@ def test_a_claim():
     ],
 )
 def test_what_cannot_be_honoured_of_a_claim_is_named(spec, beyond):
-    assert beyond in claim_of(spec={"devices": spec}).wishes.beyond
+    assert beyond in claim_of(spec={"devices": spec}).wishes.unsupported
 
 
 def test_the_claims_of_a_pod():

@@ -320,7 +320,7 @@ class TestPalantir:
         assert (said.group, said.role, said.source, said.leading) == ("app", "driver", "palantir", "driver")
         assert said.roles == (Role("driver", 1, 1), Role("executor", least, most, template, like_declarer=True))
         assert said.placement == Placing("Spread")
-        assert said.in_turn
+        assert said.fifo
 
     def test_gpus_are_part_of_an_executor(self):
         said = self.of(self.REQUESTS | {"spark-executor-count": "1", "spark-executor-nvidia.com/gpu": "2"})
@@ -389,7 +389,7 @@ class TestPalantir:
             {"spark-app-id": "app", "spark-role": "driver"}, self.REQUESTS | {"spark-executor-count": "2"}
         )
         assert said is not None
-        assert not said.in_turn
+        assert not said.fifo
 
     @pytest.mark.parametrize(
         ("binpack", "placing"),
@@ -426,7 +426,7 @@ class TestCosmin:
         assert (said.group, said.role, said.source) == ("pi-driver", "driver", "cosmin")
         assert said.roles == (Role("driver", 1, 1), Role("executor", 3, 3, template, like_declarer=True))
         assert said.placement == Placing("Pack", prefer=(Preference("cost", "Ascending"),))
-        assert not said.in_turn
+        assert not said.fifo
 
     def test_an_executor_belongs_to_the_driver_that_made_it(self):
         said = DEFAULT.declaration(self.EXECUTOR, {}, pod="pi-exec-1", owner="pi-driver")

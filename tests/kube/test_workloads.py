@@ -17,7 +17,7 @@ from gangsched.config.workloads import NAMES, WORKLOADS
 from gangsched.core.gang.making import OBJECT_NAME
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.core.objects.workload import Series, Top, Workload
+from gangsched.core.objects.workload import Series, TopOwner, Workload
 from gangsched.kube import convert, wire, workloads
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.workloads.kind import group_name
@@ -493,9 +493,9 @@ TRAINER = "trainer.kubeflow.org/v1alpha1"
 @pytest.mark.parametrize(
     ("kind", "owners", "top"),
     [
-        ("jobset", made_by(TRAINER, "TrainJob"), Top("trainjob", "TrainJob", "top", "uid-top")),
-        ("raycluster", made_by("ray.io/v1", "RayJob"), Top("rayjob", "RayJob", "top", "uid-top")),
-        ("job", made_by("batch/v1", "CronJob"), Top("cronjob", "CronJob", "top", "uid-top")),
+        ("jobset", made_by(TRAINER, "TrainJob"), TopOwner("trainjob", "TrainJob", "top", "uid-top")),
+        ("raycluster", made_by("ray.io/v1", "RayJob"), TopOwner("rayjob", "RayJob", "top", "uid-top")),
+        ("job", made_by("batch/v1", "CronJob"), TopOwner("cronjob", "CronJob", "top", "uid-top")),
         ("jobset", made_by(TRAINER, "TrainJob", controller=False), None),
         ("jobset", made_by("example.com/v1", "TrainJob"), None),
         ("raycluster", made_by("ray.io/v1", "RayService"), None),
@@ -558,7 +558,7 @@ def test_each_row_has_a_file_and_each_file_a_row():
 def test_a_leader_worker_set_makes_all_pods_of_a_replica_anew_unless_it_says_otherwise(policy, anew):
     facts = of("lws", {"leaderWorkerTemplate": {"size": 2, **policy}}).workload
     assert facts is not None
-    assert facts.all_anew is anew
+    assert facts.recreates_all is anew
 
 
 @pytest.mark.parametrize("kind", ["job", "statefulset", "lws"])

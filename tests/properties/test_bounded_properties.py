@@ -35,7 +35,7 @@ from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
-from gangsched.core.planning.topology import Hunts
+from gangsched.core.planning.topology import RecentRequests
 from gangsched.core.queueing import parking
 from gangsched.core.queueing import queue as queue_module
 from tests.builders import group, key, label_pairs, node, pod, pods, shape
@@ -100,7 +100,7 @@ def test_members_placed_by_class_stand_where_each_alone_would_stand(problem):
     for each in nodes:
         cluster.set_node(each)
     single, several = Snapshot(cluster), Snapshot(cluster)
-    expected, found = one_by_one(single, ask), place_each(several, ask, Hunts())
+    expected, found = one_by_one(single, ask), place_each(several, ask, RecentRequests())
     assert not found.left
     event(f"{'some' if expected.refused else 'none'} refused, {len(found.places)} placed")
     if expected.refused and not found.refused:
@@ -132,7 +132,7 @@ def test_what_the_budget_leaves_is_gone_on_with_until_all_is_placed_or_refused(p
     refused: set[str] = set()
     while left:
         snapshot.budget = Budget(left=most * units.MEMBER)
-        found = place_each(snapshot, changed(ask, members=left, own=own), Hunts())
+        found = place_each(snapshot, changed(ask, members=left, own=own), RecentRequests())
         assert len(found.left) < len(left)
         places += found.places
         refused |= found.refused.keys()
@@ -141,7 +141,7 @@ def test_what_the_budget_leaves_is_gone_on_with_until_all_is_placed_or_refused(p
     assert {member.uid for member, _ in places} | refused == {member.uid for member in ask.members}
     snapshot.budget = Budget()
     late = [member for member in ask.members if member.uid in refused]
-    assert not place_each(snapshot, changed(ask, members=late, own=own), Hunts()).places
+    assert not place_each(snapshot, changed(ask, members=late, own=own), RecentRequests()).places
 
 
 priorities = st.integers(0, 2)
@@ -172,7 +172,7 @@ def test_at_rest_nobody_waits_who_could_have_a_place(story, renewed):
         asks += [Ask(members=(each,), need=1) for each in want.extras]
         for ask in asks:
             snapshot = Snapshot(machine.cluster)
-            snapshot.heed_nominated(terms.priority)
+            snapshot.count_nominated(terms.priority)
             assert isinstance(place(snapshot, ask), Refusal), gang.key
     assert machine.validate() == []
 
@@ -241,7 +241,7 @@ def test_under_constant_events_a_gang_is_reached_within_the_calls_that_are_promi
     that waited already, and is tried PATIENCE + 2 n calls later.
     """
     patience = 5
-    monkeypatch.setattr(units, "TURN", 4 * units.GANG)
+    monkeypatch.setattr(units, "CALL", 4 * units.GANG)
     monkeypatch.setattr(queue_module, "PATIENCE", patience)
     machine = Machine(Policy())
     machine.handle([NodeSeen(node(cpu=1000, pods=1000)), Synced()], 0.0)
@@ -316,7 +316,7 @@ def test_what_is_freed_right_after_a_refusal_wakes_though_many_nodes_had_just_ch
 
 def test_members_of_a_large_gang_that_were_refused_again_hear_of_what_is_freed_right_after():
     """It is not brought up to date again at once, being large; another gang waits as well."""
-    machine = Machine(Policy(default_max_schedule_time_s=1e6), look_s_per_pod=0.01)
+    machine = Machine(Policy(default_max_schedule_time_s=1e6), reconcile_pause_s_per_pod=0.01)
     members = [pod(f"a-{at:03}", cpu=2) for at in range(300)]
     taken = [pod("x", group="", node="n1", cpu=2), pod("y", group="", node="n2", cpu=2)]
     groups: list[Event] = [GroupSeen(group("a", min_member=1)), GroupSeen(group("b", min_member=3))]
@@ -357,7 +357,7 @@ def test_a_domain_in_which_only_a_host_port_was_freed_is_looked_at_again():
 
 def test_it_comes_to_rest_beside_room_that_is_kept_for_a_nominated_pod(monkeypatch):
     """What more gangs ask for than one call has time for is there, but is not theirs."""
-    monkeypatch.setattr(units, "TURN", 6_000)
+    monkeypatch.setattr(units, "CALL", 6_000)
     monkeypatch.setattr(parking, "FEW", 1)
     machine = Machine(Policy(default_max_schedule_time_s=1e6))
     nodes = [node(f"n{at}", cpu=4) for at in range(3)]
@@ -390,7 +390,7 @@ def test_what_is_kept_for_those_who_wait_goes_with_them():
 
 def test_further_members_are_tried_though_the_time_ended_with_a_repair_that_was_refused(monkeypatch):
     """A scheduled gang has lost a member. Its first replacement fits nowhere, the second does."""
-    monkeypatch.setattr(units, "TURN", units.GANG)
+    monkeypatch.setattr(units, "CALL", units.GANG)
     machine = Machine(Policy())
     members = [pod(f"a-{at}", created=float(at)) for at in range(2)]
     seen: list[Event] = [NodeSeen(node(cpu=8)), GroupSeen(group("a", min_member=2)), *map(PodSeen, members)]

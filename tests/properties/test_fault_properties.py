@@ -290,12 +290,12 @@ class Faults(Story):
         self.check_rest()
         for key, gang in machine.gangs.items():
             assert gang.operations.bindings == {}, "a binding never ended"
-            if gang.operations.undo is not None:
+            if gang.operations.rollback is not None:
                 left = [found for found in gang.live() if found.node]
                 assert left
                 assert all(harness.rule_one.spared(found) for found in left), "an undo never ended"
                 assert gang.record.phase in (Phase.DEGRADED, Phase.FAILED)
-            if key in harness.groups and harness.now >= gang.telling.reason_since + POLICY.fold_s:
+            if key in harness.groups and harness.now >= gang.next_write.reason_since + POLICY.fold_s:
                 status = harness.groups[key].status
                 assert status.phase == gang.record.phase, "the status is out of date"
                 assert status.reservation is None

@@ -230,10 +230,10 @@ class Cluster(Story):
         self.harness.wait(700.0)
         self.check_rest()
         for gang in self.harness.machine.gangs.values():
-            assert not gang.operations.flying(), "a binding never ended"
+            assert not gang.operations.unconfirmed(), "a binding never ended"
         for key, found in self.harness.groups.items():
             gang = self.harness.machine.gangs[key]
-            if self.harness.now >= gang.telling.reason_since + POLICY.fold_s:
+            if self.harness.now >= gang.next_write.reason_since + POLICY.fold_s:
                 assert found.status.phase == gang.record.phase, "the status is out of date"
                 assert found.status.reservation is None
         self.check_replay()

@@ -57,13 +57,13 @@ class Watched(Harness):
                 assert self.now - since <= POLICY.repair_deadline_s, f"{key} has been bound in part for too long"
             else:
                 self.partial.pop(key, None)
-        held = {binding.pod.uid for gang in self.machine.gangs.values() for binding in gang.operations.vacant()}
+        held = {binding.pod.uid for gang in self.machine.gangs.values() for binding in gang.operations.placeholders()}
         assert held == {uid for uid, found in self.machine.cluster.pods.items() if not found.name}
         return effects
 
     def check_places(self, gang: Gang) -> None:
         """Places are held beside a live member only, and only while their time runs."""
-        if not gang.operations.vacant():
+        if not gang.operations.placeholders():
             return
         assert gang.live(), f"{gang.key} holds places for nobody"
         record = gang.record
@@ -98,7 +98,7 @@ class Watched(Harness):
         bound = [found for found in gang.live() if found.node]
         if any(found.owner is None for found in bound):
             return False
-        reserved = len(gang.operations.flying())
+        reserved = len(gang.operations.unconfirmed())
         done = sum(number for _, number in gang.record.quorum_done)
         return any(found.uid in begun for found in bound) and len(bound) + reserved + done < record.quorum.total
 
@@ -293,7 +293,7 @@ class Places(Story):
             binding.pod
             for gang in self.harness.machine.gangs.values()
             for binding in gang.operations.bindings.values()
-            if binding.node == name and not binding.vacant
+            if binding.node == name and not binding.placeholder
         ]
         there = {found.uid: found for found in self.harness.pods.values() if found.node == name and not found.terminal}
         there |= {found.uid: found for found in on_their_way}

@@ -86,7 +86,7 @@ def test_members_placed_count_as_if_they_were_bound_and_taken_back_as_if_they_ne
     cluster = cluster_of(there, old)
     snapshot = Snapshot(cluster)
     classes = preferring(snapshot, members, classify(snapshot, members), {})
-    before = {pod.uid: snapshot.scores.liking(classes[pod.uid]) for pod in members}
+    before = {pod.uid: snapshot.scores.ranking(classes[pod.uid]) for pod in members}
     mark, bound = snapshot.mark(), []
     for each in members[:-1]:
         row = data.draw(st.integers(0, len(there) - 1))
@@ -100,10 +100,10 @@ def test_members_placed_count_as_if_they_were_bound_and_taken_back_as_if_they_ne
         if len(set(scores)) > 1 or len(set(found[name])) > 1:
             assert found[name] == scores, name
     snapshot.undo(mark)
-    for uid, liking in before.items():
-        after = snapshot.scores.liking(classes[uid])
-        assert (liking.behind is None) == (after.behind is None)
-        assert liking.behind is None or after.behind is None or np.array_equal(liking.behind, after.behind)
+    for uid, ranking in before.items():
+        after = snapshot.scores.ranking(classes[uid])
+        assert (ranking.behind is None) == (after.behind is None)
+        assert ranking.behind is None or after.behind is None or np.array_equal(ranking.behind, after.behind)
 
 
 @given(problems(), st.sampled_from(list(STRATEGIES.values())), st.data())
@@ -144,6 +144,6 @@ def test_pods_that_come_and_go_leave_nothing_behind(problem, data):
 
 def by_name(snapshot: Snapshot, members: list[Pod]) -> dict[str, int]:
     classes = preferring(snapshot, members, classify(snapshot, members), {})
-    behind, _ = snapshot.scores.liking(classes[members[0].uid])
+    behind, _ = snapshot.scores.ranking(classes[members[0].uid])
     rows = snapshot.cluster.capacity.rows
     return {name: 0 if behind is None else int(behind[row]) for name, row in rows.items()}

@@ -99,7 +99,7 @@ def test_scores_are_those_of_kube_scheduler_computed_pod_by_pod_and_node_by_node
     snapshot = Snapshot(cluster_of(there))
     classes = preferring(snapshot, members, classify(snapshot, members), {})
     for member in members:
-        behind, rank = snapshot.scores.liking(classes[member.uid])
+        behind, rank = snapshot.scores.ranking(classes[member.uid])
         accepting = [at for at in range(len(there)) if snapshot.accepts(classes[member.uid])[at]]
         weighed = [
             3 * taint + 2 * affinity
@@ -150,12 +150,12 @@ def test_the_order_is_the_same_while_nodes_fill_up(problem, data):
     snapshot = Snapshot(cluster_of(there))
     [first, *_] = members
     member = preferring(snapshot, members, classify(snapshot, members), {})[first.uid]
-    before = snapshot.scores.liking(member)
+    before = snapshot.scores.ranking(member)
     rows = np.flatnonzero(snapshot.caps(member))
     if not len(rows):
         return
     snapshot.take(int(data.draw(st.sampled_from(rows.tolist()))), member, 1)
-    after = snapshot.scores.liking(member)
+    after = snapshot.scores.ranking(member)
     assert (before.behind is None) == (after.behind is None) or member.shape.host_ports
     if before.behind is not None and after.behind is not None and not member.shape.host_ports:
         assert np.array_equal(before.behind, after.behind)
@@ -181,6 +181,6 @@ def ranked(cluster: Cluster, image: str) -> list[str]:
     snapshot = Snapshot(cluster)
     one = replace(pod("a"), soft=Soft(images=(image,), containers=1))
     member = preferring(snapshot, [one], classify(snapshot, [one]), {})[one.uid]
-    rank = snapshot.scores.liking(member).rank
+    rank = snapshot.scores.ranking(member).rank
     rows = cluster.capacity.rows
     return sorted(rows, key=lambda name: int(rank[rows[name]]))

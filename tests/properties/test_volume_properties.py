@@ -183,7 +183,7 @@ def test_members_on_a_plan_are_judged_as_they_would_be_in_the_cluster_and_are_ta
     members = classify(snapshot, waiting)
     every = sorted(cluster.capacity.rows.values())
     before = {uid: snapshot.caps(member).tolist() for uid, member in members.items()}
-    looks = [snapshot.look("zone", zone) for zone in "ab"]
+    looks = [snapshot.digest("zone", zone) for zone in "ab"]
     mark = snapshot.mark()
     placed = []
     for each in waiting:
@@ -201,7 +201,7 @@ def test_members_on_a_plan_are_judged_as_they_would_be_in_the_cluster_and_are_ta
             asked = tuple(prebindings(snapshot, [(each, name)]).get(each.uid, ()))
             cluster.assume(each.uid, name, asked)
             once = [taken for one in asked for taken in one.takes if taken[0] == "PersistentVolume"]
-            others = {uid for taken in once for uid in cluster.ledger.spoken_for[taken]} - {each.uid}
+            others = {uid for taken in once for uid in cluster.ledger.pending_prebindings[taken]} - {each.uid}
             assert all(shares_a_claim(each, cluster.pods[uid]) for uid in others), "a volume is taken twice"
             assert cluster.validate() == []
             placed.append(each.uid)
@@ -209,7 +209,7 @@ def test_members_on_a_plan_are_judged_as_they_would_be_in_the_cluster_and_are_ta
         cluster.forget(uid)
     snapshot.undo(mark)
     assert {uid: snapshot.caps(member).tolist() for uid, member in members.items()} == before
-    assert [snapshot.look("zone", zone) for zone in "ab"] == looks
+    assert [snapshot.digest("zone", zone) for zone in "ab"] == looks
     assert [snapshot.fits(members[each.uid], row) for each in waiting for row in every] == [
         bool(before[each.uid][row]) for each in waiting for row in every
     ]

@@ -127,9 +127,9 @@ def test_the_group_waits_with_a_condition_and_one_event_and_is_bound_once_it_is_
         assert condition.reason == reason
         assert says in condition.message
     for found in harness.pods.values():
-        assert found.told_reason == reason
-        assert found.told_message.startswith("Group a: ")
-        assert says in found.told_message
+        assert found.condition_reason == reason
+        assert found.condition_message.startswith("Group a: ")
+        assert says in found.condition_message
     (event,) = harness.emitted
     assert (event.reason, event.type) == (reason, "Warning")
     assert says in event.note
@@ -157,9 +157,10 @@ def test_a_scheduled_group_keeps_what_is_bound_and_says_why_the_newcomer_waits(n
     harness.wait(60)
     assert len(harness.bound()) == 2
     assert harness.status("default/a").phase == "Scheduled"
-    assert harness.pod("default/a-9").told_reason == reason
+    assert harness.pod("default/a-9").condition_reason == reason
     assert (
-        "a-9" in harness.pod("default/a-9").told_message or "PodGroup says" in harness.pod("default/a-9").told_message
+        "a-9" in harness.pod("default/a-9").condition_message
+        or "PodGroup says" in harness.pod("default/a-9").condition_message
     )
     assert len(harness.events(reason)) == 1
     harness.restart()

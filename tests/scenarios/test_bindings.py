@@ -225,7 +225,7 @@ def test_bindings_refused_for_good_release_the_whole_group_which_backs_off():
     assert "the server says no" in harness.condition("default/a").message
     assert len(harness.events("BindingRefused")) == 1
     harness.wait(2)
-    assert harness.pod("default/a-0").told_reason == "BindingRefused"
+    assert harness.pod("default/a-0").condition_reason == "BindingRefused"
     harness.add(node("n2"))
     harness.wait(5)
     assert harness.bound() == []
@@ -267,13 +267,13 @@ def test_one_member_refused_for_good_does_not_unbind_the_others_and_is_tried_on(
 def test_places_whose_bindings_all_fail_are_given_up_when_the_clock_runs_out():
     harness = three(refusing(Refused.UNAVAILABLE, times=99), max_schedule_time_s=5.0)
     harness.wait(4.9)
-    assert len(harness.gang("default/a").operations.flying()) == 3
+    assert len(harness.gang("default/a").operations.unconfirmed()) == 3
     harness.add(pod("plain", cpu=3, group=""))
     harness.wait(3)
     assert harness.status("default/a").phase == "TimedOut"
-    assert harness.pod("default/a-0").told_reason == "TimedOut"
+    assert harness.pod("default/a-0").condition_reason == "TimedOut"
     assert harness.status("default/a").reservation is None
-    assert harness.gang("default/a").operations.flying() == []
+    assert harness.gang("default/a").operations.unconfirmed() == []
     harness.refuse_bind = lambda _: None
     harness.wait(20)
     assert harness.bound() == ["default/plain"]
@@ -291,7 +291,7 @@ def test_places_whose_bindings_all_fail_are_given_up_when_the_clock_runs_out():
 def test_a_node_that_vanishes_while_all_places_are_held_lets_the_group_be_placed_anew():
     harness = three(refusing(Refused.UNAVAILABLE, times=1))
     harness.settle()
-    assert len(harness.gang("default/a").operations.flying()) == 3
+    assert len(harness.gang("default/a").operations.unconfirmed()) == 3
     harness.add(node("n2", cpu=3))
     harness.delete_node("n1")
     harness.settle()

@@ -69,7 +69,7 @@ def test_one_tiny_pod_holds_nothing_of_the_cluster_and_is_told_why():
         "it holds 0, and this group asks for 1590 more: create the members at once, lower the minimum of roles with "
         "templates, or ask the cluster administrator to raise the limit."
     )
-    assert harness.pod("attack/a-seed").told_reason == "NamespaceLimit", "no autoscaler is to add a node for it"
+    assert harness.pod("attack/a-seed").condition_reason == "NamespaceLimit", "no autoscaler is to add a node for it"
     assert not harness.status("attack/a").demand
     assert len(harness.events("NamespaceLimit")) == 1
     harness.restart()
@@ -461,7 +461,7 @@ def test_a_group_that_finds_no_room_keeps_no_other_from_its_namespace_s_share():
         harness.add(attack(f"attack/{number}", places=places, cpu=cpu), seed(f"attack/{number}"))
         harness.wait(2)
     assert [harness.status(f"attack/{number}").phase for number in range(3)] == ["Reserved", "Queued", "Queued"]
-    full = {harness.gang("attack/0").operations.vacant()[0].node}
+    full = {harness.gang("attack/0").operations.placeholders()[0].node}
     harness.add(*(pod(f"x-{name}", group="", node=name, cpu=11) for name in harness.nodes.keys() - full))
     harness.wait(2)
     harness.delete_group("attack/0")
@@ -488,7 +488,7 @@ def test_places_whose_two_times_end_at_once_are_waited_for_without_haste_until_a
     harness.withhold = lambda _: True
     harness.add(attack(places=2, max_schedule_time_s=60), seed())
     harness.wait(70)
-    assert harness.gang("attack/a").operations.vacant()
+    assert harness.gang("attack/a").operations.placeholders()
 
 
 def test_groups_that_back_off_do_not_change_places_for_ever():

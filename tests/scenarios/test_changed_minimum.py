@@ -105,12 +105,12 @@ def test_of_a_minimum_raised_after_the_group_was_scheduled_the_difference_is_bou
     assert harness.status("default/a").phase == "Scheduled"
     assert harness.condition("default/a", "Degraded").reason == "MinimumRaised"
     assert "raised from 2 to 5; 2 are bound" in harness.condition("default/a", "Degraded").message
-    assert harness.pod("default/a-2").told_reason == "GangIncomplete"
+    assert harness.pod("default/a-2").condition_reason == "GangIncomplete"
     harness.add(*pods("a", 1, first=4))
     harness.wait(3)
     assert len(harness.bound()) == 2
-    assert harness.pod("default/a-4").told_reason == "Unschedulable"
-    assert "Only 2 of 3 members fit" in harness.pod("default/a-4").told_message
+    assert harness.pod("default/a-4").condition_reason == "Unschedulable"
+    assert "Only 2 of 3 members fit" in harness.pod("default/a-4").condition_message
     harness.add(node("n2", cpu=1))
     harness.wait(3)
     assert len(harness.bound()) == 5
@@ -172,12 +172,12 @@ def test_a_member_that_was_refused_by_the_server_and_then_by_lack_of_room_is_tol
     )
     harness.add(*pods("a", 1, first=2))
     harness.wait(3)
-    assert harness.pod("default/a-2").told_reason == "BindingRefused"
+    assert harness.pod("default/a-2").condition_reason == "BindingRefused"
     harness.refuse_bind = lambda _: None
     harness.add(pod("other", group="", cpu=2, node="n1", scheduler="other"))
     harness.wait(120)
-    assert harness.pod("default/a-2").told_reason == "Unschedulable"
-    assert "No node has room" in harness.pod("default/a-2").told_message
+    assert harness.pod("default/a-2").condition_reason == "Unschedulable"
+    assert "No node has room" in harness.pod("default/a-2").condition_message
 
 
 def test_places_of_a_member_above_the_minimum_need_no_reservation():

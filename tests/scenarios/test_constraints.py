@@ -91,7 +91,7 @@ class TeamsPlan(Plan):
         if member.sight(Team) is not None:
             yield "TeamInRack", "", self._closed(member, rows)
 
-    def look(self, rows: IntArray) -> Hashable:
+    def digest(self, rows: IntArray) -> Hashable:
         return frozenset((+self.there).items()), len(rows)
 
     def couples(self, member: Member, other: Member) -> bool:

@@ -118,7 +118,7 @@ def in_schedule(injector: Injector) -> None:
     injector.into(StatusWriter, "schedule")
 
 
-def in_tell(injector: Injector) -> None:
+def in_write(injector: Injector) -> None:
     injector.into(StatusWriter, "write")
 
 
@@ -136,7 +136,7 @@ STEPS = {
     amid_bindings: Step.CYCLE,
     in_queue: Step.CYCLE,
 }
-LATER = {in_schedule: Step.TELLING, in_tell: Step.TELLING, in_deadlines: Step.UPKEEP}
+LATER = {in_schedule: Step.STATUS, in_write: Step.STATUS, in_deadlines: Step.UPKEEP}
 """Steps behind the one in which bindings are decided, which go on their way."""
 
 
@@ -176,7 +176,7 @@ def test_a_fault_parks_the_group_says_so_and_the_others_go_on(injector, fault, s
     assert "log and report it." in condition.message
     assert "no\nsuch" not in condition.message
     assert harness.status("default/a").phase == "Pending"
-    assert {harness.pod(f"default/a-{n}").told_reason for n in range(3)} == {"InternalError"}
+    assert {harness.pod(f"default/a-{n}").condition_reason for n in range(3)} == {"InternalError"}
     assert [each.name for each in harness.emitted if each.reason == "InternalError"] == ["a"]
     assert assumed(harness, "a") == []
     (found,) = harness.machine.take_faults()
@@ -423,7 +423,7 @@ def test_a_change_of_a_spec_or_a_pod_that_fails_is_known_all_the_same(injector, 
     harness = Harness()
     harness.add(node("n1", cpu=1), group("a", min_member=2), *pods("a", 2), group("b", min_member=1, created=5.0))
     harness.wait(2)
-    injector.into(clock, "begin_anew")
+    injector.into(clock, "reset_back_off")
     harness.change_spec("default/a", min_member=1)
     harness.add(*pods("b", 1))
     if listed:

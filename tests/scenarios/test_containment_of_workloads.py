@@ -92,7 +92,7 @@ def test_a_change_of_a_job_over_which_its_gang_fails_is_known_all_the_same(harne
     """Of two Jobs in one list the first one fails; in the watch too."""
     harness.add(node(cpu="2"), job(), *pods_of_job(3), job("other"), *pods_of_job(1, "other"))
     harness.wait(2)
-    injector.into(clock, "begin_anew", when=lambda gang: gang.key.name == "job.train")
+    injector.into(clock, "reset_back_off", when=lambda gang: gang.key.name == "job.train")
     changed = [job(size=2), job("other", size=1)]
     if listed:
         for each in changed:

@@ -138,7 +138,7 @@ def test_a_repair_never_times_out():
     harness.add(pod("a-2", cpu=2))
     harness.wait(1000)
     assert harness.status("default/a").phase == "Degraded"
-    assert harness.pod("default/a-2").told_reason == "Unschedulable"
+    assert harness.pod("default/a-2").condition_reason == "Unschedulable"
     assert harness.machine.stats().timeouts == 0
 
 

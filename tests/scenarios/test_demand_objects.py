@@ -138,7 +138,7 @@ def test_nothing_is_demanded_for_a_driver_whose_turn_it_is_not():
     spark(harness, "one", created=1.0)
     spark(harness, "two", created=2.0)
     harness.wait(5)
-    assert harness.pod("default/two-driver").told_reason == "NotItsTurn"
+    assert harness.pod("default/two-driver").condition_reason == "NotItsTurn"
     assert named(harness) == ["demand-one-driver"]
 
 
@@ -152,7 +152,7 @@ def test_one_zone_for_all_is_said():
 
 def test_another_label_may_name_the_instance_group():
     policy = Policy()
-    harness = served(Policy(turns=type(policy.turns)(label="pool")))
+    harness = served(Policy(fifo=type(policy.fifo)(label="pool")))
     harness.add(driver(node_selector={"pool": "p1"}))
     harness.wait(2)
     assert demand(harness).pool.instance_group == "p1"
@@ -409,7 +409,7 @@ def test_whatever_happens_in_whatever_order_those_who_wait_for_room_are_demanded
     waiting = [
         key.name
         for key, gang in harness.machine.gangs.items()
-        if gang.telling.reason in NO_ROOM and gang.attempt.refusal
+        if gang.next_write.reason in NO_ROOM and gang.attempt.refusal
     ]
     assert waiting
     assert named(harness) == sorted(f"demand-{name}-0" for name in waiting)

@@ -160,7 +160,7 @@ def test_an_allocated_claim_decides_the_node_and_is_reserved(harness: Harness) -
         (device_claim("a-0", terminating=True), "which is being deleted"),
         (device_claim("a-0", allocation=on("n", "gpu-0"), terminating=True), "which is being deleted"),
         (device_claim("a-0", wishes(asks(device_class="none"))), "whose DeviceClass none does not exist"),
-        (device_claim("a-0", wishes(asks(), beyond="the moon")), "asks for the moon"),
+        (device_claim("a-0", wishes(asks(), unsupported="the moon")), "asks for the moon"),
         (device_claim("a-0", reserved=tuple(map(str, range(256)))), "reserved for 256 pods"),
     ],
 )

@@ -38,7 +38,7 @@ def yunikorn(name: str, *, task_groups: str = "", task_group: str = "", **fields
 
 def told(harness: Harness, name: str) -> tuple[str, str]:
     found = harness.pod(f"default/{name}")
-    return found.told_reason, found.told_message
+    return found.condition_reason, found.condition_message
 
 
 class TestOneDialect:

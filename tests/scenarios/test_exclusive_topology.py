@@ -247,7 +247,7 @@ def test_a_group_of_ones_own_says_why_its_members_do_not_come_and_what_to_do(aut
     leader = pod("default/w-workers-0-0", workload=Workload("jobset", "w", None, "uid-w"))
     auto.add(leader)
     auto.wait(3)
-    assert auto.pod("default/w-workers-0-0").told_message == (
+    assert auto.pod("default/w-workers-0-0").condition_message == (
         "Group a: 1 of 8 members exist; 7 more members are needed, or a lower minimum. The JobSet w creates "
         "some pods only once others "
         "have a node or are ready: use the annotation alpha.jobset.sigs.k8s.io/node-selector too, or annotate it "

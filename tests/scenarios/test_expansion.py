@@ -9,7 +9,7 @@ import pytest
 from gangsched.core.objects.declaration import Role, Topology
 from gangsched.core.objects.effects import PatchPodCondition, PatchStatus
 from gangsched.core.objects.podgroup import TimeoutPolicy
-from gangsched.core.objects.policy import Policy, TurnRules
+from gangsched.core.objects.policy import FifoRules, Policy
 from gangsched.core.objects.status import Demand
 from gangsched.core.planning.expansion import HOSTNAME
 from tests.builders import amounts, group, node, pod, pods, shape
@@ -33,7 +33,7 @@ def demand(harness: Harness) -> tuple[Demand, ...]:
 
 
 def told(harness: Harness, name: str = "a-0") -> str:
-    return harness.pod(f"default/{name}").told_reason
+    return harness.pod(f"default/{name}").condition_reason
 
 
 def test_a_refused_group_demands_what_does_not_fit_and_is_bound_once_that_is_there():
@@ -136,8 +136,8 @@ def test_members_that_do_not_exist_yet_are_demanded_by_their_template():
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_a_group_that_waits_for_its_turn_demands_nothing():
     pool = {"pool": "batch"}
-    rules = TurnRules(label="pool", groups=frozenset({"batch"}))
-    harness = Harness(Policy(turns=rules))
+    rules = FifoRules(label="pool", groups=frozenset({"batch"}))
+    harness = Harness(Policy(fifo=rules))
     harness.add(node("n1", cpu=2, labels=pool), pod("busy", group="", node="n1"))
     for name, count in (("early", 2), ("late", 3)):
         created = harness.now - 100 if name == "early" else harness.now - 50

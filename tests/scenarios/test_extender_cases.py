@@ -75,7 +75,7 @@ def test_a_third_executor_of_two_is_refused_until_one_of_them_has_terminated():
     harness.add(executor(2))
     harness.wait(2)
     assert harness.bound("default/app-exec") == ["default/app-exec-0", "default/app-exec-1"]
-    assert harness.pod("default/app-exec-2").told_reason == "AboveMaxMember"
+    assert harness.pod("default/app-exec-2").condition_reason == "AboveMaxMember"
     place = harness.pod("default/app-exec-0").node
     harness.change("default/app-exec-0", phase=PodPhase.FAILED)
     harness.settle()
@@ -98,7 +98,7 @@ def test_an_application_that_exceeds_the_cluster_is_flagged_in_the_decision_itse
     harness.wait(2)
     assert harness.bound() == (["default/app-driver"] if fits else [])
     if not fits:
-        assert "could not take them even if they were empty" in harness.pod("default/app-driver").told_message
+        assert "could not take them even if they were empty" in harness.pod("default/app-driver").condition_message
 
 
 def test_minimal_fragmentation_puts_a_further_executor_where_the_application_is():
@@ -199,5 +199,5 @@ def test_only_drivers_created_before_hold_one_up(others, before):
     harness.add(*(application(f"b{created}", created=float(created)) for created in others))
     harness.wait(2)
     told = harness.pod("default/a-driver")
-    assert told.told_reason == ("NotItsTurn" if before else "Unschedulable")
-    assert all(f"default/b{created} waits for room before this one" in told.told_message for created in before)
+    assert told.condition_reason == ("NotItsTurn" if before else "Unschedulable")
+    assert all(f"default/b{created} waits for room before this one" in told.condition_message for created in before)

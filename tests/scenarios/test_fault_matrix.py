@@ -139,7 +139,7 @@ def test_without_its_podgroup_nothing_that_waits_to_be_sent_is_sent() -> None:
     harness.delete_group("default/a")
     harness.wait(50)
     assert harness.bound() == []
-    assert harness.pod("default/a-0").told_reason == "PodGroupNotFound"
+    assert harness.pod("default/a-0").condition_reason == "PodGroupNotFound"
 
 
 @pytest.mark.parametrize("binds", ["queued", "slow"])

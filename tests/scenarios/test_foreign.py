@@ -46,7 +46,7 @@ def members(count: int, dialect: str = "volcano", *, first: int = 0, **fields) -
 
 def told(harness: Harness, name: str) -> tuple[str, str]:
     found = harness.pod(f"default/{name}")
-    return found.told_reason, found.told_message
+    return found.condition_reason, found.condition_message
 
 
 def g(dialect: str = "volcano", **fields):

@@ -114,7 +114,7 @@ def starve(harness: Harness) -> None:
         )
         harness.wait(1)
     harness.delete("default/filler")
-    with patch.object(units, "TURN", units.GANG):
+    with patch.object(units, "CALL", units.GANG):
         for number in range(3 * PATIENCE):
             harness.add(pod(f"first-{number}", group="", priority=1000, cpu=100))
             harness.step()
@@ -165,7 +165,7 @@ def vanish(harness: Harness) -> None:
         harness.add(*pods("both", 6, first=10 * len(name), owner=owner))
     harness.add(group("default/both", min_member=2))
     harness.wait(100)
-    assert harness.pod("default/both-50").told_reason == Reason.SEVERAL_OWNERS
+    assert harness.pod("default/both-50").condition_reason == Reason.SEVERAL_OWNERS
 
 
 def withdrawn(effects: list[Effect]) -> int:

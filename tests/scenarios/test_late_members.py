@@ -88,7 +88,7 @@ def bound(harness: Harness, name: str = "web") -> int:
 
 def held(harness: Harness, name: str = "web") -> int:
     """How many places are held for members to come."""
-    return len(harness.gang(f"default/statefulset.{name}").operations.vacant())
+    return len(harness.gang(f"default/statefulset.{name}").operations.placeholders())
 
 
 def test_of_two_sets_with_room_for_one_one_becomes_whole_and_the_other_waits_whole(auto):
@@ -228,7 +228,7 @@ def test_a_minimum_above_the_size_holds_nothing_and_binds_nothing(auto):
     auto.add(node(cpu="8"), stateful_set(min_member="6"), replica(0))
     auto.wait(3)
     assert bound(auto) == 0
-    assert auto.pod("default/web-0").told_reason == "GangIncomplete"
+    assert auto.pod("default/web-0").condition_reason == "GangIncomplete"
 
 
 def test_without_a_limit_for_the_namespace_large_sets_are_held_whole():
@@ -237,7 +237,7 @@ def test_without_a_limit_for_the_namespace_large_sets_are_held_whole():
     harness.add(stateful_set(replicas=40), replica(0))
     harness.wait(3)
     assert bound(harness) == 0
-    assert harness.pod("default/web-0").told_reason == "NamespaceLimit"
+    assert harness.pod("default/web-0").condition_reason == "NamespaceLimit"
 
 
 @pytest.mark.parametrize("kind", ["PodGroup", "annotation"])
@@ -251,8 +251,8 @@ def test_a_group_of_ones_own_without_a_template_says_why_its_members_do_not_come
     harness.add(node(), stateful_set(), pod("default/web-0", declaration=said, owner=owner))
     harness.wait(3)
     told = harness.pod("default/web-0")
-    assert told.told_reason == "GangIncomplete"
-    assert told.told_message == (
+    assert told.condition_reason == "GangIncomplete"
+    assert told.condition_message == (
         "Group a: 1 of 5 members exist; 4 more members are needed, or a lower minimum. The StatefulSet web "
         "creates each pod only once the "
         "ones before it are ready: create the StatefulSet again with podManagementPolicy: Parallel, or give the "
@@ -277,12 +277,12 @@ def test_a_template_that_cannot_be_honoured_is_named_with_the_remedy(auto, broke
     auto.wait(3)
     told = auto.pod("default/web-0")
     assert bound(auto) == 0
-    assert told.told_reason == "InvalidDeclaration"
+    assert told.condition_reason == "InvalidDeclaration"
     assert "StatefulSet web: no places can be reserved for pods that are created only once others are ready" in (
-        told.told_message
+        told.condition_message
     )
-    assert why in told.told_message
-    assert told.told_message.endswith("create the StatefulSet again with podManagementPolicy: Parallel.")
+    assert why in told.condition_message
+    assert told.condition_message.endswith("create the StatefulSet again with podManagementPolicy: Parallel.")
 
 
 def of_kind(kind: str, spec: dict[str, Any], status: dict[str, Any] | None = None) -> ForeignGroup:
@@ -301,7 +301,7 @@ def asking(cpu: str) -> dict[str, Any]:
 
 
 def vacant(harness: Harness, name: str) -> int:
-    return len(harness.gang(f"default/{name}").operations.vacant())
+    return len(harness.gang(f"default/{name}").operations.placeholders())
 
 
 def test_workers_of_a_leader_that_must_be_ready_have_places_whatever_size_the_leader_says(auto):
@@ -414,7 +414,7 @@ def test_a_leader_says_its_size_until_its_workers_have_to_wait_for_it(auto):
 def test_a_set_that_waits_for_room_never_times_out(auto):
     auto.add(node(cpu="4"), stateful_set(), replica(0))
     auto.wait(200)
-    assert auto.pod("default/web-0").told_reason == "Unschedulable"
+    assert auto.pod("default/web-0").condition_reason == "Unschedulable"
     assert not auto.events("TimedOut")
     auto.add(node("n2", cpu="1"))
     auto.settle()
@@ -428,7 +428,7 @@ def test_a_set_of_that_name_that_is_not_the_owner_explains_nothing():
     said = Declaration(group="a", min_member=5)
     harness.add(node(), stateful_set(), pod("default/web-0", declaration=said, owner=owner))
     harness.wait(3)
-    assert harness.pod("default/web-0").told_message == (
+    assert harness.pod("default/web-0").condition_message == (
         "Group a: 1 of 5 members exist; 4 more members are needed, or a lower minimum."
     )
 

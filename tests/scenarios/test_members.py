@@ -29,8 +29,8 @@ def test_a_member_that_fits_nowhere_is_passed_over_while_the_minimum_can_be_reac
     harness.wait(2)
     assert harness.bound() == ["default/a-1", "default/a-2"]
     assert harness.status("default/a").phase == "Scheduled"
-    assert harness.pod("default/a-0").told_reason == "Unschedulable"
-    assert harness.pod("default/a-0").told_message.startswith("Group a: No node has room")
+    assert harness.pod("default/a-0").condition_reason == "Unschedulable"
+    assert harness.pod("default/a-0").condition_message.startswith("Group a: No node has room")
     harness.add(node("n2", cpu=16))
     harness.settle()
     assert len(harness.bound()) == 3
@@ -85,8 +85,8 @@ def test_members_above_max_member_are_not_scheduled_and_say_so():
     harness.wait(2)
     assert harness.bound() == ["default/a-0", "default/a-1", "default/a-2"]
     for name in ("default/a-3", "default/a-4"):
-        assert harness.pod(name).told_reason == "AboveMaxMember"
-        assert "raise maxMember" in harness.pod(name).told_message
+        assert harness.pod(name).condition_reason == "AboveMaxMember"
+        assert "raise maxMember" in harness.pod(name).condition_message
     harness.delete("default/a-0")
     harness.settle()
     assert harness.bound() == ["default/a-1", "default/a-2", "default/a-3"]
@@ -111,7 +111,7 @@ def test_a_roles_max_member_holds_for_the_role_alone():
     )
     harness.wait(2)
     assert harness.bound() == ["default/a-0", "default/a-1", "default/a-x"]
-    assert harness.pod("default/a-3").told_reason == "AboveMaxMember"
+    assert harness.pod("default/a-3").condition_reason == "AboveMaxMember"
 
 
 def test_members_that_only_the_maximum_keeps_out_leave_a_group_incomplete_with_a_reason():
@@ -165,7 +165,7 @@ def test_a_podgroup_deleted_before_anything_is_bound_leaves_all_unbound():
     harness.add(node())
     harness.wait(2)
     assert harness.bound() == []
-    assert harness.pod("default/a-0").told_reason == "PodGroupNotFound"
+    assert harness.pod("default/a-0").condition_reason == "PodGroupNotFound"
 
 
 def test_a_podgroup_deleted_after_its_group_was_bound_leaves_bound_members_and_new_ones_wait():
@@ -176,8 +176,8 @@ def test_a_podgroup_deleted_after_its_group_was_bound_leaves_bound_members_and_n
     harness.add(*pods("a", 1, first=2))
     harness.wait(2)
     assert len(harness.bound()) == 2
-    assert harness.pod("default/a-2").told_reason == "PodGroupNotFound"
-    assert "There is no PodGroup a" in harness.pod("default/a-2").told_message
+    assert harness.pod("default/a-2").condition_reason == "PodGroupNotFound"
+    assert "There is no PodGroup a" in harness.pod("default/a-2").condition_message
     harness.add(group("a", min_member=2, uid="new"))
     harness.settle()
     assert len(harness.bound()) == 3

@@ -126,7 +126,7 @@ def test_a_group_that_can_never_fit_is_told_so_and_delays_nobody():
     assert condition.reason == "NeverFits"
     assert "could not take them even if they were empty" in condition.message
     assert len(harness.events("NeverFits")) == 1
-    assert harness.pod("default/big-0").told_reason == "Unschedulable"
+    assert harness.pod("default/big-0").condition_reason == "Unschedulable"
 
 
 def test_incomplete_groups_are_not_in_the_order():

@@ -74,10 +74,10 @@ def test_refused_members_are_told_and_count_for_nothing():
         "2 of 3 members exist; 1 more member is needed, or a lower minimum. 2 pods do not count, because "
         "another owner has the group."
     )
-    assert harness.pod("default/a-0").told_reason == "GangIncomplete"
+    assert harness.pod("default/a-0").condition_reason == "GangIncomplete"
     refused = harness.pod("default/a-10")
-    assert refused.told_reason == "SeveralOwners"
-    assert refused.told_message.startswith("Pods of several owners name the group a: ")
+    assert refused.condition_reason == "SeveralOwners"
+    assert refused.condition_message.startswith("Pods of several owners name the group a: ")
     assert len(harness.events("SeveralOwners")) == 1
 
 
@@ -126,7 +126,7 @@ def test_who_is_bound_stays_bound_and_counted_when_refusing_begins():
     harness.add(*pods("a", 1, first=20))
     harness.wait(30)
     assert len(harness.bound()) == 2
-    assert harness.pod("default/a-20").told_reason == "SeveralOwners"
+    assert harness.pod("default/a-20").condition_reason == "SeveralOwners"
     assert harness.status("default/a").phase == "Scheduled"
     assert harness.evicted == []
 
@@ -168,4 +168,4 @@ def test_after_a_restart_the_same_owner_keeps_the_name():
     harness.restart()
     harness.wait(30)
     assert names(harness) == ["a-0", "a-1"]
-    assert harness.pod("default/a-10").told_reason == "SeveralOwners"
+    assert harness.pod("default/a-10").condition_reason == "SeveralOwners"

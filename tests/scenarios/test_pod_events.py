@@ -8,7 +8,7 @@ import pytest
 
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import EmitEvent
-from gangsched.core.status.pod_events import ACTION, LONGEST_TURN_S, PER_S
+from gangsched.core.status.pod_events import ACTION, LONGEST_DELAY_S, PER_S
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
@@ -97,7 +97,7 @@ def test_of_too_many_waiting_pods_only_some_have_one():
         harness.add(group(f"g{number}", min_member=20, max_schedule_time_s=3600.0), *pods(f"g{number}", 20))
     harness.add(node(cpu=2))
     harness.wait(300)
-    assert PER_S * LONGEST_TURN_S <= len(harness.emitted_on_pods) <= PER_S * (LONGEST_TURN_S + 2)
+    assert PER_S * LONGEST_DELAY_S <= len(harness.emitted_on_pods) <= PER_S * (LONGEST_DELAY_S + 2)
     assert {event.action for event in harness.emitted_on_pods} == {ACTION}
     assert len(set(told(harness))) == len(harness.emitted_on_pods)
 

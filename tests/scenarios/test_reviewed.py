@@ -71,7 +71,7 @@ def test_a_scheduled_groups_member_that_the_server_refuses_is_let_go_of_told_and
     harness.delete("default/a-0", "default/a-1")
     harness.wait(5)
     tries = sum(isinstance(effect, BindPod) for effect in harness.effects) - before
-    told = harness.pod("default/a-2").told_reason
+    told = harness.pod("default/a-2").condition_reason
     harness.add(pod("z", group="", cpu="2"))
     harness.refuse_bind = lambda effect: (
         BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "quota") if effect.name == "a-2" else None
@@ -95,7 +95,7 @@ def test_max_member_does_not_keep_those_out_who_make_the_quorum():
     harness.wait(5)
 
     assert harness.bound() == ["default/a-1", "default/a-2"]
-    assert harness.pod("default/a-0").told_reason == "AboveMaxMember"
+    assert harness.pod("default/a-0").condition_reason == "AboveMaxMember"
 
 
 def test_max_member_leaves_room_for_a_role_that_is_owed():

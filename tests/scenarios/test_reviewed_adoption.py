@@ -40,7 +40,7 @@ def holding(**spec: Any) -> Followed:
     harness = Followed()
     harness.add(node("n1", cpu=5), node("n2", cpu=4), app(**spec), pod("driver", role="driver", owner=SET))
     harness.settle()
-    assert (harness.bound(), len(harness.gang("default/a").operations.vacant())) == (["default/driver"], 4)
+    assert (harness.bound(), len(harness.gang("default/a").operations.placeholders())) == (["default/driver"], 4)
     return harness
 
 
@@ -296,7 +296,7 @@ def test_a_changed_spec_lets_a_late_group_hold_places_again(leads):
         change_unseen(harness, max_schedule_time_s=100.0)
         harness.restart()
     harness.wait(4)
-    assert len(harness.gang("default/a").operations.vacant()) == 4
+    assert len(harness.gang("default/a").operations.placeholders()) == 4
 
 
 def test_a_longer_time_that_nobody_saw_being_set_applies_to_the_places_held():
@@ -307,7 +307,7 @@ def test_a_longer_time_that_nobody_saw_being_set_applies_to_the_places_held():
     harness.now += 10
     harness.restart()
     harness.wait(5)
-    assert len(harness.gang("default/a").operations.vacant()) == 4
+    assert len(harness.gang("default/a").operations.placeholders()) == 4
 
 
 def test_an_application_taken_over_without_room_still_has_places_held_after_another_restart():
@@ -320,7 +320,7 @@ def test_an_application_taken_over_without_room_still_has_places_held_after_anot
     assert "as soon as they exist and fit" in harness.condition("default/app").message
     harness.add(node("n2", cpu=20))
     harness.wait(5)
-    assert len(harness.gang("default/app").operations.vacant()) == 2
+    assert len(harness.gang("default/app").operations.placeholders()) == 2
 
 
 def test_a_restart_is_no_attempt_of_a_late_group():

@@ -11,7 +11,7 @@ from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.events import NodeSeen
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import Group, OnDegraded, TimeoutPolicy
-from gangsched.core.objects.policy import Policy, TurnRules
+from gangsched.core.objects.policy import FifoRules, Policy
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.queueing import lanes
 from gangsched.core.queueing.lanes import _holds_up as holds_up
@@ -22,7 +22,7 @@ from tests.harness import Harness
 TIME_S = 120.0
 SET = Owner("StatefulSet", "s", "set", "apps")
 POOL = {"resource_channel": "batch"}
-IN_TURN = Policy(turns=TurnRules(groups=frozenset({"batch"})))
+IN_TURN = Policy(fifo=FifoRules(groups=frozenset({"batch"})))
 
 
 def app(**spec: Any) -> Group:
@@ -40,7 +40,7 @@ def holding(owner: Owner | None = SET, **spec: Any) -> Harness:
     harness = Harness()
     harness.add(node("n1", cpu=5), node("n2", cpu=4), app(**spec), pod("driver", role="driver", owner=owner))
     harness.settle()
-    assert (harness.bound(), len(harness.gang("default/a").operations.vacant())) == (["default/driver"], 4)
+    assert (harness.bound(), len(harness.gang("default/a").operations.placeholders())) == (["default/driver"], 4)
     return harness
 
 
@@ -87,7 +87,7 @@ def test_places_expire_although_a_member_keeps_the_group_from_being_tried():
     harness = holding()
     harness.add(pod("odd", role="nobody"), *pods("", 20))
     harness.wait(TIME_S + 5)
-    assert harness.gang("default/a").operations.vacant() == []
+    assert harness.gang("default/a").operations.placeholders() == []
     assert len(harness.bound()) == 9
     assert harness.status("default/a").phase == "Degraded"
 
@@ -147,7 +147,7 @@ def test_places_are_held_again_when_there_is_room_though_an_undo_had_to_leave_wh
     assert harness.condition("default/a", "Degraded").reason == "PartlyBound"
     harness.add(node("n3", cpu=8))
     harness.wait(40)
-    assert len(harness.gang("default/a").operations.vacant()) == 4
+    assert len(harness.gang("default/a").operations.placeholders()) == 4
     harness.add(*workers(4))
     harness.settle()
     assert harness.status("default/a").phase == "Scheduled"
@@ -218,7 +218,7 @@ def test_a_status_that_claims_any_number_of_places_costs_no_more_than_the_minimu
     harness.groups[found.key] = replace(found, status=replace(found.status, reservation=reservation))
     harness.restart()
     harness.settle()
-    assert len(harness.gang("default/a").operations.vacant()) == 4
+    assert len(harness.gang("default/a").operations.placeholders()) == 4
 
 
 def test_a_restart_holds_the_places_beside_a_member_that_has_taken_one_on_the_same_node():
@@ -226,12 +226,12 @@ def test_a_restart_holds_the_places_beside_a_member_that_has_taken_one_on_the_sa
     harness = holding()
     harness.add(*workers(1))
     harness.wait(2)
-    before = sorted(binding.node for binding in harness.gang("default/a").operations.vacant())
+    before = sorted(binding.node for binding in harness.gang("default/a").operations.placeholders())
     harness.add(node("n3", cpu=10), pod("other", group="", cpu=8, node="n3"))
     harness.wait(2)
     harness.restart()
     harness.wait(2)
-    assert sorted(binding.node for binding in harness.gang("default/a").operations.vacant()) == before
+    assert sorted(binding.node for binding in harness.gang("default/a").operations.placeholders()) == before
 
 
 def scheduled() -> Harness:
@@ -265,16 +265,16 @@ def test_a_restart_holds_no_place_again_whose_time_is_over():
     harness = scheduled()
     harness.delete("default/worker-2")
     harness.wait(TIME_S + 3)
-    assert harness.gang("default/a").operations.vacant() == []
+    assert harness.gang("default/a").operations.placeholders() == []
     for _ in range(2):
         harness.restart()
         harness.wait(10)
-        assert harness.gang("default/a").operations.vacant() == []
+        assert harness.gang("default/a").operations.placeholders() == []
     harness.add(*workers(1, first=4))
     harness.settle()
     harness.delete("default/worker-4")
     harness.wait(1)
-    assert len(harness.gang("default/a").operations.vacant()) == 1, "the group has been whole in between"
+    assert len(harness.gang("default/a").operations.placeholders()) == 1, "the group has been whole in between"
 
 
 def test_a_lost_place_is_held_elsewhere_though_a_member_that_fits_nowhere_waits():
@@ -286,7 +286,7 @@ def test_a_lost_place_is_held_elsewhere_though_a_member_that_fits_nowhere_waits(
     harness.add(node("n3", cpu=4))
     harness.wait(40)
     assert not harness.evicted
-    assert len(harness.gang("default/a").operations.vacant()) == 4
+    assert len(harness.gang("default/a").operations.placeholders()) == 4
     harness.add(*workers(4))
     harness.settle()
     assert harness.status("default/a").phase == "Scheduled"

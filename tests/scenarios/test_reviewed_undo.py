@@ -276,7 +276,7 @@ def test_a_member_whose_eviction_was_accepted_counts_no_more_when_a_late_binding
     harness.wait(4)
     while not any(isinstance(effect, EvictPod) for effect in harness.effects):
         harness.wait(0.1)
-        if harness.machine.gangs and harness.gang("default/a").operations.undo is not None:
+        if harness.machine.gangs and harness.gang("default/a").operations.rollback is not None:
             harness.step()
     harness.change("default/a-2", node="n1")
     harness.wait(5)

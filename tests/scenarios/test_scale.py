@@ -67,7 +67,7 @@ def test_events_of_a_large_groups_members_are_dealt_with_together_and_none_is_lo
 
 @pytest.mark.without("all", why="it has no harness")
 def test_members_above_the_minimum_go_on_call_by_call_and_let_whoever_comes_meanwhile_go_first(monkeypatch):
-    monkeypatch.setattr(units, "TURN", 200 * units.MEMBER)
+    monkeypatch.setattr(units, "CALL", 200 * units.MEMBER)
     machine = Machine(Policy())
     machine.handle([NodeSeen(node("n1", cpu=700, pods=700)), GroupSeen(group("a", min_member=1)), Synced()], 1000.0)
     first = machine.handle([PodSeen(member) for member in pods("a", 600)], 1000.0)
@@ -118,7 +118,7 @@ def test_a_member_that_succeeds_and_is_deleted_before_the_next_look_has_succeede
     done = replace(harness.pod("default/a-0"), phase=PodPhase.SUCCEEDED)
     now = harness.now
     machine = harness.machine
-    machine.handle([PodSeen(replace(harness.pod("default/a-1"), told_message="x"))], now + 0.001)
+    machine.handle([PodSeen(replace(harness.pod("default/a-1"), condition_message="x"))], now + 0.001)
     machine.handle([PodSeen(done), PodGone(done.uid)], now + 0.002)
     effects = machine.handle([TimePassed()], now + 0.2)
     effects += machine.handle([TimePassed()], now + 30)

@@ -9,7 +9,7 @@ import pytest
 from gangsched.config.settings import Settings
 from gangsched.config.spark import Spark
 from gangsched.core.objects.pod import Pod, PodPhase
-from gangsched.core.objects.policy import Policy, TurnRules
+from gangsched.core.objects.policy import FifoRules, Policy
 from gangsched.core.objects.results import GroupNotMade
 from gangsched.core.objects.shape import NodeTerm, Requirement
 from gangsched.kube.dialects.table import DEFAULT, chosen
@@ -61,8 +61,8 @@ def test_driver_and_executors_that_fit_one_by_one_but_not_together_are_refused()
     harness.wait(5)
     assert not harness.bound()
     assert not harness.groups
-    assert harness.pod("default/app-driver").told_reason == "Unschedulable"
-    assert "Only 4 of 5 members fit" in harness.pod("default/app-driver").told_message
+    assert harness.pod("default/app-driver").condition_reason == "Unschedulable"
+    assert "Only 4 of 5 members fit" in harness.pod("default/app-driver").condition_message
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
@@ -143,8 +143,8 @@ def test_executors_without_a_driver_wait_and_say_so():
     harness.add(node("n1", cpu=9), *executors(count=1))
     harness.wait(2)
     executor = harness.pod("default/app-exec-0")
-    assert executor.told_reason == "PodGroupNotFound"
-    assert executor.told_message == (
+    assert executor.condition_reason == "PodGroupNotFound"
+    assert executor.condition_message == (
         "Group app: No pod of the role driver was found in namespace default, and only that pod says how many members "
         "app has: start it with a schedulerName that gangsched serves, or create a PodGroup app."
     )
@@ -213,7 +213,7 @@ def test_executors_above_the_minimum_are_bound_when_there_is_room_up_to_the_maxi
     harness.add(*executors(count=3, first=1))
     harness.wait(2)
     assert len(harness.bound("default/app-exec")) == 3
-    assert harness.pod("default/app-exec-3").told_reason == "AboveMaxMember"
+    assert harness.pod("default/app-exec-3").condition_reason == "AboveMaxMember"
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
@@ -222,8 +222,8 @@ def test_an_executor_above_the_maximum_is_told_who_says_how_many_there_are():
     harness.add(*executors(count=2, first=4))
     harness.wait(2)
     executor = harness.pod("default/app-exec-5")
-    assert executor.told_reason == "AboveMaxMember"
-    assert executor.told_message == (
+    assert executor.condition_reason == "AboveMaxMember"
+    assert executor.condition_message == (
         "Group app: The group already has as many members as its driver asks for: this pod is bound once another one "
         "has ended."
     )
@@ -370,8 +370,8 @@ def test_cosmins_memory_with_a_unit_is_told_instead_of_taken_for_nothing():
     harness.wait(2)
     assert not harness.bound()
     told = harness.pod("default/job-driver")
-    assert told.told_reason == "InvalidDeclaration"
-    assert "The label exec-mem is '2g': write a whole number without a unit" in told.told_message
+    assert told.condition_reason == "InvalidDeclaration"
+    assert "The label exec-mem is '2g': write a whole number without a unit" in told.condition_message
 
 
 POOL = {"resource_channel": "batch"}
@@ -396,9 +396,9 @@ def test_a_small_application_does_not_overtake_an_earlier_one_of_its_instance_gr
     assert not harness.bound("default/large")
     assert not harness.bound("default/small")
     told = harness.pod("default/small-driver")
-    assert told.told_reason == "NotItsTurn"
-    assert "Groups of the instance group batch are bound in the order of their age" in told.told_message
-    assert "default/large waits for room before this one" in told.told_message
+    assert told.condition_reason == "NotItsTurn"
+    assert "Groups of the instance group batch are bound in the order of their age" in told.condition_message
+    assert "default/large waits for room before this one" in told.condition_message
     harness.delete("default/old")
     harness.settle()
     assert harness.bound() == ["default/large-driver"]
@@ -422,8 +422,8 @@ def test_an_application_that_can_never_fit_is_flagged_at_once_and_holds_nobody_u
     harness.add(in_pool("huge", 40, 1.0), in_pool("small", 1, 2.0))
     harness.wait(2)
     assert harness.bound("default/small") == ["default/small-driver"]
-    assert harness.pod("default/huge-driver").told_reason == "Unschedulable"
-    assert "could not take them even if they were empty" in harness.pod("default/huge-driver").told_message
+    assert harness.pod("default/huge-driver").condition_reason == "Unschedulable"
+    assert "could not take them even if they were empty" in harness.pod("default/huge-driver").condition_message
 
 
 @pytest.mark.parametrize(
@@ -452,8 +452,8 @@ def test_a_plain_pod_and_executors_wait_for_nobody():
 
 
 def test_a_younger_application_than_the_age_of_enforcement_is_overtaken():
-    rules = TurnRules(after_s=60.0)
-    harness = queueing(policy=Policy(turns=rules))
+    rules = FifoRules(after_s=60.0)
+    harness = queueing(policy=Policy(fifo=rules))
     harness.add(in_pool("large", 4, harness.now - 10), in_pool("small", 1, harness.now - 5))
     harness.settle()
     assert harness.bound("default/small") == ["default/small-driver"]
@@ -461,12 +461,12 @@ def test_a_younger_application_than_the_age_of_enforcement_is_overtaken():
     harness.add(in_pool("later", 0, harness.now))
     harness.wait(2)
     assert not harness.bound("default/later")
-    assert harness.pod("default/later-driver").told_reason == "NotItsTurn"
+    assert harness.pod("default/later-driver").condition_reason == "NotItsTurn"
 
 
 def test_the_age_of_enforcement_may_differ_by_instance_group():
-    rules = TurnRules(after_s=0.0, after_s_by_group={"batch": 60.0})
-    harness = queueing(policy=Policy(turns=rules))
+    rules = FifoRules(after_s=0.0, after_s_by_group={"batch": 60.0})
+    harness = queueing(policy=Policy(fifo=rules))
     harness.add(in_pool("large", 4, harness.now - 10), in_pool("small", 1, harness.now - 5))
     harness.settle()
     assert harness.bound("default/small") == ["default/small-driver"]
@@ -482,7 +482,7 @@ def test_executors_of_earlier_applications_count_each_however_many_share_a_node(
     harness.wait(2)
     assert harness.bound("default/one") + harness.bound("default/two") == ["default/one-driver", "default/two-driver"]
     assert not harness.bound("default/three")
-    assert harness.pod("default/three-driver").told_reason == "Unschedulable"
+    assert harness.pod("default/three-driver").condition_reason == "Unschedulable"
 
 
 def test_a_higher_priority_goes_before_an_earlier_driver():

@@ -167,8 +167,8 @@ def test_a_refusal_reaches_condition_event_and_members_after_a_second():
     assert event.type == "Warning"
     for number in range(3):
         told = harness.pod(f"default/a-{number}")
-        assert told.told_reason == "Unschedulable"
-        assert told.told_message == f"Group a: {harness.condition('default/a').message}"
+        assert told.condition_reason == "Unschedulable"
+        assert told.condition_message == f"Group a: {harness.condition('default/a').message}"
 
 
 def test_a_members_condition_changes_with_its_reason_and_never_with_a_number():
@@ -361,7 +361,7 @@ def test_a_restart_repeats_no_event_no_condition_and_no_status():
 def test_a_members_condition_that_never_arrived_is_written_again_when_something_happens_later():
     harness = refused()
     harness.wait(2)
-    harness.change("default/a-0", told_reason="", told_message="")
+    harness.change("default/a-0", condition_reason="", condition_message="")
     harness.wait(2)
     assert len(conditions(harness, "a-0")) == 1
     harness.wait(40)

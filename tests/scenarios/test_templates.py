@@ -179,7 +179,7 @@ def test_under_fail_the_group_has_failed_at_expiry_and_who_is_bound_stays():
     harness.add(*executors(1))
     harness.wait(5)
     assert harness.bound() == ["default/driver"]
-    assert harness.pod("default/exec-0").told_reason == "GangFailed"
+    assert harness.pod("default/exec-0").condition_reason == "GangFailed"
     harness.restart()
     harness.wait(60)
     assert harness.status("default/a").phase == "Failed"
@@ -205,7 +205,7 @@ def test_a_member_that_fits_nowhere_keeps_a_place_until_it_does():
     harness.wait(5)
     assert harness.bound() == ["default/driver"]
     assert sum(places(harness).values()) == 4
-    assert harness.pod("default/exec-0").told_reason == "Unschedulable"
+    assert harness.pod("default/exec-0").condition_reason == "Unschedulable"
     assert len(harness.events("TemplateMismatch")) == 1
     harness.add(*executors(4, first=1))
     harness.settle()

@@ -35,8 +35,8 @@ def test_a_group_times_out_at_exactly_its_max_schedule_time():
     assert "1 of 2 members fit" in condition.message
     (event,) = harness.events("TimedOut")
     assert event.type == "Warning"
-    assert {harness.pod(name).told_reason for name in ("default/a-0", "default/a-1")} == {"Unschedulable"}
-    assert "1 of 2 members fit" in harness.pod("default/a-0").told_message
+    assert {harness.pod(name).condition_reason for name in ("default/a-0", "default/a-1")} == {"Unschedulable"}
+    assert "1 of 2 members fit" in harness.pod("default/a-0").condition_message
 
 
 def test_capacity_ends_the_back_off_at_once():
@@ -87,7 +87,7 @@ def test_fail_ends_as_failed_and_members_say_gang_failed():
     assert harness.status("default/a").phase == "Failed"
     assert harness.condition("default/a").reason == "GangFailed"
     assert "change the PodGroup's spec or delete all members" in harness.condition("default/a").message
-    assert harness.pod("default/a-0").told_reason == "GangFailed"
+    assert harness.pod("default/a-0").condition_reason == "GangFailed"
     assert len(harness.events("GangFailed")) == 1
     harness.add(node("n2"))
     harness.wait(1000)

@@ -61,7 +61,7 @@ def test_members_above_the_minimum_and_replacements_stay_in_the_domain():
     assert zones_of(harness) == {"a"}
     assert len(harness.bound("default/a-")) == 3
     harness.wait(2)
-    assert "No node has room in the domain zone=a" in harness.pod("default/a-3").told_message
+    assert "No node has room in the domain zone=a" in harness.pod("default/a-3").condition_message
     harness.delete("default/a-0")
     harness.settle()
     assert zones_of(harness) == {"a"}

@@ -62,7 +62,7 @@ def bound(harness: Harness, name: str = "train") -> int:
 
 def told(harness: Harness, name: str = "train-0") -> tuple[str, str]:
     found = harness.pod(f"default/{name}")
-    return found.told_reason, found.told_message
+    return found.condition_reason, found.condition_message
 
 
 class TestInALabelledNamespace:

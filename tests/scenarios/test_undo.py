@@ -227,7 +227,7 @@ def test_a_binding_still_on_its_way_is_awaited_before_anything_is_evicted():
     harness.withhold = lambda effect: effect.name == "a-2"
     harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.wait(19)
-    assert harness.gang("default/a").operations.undo is None
+    assert harness.gang("default/a").operations.rollback is None
     harness.wait(2)
     assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
     assert sum(isinstance(effect, BindPod) and effect.name == "a-2" for effect in harness.effects) == 1

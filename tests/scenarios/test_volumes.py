@@ -112,7 +112,7 @@ def test_a_role_that_cannot_do_without_a_claim_waits_for_it(harness: Harness) ->
 def test_a_plain_pod_waits_for_its_claim(harness: Harness) -> None:
     harness.add(node(), pod("p", group="", volume_claims=["c"]))
     harness.wait(3)
-    assert harness.pod("default/p").told_reason == "VolumeNotReady"
+    assert harness.pod("default/p").condition_reason == "VolumeNotReady"
     harness.provide(claim("c", "v"), volume("v"))
     harness.wait(3)
     assert harness.bound() == ["default/p"]

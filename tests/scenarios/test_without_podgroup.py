@@ -45,8 +45,8 @@ def test_a_plain_pod_that_finds_no_room_is_told_once_and_never_times_out():
     (event,) = harness.emitted
     assert (event.kind, event.name, event.reason) == ("Pod", "p", "NeverFits")
     found = harness.pod("default/p")
-    assert found.told_reason == "Unschedulable"
-    assert found.told_message.startswith("No node has room")
+    assert found.condition_reason == "Unschedulable"
+    assert found.condition_message.startswith("No node has room")
     assert sum(isinstance(effect, PatchPodCondition) for effect in harness.effects) == 1
     assert harness.machine.next_deadline() is None
     harness.restart()
@@ -62,7 +62,7 @@ def test_a_plain_pod_with_an_unsupported_constraint_waits_and_is_told():
     harness.add(pod("p", group="", unsupported=["spec.resourceClaims"]), node())
     harness.wait(60)
     assert harness.bound() == []
-    assert harness.pod("default/p").told_reason == "NotSupported"
+    assert harness.pod("default/p").condition_reason == "NotSupported"
     assert [event.reason for event in harness.emitted] == ["NotSupported"]
 
 
@@ -71,8 +71,8 @@ def test_a_plain_pod_whose_binding_is_refused_for_good_backs_off_and_is_tried_ag
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "the webhook says no")
     harness.add(pod("p", group=""), node())
     harness.wait(2)
-    assert harness.pod("default/p").told_reason == "BindingRefused"
-    assert "the webhook says no" in harness.pod("default/p").told_message
+    assert harness.pod("default/p").condition_reason == "BindingRefused"
+    assert "the webhook says no" in harness.pod("default/p").condition_message
     harness.wait(300)
     assert 3 < sum(isinstance(effect, BindPod) for effect in harness.effects) < 10
     harness.refuse_bind = lambda _: None
@@ -102,8 +102,8 @@ def test_annotations_make_a_group_that_is_bound_whole():
     harness.add(*annotated(1), node(cpu=2))
     harness.wait(2)
     assert harness.bound() == []
-    assert harness.pod("default/x-0").told_reason == "GangIncomplete"
-    assert harness.pod("default/x-0").told_message == (
+    assert harness.pod("default/x-0").condition_reason == "GangIncomplete"
+    assert harness.pod("default/x-0").condition_message == (
         "Group x: 1 of 2 members exist; 1 more member is needed, or a lower minimum."
     )
     harness.add(*annotated(2)[1:])
@@ -125,7 +125,7 @@ def test_an_annotated_group_times_out_and_its_members_say_why():
     assert [event.reason for event in harness.emitted] == ["NeverFits", "TimedOut"]
     harness.wait(2000)
     assert harness.machine.stats().timeouts > 3
-    assert harness.pod("default/x-0").told_reason == "Unschedulable"
+    assert harness.pod("default/x-0").condition_reason == "Unschedulable"
 
 
 def test_an_annotated_group_is_not_told_again_after_a_restart():

@@ -48,7 +48,9 @@ def holder(name, cpu, on="n1"):
 
 
 def test_a_group_in_its_back_off_is_tried_on_the_copy_all_the_same():
-    record = Record(phase=Phase.TIMED_OUT, run_start=NOW - 100, timeouts=1, retry_at=NOW + 60, undone="1 was bound")
+    record = Record(
+        phase=Phase.TIMED_OUT, run_start=NOW - 100, timeouts=1, retry_at=NOW + 60, rollback_note="1 was bound"
+    )
     found = diagnose(node(cpu="1"), group(min_member=2, status=GroupStatus(record)), *members(2))
     assert (found.phase, found.reason) == ("TimedOut", "TimedOut")
     assert found.shortfall.fits == 1
@@ -202,7 +204,7 @@ def test_what_the_operator_may_not_read_is_told_though_the_caller_may():
     said = DEFAULT.declaration({}, {"pod-group-name": "a"})
     message = "Group a: gangsched may not read it: grant it."
     pods = [
-        pod(f"a-{number}", declaration=said, told_reason="PodGroupUnreadable", told_message=message)
+        pod(f"a-{number}", declaration=said, condition_reason="PodGroupUnreadable", condition_message=message)
         for number in range(2)
     ]
     events: list[Event] = [

@@ -80,7 +80,7 @@ class Avoidance:
         self._cases: dict[str, dict[str, _Case]] = {}
         self._on: dict[str, dict[str, _Case]] = {}
         self._events: list[EmitEvent] = []
-        self._told_at: list[float] = []
+        self._reported_at: list[float] = []
 
     def note_time(self, now: float) -> None:
         """Set the present time, in epoch seconds: expired entries have no effect, and are dropped later."""
@@ -188,7 +188,7 @@ class Avoidance:
     def _count(self, node: str, cases: Sequence[_Case]) -> None:
         self.counted += 1
         if self._grow(self._by_all, node):
-            self._tell(node, cases)
+            self._report(node, cases)
 
     def _grow(self, notes: dict[str, _Note], node: str) -> bool:
         """Avoid the node, unless it is avoided already. Returns whether that is new."""
@@ -200,11 +200,11 @@ class Avoidance:
         notes[node] = _Note(self._now + doubled(FIRST_S, times, longest=LONGEST_S), times)
         return True
 
-    def _tell(self, node: str, cases: Sequence[_Case]) -> None:
-        self._told_at = [at for at in self._told_at if at + _MINUTE_S > self._now]
-        if len(self._told_at) >= EVENTS_A_MINUTE:
+    def _report(self, node: str, cases: Sequence[_Case]) -> None:
+        self._reported_at = [at for at in self._reported_at if at + _MINUTE_S > self._now]
+        if len(self._reported_at) >= EVENTS_A_MINUTE:
             return
-        self._told_at.append(self._now)
+        self._reported_at.append(self._now)
         number, namespaces = len(cases), len({case.namespace for case in cases})
         pods = "1 pod was" if number == 1 else f"{number} pods of {namespaces} namespaces were"
         lasts = format_duration(round(self._by_all[node].until - self._now))

@@ -59,7 +59,7 @@ class Cluster:
         self.preferred = Tallies(self.namespaces, self._placed)
         self.constraints: list[Constraint] = []
         self.ledger = Ledger(self.capacity, self.constraints, self.tallies, self.preferred, self.relief)
-        self.prebindings = Prebindings(self.volumes, self.devices, self.ledger.spoken_for)
+        self.prebindings = Prebindings(self.volumes, self.devices, self.ledger.pending_prebindings)
         world = World(
             self.nodes_by_row,
             self.capacity,
@@ -68,7 +68,7 @@ class Cluster:
             self.tallies,
             self.devices,
             self.preferred,
-            self.ledger.spoken_for,
+            self.ledger.pending_prebindings,
             self.attachments.of,
         )
         self.constraints += [each(world) for each in registry.CONSTRAINTS]
@@ -273,7 +273,7 @@ class Cluster:
         wrong = claim_contradictions(self.ledger.claims, self.pods)
         rows = self.capacity.rows
         by_row = {rows[name]: node for name, node in self.nodes.items() if name in rows}
-        fresh = [each.anew() for each in self.constraints]
+        fresh = [each.fresh() for each in self.constraints]
         for constraint in fresh:
             for row, node in by_row.items():
                 constraint.set_node(row, node)

@@ -28,9 +28,9 @@ from gangsched.core.objects.devices import (
     UnreadyClaim,
 )
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import Standing, UseDevices
+from gangsched.core.objects.prebindings import PrebindingState, UseDevices
 
-_NOBODY: Mapping[str, None] = {}
+_NO_USERS: Mapping[str, None] = {}
 _NO_DEVICES = Allocation(())
 Pool = tuple[str, str]
 """Driver and name of a pool."""
@@ -65,7 +65,7 @@ class Devices:
             return []
         self._enter(old, -1)
         self._enter(found, 1)
-        self._look(key)
+        self._update_early(key)
         if found is None:
             del self._objects[kind][key]
         else:
@@ -134,9 +134,9 @@ class Devices:
                 self._waiting[new.uid] = new
         for pod in (old, new):
             for key in claims_of(pod) if pod is not None else ():
-                self._look(key)
+                self._update_early(key)
 
-    def _look(self, key: ObjectKey) -> None:
+    def _update_early(self, key: ObjectKey) -> None:
         """Update `_early` for the claim: its reservations that precede the bindings of their pods."""
         self._early.pop(key, None)
         claim = self._ours.get(key)
@@ -147,11 +147,11 @@ class Devices:
 
     def users(self, key: ObjectKey) -> Iterable[str]:
         """The known pods, by UID, that use the claim."""
-        return self._users.get(key, _NOBODY)
+        return self._users.get(key, _NO_USERS)
 
     def is_shared(self, key: ObjectKey) -> bool:
         """Whether several known pods use the claim."""
-        return len(self._users.get(key, _NOBODY)) > 1
+        return len(self._users.get(key, _NO_USERS)) > 1
 
     # Queries
 
@@ -219,14 +219,14 @@ class Devices:
         return next((each.device for each in had if not each.admin and self.in_use[each.device] > 1), None)
 
     def _unallocatable(self, claim: ResourceClaim) -> UnreadyClaim | None:
-        if claim.wishes.beyond:
-            return UnreadyClaim(claim.name, ClaimTrouble.BEYOND, claim.wishes.beyond)
+        if claim.wishes.unsupported:
+            return UnreadyClaim(claim.name, ClaimTrouble.UNSUPPORTED, claim.wishes.unsupported)
         for request in requests_of(claim.wishes):
             if self.device_class(request.device_class) is None:
                 return UnreadyClaim(claim.name, ClaimTrouble.NO_CLASS, request.device_class)
         return None
 
-    def standing(self, asked: UseDevices) -> Standing:
+    def state_of(self, asked: UseDevices) -> PrebindingState:
         """The progress of the allocation and the reservation.
 
         A device that another claim has too was allocated by another scheduler at the same time: one of them must yield.
@@ -235,15 +235,15 @@ class Devices:
         if asked.making is not None and (claim is None or claim.owner == asked.pod_uid):
             claim = claim or ResourceClaim(asked.namespace, asked.claim)
         elif claim is None or claim.uid != asked.uid:
-            return Standing.LOST
+            return PrebindingState.LOST
         allocated = claim.allocation is not None
         if claim.terminating or (claim.allocation is not None and claim.allocation.devices != asked.allocation.devices):
-            return Standing.LOST
+            return PrebindingState.LOST
         if any(self.in_use[each.device] > allocated for each in asked.allocation.devices if not each.admin):
-            return Standing.LOST
+            return PrebindingState.LOST
         if allocated and asked.pod_uid in claim.reserved:
-            return Standing.DONE
-        return Standing.OPEN if len(claim.reserved) < MOST_RESERVED else Standing.LOST
+            return PrebindingState.DONE
+        return PrebindingState.OPEN if len(claim.reserved) < MOST_RESERVED else PrebindingState.LOST
 
     def shown(self, schedulers: Container[str]) -> list[UseDevices]:
         """Our marks on claims without devices, and reservations in claims of ours for pods that are not bound yet.

@@ -133,13 +133,13 @@ class NodeLabels:
     def mismatches(self) -> list[str]:
         """One sentence for each difference between the cached results and the nodes' labels."""
         wrong = []
-        anew = NodeLabels(self._capacity, self._nodes)
-        if self._rank is not None and not np.array_equal(self._rank, anew.rank()):
+        fresh = NodeLabels(self._capacity, self._nodes)
+        if self._rank is not None and not np.array_equal(self._rank, fresh.rank()):
             wrong.append("the order of names is not that of the nodes")
-        if any(not np.array_equal(kept, anew.preference(wish)) for wish, kept in self._preferred.items()):
+        if any(not np.array_equal(kept, fresh.preference(wish)) for wish, kept in self._preferred.items()):
             wrong.append("a preference is not what the labels say")
         for key, kept in self._domains.items():
-            found = anew.domains(key)
+            found = fresh.domains(key)
             if kept.values != found.values or not np.array_equal(kept.of_row, found.of_row):
                 wrong.append(f"the domains of {key} are not what the labels say")
         return wrong

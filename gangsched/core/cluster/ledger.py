@@ -11,7 +11,7 @@ the derived data: the capacity, the constraints, the lists by node and the holdi
 | Held | a placeholder: a pod without a name, for a future member | a member takes the reservation, or it is given up |
 | Nominated | another scheduler's pod (`status.nominatedNodeName`) | it is bound, has ended, or names another node |
 
-A nominated pod is not on its node: its claim counts only on snapshots that include it (`Snapshot.heed_nominated`). A
+A nominated pod is not on its node: its claim counts only on snapshots that include it (`Snapshot.count_nominated`). A
 claim on an unknown node is kept, and counts as soon as the node is known.
 """
 
@@ -69,9 +69,9 @@ class Ledger:
     """All `claims` by owner, and the data derived from them; `changes` counts each that begins, ends or changes.
 
     `on_node` lists the claims that count, by node, and `nominated` the others; `holdings` sums what namespaces hold.
-    `spoken_for` are the pre-bindings of claims, by the objects that they take and by owner. `capacity`, `constraints`
-    and tallies count claims on known nodes; the tallies of `preferred` terms wake no gang. The end of a claim is noted
-    in `relief`.
+    `pending_prebindings` are the pre-bindings of claims, by the objects that they take and by owner. `capacity`,
+    `constraints` and tallies count claims on known nodes; the tallies of `preferred` terms wake no gang. The end of a
+    claim is noted in `relief`.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Ledger:
         relief: Relief,
     ) -> None:
         self.holdings = Holdings()
-        self.spoken_for: dict[Taken, dict[str, Prebinding]] = {}
+        self.pending_prebindings: dict[Taken, dict[str, Prebinding]] = {}
         self._tallies = tallies
         self._preferred = preferred
         self._capacity = capacity
@@ -170,7 +170,7 @@ class Ledger:
         self.claims[owner] = claim
         for prebinding in claim.prebindings:
             for taken in prebinding.takes:
-                self.spoken_for.setdefault(taken, {})[owner] = prebinding
+                self.pending_prebindings.setdefault(taken, {})[owner] = prebinding
         if claim.kind is NOMINATED:
             self.nominated[owner] = claim
         else:
@@ -180,9 +180,9 @@ class Ledger:
         """Release the objects that the claim's pre-bindings took; others may wait for them."""
         for prebinding in claim.prebindings:
             for taken in prebinding.takes:
-                del self.spoken_for[taken][claim.pod.uid]
-                if not self.spoken_for[taken]:
-                    del self.spoken_for[taken]
+                del self.pending_prebindings[taken][claim.pod.uid]
+                if not self.pending_prebindings[taken]:
+                    del self.pending_prebindings[taken]
                 self._relief.note(everywhere=True)
 
     def _take(self, claim: Claim) -> None:
@@ -249,12 +249,12 @@ class Ledger:
             ("lists of claims by node", self.on_node, fresh.on_node),
             ("nominated claims", self.nominated, fresh.nominated),
             ("amounts that namespaces hold", self.holdings, fresh.holdings),
-            ("pre-bindings under way", self.spoken_for, fresh.spoken_for),
+            ("pre-bindings under way", self.pending_prebindings, fresh.pending_prebindings),
         ):
             if kept != found:
                 wrong.append(f"the {what} are not those of the claims")
         for known, other in zip(self._constraints, constraints, strict=True):
-            if known.told() != other.told():
+            if known.state() != other.state():
                 wrong.append(f"what {type(known).__name__} knows is not what nodes and claims say")
         return wrong + self._tallies.contradictions() + self._preferred.contradictions()
 

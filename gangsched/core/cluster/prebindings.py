@@ -7,28 +7,28 @@ from collections.abc import Container, Iterable, Mapping
 from gangsched.core.cluster import unbound
 from gangsched.core.cluster.devices import Devices
 from gangsched.core.cluster.volumes import Volumes
-from gangsched.core.objects.prebindings import Prebinding, Standing, Taken, UseDevices
+from gangsched.core.objects.prebindings import Prebinding, PrebindingState, Taken, UseDevices
 
 
 class Prebindings:
-    """The pre-bindings of all gangs. `spoken_for` are those of the ledger's claims, by what they take and by owner."""
+    """The pre-bindings of all gangs. `pending_prebindings` are those of claims, by what they take and by owner."""
 
     def __init__(
-        self, volumes: Volumes, devices: Devices, spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
+        self, volumes: Volumes, devices: Devices, pending_prebindings: Mapping[Taken, Mapping[str, Prebinding]]
     ) -> None:
         self._volumes = volumes
         self._devices = devices
-        self._spoken_for = spoken_for
+        self._pending_prebindings = pending_prebindings
         self._undone: dict[tuple[str, ...], Prebinding] = {}
 
-    def standing(self, prebinding: Prebinding) -> Standing:
+    def state_of(self, prebinding: Prebinding) -> PrebindingState:
         """The progress of the pre-binding; `GIVEN_UP` while a former one at the same location is being undone."""
         former = self._undone.get(prebinding.writes)
         if former is not None and self._is_shown(former):
-            return Standing.GIVEN_UP
+            return PrebindingState.GIVEN_UP
         if isinstance(prebinding, UseDevices):
-            return self._devices.standing(prebinding)
-        return unbound.standing(self._volumes, prebinding, self._spoken_for)
+            return self._devices.state_of(prebinding)
+        return unbound.state_of(self._volumes, prebinding, self._pending_prebindings)
 
     def shown(self, schedulers: Container[str]) -> list[Prebinding]:
         """The pre-bindings that objects show for members, of these schedulers, that are not bound yet."""
@@ -36,7 +36,7 @@ class Prebindings:
 
     def is_asked_for(self, prebinding: Prebinding) -> bool:
         """Whether a claim of the ledger asks for this pre-binding, which an object shows."""
-        asking = self._spoken_for.get(prebinding.takes[0], {})
+        asking = self._pending_prebindings.get(prebinding.takes[0], {})
         if isinstance(prebinding, UseDevices):
             return prebinding.pod_uid in asking if prebinding.pod_uid else bool(asking)
         return prebinding in asking.values()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, ShareVolume, Standing, Taken
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, PrebindingState, SelectNode, ShareVolume, Taken
 from gangsched.core.objects.selectors import matches
 from gangsched.core.objects.volumes import (
     CsiDriver,
@@ -100,13 +100,13 @@ def gives_storage(old: StorageObject | None, found: StorageObject | None) -> boo
 
 
 def promises(
-    volumes: Volumes, storage_class: str, spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
+    volumes: Volumes, storage_class: str, pending_prebindings: Mapping[Taken, Mapping[str, Prebinding]]
 ) -> list[tuple[str, int]]:
     """The node and size of each volume of the class that gangsched has requested, or is about to.
 
     A promise lasts until the claim has its volume. A claim whose node another scheduler has selected is not ours.
     """
-    asked = (each for by_owner in spoken_for.values() for each in by_owner.values())
+    asked = (each for by_owner in pending_prebindings.values() for each in by_owner.values())
     found: dict[StorageKey, tuple[str, int]] = {}
     for each in (*volumes.marked, *asked):
         if not isinstance(each, SelectNode) or not each.node:
@@ -119,9 +119,9 @@ def promises(
     return list(found.values())
 
 
-def standing(
-    volumes: Volumes, prebinding: Prebinding, spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
-) -> Standing:
+def state_of(
+    volumes: Volumes, prebinding: Prebinding, pending_prebindings: Mapping[Taken, Mapping[str, Prebinding]]
+) -> PrebindingState:
     """The progress of a pre-binding of a claim.
 
     Raises:
@@ -131,20 +131,22 @@ def standing(
         raise TypeError(f"{type(prebinding).__name__} concerns no claim")
     claim = volumes.claim((prebinding.namespace, prebinding.claim))
     if claim is None or claim.uid != prebinding.uid or claim.lost or claim.terminating:
-        return Standing.LOST
+        return PrebindingState.LOST
     if claim.volume:
         done = claim.bound and volumes.volume(claim.volume) is not None
-        return Standing.DONE if done else Standing.MADE
+        return PrebindingState.DONE if done else PrebindingState.MADE
     if isinstance(prebinding, ShareVolume):
-        asked = spoken_for.get(prebinding.takes[0], {}).values()
-        return Standing.MADE if any(not isinstance(each, ShareVolume) for each in asked) else Standing.LOST
+        asked = pending_prebindings.get(prebinding.takes[0], {}).values()
+        return (
+            PrebindingState.MADE if any(not isinstance(each, ShareVolume) for each in asked) else PrebindingState.LOST
+        )
     if isinstance(prebinding, SelectNode):
         if claim.selected:
-            return Standing.MADE if claim.selected == prebinding.node else Standing.LOST
-        return Standing.GIVEN_UP if claim.ours else Standing.OPEN
+            return PrebindingState.MADE if claim.selected == prebinding.node else PrebindingState.LOST
+        return PrebindingState.GIVEN_UP if claim.ours else PrebindingState.OPEN
     volume = volumes.volume(prebinding.volume)
     if volume is None or claim.selected:
-        return Standing.LOST
+        return PrebindingState.LOST
     if volume.claimed_by is not None:
-        return Standing.MADE if volume in volumes.meant_for(claim) else Standing.LOST
-    return Standing.OPEN if volume.available else Standing.MADE
+        return PrebindingState.MADE if volume in volumes.meant_for(claim) else PrebindingState.LOST
+    return PrebindingState.OPEN if volume.available else PrebindingState.MADE

@@ -31,7 +31,7 @@ from gangsched.core.objects.volumes import (
 Key = TypeVar("Key", bound=Hashable)
 What = TypeVar("What", bound=Hashable)
 
-_NOBODY: Mapping[str, None] = {}
+_NO_USERS: Mapping[str, None] = {}
 
 
 class Volumes:
@@ -144,10 +144,10 @@ class Volumes:
 
     def users(self, key: StorageKey) -> Iterable[str]:
         """The known pods, by UID, that use the claim."""
-        return self._users.get(key, _NOBODY)
+        return self._users.get(key, _NO_USERS)
 
     def _contest(self, key: StorageKey) -> None:
-        if len(self._users.get(key, _NOBODY)) > 1 and self._is_single(key):
+        if len(self._users.get(key, _NO_USERS)) > 1 and self._is_single(key):
             self.contested.add(key)
         else:
             self.contested.discard(key)
@@ -196,7 +196,7 @@ class Volumes:
 
     def has_several_users(self, key: StorageKey) -> bool:
         """Whether several known pods use the claim."""
-        return len(self._users.get(key, _NOBODY)) > 1
+        return len(self._users.get(key, _NO_USERS)) > 1
 
     def wants(self, pod: Pod) -> Sequence[tuple[Wanted, VolumeClaim]]:
         """See `unbound.wants`."""
@@ -211,10 +211,10 @@ class Volumes:
         return unbound.capacities(self, storage_class)
 
     def promises(
-        self, storage_class: str, spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
+        self, storage_class: str, pending_prebindings: Mapping[Taken, Mapping[str, Prebinding]]
     ) -> Sequence[tuple[str, int]]:
         """See `unbound.promises`."""
-        return unbound.promises(self, storage_class, spoken_for)
+        return unbound.promises(self, storage_class, pending_prebindings)
 
     def attachment(self, key: StorageKey) -> Attachment | None:
         """What the claim counts as on a node. Without a volume, it counts as an attachment by its class's driver."""
@@ -231,7 +231,7 @@ class Volumes:
         """Whether another known pod may count as the same attachment."""
         claim = self.claim(key)
         claims = self._claims_of.get(claim.volume, {}) if claim is not None else {}
-        return len(claims) > 1 or len(self._users.get(key, _NOBODY)) > 1 or self._attached_as[attachment] > 1
+        return len(claims) > 1 or len(self._users.get(key, _NO_USERS)) > 1 or self._attached_as[attachment] > 1
 
     def is_single(self, pod: Pod) -> bool:
         """Whether one of the pod's claims is for a single pod."""

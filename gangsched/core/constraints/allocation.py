@@ -168,7 +168,7 @@ class _Search:
 
 def usable(device: Device, request: DeviceRequest) -> bool:
     """Whether the request can have the device, provided that its selectors select it."""
-    return not device.beyond and _tolerated(device.taints, request.tolerations)
+    return not device.unsupported and _tolerated(device.taints, request.tolerations)
 
 
 def _tolerated(taints: Sequence[DeviceTaint], tolerations: Sequence[Toleration]) -> bool:

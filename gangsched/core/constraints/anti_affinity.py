@@ -21,7 +21,7 @@ Owner = tuple[str, str]
 """(namespace, name of the group or else of the pod) of a pod with a term."""
 
 _NONE: frozenset[Domain] = frozenset()
-MOST_KEPT = 4096
+MOST_CACHED = 4096
 """Limit for the number of cached results, one for each new pod that terms can tell apart; then all are dropped."""
 
 
@@ -120,7 +120,7 @@ class AntiAffinityIndex:
             return _NONE
         known = self._forbidden.get(newcomer)
         if known is None:
-            if len(self._forbidden) >= MOST_KEPT:
+            if len(self._forbidden) >= MOST_CACHED:
                 self._forbidden.clear()
             known = self._forbidden[newcomer] = frozenset(
                 (term.topology_key, value)
@@ -136,9 +136,9 @@ class AntiAffinityIndex:
         found = {owner for term in matching for owner in self._owners.get(term, {}).values()}
         own = [name for namespace, name in found if namespace == newcomer.namespace]
         named = [f"{newcomer.namespace}/{name}" for name in nsmallest(NAMED, own)]
-        told = [listed(named, len(own))] if own else []
-        told += [f"{len(found) - len(own)} of other namespaces"] if len(own) < len(found) else []
-        return " and ".join(told)
+        parts = [listed(named, len(own))] if own else []
+        parts += [f"{len(found) - len(own)} of other namespaces"] if len(own) < len(found) else []
+        return " and ".join(parts)
 
     def _enter(self, term: PodTerm) -> dict[str, int]:
         self.terms.enter(term, term)

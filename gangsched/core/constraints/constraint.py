@@ -31,8 +31,8 @@ from gangsched.core.objects.volumes import StorageKey
 class World:
     """The part of the cluster that constraints may read.
 
-    `tallies` count pods for required terms, `preferred` for preferred ones. `spoken_for` holds the pre-bindings in
-    flight, by the object that they take and by owner. `attached` returns the volumes attached to a node, by its name.
+    `tallies` count pods for required terms, `preferred` for preferred ones. `pending_prebindings` are by the object
+    that they take and by owner. `attached` returns the volumes attached to a node, by its name.
     """
 
     nodes: Nodes
@@ -42,7 +42,7 @@ class World:
     tallies: Tallies
     devices: DeviceStore
     preferred: Tallies
-    spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
+    pending_prebindings: Mapping[Taken, Mapping[str, Prebinding]]
     attached: Callable[[str], Collection[Attachment]]
 
 
@@ -86,12 +86,13 @@ class Happening(Enum):
 class Words:
     """The wording of one reason in messages to users.
 
-    `told` describes the nodes that refuse for this reason; `{resource}` stands for the resource, or other subject of
-    the reason, if any. `remedy` is what would open the refusing `{nodes}`; empty where another message says it.
+    `description` is the wording for nodes that refuse for this reason; `{resource}` stands for the resource, or other
+    subject of the reason, if any. `remedy` is what would open the refusing `{nodes}`; empty where another message says
+    it.
     """
 
     reason: str
-    told: str
+    description: str
     remedy: str = ""
 
 
@@ -104,7 +105,7 @@ class Constraint:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def anew(self) -> Self:
+    def fresh(self) -> Self:
         """A new constraint of the same type, without nodes and pods."""
         return type(self)(self._world)
 
@@ -136,7 +137,7 @@ class Constraint:
         """
         return False
 
-    def told(self) -> object:
+    def state(self) -> object:
         """The state derived from nodes and pods, for consistency checks; equal for equal nodes and pods."""
 
     def plan(self, *, emptied: bool) -> Plan:
@@ -191,11 +192,11 @@ class Plan:
         """Why one more member is refused, and on which of the rows: (reason, resource or other subject, mask)."""
         raise NotImplementedError
 
-    def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - for subclasses
+    def digest(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - for subclasses
         """A digest of what is taken on these rows: equal while that is unchanged."""
         return None
 
-    def beyond(self, member: Member) -> Hashable:  # noqa: ARG002 - for subclasses
+    def shared_digest(self, member: Member) -> Hashable:  # noqa: ARG002 - for subclasses
         """A digest of what members of the class may take that belongs to no row: equal while that is unchanged."""
         return None
 
@@ -212,11 +213,11 @@ class Plan:
         """The score of each of the rows that accept the class: 0 to 100, normalised as kube-scheduler does."""
         raise NotImplementedError
 
-    def minded(self, soft: Soft) -> Soft:
+    def relevant(self, soft: Soft) -> Soft:
         """The preferences without those that make no difference on the current nodes."""
         return soft
 
-    def heed(self, soft: Soft) -> None:
+    def expect_preferences(self, soft: Soft) -> None:
         """Prepare for members with these preferences: their preferred terms about other pods count from now on."""
 
     @property
@@ -228,7 +229,7 @@ class Plan:
         """Whether such a preference may match the pod, of which only the labels with these keys are given."""
         return False
 
-    def stirs(self, member: Member) -> bool:  # noqa: ARG002 - for subclasses
+    def changes_scores(self, member: Member) -> bool:  # noqa: ARG002 - for subclasses
         """Whether placing a member changes the score of the others of its class."""
         return False
 
@@ -294,6 +295,6 @@ class PropertyConstraint(NodeConstraint, Generic[Value]):
         """Remove the property of the row."""
         self.column.set(row, None)
 
-    def told(self) -> object:
+    def state(self) -> object:
         """The properties by row."""
         return self.column.by_row()

@@ -65,7 +65,7 @@ class DevicePool:
         """The allocations of the members on the row, in order."""
         return self._taken.get((wishes, row), ())
 
-    def look(self) -> Hashable:
+    def digest(self) -> Hashable:
         """A digest of the devices taken."""
         return frozenset(self._used.items())
 
@@ -90,7 +90,7 @@ class DevicePool:
         devices = []
         for offer in offers.devices:
             values = tuple(each for each in offer.device.attributes if each.name in asked) if asked else ()
-            devices.append((values, offer.device.taints, offer.device.beyond, self._is_in_use(offer.key)))
+            devices.append((values, offer.device.taints, offer.device.unsupported, self._is_in_use(offer.key)))
         requests = (each for wish in wishes for alternatives in wish.wishes.requests for each in alternatives)
         return offers.whole, tuple(devices), tuple(self._supply.selected(each, row) for each in requests)
 
@@ -164,14 +164,14 @@ class DevicePool:
             return None
         if self._shared.get(claim):
             return self._shared[claim][-1]
-        asked = self._world.spoken_for.get(("ResourceClaim", *claim), {}).values()
+        asked = self._world.pending_prebindings.get(("ResourceClaim", *claim), {}).values()
         return next((each.allocation for each in asked if isinstance(each, UseDevices)), None)
 
     def _is_in_use(self, key: DeviceKey) -> bool:
         if key in self._used:
             return True
         taken = ("Device", f"{key[0]}/{key[1]}", key[2])
-        return not self._emptied and (key in self._world.devices.in_use or taken in self._world.spoken_for)
+        return not self._emptied and (key in self._world.devices.in_use or taken in self._world.pending_prebindings)
 
     def push(self, wishes: Wishes, row: int, found: tuple[Allocation, ...]) -> None:
         self._taken.setdefault((wishes, row), []).append(found)

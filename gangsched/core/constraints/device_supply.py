@@ -14,7 +14,7 @@ from gangsched.core.constraints.device_store import DeviceStore
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.nodes import Nodes
 from gangsched.core.objects.arrays import IntArray
-from gangsched.core.objects.devices import DeviceRequest, DeviceWishes, ResourceSlice, Verdict
+from gangsched.core.objects.devices import DeviceRequest, DeviceWishes, ResourceSlice, SelectorResult
 
 _NOTHING = Offers()
 _KEPT = 1 << 20
@@ -71,10 +71,10 @@ class DeviceSupply:
         if device_class is None:
             return False
         for selector in (*device_class.selectors, *request.selectors):
-            verdict = selector.verdict(offer.key[0], offer.device)
-            if verdict is Verdict.ERROR:
+            result = selector.evaluate(offer.key[0], offer.device)
+            if result is SelectorResult.ERROR:
                 self._failing.setdefault((request, row), selector.expression)
-            if verdict is not Verdict.TRUE:
+            if result is not SelectorResult.TRUE:
                 return False
         return True
 
@@ -105,7 +105,7 @@ class DeviceSupply:
 
     def _usable(self, part: ResourceSlice, everywhere: IntArray) -> list[int]:
         """The rows where the slice's devices can be used; sets `shared` unless that is a single node."""
-        if part.beyond:
+        if part.unsupported:
             return []
         if part.node:
             rows: list[int] = everywhere[self._nodes.names.among((part.node,), everywhere)].tolist()

@@ -208,8 +208,8 @@ class _DevicesPlan(Plan):
         for resource, _ in member.shape.requests:
             provider = self._world.devices.provided.get(resource)
             if provider and resource not in self._delegated:
-                told = f"{resource} (provided by DeviceClass {provider})"
-                yield NodeReason.DEVICE_RESOURCE, told, self._unlisted(resource, rows)
+                subject = f"{resource} (provided by DeviceClass {provider})"
+                yield NodeReason.DEVICE_RESOURCE, subject, self._unlisted(resource, rows)
         seen = member.sight(UsesDevices)
         if seen is None:
             return
@@ -229,17 +229,17 @@ class _DevicesPlan(Plan):
             if room is not None:
                 yield NodeReason.DEVICES, self._pool.shortage(seen.wishes, rows[room == 0]), room == 0
 
-    def look(self, rows: IntArray) -> Hashable:
+    def digest(self, rows: IntArray) -> Hashable:
         """A digest of the devices taken, on all nodes."""
-        return self._pool.look(), len(rows)
+        return self._pool.digest(), len(rows)
 
-    def beyond(self, member: Member) -> Hashable:
+    def shared_digest(self, member: Member) -> Hashable:
         """A digest of all devices and of those in use, because some can be used on several nodes."""
         seen = member.sight(UsesDevices)
         if seen is None or not seen.wishes:
             return None
         devices = self._world.devices
-        return devices.generation, frozenset(devices.in_use), frozenset(self._world.spoken_for)
+        return devices.generation, frozenset(devices.in_use), frozenset(self._world.pending_prebindings)
 
     def couples(self, member: Member, other: Member) -> bool:
         """Whether both may take devices that several nodes can use, or share a claim without devices.
@@ -292,8 +292,8 @@ class _DevicesPlan(Plan):
                 by_class.setdefault(request.device_class, []).append(request.name)
         for name, requests in by_class.items():
             device_class = self._world.devices.device_class(name)
-            told = device_class.config if device_class is not None else ()
-            found += [ClaimConfigured("FromClass", tuple(requests), config) for config in told]
+            configs = device_class.config if device_class is not None else ()
+            found += [ClaimConfigured("FromClass", tuple(requests), config) for config in configs]
         names = {*chosen, *(name.partition("/")[0] for name in chosen)}
         asked = [each for each in claim.wishes.config if not each.requests or names.intersection(each.requests)]
         return (*found, *(ClaimConfigured("FromClaim", each.requests, each.config) for each in asked))

@@ -52,11 +52,11 @@ class ImageLocality(NodeConstraint):
             uncount(self._nodes, name)
         self._renew(row, ())
 
-    def told(self) -> object:
+    def state(self) -> object:
         """The images by row, and the number of nodes by image."""
         return self._images, self._nodes
 
-    def minded(self, soft: Soft) -> Soft:
+    def relevant(self, soft: Soft) -> Soft:
         """The preferences without images that no node has."""
         there = tuple(image for image in soft.images if image in self._nodes)
         return replace(soft, images=there, containers=soft.containers if there else 0)

@@ -75,7 +75,7 @@ class InterPodAffinity(Constraint):
             return pod is not None and bool(pod.shape.anti_affinity)
         return bool(self._index)
 
-    def told(self) -> object:
+    def state(self) -> object:
         """The anti-affinity terms of placed pods."""
         return self._index
 
@@ -162,7 +162,7 @@ class AffinityPlan(Plan):
                 who = self._index.owners(seen.pod, self._namespaces) or "members of the gang itself"
             yield reason, f"{', '.join(starmap(self._nodes.described, sorted(found.items())))}: {who}", where
 
-    def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
+    def digest(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
         """A digest of the places of pods that terms match, and of the domains that terms apply to."""
         return self._tallies.digest, self._index.digest, self._own.digest
 

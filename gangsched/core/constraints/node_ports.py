@@ -64,7 +64,7 @@ class PortsInUse:
         copy._taken = {port: dict(ips) for port, ips in self._taken.items()}
         return copy
 
-    def look(self) -> Hashable:
+    def digest(self) -> Hashable:
         """A digest of the ports in use, regardless of how many pods use each."""
         return frozenset((port, ip) for port, ips in self._taken.items() for ip in ips)
 
@@ -119,7 +119,7 @@ class NodePorts(Constraint):
             if not self._by_row[row]:
                 del self._by_row[row]
 
-    def told(self) -> object:
+    def state(self) -> object:
         """The ports by row, and the rows by port."""
         return self._by_row, self._by_port
 
@@ -169,9 +169,9 @@ class _Plan(Plan):
         for port in dict.fromkeys(member.shape.host_ports):
             yield NodeReason.HOST_PORT, named(port), self._closed((port,))[rows]
 
-    def look(self, rows: IntArray) -> Hashable:
+    def digest(self, rows: IntArray) -> Hashable:
         """A digest of the ports in use on these rows."""
-        return tuple(self._changed.get(row, self._before.on(row)).look() for row in rows.tolist())
+        return tuple(self._changed.get(row, self._before.on(row)).digest() for row in rows.tolist())
 
     def excludes(self, member: Member, other: Member) -> bool:
         """Whether they have a port in common."""

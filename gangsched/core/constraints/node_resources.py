@@ -100,7 +100,7 @@ class ResourcesPlan(Plan):
             else:
                 yield NodeReason.INSUFFICIENT, resource, lacking
 
-    def look(self, rows: IntArray) -> Hashable:
+    def digest(self, rows: IntArray) -> Hashable:
         """A digest of the free amounts on these rows."""
         return self.free[rows].tobytes()
 

@@ -111,7 +111,7 @@ class NodeVolumeLimits(Constraint):
                     self._count(row, attachment, number)
                 counted.attachment = attachment
 
-    def told(self) -> object:
+    def state(self) -> object:
         """The claims, the attachments by row, their number by driver and row, and those that do not depend on pods."""
         return self._claims, self._by_row, self._numbers, self._attached
 
@@ -233,7 +233,7 @@ class _LimitsPlan(Plan):
             limits = list(map(str, sorted({self._limit(row, driver) for row in rows[where].tolist()})))
             yield NodeReason.VOLUME_LIMIT, f"{driver} ({listed(limits)})", where
 
-    def look(self, rows: IntArray) -> Hashable:
+    def digest(self, rows: IntArray) -> Hashable:
         """A digest of the volumes attached on these rows, and of how many more fit."""
         drivers = sorted(self._world.volumes.limited)
         if not drivers:

@@ -64,7 +64,7 @@ class PodPreferences(Constraint):
                 del self.rows[weighed]
                 self.index.drop(weighed, weighed[1])
 
-    def told(self) -> object:
+    def state(self) -> object:
         """The terms of placed pods."""
         return self.rows
 
@@ -98,7 +98,7 @@ class PodPreferencesPlan(Plan):
             for weighed in _terms(shape, None):
                 self._ask(weighed)
 
-    def heed(self, soft: Soft) -> None:
+    def expect_preferences(self, soft: Soft) -> None:
         """Count the pods that the preferred terms match, and the pods that have these terms."""
         self._tallies.ask(of_term(term) for _, term in soft.pod_terms)
         for weighed in soft.pod_terms:
@@ -156,7 +156,7 @@ class PodPreferencesPlan(Plan):
         """It refuses nothing."""
         return iter(())
 
-    def stirs(self, member: Member) -> bool:
+    def changes_scores(self, member: Member) -> bool:
         """Whether the terms of one member match the others of its class."""
         if member.known is None:
             return False

@@ -77,19 +77,19 @@ class Provisioning:
             segments = self._of_class(wanted.storage_class)
             lacking = self.makes(wanted, rows) & (self.room(wanted, wants, rows) == 0)
             if segments is not None and lacking.any():
-                for told, where in segments.told(wanted.size, rows[lacking]):
+                for text, where in segments.refusals(wanted.size, rows[lacking]):
                     there = lacking.copy()
                     there[lacking] = where
-                    yield f"{wanted.storage_class} ({told})", there
+                    yield f"{wanted.storage_class} ({text})", there
 
-    def told(self, wants: Iterable[Wanted]) -> Hashable:
+    def state(self, wants: Iterable[Wanted]) -> Hashable:
         """A digest of the storage capacity for these claims and of the volumes promised from it."""
         volumes, names = self._world.volumes, dict.fromkeys(wanted.storage_class for wanted in wants)
         found = {name: volumes.capacities(name) for name in names}
-        promises = self._world.spoken_for
+        promises = self._world.pending_prebindings
         return tuple((*each, *volumes.promises(name, promises)) for name, each in found.items() if each is not None)
 
-    def look(self) -> Hashable:
+    def digest(self) -> Hashable:
         """A digest of the orders."""
         return frozenset(self._orders.items())
 
@@ -102,7 +102,7 @@ class Provisioning:
         if found is not None:
             segments = Segments(found, self._affinity.rows, len(names))
             rows = {name: row for row, name in enumerate(names)}
-            promised = volumes.promises(storage_class, self._world.spoken_for)
+            promised = volumes.promises(storage_class, self._world.pending_prebindings)
             there = [(rows[node], size) for node, size in promised if node in rows]
             segments.promise_all([row for row, _ in there], [size for _, size in there])
         self._segments[storage_class] = segments

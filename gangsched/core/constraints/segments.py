@@ -39,8 +39,8 @@ class Segments:
         self._row: IntArray = of_rows[in_order]
         self._segment: IntArray = np.repeat(np.arange(len(found)), [len(each) for each in inside])[in_order]
         self._limit = np.array([min(each.limit, _NO_LIMIT) for each in found], dtype=np.int64)
-        told = [_NO_LIMIT if each.capacity is None else min(each.capacity, _NO_LIMIT) for each in found]
-        self._capacity = np.array(told, dtype=np.int64)
+        capacities = [_NO_LIMIT if each.capacity is None else min(each.capacity, _NO_LIMIT) for each in found]
+        self._capacity = np.array(capacities, dtype=np.int64)
         self._promised: IntArray = np.zeros(len(found), dtype=np.int64)
         self._volumes: IntArray = np.zeros(len(found), dtype=np.int64)
 
@@ -84,7 +84,7 @@ class Segments:
         )
         return tuple(left)
 
-    def told(self, size: int, rows: IntArray) -> Iterator[tuple[str, Mask]]:
+    def refusals(self, size: int, rows: IntArray) -> Iterator[tuple[str, Mask]]:
         """The storage left in the segments of the rows, in words, for a wanted volume of this size, and the rows."""
         inside = np.isin(self._row, rows)
         there = np.unique(self._segment[inside]).tolist()
@@ -93,14 +93,14 @@ class Segments:
             yield f"no CSIStorageCapacity selects them; {format_bytes(size)} wanted", ~covered
         if len(there) > NAMED:
             most = max(int(self._left(at)) for at in there)
-            told = f"{len(there)} segments with at most {format_bytes(most)} left; {format_bytes(size)} wanted"
-            yield told, covered
+            text = f"{len(there)} segments with at most {format_bytes(most)} left; {format_bytes(size)} wanted"
+            yield text, covered
             return
         for at in there:
-            yield self._told(at, size), covered & np.isin(rows, self._row[self._segment == at])
+            yield self._refusal(at, size), covered & np.isin(rows, self._row[self._segment == at])
             covered &= ~np.isin(rows, self._row[self._segment == at])
 
-    def _told(self, at: int, size: int) -> str:
+    def _refusal(self, at: int, size: int) -> str:
         number = int(self._volumes[at])
         promised = f" after {number} promised volume{'s' if number > 1 else ''}" if number else ""
         topology = self._found[at].topology

@@ -74,7 +74,7 @@ class Storage(Protocol):
         """The storage capacity for volumes of the class; None if its driver does not publish it."""
 
     def promises(
-        self, storage_class: str, spoken_for: Mapping[Taken, Mapping[str, Prebinding]]
+        self, storage_class: str, pending_prebindings: Mapping[Taken, Mapping[str, Prebinding]]
     ) -> Sequence[tuple[str, int]]:
         """The volumes of the class that gangsched has ordered and that do not exist yet: their nodes and sizes."""
 

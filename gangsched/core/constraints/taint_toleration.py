@@ -25,7 +25,7 @@ _KEEPING_OUT = frozenset({"NoSchedule", "NoExecute"})
 _REPELLING = "PreferNoSchedule"
 _MOST_KEYS = 64
 """Limit for the number of taint keys that a refusal reports one by one; taints of further keys join the last one."""
-_MOST_TOLD = 256
+_MOST_NAMED = 256
 """Limit for the number of distinct sets of taints, per key, that are examined to name some taints."""
 
 
@@ -56,9 +56,9 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
         super().remove_node(row)
         self._repel(row, ())
 
-    def told(self) -> object:
+    def state(self) -> object:
         """The taints by row."""
-        return super().told(), self._repelling.by_row()
+        return super().state(), self._repelling.by_row()
 
     def of_node(self, node: Node) -> tuple[Taint, ...]:
         """The taints that keep pods out."""
@@ -88,7 +88,7 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
                 key = taint.key if taint.key in by_key or len(by_key) < _MOST_KEYS else next(reversed(by_key))
                 by_key.setdefault(key, []).append(value)
         for values in by_key.values():
-            found = {taint for value in values[:_MOST_TOLD] if (taint := refusing(self.column.value(value)))}
+            found = {taint for value in values[:_MOST_NAMED] if (taint := refusing(self.column.value(value)))}
             yield NodeReason.TAINT, listed(sorted(map(named, found))), np.isin(numbers, values)
 
     def prefers(self, member: Member) -> bool:  # noqa: ARG002 - members that tolerate all of them are no special case

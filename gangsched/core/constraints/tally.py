@@ -21,7 +21,7 @@ from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm, Shape, Spread
 
-MOST_KEPT = 4096
+MOST_CACHED = 4096
 """Limit for the number of questions that are kept up to date; the least recently asked is dropped first."""
 Placed = Callable[[], Iterable[tuple[Pod, int]]]
 """A function that returns the pods that count on known nodes, each with its row."""
@@ -38,25 +38,25 @@ class Question(Struct, frozen=True, gc=False, cache_hash=True):
         return all(term_matches(term, pod, namespaces) for term in self.terms)
 
 
-@lru_cache(maxsize=MOST_KEPT)
+@lru_cache(maxsize=MOST_CACHED)
 def of_term(term: PodTerm) -> Question:
     """The question which pods match the term."""
     return Question((replace(term, topology_key=""),))
 
 
-@lru_cache(maxsize=MOST_KEPT)
+@lru_cache(maxsize=MOST_CACHED)
 def of_all(terms: tuple[PodTerm, ...]) -> Question:
     """The question which pods match all the terms."""
     return Question(tuple(replace(term, topology_key="") for term in terms))
 
 
-@lru_cache(maxsize=MOST_KEPT)
+@lru_cache(maxsize=MOST_CACHED)
 def of_spread(spread: Spread) -> Question:
     """The question which pods the spread constraint counts."""
     return Question((replace(spread.term, topology_key=""),), staying=True)
 
 
-@lru_cache(maxsize=MOST_KEPT)
+@lru_cache(maxsize=MOST_CACHED)
 def asked_by(shape: Shape) -> frozenset[Question]:
     """All questions that follow from the required terms of a shape."""
     of_affinity = [of_all(shape.affinity)] if shape.affinity else []
@@ -73,13 +73,13 @@ class There(NamedTuple):
 class Tallies:
     """The number of matching pods by question and row.
 
-    `looks` counts the pods and terms that were examined for new questions.
+    `examined` counts the pods and terms that were examined for new questions.
     `forgetful`: questions were dropped, so `add` and `remove` may no longer report a question that a parked gang has.
     """
 
     def __init__(self, namespaces: Mapping[str, Mapping[str, str]], placed: Placed) -> None:
         self.forgetful = False
-        self.looks = 0
+        self.examined = 0
         self.namespaces = namespaces
         self._placed = placed
         self._index: TermIndex[Question] = TermIndex()
@@ -99,7 +99,7 @@ class Tallies:
         for question in new:
             self._index.enter(question, *question.terms)
         self._counts |= known
-        while len(self._counts) > MOST_KEPT:
+        while len(self._counts) > MOST_CACHED:
             self._drop(next(iter(self._counts)))
         return known
 
@@ -149,10 +149,10 @@ class Tallies:
         for pod, row in self._placed() if counts else ():
             rows = alike.setdefault((Matchable(pod.namespace, pod.labels), pod.terminating), {})
             rows[row] = rows.get(row, 0) + 1
-            self.looks += 1
+            self.examined += 1
         for (known, terminating), rows in alike.items():
             for question in index.candidates(known):
-                self.looks += 1
+                self.examined += 1
                 if not (question.staying and terminating) and question.matches(known, self.namespaces):
                     there = counts[question]
                     for row, number in rows.items():

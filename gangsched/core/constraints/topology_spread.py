@@ -64,9 +64,9 @@ class TopologySpread(Constraint):
         """Forget the taints of the row."""
         self._taints.remove_node(row)
 
-    def told(self) -> object:
+    def state(self) -> object:
         """The taints of nodes."""
-        return self._taints.told()
+        return self._taints.state()
 
     def plan(self, *, emptied: bool) -> Plan:
         """The pods of a snapshot, by constraint."""
@@ -147,7 +147,7 @@ class SpreadPlan(Plan):
             yield NodeReason.SPREAD_LABEL, key, counted.unlabelled
             yield NodeReason.SPREAD, self._described(counted, rows[counted.closed]), counted.closed
 
-    def look(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
+    def digest(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
         """A digest of the places of all pods that constraints count."""
         return self._tallies.digest
 
@@ -163,7 +163,7 @@ class SpreadPlan(Plan):
 
     weight = 2
 
-    def heed(self, soft: Soft) -> None:
+    def expect_preferences(self, soft: Soft) -> None:
         """Count pods for its ScheduleAnyway constraints."""
         self._preferred.ask(map(of_spread, soft.spread))
 
@@ -176,7 +176,7 @@ class SpreadPlan(Plan):
         """Whether a ScheduleAnyway constraint counts the pod."""
         return bool(self._preferred.matched(pod))
 
-    def stirs(self, member: Member) -> bool:
+    def changes_scores(self, member: Member) -> bool:
         """Whether such a constraint counts members of its own class."""
         if member.soft is None or member.known is None:
             return False

@@ -251,11 +251,11 @@ class VolumePlan(Plan):
                 asked.append(ShareVolume(claim.namespace, claim.name, claim.uid))
         return asked
 
-    def look(self, rows: IntArray) -> int:
+    def digest(self, rows: IntArray) -> int:
         """A digest of the volumes taken on all rows, because rows may share volumes."""
-        return hash((self._pool.look(), len(rows)))
+        return hash((self._pool.digest(), len(rows)))
 
-    def beyond(self, member: Member) -> Hashable:
+    def shared_digest(self, member: Member) -> Hashable:
         """A digest of the volumes and the storage that its claims may get."""
         seen = member.sight(BoundTo)
         return self._pool.choices(seen.wants) if seen is not None and seen.wants else None
@@ -267,8 +267,8 @@ class VolumePlan(Plan):
         if seen is None or room is None:
             return
         lacking = (room == 0) | ~self._pool.may_share(seen.wants, rows)
-        for told, where in self._pool.provisioning.full(seen.wants, rows):
-            yield NodeReason.STORAGE_CAPACITY, told, lacking & where
+        for text, where in self._pool.provisioning.full(seen.wants, rows):
+            yield NodeReason.STORAGE_CAPACITY, text, lacking & where
             lacking = lacking & ~where
         for shortage, where in self._pool.shortages(seen.wants, rows, lacking):
             yield NodeReason.VOLUME_SHORTAGE, shortage, where

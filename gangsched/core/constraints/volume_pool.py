@@ -93,15 +93,15 @@ class VolumePool:
         """The class, how many sufficient volumes are left for these rows, and where others are provisioned."""
         if self._settled(wanted) is not None:
             return f"{wanted.storage_class} for the shared claim {wanted.claim[1]}, whose volume is elsewhere"
-        told = []
+        parts = []
         for terms, volumes in self._of_terms(wanted).items():
             if self._mask(terms)[rows].any():
                 where = "" if terms is None else f" with {node_terms(terms)}"
-                told.append(f"{self._left(wanted, terms)} of {len(volumes)} left{where}")
+                parts.append(f"{self._left(wanted, terms)} of {len(volumes)} left{where}")
         storage = self._world.volumes.storage_class(wanted.storage_class)
         if storage is not None and storage.provisions and storage.topologies is not None:
-            told.append(f"provisioned only with {node_terms(storage.topologies)}")
-        return f"{wanted.storage_class} ({listed(sorted(told)) or 'none suitable there'})"
+            parts.append(f"provisioned only with {node_terms(storage.topologies)}")
+        return f"{wanted.storage_class} ({listed(sorted(parts)) or 'none suitable there'})"
 
     def take(self, wants: Wants, row: int, count: int) -> set[str]:
         """Take the best volumes for `count` members. Returns these volumes."""
@@ -117,14 +117,14 @@ class VolumePool:
         """The volumes that members took on the row, in order."""
         return self._taken[wants, row]
 
-    def look(self) -> Hashable:
+    def digest(self) -> Hashable:
         """A digest of the volumes taken and ordered."""
-        return frozenset(self._used.items()), self.provisioning.look()
+        return frozenset(self._used.items()), self.provisioning.digest()
 
     def choices(self, wants: Wants) -> Hashable:
         """A digest of the volumes for these claims, taken or not, of pre-bindings in flight and of storage capacity."""
         volumes = tuple(tuple(each.name for each in self.offered(wanted)) for wanted in wants)
-        return volumes, frozenset(self._world.spoken_for), self.provisioning.told(wants)
+        return volumes, frozenset(self._world.pending_prebindings), self.provisioning.state(wants)
 
     def offered(self, wanted: Wanted) -> Sequence[Volume]:
         """The volumes that suffice for the claim, used or not."""
@@ -221,7 +221,7 @@ class VolumePool:
         return tuple(chosen)
 
     def _is_free(self, volume: Volume, chosen: Sequence[str]) -> bool:
-        taken = ("PersistentVolume", "", volume.name) in self._world.spoken_for
+        taken = ("PersistentVolume", "", volume.name) in self._world.pending_prebindings
         return not (self._used[volume.name] or volume.name in chosen or taken)
 
     def _settled(self, wanted: Wanted) -> tuple[int, str] | None:
@@ -230,7 +230,7 @@ class VolumePool:
             return None
         if self._shared.get(wanted.claim):
             return self._shared[wanted.claim][0]
-        for prebinding in self._world.spoken_for.get(("PersistentVolumeClaim", *wanted.claim), {}).values():
+        for prebinding in self._world.pending_prebindings.get(("PersistentVolumeClaim", *wanted.claim), {}).values():
             if isinstance(prebinding, ClaimVolume):
                 return -1, prebinding.volume
             if isinstance(prebinding, SelectNode):

@@ -77,7 +77,7 @@ class VolumeRestrictions(Constraint):
         """When the only user of a single-pod claim leaves, the claim is free on all nodes."""
         return happening is Happening.POD_LEFT and pod is not None and self._world.volumes.is_single(pod)
 
-    def told(self) -> object:
+    def state(self) -> object:
         """The users by claim, and the disks by row."""
         return self._users, self._disks
 
@@ -141,7 +141,7 @@ class _UsesPlan(Plan):
             if disk.names:
                 yield NodeReason.VOLUME_IN_USE, named(disk), self._taken([disk], rows)
 
-    def look(self, rows: IntArray) -> Hashable:
+    def digest(self, rows: IntArray) -> Hashable:
         """A digest of the contested claims in use, and of the disks on these rows."""
         return frozenset(self._users), tuple(frozenset(self._on(row)) for row in rows.tolist())
 

@@ -13,7 +13,7 @@ from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.reasons import Reason
 
-_TOLD = {
+_WHY = {
     ClaimTrouble.MISSING: "which does not exist: create it",
     ClaimTrouble.NOT_MADE: "which kube-controller-manager has yet to create from its ResourceClaimTemplate",
     ClaimTrouble.NOT_OWNED: "which was not made for the pod: delete the claim",
@@ -21,8 +21,8 @@ _TOLD = {
     ClaimTrouble.FULL: f"which is reserved for {MOST_RESERVED} pods, the most that may share it: use another claim",
     ClaimTrouble.TWICE: "which has a device that another claim has too ({about}): delete one of the two claims",
     ClaimTrouble.NO_CLASS: "whose DeviceClass {about} does not exist: create it, or name another",
-    ClaimTrouble.BEYOND: "which asks for {about}, which this version of gangsched does not support: leave it out, or "
-    "let another scheduler place the pod",
+    ClaimTrouble.UNSUPPORTED: "which asks for {about}, which this version of gangsched does not support: leave it out, "
+    "or let another scheduler place the pod",
 }
 
 
@@ -40,6 +40,6 @@ def unready(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iterat
     if others.total() >= spec.minimum and all(others[role] >= least for role, least in role_minima(spec).items()):
         return
     pod, first = kept_back[0]
-    reason = Reason.NOT_SUPPORTED if first.trouble is ClaimTrouble.BEYOND else Reason.RESOURCE_CLAIM_NOT_READY
-    told = _TOLD[first.trouble].format(about=first.about)
-    yield Hindrance(reason, f"Pod {pod.name} uses the ResourceClaim {first.claim}, {told}.")
+    reason = Reason.NOT_SUPPORTED if first.trouble is ClaimTrouble.UNSUPPORTED else Reason.RESOURCE_CLAIM_NOT_READY
+    why = _WHY[first.trouble].format(about=first.about)
+    yield Hindrance(reason, f"Pod {pod.name} uses the ResourceClaim {first.claim}, {why}.")

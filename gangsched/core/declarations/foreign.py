@@ -3,17 +3,17 @@
 An object is hidden while its dialect's objects cannot be read, which is not the same as deleted. What was last known of
 a hidden object decides nothing, but the run of its gang goes on once the object is seen again.
 
-A workload's object may lie below another one (`core.declarations.tops`), and counts as seen once both have been. An
-object above that may not be read is ignored.
+A workload's object may lie below another one (`core.declarations.top_owners`), and counts as seen once both have been.
+An object above that may not be read is ignored.
 """
 
 from __future__ import annotations
 
-from gangsched.core.declarations.tops import below, with_minimum
+from gangsched.core.declarations.top_owners import below, with_minimum
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.core.objects.workload import SERIES_OF, Top
+from gangsched.core.objects.workload import SERIES_OF, TopOwner
 
 Place = tuple[str, GroupKey]
 """A dialect and the key of one of its objects."""
@@ -52,7 +52,7 @@ class Foreign:
         hidden = self._hidden.get(dialect)
         return hidden is not None and hidden.denied
 
-    def awaited(self, dialect: str, key: GroupKey) -> Top | None:
+    def awaited(self, dialect: str, key: GroupKey) -> TopOwner | None:
         """The object above the dialect's object of that name, if that is the only one not seen yet."""
         found = self._groups.get(dialect, {}).get(key) if dialect not in self._hidden else None
         return _top_of(found) if self.find(dialect, key) is None else None
@@ -111,7 +111,7 @@ class Foreign:
         return self._hidden.pop(dialect, None) is not None
 
 
-def _top_of(group: ForeignGroup | None) -> Top | None:
+def _top_of(group: ForeignGroup | None) -> TopOwner | None:
     return group.workload.top if group is not None and group.workload is not None else None
 
 
@@ -122,6 +122,6 @@ def _depends_on(group: ForeignGroup) -> set[Place]:
     return above | {(SERIES_OF, GroupKey(group.key.namespace, name)) for each in series for name in each.jobs}
 
 
-def _place(top: Top, key: GroupKey) -> Place:
+def _place(top: TopOwner, key: GroupKey) -> Place:
     """The place of the object above the one with this key."""
     return top.kind, GroupKey(key.namespace, top.name)

@@ -71,7 +71,7 @@ def resolve(
         lists=list(dict.fromkeys(say.roles for say in says if say.roles)),
     )
     specs = _specs(group, said, found)
-    spec = _told_by_members(_completed(*specs.values()), members) if specs else _said_spec(said, members)
+    spec = _completed_by_members(_completed(*specs.values()), members) if specs else _said_spec(said, members)
     if spec.max_schedule_time_s is None and len(said.times) == 1:
         spec = replace(spec, max_schedule_time_s=said.times[0])
     priority, lowered = priority_of(spec, own_priority, priority_classes, policy)
@@ -79,7 +79,7 @@ def resolve(
     ours = users is not None and users.spec is not None and users.spec.max_schedule_time_s is not None
     defaults = [say.default_time_s for say in says if say.default_time_s is not None]
     default_s = max(defaults, default=policy.default_max_schedule_time_s)
-    line = instance_group(members, says, policy.turns)
+    line = instance_group(members, says, policy.fifo)
     found_hindrances = chain(
         hindrances.unreadable(group, says, found, members),
         hindrances.contradictions(said, specs),
@@ -100,12 +100,12 @@ def resolve(
         jitter_s=0.0 if ours else max([say.jitter_s for say in says], default=0.0),
         keys=said.keys,
         instance_group=line,
-        in_turn_after_s=policy.turns.after_s_by_group.get(line, policy.turns.after_s),
+        fifo_after_s=policy.fifo.after_s_by_group.get(line, policy.fifo.after_s),
         max_hold_s=policy.max_hold_s,
         lowered=lowered,
         hindrance=next(found_hindrances, None),
         workload=next(filter(None, map(_reference, found)), None),
-        in_turn=_in_turn(spec, members, foreign),
+        sequential_note=_sequential_note(spec, members, foreign),
     )
 
 
@@ -221,7 +221,7 @@ def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]
     )
 
 
-def _told_by_members(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
+def _completed_by_members(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
     """The objects' spec, completed from the members: derived templates, and how many members have its minResources."""
     return with_resources(_derived(spec, members), members)
 
@@ -245,7 +245,7 @@ def _like(role: Role, pod: Pod | None) -> Role:
     return replace(role, template=replace(pod.shape, unsupported=()), labels=pod.labels, soft=pod.soft)
 
 
-def _in_turn(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign) -> str:
+def _sequential_note(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign) -> str:
     """Why missing members cannot exist yet, and what to do, in a sentence; empty if no reason is known."""
     first = next(iter(members), None)
     if first is None or any(role.template for role in spec.roles):

@@ -10,7 +10,7 @@ from msgspec import Struct
 from gangsched.core.objects.declaration import OWN_KEYS, Declaration, Keys
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import GroupSpec
-from gangsched.core.objects.policy import Policy, PriorityFrom, TurnRules
+from gangsched.core.objects.policy import FifoRules, Policy, PriorityFrom
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.strategy import Strategy
@@ -34,11 +34,11 @@ class Terms(Struct, frozen=True, kw_only=True):
 
     `strategy` is the one that the spec names, Pack if that is unknown. Each time-out is extended by up to `jitter_s`
     seconds; `keys` name the fields in which its pods declare the group. In the FIFO lane of `instance_group`, if not
-    empty, no group may overtake this one once it is `in_turn_after_s` seconds old. Placeholders are held for at most
+    empty, no group may overtake this one once it is `fifo_after_s` seconds old. Placeholders are held for at most
     `max_hold_s` seconds at a time. `lowered` is a sentence that says why the priority is lower than requested; empty if
     it is not. `hindrance` keeps the group from being tried, None if nothing does. `workload` is the controller's object
-    that declares the group, None if there is none; `in_turn` is a sentence that says why its members are created one
-    after the other, empty if they are not.
+    that declares the group, None if there is none; `sequential_note` is a sentence that says why its members are
+    created one after the other, empty if they are not.
     """
 
     spec: GroupSpec
@@ -50,15 +50,15 @@ class Terms(Struct, frozen=True, kw_only=True):
     jitter_s: float = 0.0
     keys: Keys = OWN_KEYS
     instance_group: str = ""
-    in_turn_after_s: float = 0.0
+    fifo_after_s: float = 0.0
     max_hold_s: float = float("inf")
     lowered: str = ""
     hindrance: Hindrance | None = None
     workload: Reference | None = None
-    in_turn: str = ""
+    sequential_note: str = ""
 
     @property
-    def unhurried(self) -> bool:
+    def sequential(self) -> bool:
         """Whether members are created only once others are ready, so that no clock runs while placeholders are held."""
         return any(role.derived for role in self.spec.roles)
 
@@ -77,14 +77,14 @@ NO_TERMS = Terms(spec=GroupSpec(min_member=1), priority=0, created=0.0, max_sche
 """The terms of a group without a declaration: a pod without a group, or a gang whose logic failed."""
 
 
-def instance_group(members: Sequence[Pod], says: Sequence[Declaration], rules: TurnRules) -> str:
+def instance_group(members: Sequence[Pod], says: Sequence[Declaration], rules: FifoRules) -> str:
     """The instance group in whose FIFO lane the group waits; empty if it waits in none."""
-    in_turn = next((say for say in says if say.in_turn), None)
-    if in_turn is None and not rules.groups:
+    fifo = next((say for say in says if say.fifo), None)
+    if fifo is None and not rules.groups:
         return ""
-    asking = [pod for pod in members if in_turn is None or pod.declaration == in_turn]
+    asking = [pod for pod in members if fifo is None or pod.declaration == fifo]
     found = asked_for(asking[0].shape, rules.label) if asking else ""
-    return found if in_turn is not None or found in rules.groups else ""
+    return found if fifo is not None or found in rules.groups else ""
 
 
 def asked_for(shape: Shape, label: str) -> str:

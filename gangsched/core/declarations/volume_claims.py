@@ -13,7 +13,7 @@ from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.volumes import Trouble
 
-_TOLD = {
+_WHY = {
     Trouble.MISSING: "which does not exist: create it",
     Trouble.NOT_MADE: "which kube-controller-manager has yet to create for the pod's ephemeral volume",
     Trouble.NOT_OWNED: "which was not made for the pod's ephemeral volume: delete the claim, or rename the volume",
@@ -44,5 +44,5 @@ def unready(members: Sequence[Pod], spec: GroupSpec, volumes: Volumes) -> Iterat
         return
     pod, first = kept_back[0]
     reason = Reason.NOT_SUPPORTED if first.trouble in NOT_SUPPORTED else Reason.VOLUME_NOT_READY
-    told = _TOLD[first.trouble].format(about=first.about)
-    yield Hindrance(reason, f"Pod {pod.name} uses the PersistentVolumeClaim {first.claim}, {told}.")
+    why = _WHY[first.trouble].format(about=first.about)
+    yield Hindrance(reason, f"Pod {pod.name} uses the PersistentVolumeClaim {first.claim}, {why}.")

@@ -20,7 +20,7 @@ from gangsched.core.objects.workload import AUTO, COMPLETED, DELETED, ENDED, GAN
 _KEPT = 1024
 
 
-class Verdict(Enum):
+class Decision(Enum):
     """How a workload's pods are scheduled.
 
     They are members of gangs, whose size their object declares or, with SELF_SAID, they themselves; or each is on its
@@ -33,25 +33,25 @@ class Verdict(Enum):
     UNKNOWN = auto()
 
 
-def verdict(
+def decide(
     workload: Workload, namespace: str, namespaces: Mapping[str, Mapping[str, str]], foreign: Foreign
-) -> Verdict:
+) -> Decision:
     """How the pods of this workload in this namespace are scheduled. A kind that may not be read decides nothing."""
     labels = namespaces.get(namespace)
     if labels is None:
-        return Verdict.UNKNOWN
+        return Decision.UNKNOWN
     wanted = labels.get(GANG) == AUTO
     self_said = workload.declaration is not None and workload.declaration.min_member is not None
     if not foreign.is_denied(workload.kind):
         found = foreign.find(workload.kind, GroupKey(namespace, workload.name))
         if found is None or found.workload is None or (workload.uid and found.uid != workload.uid):
-            return Verdict.UNKNOWN
+            return Decision.UNKNOWN
         if found.workload.gang is not None:
             wanted = found.workload.gang
         self_said = self_said and not (found.workload.least is not None or found.workload.remedy or found.error)
     if not wanted:
-        return Verdict.SINGLE
-    return Verdict.SELF_SAID if self_said else Verdict.GANG
+        return Decision.SINGLE
+    return Decision.SELF_SAID if self_said else Decision.GANG
 
 
 class Idle(Struct, frozen=True):
@@ -76,10 +76,10 @@ class Idle(Struct, frozen=True):
         return self.why == SUSPENDED
 
 
-def makes_all_anew(workload: Workload | None, namespace: str, foreign: Foreign) -> bool:
+def recreates_all(workload: Workload | None, namespace: str, foreign: Foreign) -> bool:
     """Whether the workload recreates all pods of a gang when one is lost."""
     facts = _facts(workload, namespace, foreign)
-    return facts is not None and facts.all_anew
+    return facts is not None and facts.recreates_all
 
 
 def idle_of(workload: Workload | None, namespace: str, foreign: Foreign) -> Idle | None:
@@ -98,18 +98,18 @@ def _facts(workload: Workload | None, namespace: str, foreign: Foreign) -> Workl
     return found.workload
 
 
-def declared(workload: Workload, decided: Verdict) -> Declaration | None:
+def declared(workload: Workload, decided: Decision) -> Declaration | None:
     """What a pod of the workload declares; None if it is scheduled on its own.
 
     Until that is decided it is a member of a group that nothing declares.
     """
     said = workload.declaration
-    return None if decided is Verdict.SINGLE or said is None else _declared(said, decided)
+    return None if decided is Decision.SINGLE or said is None else _declared(said, decided)
 
 
 @lru_cache(_KEPT)
-def _declared(said: Declaration, decided: Verdict) -> Declaration:
+def _declared(said: Declaration, decided: Decision) -> Declaration:
     """Equal declarations share one value, so that comparing them is cheap."""
-    if decided is Verdict.GANG:
+    if decided is Decision.GANG:
         return said if said.min_member is None else replace(said, min_member=None)
-    return replace(said, objects=(), min_member=said.min_member if decided is Verdict.SELF_SAID else None)
+    return replace(said, objects=(), min_member=said.min_member if decided is Decision.SELF_SAID else None)

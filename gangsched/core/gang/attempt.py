@@ -52,7 +52,7 @@ class Attempt:
         """The refusals of single members no longer hold."""
         self.refused_members.clear()
 
-    def begin_anew(self) -> None:
+    def spec_changed(self) -> None:
         """The group's spec has changed."""
         self.parked = False
         self.server_said = ""

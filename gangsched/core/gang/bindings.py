@@ -14,7 +14,7 @@ from dataclasses import replace
 from gangsched.core.cluster.avoidance import TRIES_ON_A_NODE, Tries
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.writes import Barred, Binding, BindState, Errand
+from gangsched.core.gang.writes import Barred, Binding, BindState, PendingPrebinding
 from gangsched.core.objects.effects import BindPod, Effect, WithdrawBinding
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding
@@ -48,13 +48,13 @@ def begin(
     for pod, node in assignments:
         if not pod.name:
             cluster.set_pod(pod)
-            gang.operations.vacancies += 1
-        errands = tuple(map(Errand, prebindings.get(pod.uid, ())))
-        binding = Binding(pod, node, vacant=not pod.name, errands=errands, above=above)
+            gang.operations.placeholders_made += 1
+        pending = tuple(map(PendingPrebinding, prebindings.get(pod.uid, ())))
+        binding = Binding(pod, node, placeholder=not pod.name, pending=pending, above=above)
         cluster.assume(pod.uid, node, binding.prebindings)
         gang.operations.bindings[pod.uid] = binding
         begun.append(binding)
-    if held or gang.operations.vacant():
+    if held or gang.operations.placeholders():
         return []
     ahead = _ahead(gang)
     return [_send(binding) for binding in _prepared(gang, begun) if ahead is None or binding is ahead]
@@ -91,7 +91,7 @@ def _to_send_again(gang: Gang) -> list[Binding]:
     due = [
         binding
         for binding in (gang.operations.bindings.values() if ahead is None else [ahead])
-        if binding.state is held and not binding.vacant and gang.durability.covers(binding.pod.uid)
+        if binding.state is held and not binding.placeholder and gang.durability.covers(binding.pod.uid)
     ]
     return _prepared(gang, due) if due else due
 
@@ -105,7 +105,7 @@ def _ahead(gang: Gang) -> Binding | None:
 def unsecured(gang: Gang) -> bool:
     """Whether the gang has reservations that must be durable and are not yet."""
     return bool(gang.durability.asked_at) and not all(
-        gang.durability.covers(each.pod.uid) for each in gang.operations.flying()
+        gang.durability.covers(each.pod.uid) for each in gang.operations.unconfirmed()
     )
 
 
@@ -207,7 +207,7 @@ def release(gang: Gang, cluster: Cluster, uid: str) -> None:
     if binding is None:
         return
     gang.attempt.try_again()
-    if binding.vacant:
+    if binding.placeholder:
         cluster.remove_pod(uid)
     elif uid in cluster.pods:
         cluster.forget(uid)
@@ -244,7 +244,7 @@ def withdraw_all(gang: Gang) -> list[Effect]:
 def complaint(gang: Gang) -> str:
     """What the API server said about a binding that it refused; empty if it refused none."""
     return next(
-        (binding.complaint for binding in gang.operations.flying() if binding.complaint), gang.attempt.server_said
+        (binding.complaint for binding in gang.operations.unconfirmed() if binding.complaint), gang.attempt.server_said
     )
 
 
@@ -273,9 +273,9 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
             release(gang, cluster, uid)
         elif pod is not None and not pod.terminal and (not held or gang.lives(pod)):
             binding.renew(pod)
-        elif not binding.vacant:
+        elif not binding.placeholder:
             release(gang, cluster, uid)
-    if not gang.operations.flies():
+    if not gang.operations.has_unconfirmed():
         gang.durability.end()
 
 

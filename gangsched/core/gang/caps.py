@@ -47,10 +47,10 @@ def keep(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Poli
         take(gang, Step.CAP_ENDS, capped=replace(capped, until=0.0))
     ended = placeholders.held_until(gang, terms)
     if ended <= now and ended < placeholders.expires(gang, terms):
-        placeholders.vacate(gang, cluster)
+        placeholders.release(gang, cluster)
         hold_no_longer(gang, ended, policy)
     capped = gang.record.capped
-    if capped is None or capped.paused_at or gang.operations.vacant():
+    if capped is None or capped.paused_at or gang.operations.placeholders():
         return
     if gang.record.clock_start or any(pod.node for pod in gang.live()):
         clock.pause(gang, now)
@@ -158,7 +158,7 @@ class Caps:
             self._stopped.setdefault(gang.key.namespace, {})[gang.key] = asked
         return bool(note)
 
-    def beyond(self, gang: Gang, members: Sequence[Pod]) -> bool:
+    def exceeds_limit(self, gang: Gang, members: Sequence[Pod]) -> bool:
         """Whether the placeholders among these members alone exceed the limit, so that freed room would not help."""
         asked = asked_by(pod for pod in members if not pod.name)
         return bool(limit(self._cluster, self._limits, gang.key.namespace, asked, beside=False))

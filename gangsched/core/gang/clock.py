@@ -31,8 +31,8 @@ def keep_clock(
         return False
     if not complete:
         # Placeholders expire nevertheless, so the clock goes on for them.
-        since = record.clock_start if gang.operations.vacant() else 0.0
-        retry_at = record.retry_at if record.undone and now < record.retry_at else 0.0
+        since = record.clock_start if gang.operations.placeholders() else 0.0
+        retry_at = record.retry_at if record.rollback_note and now < record.retry_at else 0.0
         take(gang, Step.INCOMPLETE, clock_start=since, retry_at=retry_at)
         gang.observed.note_complete(0.0)
         return False
@@ -98,7 +98,7 @@ def back_off(gang: Gang, *, now: float, policy: Policy) -> None:
     take(gang, Step.BACKS_OFF, timeouts=timeouts, level=level, retry_at=retry_at)
 
 
-def begin_anew(gang: Gang) -> None:
+def reset_back_off(gang: Gang) -> None:
     """After a change of the spec, end the back-off or the failure by time-out (rule 5); a running clock goes on."""
     record = gang.record
     outcome = Outcome.NONE if record.outcome is Outcome.OUT_OF_TIME else record.outcome

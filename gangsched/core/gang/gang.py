@@ -17,8 +17,8 @@ from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.observed import Observed
 from gangsched.core.gang.operations import Operations
 from gangsched.core.gang.roster import Durability, Roster
-from gangsched.core.gang.told import Telling, Told
 from gangsched.core.gang.writes import BindState
+from gangsched.core.gang.written import NextWrite, Written
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, member_order, role_of
 from gangsched.core.objects.policy import OwnerGuard
@@ -34,10 +34,10 @@ class Gang:
 
     A gang consists of what is `observed`, its `record` (the only part that survives a restart) and its `operations`.
     The other fields are local to the process: `roster` says which members belong to which run and quorum, `durability`
-    which reservations are written to the status, `attempt` how the last attempt to place the gang ended, `told` what
-    was written to the status, conditions and Events, and `telling` what is to be written next. `look_at`: the gang is
-    large and is not reconciled again before this time. `outside` says why the gang is not tried, if too many groups of
-    its namespace wait ahead of it (`core.queueing.admission`).
+    which reservations are written to the status, `attempt` how the last attempt to place the gang ended, `written` what
+    was written to the status, conditions and Events, and `next_write` what is to be written next.
+    `reconcile_not_before`: the gang is large and is not reconciled again before this time. `outside` says why the gang
+    is not tried, if too many groups of its namespace wait ahead of it (`core.queueing.admission`).
     """
 
     key: GroupKey
@@ -47,16 +47,16 @@ class Gang:
     roster: Roster = field(default_factory=Roster)
     durability: Durability = field(default_factory=Durability)
     attempt: Attempt = field(default_factory=Attempt)
-    told: Told = field(default_factory=Told)
-    telling: Telling = field(default_factory=Telling)
-    look_at: float = 0.0
+    written: Written = field(default_factory=Written)
+    next_write: NextWrite = field(default_factory=NextWrite)
+    reconcile_not_before: float = 0.0
     outside: str = ""
 
-    def look_at_once(self, not_before: float = 0.0) -> None:
+    def allow_reconcile(self, not_before: float = 0.0) -> None:
         """Allow the gang to be reconciled at once, or from the given time on."""
-        self.look_at = not_before
+        self.reconcile_not_before = not_before
 
-    def heed_owners(self, guard: OwnerGuard) -> list[Pod]:
+    def update_ownership(self, guard: OwnerGuard) -> list[Pod]:
         """Note which owners use the group's name, and under Refuse which waiting members do not count.
 
         Returns `live`.
@@ -112,9 +112,9 @@ class Gang:
         return roster.inherited | roster.chosen if self.record.quorum is not None else roster.inherited
 
 
-def forget_what_was_told(gang: Gang) -> None:
+def forget_written(gang: Gang) -> None:
     """Forget what was written about the PodGroup, which has appeared or gone; keep what was written about pods."""
-    gang.told = Told(members=gang.told.members, strangers=gang.told.strangers)
+    gang.written = Written(members=gang.written.members, foreign_pods=gang.written.foreign_pods)
 
 
 class Census(Struct, frozen=True, kw_only=True):

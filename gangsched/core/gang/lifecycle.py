@@ -56,7 +56,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
         return {role: least - live[role] for role, least in role_minima(self.terms.spec).items() if least > live[role]}
 
 
-class Standing(Struct, frozen=True):
+class Progress(Struct, frozen=True):
     """Which members may be placed (`eligible`), which are beyond a maximum (`surplus`), and placeholders (`to_come`).
 
     `complete`: the members and placeholders are enough, and nothing keeps the gang from being tried.
@@ -82,54 +82,54 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         runs.end(gang)
         census = take_census(gang)
     if placeholders.run_out(gang, census, terms, now=now):
-        placeholders.vacate(gang, cluster)
+        placeholders.release(gang, cluster)
     runs.note_shortness(gang, census, terms, now)
     scheduled = bool(gang.record.scheduled_at)
     need = wants.later_need(gang, census, terms) if scheduled else wants.quorum_need(gang, census, terms)
     rollback.drop_restart(gang, terms)
     rollback.note_partial(gang, census, need, terms, now)
     rollback.begin_due(gang, census, need, terms, now=now, policy=policy)
-    if gang.operations.undo is not None and not gang.operations.undo.retried:
+    if gang.operations.rollback is not None and not gang.operations.rollback.retried:
         bindings.release_held(gang, cluster)
         census = take_census(gang)
     if gang.attempt.take_exhausted():
         back_off(gang, now=now, policy=policy)
     prebinding.keep(gang, need, now)
-    standing = _standing(gang, census, need, terms, now)
-    if _is_hopeless(gang, standing.census, need, complete=standing.complete):
+    progress = _progress(gang, census, need, terms, now)
+    if _is_hopeless(gang, progress.census, need, complete=progress.complete):
         _give_up(gang, cluster)
-        standing = _standing(gang, take_census(gang), need, terms, now)
-    _unpark_if_changed(gang, standing.census, terms)
+        progress = _progress(gang, take_census(gang), need, terms, now)
+    _unpark_if_changed(gang, progress.census, terms)
     overdue = prebinding.overdue(gang, policy) if gang.record.prebinding_at else ""
-    counts = _counts(gang, standing, terms)
+    counts = _counts(gang, progress, terms)
     timed_out = keep_clock(
-        gang, standing.census, terms, complete=standing.complete, counts=counts, now=now, policy=policy
+        gang, progress.census, terms, complete=progress.complete, counts=counts, now=now, policy=policy
     )
     if timed_out and overdue:
         # Undoing pre-bindings changes what the members ask for, which must not end the back-off early.
-        take(gang, Step.ROLLED_BACK, undone=overdue)
+        take(gang, Step.ROLLED_BACK, rollback_note=overdue)
     if timed_out and gang.operations.bindings:
         _give_up(gang, cluster)
         gang.attempt.wait()
-        standing = _standing(gang, take_census(gang), need, terms, now)
-    census, to_come = standing.census, standing.to_come
-    if terms.hindrance is None and not to_come and (gang.operations.vacant() or scheduled or not census.bound):
+        progress = _progress(gang, take_census(gang), need, terms, now)
+    census, to_come = progress.census, progress.to_come
+    if terms.hindrance is None and not to_come and (gang.operations.placeholders() or scheduled or not census.bound):
         take(gang, Step.UNCAPPED)
     if gang.record.capped is not None and gang.record.capped.until:
         to_come = ()
-    facts = _facts(gang, census, complete=standing.complete, now=now, policy=policy)
+    facts = _facts(gang, census, complete=progress.complete, now=now, policy=policy)
     _enter(gang, settle(gang.record.phase, facts), now)
     want = Want()
-    if standing.complete and rollback.may_plan(gang, now) and not _is_remade(gang):
-        moves = placeholders.moving(gang, standing.eligible)
-        want = wants.want_of(gang, census, terms, need, [*standing.eligible, *to_come], moves=moves)
+    if progress.complete and rollback.may_plan(gang, now) and not _is_remade(gang):
+        moves = placeholders.moving(gang, progress.eligible)
+        want = wants.want_of(gang, census, terms, need, [*progress.eligible, *to_come], moves=moves)
     return Assessment(
         census=census,
         terms=terms,
         facts=facts,
         want=want,
         minimum=gang.record.minimum if gang.record.scheduled_at else terms.spec.minimum,
-        surplus=standing.surplus,
+        surplus=progress.surplus,
         due=_next_due(gang, census, terms, facts, policy),
         timed_out=timed_out,
         newly_scheduled=newly_scheduled,
@@ -142,18 +142,18 @@ def _enter(gang: Gang, phase: Phase, now: float) -> None:
     take(gang, Step.PHASE, phase=phase, running_at=now if runs_first else record.running_at)
 
 
-def _standing(gang: Gang, census: Census, need: Need, terms: Terms, now: float) -> Standing:
+def _progress(gang: Gang, census: Census, need: Need, terms: Terms, now: float) -> Progress:
     """Find which members exist and may be placed."""
     waiting, surplus = wants.within_maximum(gang, census, terms)
     eligible: Sequence[Pod] = bindings.may_be_tried(gang, waiting, now)
     if _finishes(gang, terms):
         eligible = wants.first(eligible, need)
-    there = [*(binding.pod for binding in gang.operations.flying()), *eligible]
+    there = [*(binding.pod for binding in gang.operations.unconfirmed()), *eligible]
     to_come: Sequence[Pod] = ()
     if (
         terms.hindrance is None
         and (there or census.bound)
-        and (gang.operations.undo is None or rollback.may_plan(gang, now))
+        and (gang.operations.rollback is None or rollback.may_plan(gang, now))
     ):
         # A member that fits no reservation does not replace a placeholder: it may fit nowhere.
         fitting = (
@@ -164,16 +164,16 @@ def _standing(gang: Gang, census: Census, need: Need, terms: Terms, now: float) 
     scheduled = bool(gang.record.scheduled_at) and not gang.record.ended
     enough = scheduled or (need.met_by(there) and bool(need or there))
     complete = enough and (terms.hindrance is None or _finishes(gang, terms))
-    return Standing(census, eligible, surplus, to_come, complete)
+    return Progress(census, eligible, surplus, to_come, complete)
 
 
-def _counts(gang: Gang, standing: Standing, terms: Terms) -> bool:
+def _counts(gang: Gang, progress: Progress, terms: Terms) -> bool:
     """Whether the clock runs: the gang is tried, and placeholders are reserved for members that do not exist.
 
     If a controller creates members only once others are ready, the clock does not run while any member is to come.
     """
-    held = bool(gang.operations.vacant())
-    comes = (standing.to_come or held) if terms.unhurried else (standing.to_come and not held)
+    held = bool(gang.operations.placeholders())
+    comes = (progress.to_come or held) if terms.sequential else (progress.to_come and not held)
     return not (gang.outside or comes)
 
 
@@ -183,7 +183,7 @@ def _is_remade(gang: Gang) -> bool:
     No new member is bound beside the old ones. Once the old ones are no longer members another run begins, in which the
     new ones are bound as a whole.
     """
-    if not (gang.observed.all_anew and gang.record.scheduled_at) or gang.record.ended:
+    if not (gang.observed.recreates_all and gang.record.scheduled_at) or gang.record.ended:
         return False
     return gang.lingering() > 0 or not _has_bound(gang)
 
@@ -215,19 +215,21 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
     """The facts from which the table in `states` finds the phase."""
     record = gang.record
     scheduled = bool(record.scheduled_at) and not record.ended
-    flying = [] if scheduled else gang.operations.flying()
-    sent = any(binding.state is BindState.SENT for binding in flying)
+    unconfirmed = [] if scheduled else gang.operations.unconfirmed()
+    sent = any(binding.state is BindState.SENT for binding in unconfirmed)
     short = bool(gang.observed.short_since) and (
         record.late or now >= gang.observed.short_since + policy.degraded_after_s
     )
-    undoing = gang.operations.undo is not None and now >= gang.operations.undo.since + policy.degraded_after_s
+    rolling_back = (
+        gang.operations.rollback is not None and now >= gang.operations.rollback.since + policy.degraded_after_s
+    )
     return Facts(
         complete=complete,
-        held=(bool(flying) and not sent) or (record.capped is not None and not scheduled and bool(census.bound)),
-        binding=sent or (gang.operations.undo is not None and not undoing and not scheduled),
+        held=(bool(unconfirmed) and not sent) or (record.capped is not None and not scheduled and bool(census.bound)),
+        binding=sent or (gang.operations.rollback is not None and not rolling_back and not scheduled),
         quorum_running=scheduled and census.running + census.done >= record.minimum,
         was_scheduled=scheduled,
-        degraded=short or undoing,
+        degraded=short or rolling_back,
         backing_off=now < record.retry_at,
         failed_for_good=record.outcome is Outcome.OUT_OF_TIME,
         ended_well=record.outcome is Outcome.SUCCEEDED,
@@ -258,8 +260,8 @@ def _next_due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Po
     due = [expires if record.scheduled_at or census.bound else NEVER]
     if held_until < expires:
         due.append(held_until)
-    if gang.operations.undo is not None and not facts.degraded:
-        due.append(gang.operations.undo.since + policy.degraded_after_s)
+    if gang.operations.rollback is not None and not facts.degraded:
+        due.append(gang.operations.rollback.since + policy.degraded_after_s)
     if record.capped is not None and record.capped.until:
         due.append(record.capped.until)
     # Members stay barred beyond the run in which they were refused, for example if the PodGroup was replaced.
@@ -268,7 +270,7 @@ def _next_due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Po
         if gang.observed.short_since and not facts.degraded:
             due.append(gang.observed.short_since + policy.degraded_after_s)
         return min(due)
-    if gang.operations.partial_since and (gang.operations.undo is None or gang.operations.undo.retried):
+    if gang.operations.partial_since and (gang.operations.rollback is None or gang.operations.rollback.retried):
         due.append(rollback.due_at(gang, policy))
     if record.outcome is not Outcome.OUT_OF_TIME:
         due.append(record.retry_at or runs_out(gang, census, terms, policy))

@@ -30,7 +30,7 @@ def wanted(gang: Gang, terms: Terms) -> bool:
     """
     if gang.observed.group is not None or gang.plain or not terms.minimum_known:
         return False
-    if gang.operations.vacant():
+    if gang.operations.placeholders():
         return True
     if gang.durability.unmade or gang.record.scheduled_at or OBJECT_NAME.fullmatch(gang.key.name) is None:
         return False
@@ -62,7 +62,7 @@ def _declarer(gang: Gang) -> Reference:
 
 def note_refused(gang: Gang, message: str) -> None:
     """Note that the API server has not created the PodGroup."""
-    if gang.operations.made_at and gang.operations.vacant():
+    if gang.operations.made_at and gang.operations.placeholders():
         gang.attempt.heard(message)
     elif gang.operations.made_at:
         gang.durability.could_not()

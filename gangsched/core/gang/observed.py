@@ -16,10 +16,10 @@ class Observed:
     """Observations only: after a restart the lists show the same again. It is changed only by its methods.
 
     `group` is the PodGroup, and `resource_version` its version, which another reader of the PodGroup may have seen
-    first. `pods` are the members and `strangers` are other schedulers' pods that name the gang, both by UID.
+    first. `pods` are the members and `foreign_pods` are other schedulers' pods that name the gang, both by UID.
     `ownership` says which owners use the group's name. For the workload in the record, `wave` is what it still owes if
-    its pods come in waves, and `idle` why it wants no pods, None if it does. `all_anew`: when a member is lost, the
-    workload recreates all of them. `comes_back`: all members were lost and have been recreated, and the quorum is
+    its pods come in waves, and `idle` why it wants no pods, None if it does. `recreates_all`: when a member is lost,
+    the workload recreates all of them. `comes_back`: all members were lost and have been recreated, and the quorum is
     planned before others (`core.membership.restarts`). `contradicted`: members declare the gang differently (contract
     rule 15). `complete_since` is since when the gang has been complete, `short_since` since when a scheduled gang has
     been below its minimum; 0.0 if it is not complete or not short.
@@ -28,11 +28,11 @@ class Observed:
     group: Group | None = None
     resource_version: str = ""
     pods: dict[str, Pod] = field(default_factory=dict)
-    strangers: dict[str, Pod] = field(default_factory=dict)
+    foreign_pods: dict[str, Pod] = field(default_factory=dict)
     ownership: Ownership = UNDISPUTED
     wave: Wave | None = None
     idle: Idle | None = None
-    all_anew: bool = False
+    recreates_all: bool = False
     comes_back: bool = False
     contradicted: bool = False
     complete_since: float = 0.0
@@ -41,7 +41,7 @@ class Observed:
     @property
     def empty(self) -> bool:
         """Whether no pod names the gang."""
-        return not (self.pods or self.strangers)
+        return not (self.pods or self.foreign_pods)
 
     def declare(self, group: Group | None) -> None:
         """Set the PodGroup that declares the gang from now on; None if there is none."""
@@ -52,24 +52,24 @@ class Observed:
         """Set the PodGroup's current version."""
         self.resource_version = resource_version
 
-    def note_pod(self, pod: Pod, *, stranger: bool = False) -> None:
-        """Note the pod as a member or, with `stranger`, as another scheduler's pod that names the gang."""
-        ours, others = (self.strangers, self.pods) if stranger else (self.pods, self.strangers)
+    def note_pod(self, pod: Pod, *, foreign: bool = False) -> None:
+        """Note the pod as a member or, with `foreign`, as another scheduler's pod that names the gang."""
+        ours, others = (self.foreign_pods, self.pods) if foreign else (self.pods, self.foreign_pods)
         ours[pod.uid] = pod
         others.pop(pod.uid, None)
 
     def forget_pod(self, uid: str) -> None:
-        """Forget the pod, which is neither a member nor a stranger any more."""
+        """Forget the pod, which is neither a member nor a foreign pod any more."""
         self.pods.pop(uid, None)
-        self.strangers.pop(uid, None)
+        self.foreign_pods.pop(uid, None)
 
     def note_owners(self, ownership: Ownership) -> None:
         """Note which owners use the group's name."""
         self.ownership = ownership
 
-    def note_workload(self, wave: Wave | None, idle: Idle | None, *, all_anew: bool) -> None:
+    def note_workload(self, wave: Wave | None, idle: Idle | None, *, recreates_all: bool) -> None:
         """Note the state of the workload."""
-        self.wave, self.idle, self.all_anew = wave, idle, all_anew
+        self.wave, self.idle, self.recreates_all = wave, idle, recreates_all
 
     def note_contradiction(self, *, contradicted: bool) -> None:
         """Note whether members declare the gang differently."""

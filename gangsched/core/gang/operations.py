@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gangsched.core.gang.writes import Barred, Binding, BindState, Undo
+from gangsched.core.gang.writes import Barred, Binding, BindState, Rollback
 from gangsched.core.objects.pod import Pod
 
 # A module constant, because gangs of thousands of members compare each binding with it.
@@ -15,38 +15,38 @@ _BOUND = BindState.BOUND
 class Operations:
     """The gang's pending writes. Each part is changed only by `bindings`, `placeholders`, `making` or `rollback`.
 
-    `bindings` are keyed by the UID of the member or of its placeholder. `vacancies` counts all placeholders that the
-    gang ever had; most gangs have none. `mismatched` are members (by UID) that do not fit the reservations of their
-    role. `barred` members are not tried for a while. `doubted` members were refused for good wherever they were tried,
-    while others were bound; their bindings are sent first. `made_at` is when the API server was last asked to create a
-    PodGroup, 0.0 if it was not. `partial_since` is when a part of the quorum was first bound while the rest was not
-    (contract rule 1), 0.0 if that is not so; `undo` rolls such a quorum back.
+    `bindings` are keyed by the UID of the member or of its placeholder. `placeholders_made` counts all placeholders
+    that the gang ever had; most gangs have none. `mismatched` are members (by UID) that do not fit the reservations of
+    their role. `barred` members are not tried for a while. `doubted` members were refused for good wherever they were
+    tried, while others were bound; their bindings are sent first. `made_at` is when the API server was last asked to
+    create a PodGroup, 0.0 if it was not. `partial_since` is when a part of the quorum was first bound while the rest
+    was not (contract rule 1), 0.0 if that is not so; `rollback` rolls such a quorum back.
     """
 
     bindings: dict[str, Binding] = field(default_factory=dict)
-    vacancies: int = 0
+    placeholders_made: int = 0
     mismatched: set[str] = field(default_factory=set)
     barred: dict[str, Barred] = field(default_factory=dict)
     doubted: set[str] = field(default_factory=set)
     made_at: float = 0.0
     partial_since: float = 0.0
-    undo: Undo | None = None
+    rollback: Rollback | None = None
 
-    def flies(self) -> bool:
+    def has_unconfirmed(self) -> bool:
         """Whether there are bindings that the API server has not confirmed yet."""
         return any(binding.state is not _BOUND for binding in self.bindings.values())
 
-    def flying(self) -> list[Binding]:
+    def unconfirmed(self) -> list[Binding]:
         """The bindings that the API server has not confirmed yet."""
         return [binding for binding in self.bindings.values() if binding.state is not _BOUND]
 
-    def vacant(self) -> list[Binding]:
+    def placeholders(self) -> list[Binding]:
         """The bindings of placeholders: reservations for members that do not exist yet."""
-        return [binding for binding in self.bindings.values() if binding.vacant] if self.vacancies else []
+        return [binding for binding in self.bindings.values() if binding.placeholder] if self.placeholders_made else []
 
     def under_way(self) -> int:
         """Number of bindings of existing members that the API server has not confirmed yet."""
-        return len(self.flying()) - len(self.vacant())
+        return len(self.unconfirmed()) - len(self.placeholders())
 
     def may_try(self, pod: Pod) -> bool:
         """Whether the member's binding may be tried: the member is not barred at present."""

@@ -42,9 +42,9 @@ def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[
     repair.
     """
     record = gang.record
-    if record.vacated or record.outcome is Outcome.OUT_OF_TIME:
+    if record.placeholders_expired or record.outcome is Outcome.OUT_OF_TIME:
         return []
-    grows = terms.unhurried and raised(gang, terms.spec)
+    grows = terms.sequential and raised(gang, terms.spec)
     if record.scheduled_at and (
         terms.spec.on_degraded is not OnDegraded.REPAIR or not (gang.observed.short_since or grows)
     ):
@@ -86,26 +86,26 @@ def missing(need: Need, there: Sequence[Pod], spec: GroupSpec) -> Counter[str]:
 
 def settle(gang: Gang, cluster: Cluster, terms: Terms) -> list[EmitEvent]:
     """Let members take the reservations of their role, and give up reservations that no member will take any more."""
-    vacant = gang.operations.vacant()
-    if not vacant:
+    held = gang.operations.placeholders()
+    if not held:
         gang.operations.mismatched.clear()
         return []
     gang.operations.mismatched &= gang.observed.pods.keys()
     # It is unknown what contradicting declarations ask for: keep the reservations, which expire as always.
     asked_for = gang.observed.contradicted or any(role.template for role in terms.spec.roles)
     if gang.deserted() or not asked_for:
-        vacate(gang, cluster)
+        release(gang, cluster)
         return []
     evicts = rollback.under_way(gang) is not None
-    effects = _take(gang, cluster, vacant) if terms.hindrance is None and not evicts else []
+    effects = _take(gang, cluster, held) if terms.hindrance is None and not evicts else []
     if not gang.observed.contradicted:
         _give_up_surplus(gang, cluster, terms)
     return effects
 
 
-def vacate(gang: Gang, cluster: Cluster) -> None:
+def release(gang: Gang, cluster: Cluster) -> None:
     """Give up all reservations for members that do not exist."""
-    for binding in gang.operations.vacant():
+    for binding in gang.operations.placeholders():
         bindings.release(gang, cluster, binding.pod.uid)
 
 
@@ -115,14 +115,14 @@ def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
     Under Retry the gang is degraded until the rest is bound; under Fail it has failed.
     """
     record = gang.record
-    if not gang.operations.vacant():
+    if not gang.operations.placeholders():
         if record.held_since or (record.scheduled_at and record.clock_start):
             start = 0.0 if record.scheduled_at else record.clock_start
             take(gang, Step.PLACES_HELD, held_since=0.0, clock_start=start)
         return False
     if not record.held_since:
         take(gang, Step.PLACES_HELD, held_since=now)
-    if not (record.clock_start or terms.unhurried):
+    if not (record.clock_start or terms.sequential):
         clock.start(gang, now)
     if not (record.scheduled_at or census.bound) or now < expires(gang, terms):
         return False
@@ -134,7 +134,7 @@ def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
     """Stop waiting, beside bound members, for members that do not exist."""
     record = gang.record
     timeouts = record.timeouts + (record.late or not record.scheduled_at)
-    take(gang, Step.PLACES_EXPIRE, vacated=True, timeouts=timeouts)
+    take(gang, Step.PLACES_EXPIRE, placeholders_expired=True, timeouts=timeouts)
     if record.scheduled_at:
         return
     take(gang, Step.QUORUM_DROPPED)
@@ -151,7 +151,7 @@ def expires(gang: Gang, terms: Terms) -> float:
 
     If a controller creates members only once others are ready, only a cap gives up their reservations.
     """
-    if terms.unhurried or not (gang.record.clock_start and gang.operations.vacant()):
+    if terms.sequential or not (gang.record.clock_start and gang.operations.placeholders()):
         return clock.NEVER
     return gang.record.clock_start + terms.max_schedule_time_s
 
@@ -163,7 +163,7 @@ def held_until(gang: Gang, terms: Terms) -> float:
     """
     return (
         gang.record.held_since + terms.max_hold_s
-        if gang.record.held_since and gang.operations.vacant()
+        if gang.record.held_since and gang.operations.placeholders()
         else clock.NEVER
     )
 
@@ -177,7 +177,7 @@ def moving(gang: Gang, waiting: Sequence[Pod]) -> list[Pod]:
     """Waiting members that fit no reservation of their role; at most as many as there are reservations."""
     if not gang.operations.mismatched:
         return []
-    left = roles_of(gang.operations.vacant())
+    left = roles_of(gang.operations.placeholders())
     found = []
     for pod in waiting:
         if pod.uid in gang.operations.mismatched and left[role_of(pod)] > 0:
@@ -188,7 +188,7 @@ def moving(gang: Gang, waiting: Sequence[Pod]) -> list[Pod]:
 
 def given_up_for(gang: Gang, pod: Pod) -> Binding:
     """The reservation that a member gives up when it is placed elsewhere."""
-    return next(binding for binding in gang.operations.vacant() if role_of(binding.pod) == role_of(pod))
+    return next(binding for binding in gang.operations.placeholders() if role_of(binding.pod) == role_of(pod))
 
 
 def _placeholders(gang: Gang, role: Role, shape: Shape, number: int) -> list[Pod]:
@@ -211,9 +211,9 @@ def _placeholders(gang: Gang, role: Role, shape: Shape, number: int) -> list[Pod
     ]
 
 
-def _take(gang: Gang, cluster: Cluster, vacant: Sequence[Binding]) -> list[EmitEvent]:
+def _take(gang: Gang, cluster: Cluster, held: Sequence[Binding]) -> list[EmitEvent]:
     by_role: dict[str, list[Binding]] = {}
-    for binding in vacant:
+    for binding in held:
         by_role.setdefault(role_of(binding.pod), []).append(binding)
     waiting = [
         pod
@@ -276,13 +276,15 @@ def _give_up_surplus(gang: Gang, cluster: Cluster, terms: Terms) -> None:
     """Give up reservations beyond what is missing beside members with a node: the minimum may have been lowered."""
     census = take_census(gang)
     if gang.record.scheduled_at:
-        grows = terms.unhurried and not gang.observed.short_since
+        grows = terms.sequential and not gang.observed.short_since
         least = minima(terms.spec) if grows else lowered(gang.record.satisfied, terms.spec)
         owed = missing_of(least, census.bound_roles + census.done_roles)
     else:
         owed = quorum_need(gang, census, terms)
-    left = missing(owed, [binding.pod for binding in gang.operations.flying() if not binding.vacant], terms.spec)
-    for binding in gang.operations.vacant():
+    left = missing(
+        owed, [binding.pod for binding in gang.operations.unconfirmed() if not binding.placeholder], terms.spec
+    )
+    for binding in gang.operations.placeholders():
         role = role_of(binding.pod)
         left[role] -= 1
         if left[role] < 0:

@@ -2,7 +2,7 @@
 
 No binding of a quorum is sent before all pre-bindings of all its members hold, according to the watches. Members above
 the minimum, and members of a scheduled gang, each wait only for their own pre-bindings. The stage does not know the
-kinds of pre-bindings (`core.objects.prebindings`): `Prebindings.standing` evaluates them.
+kinds of pre-bindings (`core.objects.prebindings`): `Prebindings.state_of` evaluates them.
 
 Everything that gangsched has written here carries a mark, and the marks are the stage's only record. A pre-binding that
 the watch shows and no reservation needs is undone (`Leftovers`), whatever the reason: a time-out, a deleted member, a
@@ -20,11 +20,11 @@ from gangsched.core.declarations.minima import Need
 from gangsched.core.gang import bindings
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.steps import Step, take
-from gangsched.core.gang.writes import Binding, BindState, Errand
+from gangsched.core.gang.writes import Binding, BindState, PendingPrebinding
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, Prebind, UndoPrebinding
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.prebindings import Prebinding, Standing
+from gangsched.core.objects.prebindings import Prebinding, PrebindingState
 from gangsched.core.objects.results import PrebindRefused
 from gangsched.core.objects.retry import doubled
 
@@ -40,24 +40,26 @@ def go_on(gang: Gang, cluster: Cluster, avoidance: Avoidance, *, policy: Policy,
     """Send the pre-bindings that are due; give up reservations whose pre-bindings cannot hold any more."""
     effects: list[Effect] = []
     for uid, binding in list(gang.operations.bindings.items()):
-        if not binding.errands or binding.state is not BindState.HELD:
+        if not binding.pending or binding.state is not BindState.HELD:
             continue
         binding.begin(now)
-        for errand in binding.errands:
-            standing = cluster.prebindings.standing(errand.what)
-            given_up = (standing is Standing.GIVEN_UP and errand.tries) or (standing is Standing.OPEN and errand.made)
-            if standing is Standing.LOST or given_up:
+        for pending in binding.pending:
+            state = cluster.prebindings.state_of(pending.what)
+            given_up = (state is PrebindingState.GIVEN_UP and pending.tries) or (
+                state is PrebindingState.OPEN and pending.made
+            )
+            if state is PrebindingState.LOST or given_up:
                 if given_up:
                     avoidance.given_up(gang.key, binding.node)
                 bindings.release(gang, cluster, uid)
                 break
-            if standing in (Standing.MADE, Standing.DONE):
-                errand.shown(done=standing is Standing.DONE)
-            elif standing is Standing.GIVEN_UP:
-                errand.put_off()  # leftovers of an earlier attempt are undone first
-            elif (errand.retry_at <= now or not errand.tries) and not gang.observed.contradicted:
-                errand.sent(again_at=now + UNSEEN_S)
-                effects.append(Prebind(uid, errand.what))
+            if state in (PrebindingState.MADE, PrebindingState.DONE):
+                pending.shown(done=state is PrebindingState.DONE)
+            elif state is PrebindingState.GIVEN_UP:
+                pending.put_off()  # leftovers of an earlier attempt are undone first
+            elif (pending.retry_at <= now or not pending.tries) and not gang.observed.contradicted:
+                pending.sent(again_at=now + UNSEEN_S)
+                effects.append(Prebind(uid, pending.what))
         if gang.record.scheduled_at and binding.awaits and now >= binding.since + policy.pre_bind_timeout_s:
             _bar(gang, binding, now)
             bindings.release(gang, cluster, uid)
@@ -79,7 +81,7 @@ def keep(gang: Gang, need: Need, now: float) -> None:
     stage and its time-out for ever.
     """
     quorum = [binding for binding in gang.operations.bindings.values() if not binding.above]
-    open_ = not gang.record.scheduled_at and any(binding.errands and binding.awaits for binding in quorum)
+    open_ = not gang.record.scheduled_at and any(binding.pending and binding.awaits for binding in quorum)
     record = gang.record
     if record.prebinding_at and not (record.scheduled_at or open_):
         planned = gang.attempt.parked or gang.outside
@@ -93,11 +95,11 @@ def keep(gang: Gang, need: Need, now: float) -> None:
         take(gang, Step.PREBINDING_ENDS, clock_start=started)
 
 
-def first_awaited(gang: Gang) -> Errand | None:
+def first_awaited(gang: Gang) -> PendingPrebinding | None:
     """The first pre-binding that some member waits for."""
     for binding in gang.operations.bindings.values():
-        if binding.errands and (errand := binding.awaits) is not None:
-            return errand
+        if binding.pending and (pending := binding.awaits) is not None:
+            return pending
     return None
 
 
@@ -117,19 +119,19 @@ def overdue(gang: Gang, policy: Policy) -> str:
 def note_refused(gang: Gang, event: PrebindRefused, now: float) -> None:
     """The API server has not written a pre-binding: schedule a retry with the same back-off as for bindings."""
     binding = gang.operations.bindings.get(event.uid)
-    for errand in binding.errands if binding is not None else ():
-        if errand.what == event.what and not errand.made:
-            wait_s = doubled(bindings.FIRST_RETRY_S, errand.tries, longest=bindings.LONGEST_RETRY_S)
-            errand.failed(event.message, retry_at=now + max(wait_s, event.retry_after_s))
+    for pending in binding.pending if binding is not None else ():
+        if pending.what == event.what and not pending.made:
+            wait_s = doubled(bindings.FIRST_RETRY_S, pending.tries, longest=bindings.LONGEST_RETRY_S)
+            pending.failed(event.message, retry_at=now + max(wait_s, event.retry_after_s))
 
 
 def next_due(gang: Gang, policy: Policy) -> float:
     """When `go_on` has something to do without an event, in epoch seconds; infinity if never."""
     due = [NEVER]
     for binding in gang.operations.bindings.values():
-        if not binding.errands or binding.awaits is None or binding.state is not BindState.HELD:
+        if not binding.pending or binding.awaits is None or binding.state is not BindState.HELD:
             continue
-        due += [errand.retry_at for errand in binding.errands if not (errand.made or errand.done)]
+        due += [pending.retry_at for pending in binding.pending if not (pending.made or pending.done)]
         if gang.record.scheduled_at:
             due.append(binding.since + policy.pre_bind_timeout_s)
     return min(due)

@@ -13,7 +13,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
 from gangsched.core.declarations.waves import lowered_to, wave_of
-from gangsched.core.declarations.workloads import idle_of, makes_all_anew
+from gangsched.core.declarations.workloads import idle_of, recreates_all
 from gangsched.core.gang import bindings, caps, lifecycle, making, placeholders, prebinding, rollback, runs
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
@@ -36,7 +36,7 @@ def reconcile(
     """Bring the gang up to date. Returns its assessment, with its wants for a scheduling cycle, and the effects due."""
     bindings.reconcile(gang, cluster)
     effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now)
-    live = gang.heed_owners(policy.owner_guard)
+    live = gang.update_ownership(policy.owner_guard)
     terms = resolve(
         gang.key,
         gang.observed.group,
@@ -54,7 +54,7 @@ def reconcile(
         gang.observed.note_workload(
             None if wave is not None and wave.at_once else wave,
             idle_of(workload, namespace, foreign),
-            all_anew=makes_all_anew(workload, namespace, foreign),
+            recreates_all=recreates_all(workload, namespace, foreign),
         )
         terms = lowered_to(terms, wave, runs.done(gang)) if wave is not None else terms
     contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
@@ -86,7 +86,7 @@ def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
     """Whether reservations outlive the scheduling cycle, so that they must be written before use (design rule 4)."""
     if gang.durability.asked_at:
         return False
-    if gang.operations.vacant() or making.wanted(gang, assessment.terms):
+    if gang.operations.placeholders() or making.wanted(gang, assessment.terms):
         return True
     return (
         gang.observed.group is not None

@@ -20,7 +20,7 @@ from gangsched.core.gang import bindings, caps, clock, placeholders, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.runs import leads
 from gangsched.core.gang.steps import Step, begin_quorum, begin_run, take
-from gangsched.core.gang.writes import Undo
+from gangsched.core.gang.writes import Rollback
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
 from gangsched.core.objects.policy import Policy
@@ -38,13 +38,13 @@ def resume(gang: Gang, cluster: Cluster, *, foreign: Foreign, policy: Policy, no
     record = group.status.record if group is not None else None
     if group is None or record is None:
         return
-    told = {condition.type: condition for condition in group.status.conditions}
-    scheduled, degraded = told.get("Scheduled"), told.get("Degraded")
+    conditions = {condition.type: condition for condition in group.status.conditions}
+    scheduled, degraded = conditions.get("Scheduled"), conditions.get("Degraded")
     degraded = degraded if degraded is not None and degraded.status else None
     take(gang, Step.RECALLED, **asdict(record))
-    gang.told.recall(group.status, scheduled.reason if scheduled is not None else "")
+    gang.written.restore(group.status, scheduled.reason if scheduled is not None else "")
     if scheduled is not None and scheduled.generation != group.generation:
-        clock.begin_anew(gang)
+        clock.reset_back_off(gang)
     if degraded is not None and gang.record.scheduled_at:
         gang.observed.note_shortness(degraded.since - policy.degraded_after_s)
     # Pod timestamps have a resolution of one second.
@@ -69,15 +69,15 @@ def _resume_rollback(gang: Gang, spec: GroupSpec | None, degraded: Condition | N
     """
     record, review_at = gang.record, now + rollback.REVIEW_S
     if not record.scheduled_at:
-        if record.undone and (degraded is not None or now < record.retry_at):
+        if record.rollback_note and (degraded is not None or now < record.retry_at):
             since = now if degraded is None else degraded.since
-            undo = Undo(since, record.undone, review_at=review_at, retried=bool(gang.operations.bindings))
-            rollback.go_on_with(gang, undo)
+            resumed = Rollback(since, record.rollback_note, review_at=review_at, retried=bool(gang.operations.bindings))
+            rollback.go_on_with(gang, resumed)
         return
     restarting = degraded is not None and degraded.reason in (Reason.RESTARTING, Reason.EVICTION_REFUSED)
     if restarting and spec is not None and spec.on_degraded is OnDegraded.RESTART:
         old = frozenset(pod.uid for pod in gang.live() if pod.node)
-        rollback.go_on_with(gang, Undo(now, rollback.RESTART_NOTE, old, review_at=review_at))
+        rollback.go_on_with(gang, Rollback(now, rollback.RESTART_NOTE, old, review_at=review_at))
 
 
 def _another_has_begun(gang: Gang) -> bool:
@@ -87,7 +87,7 @@ def _another_has_begun(gang: Gang) -> bool:
         return False
     if gang.record.outcome is Outcome.OUT_OF_TIME:
         # The members of the recorded run carry a condition with the time-out's reason.
-        return not any(pod.told_reason for pod in live)
+        return not any(pod.condition_reason for pod in live)
     return bool(gang.record.scheduled_at) and not gang.record.successes
 
 
@@ -158,9 +158,9 @@ def _hold_again(gang: Gang, cluster: Cluster, spec: GroupSpec | None, reservatio
     for place in reservation.placements:
         row = cluster.capacity.rows.get(place.node)
         pods = [waiting.pop(name) for name in place.pods if name in waiting]
-        vacant = max(0, min(place.count - len(place.pods), left[place.role]))
-        left[place.role] -= vacant
-        pods += placeholders.again(gang, spec, place, vacant)
+        number = max(0, min(place.count - len(place.pods), left[place.role]))
+        left[place.role] -= number
+        pods += placeholders.again(gang, spec, place, number)
         if row is None:
             continue
         for pod in pods:
@@ -179,5 +179,5 @@ def take_over(gang: Gang, spec: GroupSpec) -> None:
     """Continue a former leader's quorum. If it is not recorded, the current minimum applies."""
     if gang.record.quorum is None:
         begin_quorum(gang, minima(spec))
-    there = [uid for uid, binding in gang.operations.bindings.items() if not binding.vacant]
-    gang.roster.choose((*gang.roster.inherited, *there), anew=True)
+    there = [uid for uid, binding in gang.operations.bindings.items() if not binding.placeholder]
+    gang.roster.choose((*gang.roster.inherited, *there), replace=True)

@@ -17,7 +17,7 @@ from gangsched.core.gang import bindings, clock
 from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.steps import Step, begin_run, take
 from gangsched.core.gang.wants import roles_of
-from gangsched.core.gang.writes import BindState, Eviction, Undo
+from gangsched.core.gang.writes import BindState, Eviction, Rollback
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, EvictPod, LookUpOwner
 from gangsched.core.objects.pod import Owner, Pod
@@ -40,17 +40,20 @@ resumed."""
 RESTART_NOTE = "The group fell below its minimum and onDegraded is Restart"
 
 
-def under_way(gang: Gang) -> Undo | None:
+def under_way(gang: Gang) -> Rollback | None:
     """The rollback or restart that is evicting members at present; None if there is none."""
-    return gang.operations.undo if gang.operations.undo is not None and not gang.operations.undo.retried else None
+    rollback = gang.operations.rollback
+    return rollback if rollback is not None and not rollback.retried else None
 
 
 def end_restart(gang: Gang) -> None:
     """End the run of a group whose old members onDegraded Restart has evicted; the present ones begin the next."""
-    undo = gang.operations.undo
-    if undo is None or undo.restart is None or targets(gang):
+    rollback = gang.operations.rollback
+    if rollback is None or rollback.restart is None or targets(gang):
         return
-    old = (undo.restart & gang.observed.pods.keys()) | {pod.uid for pod in gang.observed.pods.values() if pod.terminal}
+    old = (rollback.restart & gang.observed.pods.keys()) | {
+        pod.uid for pod in gang.observed.pods.values() if pod.terminal
+    }
     begin_run(gang, gang.roster.past | old)
     end(gang)
 
@@ -64,24 +67,24 @@ def note_partial(gang: Gang, census: Census, need: Need, terms: Terms, now: floa
     open_ = bool(record.run_start) and not record.ended and not record.scheduled_at
     gang.roster.inherit_only(gang.roster.inherited & gang.observed.pods.keys() if open_ else ())
     gang.roster.keep(gang.observed.pods)
-    begun, vacant = gang.begun(), gang.operations.vacant()
-    lacks = need.beside(roles_of(vacant)) if vacant else need
+    begun, held = gang.begun(), gang.operations.placeholders()
+    lacks = need.beside(roles_of(held)) if held else need
     # Members that are bound beside reservations that a cap has released stay bound, as when these expire.
     partial = open_ and bool(lacks) and record.capped is None and any(pod.uid in begun for pod in census.bound)
     if terms.minimum_known and not need:
         gang.roster.inherit_only()
     gang.operations.partial_since = (gang.operations.partial_since or now) if partial else 0.0
-    if gang.operations.undo is not None and gang.operations.undo.restart is None and not partial:
+    if gang.operations.rollback is not None and gang.operations.rollback.restart is None and not partial:
         end(gang)
 
 
 def drop_restart(gang: Gang, terms: Terms) -> None:
     """Call off a restart that the spec no longer asks for, or whose group is whole before any member has left."""
-    if gang.operations.undo is None or gang.operations.undo.restart is None:
+    if gang.operations.rollback is None or gang.operations.rollback.restart is None:
         return
     known = terms.minimum_known
     asked = known and gang.record.scheduled_at and terms.spec.on_degraded is OnDegraded.RESTART
-    begun = any(uid in gang.roster.leaving or uid not in gang.observed.pods for uid in gang.operations.undo.restart)
+    begun = any(uid in gang.roster.leaving or uid not in gang.observed.pods for uid in gang.operations.rollback.restart)
     if (known and not asked) or not (gang.observed.short_since or begun):
         end(gang)
 
@@ -94,21 +97,21 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
     if gang.operations.partial_since and now >= due_at(gang, policy):
         held = bindings.complaint(gang)
         bound = len(census.bound)
-        undone = (
+        note = (
             f"{number_of(bound, 'member')} {'was' if bound == 1 else 'were'} bound, and {need.number} more could not "
             f"be bound within {format_duration(round(now - gang.operations.partial_since))}"
             f"{f' ({held})' if held else ''}"
         )
-        _begin(gang, undone, now)
-        take(gang, Step.ROLLED_BACK, undone=undone)
+        _begin(gang, note, now)
+        take(gang, Step.ROLLED_BACK, rollback_note=note)
         clock.back_off(gang, now=now, policy=policy)
     elif restarts and gang.observed.short_since and now >= gang.observed.short_since + policy.degraded_after_s:
         _begin(gang, RESTART_NOTE, now, frozenset(pod.uid for pod in gang.live()))
 
 
 def _begin(gang: Gang, note: str, now: float, restart: frozenset[str] | None = None) -> None:
-    since = gang.operations.undo.since if gang.operations.undo is not None else now
-    gang.operations.undo = Undo(since, note, restart, review_at=now + REVIEW_S)
+    since = gang.operations.rollback.since if gang.operations.rollback is not None else now
+    gang.operations.rollback = Rollback(since, note, restart, review_at=now + REVIEW_S)
 
 
 def due_at(gang: Gang, policy: Policy) -> float:
@@ -123,10 +126,10 @@ def lasts_s(policy: Policy) -> float:
 
 def targets(gang: Gang) -> list[Pod]:
     """The members to be evicted that still exist."""
-    if gang.operations.undo is None:
+    if gang.operations.rollback is None:
         return []
-    if gang.operations.undo.restart is not None:
-        return [pod for pod in gang.live() if pod.uid in gang.operations.undo.restart]
+    if gang.operations.rollback.restart is not None:
+        return [pod for pod in gang.live() if pod.uid in gang.operations.rollback.restart]
     begun = gang.begun()
     confirmed = {uid for uid, binding in gang.operations.bindings.items() if binding.state is BindState.BOUND}
     return [pod for pod in gang.live() if pod.uid in begun and (pod.node or pod.uid in confirmed)]
@@ -134,14 +137,14 @@ def targets(gang: Gang) -> list[Pod]:
 
 def retry(gang: Gang) -> None:
     """Stop evicting, because nodes were found for the rest after all; evictions resume if that fails too."""
-    if gang.operations.undo is not None:
-        gang.operations.undo.retried = True
+    if gang.operations.rollback is not None:
+        gang.operations.rollback.retried = True
         gang.operations.partial_since = 0.0
 
 
-def go_on_with(gang: Gang, undo: Undo | None) -> None:
+def go_on_with(gang: Gang, rollback: Rollback | None) -> None:
     """Set the rollback or restart to carry out from now on; None for none."""
-    gang.operations.undo = undo
+    gang.operations.rollback = rollback
 
 
 def end(gang: Gang) -> None:
@@ -151,9 +154,9 @@ def end(gang: Gang) -> None:
 
 def forget_pod(gang: Gang, uid: str) -> None:
     """Forget the pod's evictions."""
-    if gang.operations.undo is not None:
-        gang.operations.undo.spared.pop(uid, None)
-        gang.operations.undo.evictions.pop(uid, None)
+    if gang.operations.rollback is not None:
+        gang.operations.rollback.spared.pop(uid, None)
+        gang.operations.rollback.evictions.pop(uid, None)
 
 
 def count_on(gang: Gang, since: float) -> None:
@@ -168,48 +171,48 @@ def may_plan(gang: Gang, now: float) -> bool:
     not prevent planning. But the back-off after a rollback always runs to its end, so that rollbacks do not follow each
     other.
     """
-    if gang.record.undone and now < gang.record.retry_at:
+    if gang.record.rollback_note and now < gang.record.retry_at:
         return False
-    undo = under_way(gang)
-    if undo is None:
+    rollback = under_way(gang)
+    if rollback is None:
         return True
-    if undo.restart is not None or gang.operations.flies():
+    if rollback.restart is not None or gang.operations.has_unconfirmed():
         return False
-    return all(pod.uid in undo.spared or _refused(undo, pod, now) for pod in targets(gang))
+    return all(pod.uid in rollback.spared or _refused(rollback, pod, now) for pod in targets(gang))
 
 
 def go_on(gang: Gang, now: float) -> list[Effect]:
     """The effects that a rollback or restart sends now; no eviction before every binding has its result."""
-    undo = under_way(gang)
-    if undo is None:
+    rollback = under_way(gang)
+    if rollback is None:
         return []
     effects = bindings.withdraw_all(gang)
-    if gang.operations.flies():
+    if gang.operations.has_unconfirmed():
         return effects
-    if undo.review_at <= now:
-        undo.spared.clear()
-        undo.owners.clear()
-        undo.asked.clear()
-        undo.review_at = now + REVIEW_S
+    if rollback.review_at <= now:
+        rollback.spared.clear()
+        rollback.owners.clear()
+        rollback.asked.clear()
+        rollback.review_at = now + REVIEW_S
     for pod in targets(gang):
-        effects += _evict(undo, pod, now)
+        effects += _evict(rollback, pod, now)
     return effects
 
 
-def note_answer(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
+def note_result(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
     """Note the result of an eviction or of the look-up of a Job; results for another gang change nothing."""
-    undo = gang.operations.undo
-    if undo is None:
+    rollback = gang.operations.rollback
+    if rollback is None:
         return
     if isinstance(event, OwnerSeen):
-        undo.owners[event.uid] = event
+        rollback.owners[event.uid] = event
         return
-    eviction = undo.evictions.get(event.uid)
+    eviction = rollback.evictions.get(event.uid)
     if eviction is None:
         return
-    eviction.answered()
+    eviction.result_arrived()
     if isinstance(event, PodEvicted):
-        del undo.evictions[event.uid]
+        del rollback.evictions[event.uid]
         gang.roster.leave(event.uid)
         return
     wait_s = doubled(FIRST_RETRY_S, eviction.tries, longest=LONGEST_RETRY_S)
@@ -218,51 +221,52 @@ def note_answer(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now
 
 def next_due(gang: Gang) -> float:
     """When `go_on` has something to send without an event, in epoch seconds; infinity if never."""
-    undo = under_way(gang)
-    if undo is None or gang.operations.flies():
+    rollback = under_way(gang)
+    if rollback is None or gang.operations.has_unconfirmed():
         return clock.NEVER
-    due = [undo.review_at]
+    due = [rollback.review_at]
     for pod in targets(gang):
-        eviction = undo.evictions.get(pod.uid)
+        eviction = rollback.evictions.get(pod.uid)
         if eviction is None:
-            if pod.owner is not None and pod.uid not in undo.spared:
-                due.append(_look_up_at(undo, pod.owner))
+            if pod.owner is not None and pod.uid not in rollback.spared:
+                due.append(_look_up_at(rollback, pod.owner))
         elif not eviction.asked:
             due.append(eviction.retry_at)
     return min(due)
 
 
 def spared(gang: Gang) -> list[Pod]:
-    """The members that are left on their nodes for now; `undo.spared` says why."""
-    return [pod for pod in targets(gang) if gang.operations.undo is not None and pod.uid in gang.operations.undo.spared]
+    """The members that are left on their nodes for now; `rollback.spared` says why."""
+    rollback = gang.operations.rollback
+    return [] if rollback is None else [pod for pod in targets(gang) if pod.uid in rollback.spared]
 
 
 def refusals(gang: Gang) -> Iterator[EvictionRefused]:
     """The refusals that prevent evictions at present."""
-    evictions = gang.operations.undo.evictions if gang.operations.undo is not None else {}
+    evictions = gang.operations.rollback.evictions if gang.operations.rollback is not None else {}
     there = (evictions[pod.uid].refused_with for pod in targets(gang) if pod.uid in evictions)
     return (refusal for refusal in there if refusal is not None)
 
 
-def _refused(undo: Undo, pod: Pod, now: float) -> bool:
+def _refused(rollback: Rollback, pod: Pod, now: float) -> bool:
     """Whether the server has refused the eviction, rather than failed to respond, and no retry is due yet."""
-    eviction = undo.evictions.get(pod.uid)
+    eviction = rollback.evictions.get(pod.uid)
     if eviction is None or eviction.asked or eviction.refused_with is None:
         return False
     return eviction.refused_with.why is not Spared.UNAVAILABLE and now < eviction.retry_at
 
 
-def _evict(undo: Undo, pod: Pod, now: float) -> list[Effect]:
+def _evict(rollback: Rollback, pod: Pod, now: float) -> list[Effect]:
     """Evict the member or spare it, or look up the Job on which that depends."""
-    eviction = undo.evictions.get(pod.uid)
+    eviction = rollback.evictions.get(pod.uid)
     if eviction is None:
-        why = "" if undo.restart is not None else _why_spared(pod.owner, undo.owners)
+        why = "" if rollback.restart is not None else _why_spared(pod.owner, rollback.owners)
         if why is None:
-            return _look_up_job(undo, pod, now)
+            return _look_up_job(rollback, pod, now)
         if why:
-            undo.spared[pod.uid] = why
+            rollback.spared[pod.uid] = why
             return []
-        eviction = undo.evictions[pod.uid] = Eviction()
+        eviction = rollback.evictions[pod.uid] = Eviction()
     if eviction.asked or now < eviction.retry_at:
         return []
     eviction.ask()
@@ -280,14 +284,14 @@ def _why_spared(owner: Owner | None, jobs: Mapping[str, OwnerSeen]) -> str | Non
     return jobs[owner.uid].why if owner.uid in jobs else None
 
 
-def _look_up_job(undo: Undo, pod: Pod, now: float) -> list[Effect]:
+def _look_up_job(rollback: Rollback, pod: Pod, now: float) -> list[Effect]:
     owner = pod.owner
-    if owner is None or now < _look_up_at(undo, owner):
+    if owner is None or now < _look_up_at(rollback, owner):
         return []
-    undo.asked[owner.uid] = now
+    rollback.asked[owner.uid] = now
     return [LookUpOwner(owner.uid, pod.namespace, owner.name)]
 
 
-def _look_up_at(undo: Undo, owner: Owner) -> float:
+def _look_up_at(rollback: Rollback, owner: Owner) -> float:
     """When the owner may be looked up again, in epoch seconds."""
-    return undo.asked.get(owner.uid, float("-inf")) + UNHEARD_S
+    return rollback.asked.get(owner.uid, float("-inf")) + UNHEARD_S

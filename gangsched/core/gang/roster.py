@@ -36,9 +36,9 @@ class Roster:
         """Note that the record counts these members as ended."""
         self.recorded.update(uids)
 
-    def choose(self, uids: Iterable[str], *, anew: bool = False) -> None:
-        """Note that these members have nodes in the quorum under way; only these if it has just begun (`anew`)."""
-        if anew:
+    def choose(self, uids: Iterable[str], *, replace: bool = False) -> None:
+        """Note that these members have nodes in the quorum under way; only these if it has just begun (`replace`)."""
+        if replace:
             self.chosen = set()
         self.chosen.update(uids)
 

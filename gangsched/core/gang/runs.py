@@ -97,7 +97,7 @@ def end(gang: Gang) -> None:
         gang.roster.end_run(past)
     else:
         begin_run(gang, past)
-        if record.undone:
+        if record.rollback_note:
             take(gang, Step.REPLACED, retry_at=record.retry_at, timeouts=record.timeouts, level=record.level)
     rollback.end(gang)
     gang.attempt.forget_refusal()
@@ -140,7 +140,7 @@ def note_scheduled(gang: Gang, census: Census, terms: Terms, now: float) -> bool
     missing = quorum_need(gang, census, terms)
     if missing or not terms.minimum_known:
         # If the minimum has become unknown, a quorum can be completed only if some of its members are bound.
-        if not gang.operations.flies() and not (census.bound and missing):
+        if not gang.operations.has_unconfirmed() and not (census.bound and missing):
             take(gang, Step.QUORUM_DROPPED)
         return False
     satisfied = lowered(record.quorum, terms.spec) if record.quorum is not None else minima(terms.spec)
@@ -178,5 +178,5 @@ def note_shortness(gang: Gang, census: Census, terms: Terms, now: float) -> None
         least = Minima(record.minimum, lowered(record.satisfied, terms.spec).roles)
         short = bool(missing_of(least, census.bound_roles + census.done_roles))
     gang.observed.note_shortness((gang.observed.short_since or now) if short else 0.0)
-    if (record.vacated or record.damaged) and not short:
+    if (record.placeholders_expired or record.damaged) and not short:
         take(gang, Step.NOT_SHORT)

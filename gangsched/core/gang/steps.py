@@ -18,7 +18,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.record import NO_RECORD, Minima, Record
 
 
-class Does(NamedTuple):
+class Transition(NamedTuple):
     """One row: which fields of the record the step may set, which it resets, and how it changes the last attempt."""
 
     sets: tuple[str, ...] = ()
@@ -44,74 +44,80 @@ class Step(Enum):
         self.forgotten = {name: getattr(NO_RECORD, name) for name in forgets}
         self.attempt = attempt
 
-    RUN_BEGINS = Does(("run_start",))
+    RUN_BEGINS = Transition(("run_start",))
     """The first live member exists."""
-    BELONGS = Does(("workload",))
+    BELONGS = Transition(("workload",))
     """The live members now belong to one workload, or no longer do."""
-    MEMBER_ENDS = Does(("succeeded", "failed", "led", "quorum_done", "damaged"))
+    MEMBER_ENDS = Transition(("succeeded", "failed", "led", "quorum_done", "damaged"))
     """A member of the run has succeeded or failed."""
-    RUN_ENDS = Does(("outcome",), _QUORUM)
+    RUN_ENDS = Transition(("outcome",), _QUORUM)
     """A scheduled run has no live member left, or its workload has shown how the run ended."""
-    NEXT_RUN = Does((), _all_but("phase", "undone", "workload"))
+    NEXT_RUN = Transition((), _all_but("phase", "rollback_note", "workload"))
     """Another run begins, or the last one has ended without being scheduled."""
-    REPLACED = Does(("retry_at", "timeouts", "level"))
+    REPLACED = Transition(("retry_at", "timeouts", "level"))
     """The new run begins with replacements of members that a rollback evicted; they wait out its back-off."""
-    UNDECLARED = Does((), _all_but("phase", "undone", *_QUORUM), Attempt.try_again)
+    UNDECLARED = Transition((), _all_but("phase", "rollback_note", *_QUORUM), Attempt.try_again)
     """The object that declared the group is gone or was replaced: the run ends without an outcome."""
-    SPEC_CHANGES = Does(("outcome", "capped"), ("retry_at", "level", "vacated", "caps", "undone"), Attempt.begin_anew)
+    SPEC_CHANGES = Transition(
+        ("outcome", "capped"),
+        ("retry_at", "level", "placeholders_expired", "caps", "rollback_note"),
+        Attempt.spec_changed,
+    )
     """The spec has changed: the back-off ends, and so does a failure by time-out."""
-    QUORUM_BEGINS = Does(("quorum",), ("quorum_done",))
+    QUORUM_BEGINS = Transition(("quorum",), ("quorum_done",))
     """A quorum with these minima is under way."""
-    QUORUM_PLACED = Does((), ("undone",), Attempt.forget_refusal)
+    QUORUM_PLACED = Transition((), ("rollback_note",), Attempt.forget_refusal)
     """Nodes were found for the quorum."""
-    QUORUM_DROPPED = Does((), _QUORUM)
+    QUORUM_DROPPED = Transition((), _QUORUM)
     """No quorum is under way any more."""
-    SCHEDULED = Does(
-        ("scheduled_at", "satisfied"), ("clock_start", "retry_at", "outcome", "undone", *_QUORUM), Attempt.succeeded
+    SCHEDULED = Transition(
+        ("scheduled_at", "satisfied"),
+        ("clock_start", "retry_at", "outcome", "rollback_note", *_QUORUM),
+        Attempt.succeeded,
     )
     """The quorum is bound."""
-    SATISFIED = Does(("satisfied", "late", "scheduled_at"))
+    SATISFIED = Transition(("satisfied", "late", "scheduled_at"))
     """A scheduled group was checked: other minima are satisfied, or a late group is whole."""
-    NOT_SHORT = Does((), ("vacated", "damaged"))
+    NOT_SHORT = Transition((), ("placeholders_expired", "damaged"))
     """The group is whole again after members had failed or placeholders had expired."""
-    INFERRED = Does(("run_start", "scheduled_at", "satisfied", "late"))
+    INFERRED = Transition(("run_start", "scheduled_at", "satisfied", "late"))
     """After a restart, bound members show that a group without a record had been scheduled."""
-    CLOCK_STARTS = Does(("clock_start", "capped"), ("undone",))
+    CLOCK_STARTS = Transition(("clock_start", "capped"), ("rollback_note",))
     """The group is complete and begins to wait, or resumes waiting after a cap."""
-    CLOCK_STOPS = Does((), ("clock_start",))
+    CLOCK_STOPS = Transition((), ("clock_start",))
     """The group is complete but may not be tried yet."""
-    PREBINDING_BEGINS = Does(_PREBINDING, ("clock_start",))
+    PREBINDING_BEGINS = Transition(_PREBINDING, ("clock_start",))
     """The quorum begins to wait for its pre-bindings; the clock is paused."""
-    PREBINDING_ENDS = Does(("clock_start",), _PREBINDING)
+    PREBINDING_ENDS = Transition(("clock_start",), _PREBINDING)
     """The quorum no longer waits for pre-bindings; a clock that was running goes on."""
-    CLOCK_PAUSES = Does(("capped",), ("clock_start",))
+    CLOCK_PAUSES = Transition(("capped",), ("clock_start",))
     """A cap forbids placeholders."""
-    INCOMPLETE = Does(("clock_start", "retry_at"), _PREBINDING, Attempt.not_tried)
+    INCOMPLETE = Transition(("clock_start", "retry_at"), _PREBINDING, Attempt.not_tried)
     """Members are missing. The clock goes on if the group has placeholders; the back-off after a rollback always goes
     on."""
-    ROLLED_BACK = Does(("undone",), (), Attempt.wait)
+    ROLLED_BACK = Transition(("rollback_note",), (), Attempt.wait)
     """A part of a quorum was bound, and the rest could not be bound in time."""
-    BACKS_OFF = Does(("timeouts", "level", "retry_at"), ("clock_start", *_PREBINDING))
+    BACKS_OFF = Transition(("timeouts", "level", "retry_at"), ("clock_start", *_PREBINDING))
     """The time is up, or a quorum was rolled back."""
-    BACK_OFF_ENDS = Does((), ("retry_at",), Attempt.try_again)
+    BACK_OFF_ENDS = Transition((), ("retry_at",), Attempt.try_again)
     """The back-off is over."""
-    OUT_OF_TIME = Does(("timeouts", "outcome", "settled_at"), ("clock_start", *_PREBINDING))
+    OUT_OF_TIME = Transition(("timeouts", "outcome", "settled_at"), ("clock_start", *_PREBINDING))
     """The time is up under timeoutPolicy Fail."""
-    PLACES_HELD = Does(("held_since", "clock_start"))
+    PLACES_HELD = Transition(("held_since", "clock_start"))
     """The first placeholder was reserved, or none is reserved any more."""
-    PLACES_EXPIRE = Does(("vacated", "timeouts"), ("clock_start",))
+    PLACES_EXPIRE = Transition(("placeholders_expired", "timeouts"), ("clock_start",))
     """The reservations of placeholders beside bound members have expired."""
-    LATE = Does(("late", "scheduled_at", "satisfied"))
+    LATE = Transition(("late", "scheduled_at", "satisfied"))
     """They expired before the group was scheduled: it counts as scheduled with the members it has."""
-    CAPPED = Does(("capped", "caps"))
+    CAPPED = Transition(("capped", "caps"))
     """A cap has released reservations of placeholders, or forbids them."""
-    CAP_ENDS = Does(("capped",), (), Attempt.try_again)
+    CAP_ENDS = Transition(("capped",), (), Attempt.try_again)
     """The back-off of a cap is over."""
-    UNCAPPED = Does((), ("capped",))
+    UNCAPPED = Transition((), ("capped",))
     """Placeholders are not wanted any more, or are reserved again."""
-    RECALLED = Does(_all_but())
+    RECALLED = Transition(_all_but())
     """A new leader restores the record from the status."""
-    PHASE = Does(("phase", "running_at"))
+    PHASE = Transition(("phase", "running_at"))
     """The facts lead to another phase."""
 
 
@@ -136,7 +142,7 @@ def begin_run(gang: Gang, past: Iterable[str]) -> None:
     """Begin another run, to which the `past` members (by UID) do not belong."""
     take(gang, Step.NEXT_RUN)
     gang.roster.begin_run(past)
-    gang.told.another_run()
+    gang.written.another_run()
 
 
 def forget_run(gang: Gang) -> None:
@@ -151,4 +157,4 @@ def forget_run(gang: Gang) -> None:
 def begin_quorum(gang: Gang, needed: Minima) -> None:
     """Begin a quorum with these minima; no member belongs to it yet."""
     take(gang, Step.QUORUM_BEGINS, quorum=needed)
-    gang.roster.choose((), anew=True)
+    gang.roster.choose((), replace=True)

@@ -65,7 +65,7 @@ def quorum_need(gang: Gang, census: Census, terms: Terms) -> Need:
 def later_need(gang: Gang, census: Census, terms: Terms) -> Need:
     """What a scheduled gang needs placed: while short, what it had; otherwise what a raised minimum adds (rule 9)."""
     least = lowered(gang.record.satisfied, terms.spec) if gang.observed.short_since else minima(terms.spec)
-    return missing_of(least, census.bound_roles + census.done_roles + roles_of(gang.operations.flying()))
+    return missing_of(least, census.bound_roles + census.done_roles + roles_of(gang.operations.unconfirmed()))
 
 
 def raised(gang: Gang, spec: GroupSpec) -> bool:
@@ -78,7 +78,7 @@ def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod],
 
     Before the quorum is bound no member is beyond maxMember, because a quorum is never larger: all are tried.
     """
-    placed = [*census.bound, *(binding.pod for binding in gang.operations.flying() if not binding.vacant)]
+    placed = [*census.bound, *(binding.pod for binding in gang.operations.unconfirmed() if not binding.placeholder)]
     most = terms.spec.max_member if gang.record.scheduled_at else None
     return _divided(census.waiting, placed, terms.spec, most)
 
@@ -134,11 +134,11 @@ def want_of(
         uids = {pod.uid for pod in (*missed, *moves)}
         others = [] if more else [pod for pod in eligible if pod.uid not in uids]
         return Want(repair=bool(missed or moves), repairs=missed, moves=moves, extras=others)
-    flying = roles_of(gang.operations.flying())
-    if scheduled and flying:
+    unconfirmed = roles_of(gang.operations.unconfirmed())
+    if scheduled and unconfirmed:
         return Want(repair=bool(moves), moves=moves)
-    need = need.beside(flying)
-    if not need and flying and not gang.durability.asked_at:
+    need = need.beside(unconfirmed)
+    if not need and unconfirmed and not gang.durability.asked_at:
         # The quorum has its reservations; the cycle that found them had no budget left for the other members.
         return Want(repair=bool(moves), moves=moves, extras=further(gang, eligible, spec))
     if not need or not need.met_by(eligible):
@@ -154,9 +154,9 @@ def want_of(
         prefer=spec.prefer,
         wishes=wishes(spec),
         topology=spec.topology,
-        own=Counter([*nodes, *(binding.node for binding in gang.operations.flying())]),
+        own=Counter([*nodes, *(binding.node for binding in gang.operations.unconfirmed())]),
     )
-    return Want(repair=bool(census.bound or flying or gang.observed.comes_back) and not scheduled, quorum=quorum)
+    return Want(repair=bool(census.bound or unconfirmed or gang.observed.comes_back) and not scheduled, quorum=quorum)
 
 
 def first(members: Sequence[Pod], need: Need) -> list[Pod]:

@@ -22,7 +22,7 @@ class BindState(StrEnum):
 
 
 @dataclass(slots=True)
-class Errand:
+class PendingPrebinding:
     """A pre-binding of a member. `retry_at` is when it may be sent (again), `tries` how often it was sent.
 
     `made`: the watch has shown it. `done`: what it asks for holds. `complaint` is the server's last refusal.
@@ -60,11 +60,11 @@ class Errand:
 class Binding:
     """A member's reservation and binding. `retry_at` is when it may be sent (again), `tries` how often it was sent.
 
-    `errands` must be done before the binding is sent; waiting for them began at `since`. `above`: the member is above
+    `pending` must be done before the binding is sent; waiting for them began at `since`. `above`: the member is above
     the minimum.
 
-    `withdrawn`: a withdrawal was requested and has no result yet. `vacant`: the member does not exist yet; `pod` is a
-    placeholder (a pod without a name), whose binding is never sent; see `core.gang.placeholders`.
+    `withdrawn`: a withdrawal was requested and has no result yet. `placeholder`: the member does not exist yet; `pod`
+    is a placeholder (a pod without a name), whose binding is never sent; see `core.gang.placeholders`.
     """
 
     pod: Pod
@@ -74,24 +74,24 @@ class Binding:
     retry_at: float = 0.0
     complaint: str = ""
     withdrawn: bool = False
-    vacant: bool = False
-    errands: tuple[Errand, ...] = ()
+    placeholder: bool = False
+    pending: tuple[PendingPrebinding, ...] = ()
     since: float = 0.0
     above: bool = False
 
     @property
-    def awaits(self) -> Errand | None:
+    def awaits(self) -> PendingPrebinding | None:
         """The first pre-binding that does not hold yet."""
         # A plain loop, because this runs for all bindings in each reconciliation, and few have pre-bindings.
-        for errand in self.errands:
-            if not errand.done:
-                return errand
+        for pending in self.pending:
+            if not pending.done:
+                return pending
         return None
 
     @property
     def prebindings(self) -> tuple[Prebinding, ...]:
         """The pre-bindings that must hold before the binding is sent."""
-        return tuple(errand.what for errand in self.errands)
+        return tuple(pending.what for pending in self.pending)
 
     def sent(self) -> None:
         """The binding was sent to the API server."""
@@ -136,7 +136,7 @@ class Eviction:
         self.asked = True
         self.tries += 1
 
-    def answered(self) -> None:
+    def result_arrived(self) -> None:
         """The API server has responded."""
         self.asked = False
 
@@ -147,7 +147,7 @@ class Eviction:
 
 
 @dataclass(slots=True)
-class Undo:
+class Rollback:
     """A rollback or restart, which evicts members to schedule the gang again as a whole; see `core.gang.rollback`.
 
     `restart` names the members that onDegraded Restart evicts; None for a rollback of a quorum, which evicts all bound

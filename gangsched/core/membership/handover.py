@@ -46,7 +46,7 @@ def _yield(members: Members, cluster: Cluster, gang: Gang, owner: str, now: floa
     )
     gang.observed.declare(None)
     gang.durability.drop()
-    placeholders.vacate(gang, cluster)
+    placeholders.release(gang, cluster)
     for uid, pod in [*gang.observed.pods.items()]:
         binding = gang.operations.bindings.get(uid)
         if uid in sent:
@@ -57,9 +57,9 @@ def _yield(members: Members, cluster: Cluster, gang: Gang, owner: str, now: floa
             members.pod_seen(replace(pod, node=binding.node, bound_at=now))
         else:
             members.leave(uid, gang.key)
-    for uid in [*gang.observed.strangers]:
+    for uid in [*gang.observed.foreign_pods]:
         members.leave(uid, gang.key)
-    gang.look_at_once()
+    gang.allow_reconcile()
     members.dirty.note(gang.key)
 
 

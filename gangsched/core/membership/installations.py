@@ -42,8 +42,8 @@ class Elsewhere(Struct, frozen=True):
 class Installations:
     """Pods `beside` the gangs by the group they name, PodGroups that are not ours, and the owner of each such group.
 
-    A group is in doubt when something has changed that decides which installation owns it. `_strangers` are pods of
-    other schedulers that appeared or changed since the last call of `take_strangers`, and `_gone` those that
+    A group is in doubt when something has changed that decides which installation owns it. `_foreign_pods` are pods of
+    other schedulers that appeared or changed since the last call of `take_foreign_pods`, and `_gone` those that
     disappeared.
     """
 
@@ -55,7 +55,7 @@ class Installations:
         self._named: dict[str, GroupKey] = {}
         self._groups: dict[GroupKey, Group] = {}
         self._doubted: dict[GroupKey, None] = {}
-        self._strangers: dict[str, Pod] = {}
+        self._foreign_pods: dict[str, Pod] = {}
         self._gone: dict[str, None] = {}
 
     def whose(self, key: GroupKey) -> str:
@@ -103,7 +103,7 @@ class Installations:
             self._beside.setdefault(key, {})[pod.uid] = pod
             self._named[pod.uid] = key
             if not ours:
-                self._strangers[pod.uid] = pod
+                self._foreign_pods[pod.uid] = pod
         if not in_gang or key in self._beside:
             self.doubt(key)
 
@@ -115,7 +115,7 @@ class Installations:
         del self._beside[key][uid]
         if not self._beside[key]:
             del self._beside[key]
-        self._strangers.pop(uid, None)
+        self._foreign_pods.pop(uid, None)
         self._gone[uid] = None
         self.doubt(key)
 
@@ -147,10 +147,10 @@ class Installations:
         doubted, self._doubted = [*self._doubted], {}
         return doubted
 
-    def take_strangers(self) -> dict[str, Pod | None]:
+    def take_foreign_pods(self) -> dict[str, Pod | None]:
         """Pods of other schedulers, by UID, that appeared or changed since the last call; None for gone ones."""
-        found: dict[str, Pod | None] = {**dict.fromkeys(self._gone), **self._strangers}
-        self._strangers, self._gone = {}, {}
+        found: dict[str, Pod | None] = {**dict.fromkeys(self._gone), **self._foreign_pods}
+        self._foreign_pods, self._gone = {}, {}
         return found
 
     def forget_gone(self) -> None:

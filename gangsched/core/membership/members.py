@@ -13,7 +13,7 @@ from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang import bindings, clock, placeholders, recovery, rollback, runs, unrecorded
-from gangsched.core.gang.gang import Gang, forget_what_was_told
+from gangsched.core.gang.gang import Gang, forget_written
 from gangsched.core.gang.steps import Step, forget_run, take
 from gangsched.core.gang.writes import Binding, BindState
 from gangsched.core.membership.dirty import Dirty
@@ -107,7 +107,7 @@ class Members:
         comes = ours and pod.uid not in gang.observed.pods and not (pod.terminating or pod.gated or pod.terminal)
         if comes and gang.record.run_start and not gang.record.ended and gang.deserted():
             gang.roster.note_emptied()
-        gang.observed.note_pod(pod, stranger=not ours)
+        gang.observed.note_pod(pod, foreign=not ours)
         if sent is not None:
             bindings.carry_over(gang, sent)
             gang.roster.inherit(pod.uid)
@@ -161,7 +161,7 @@ class Members:
         gang = self.gangs[key]
         gang.observed.forget_pod(uid)
         gang.roster.forget(uid)
-        gang.told.forget_pod(uid)
+        gang.written.forget_pod(uid)
         rollback.forget_pod(gang, uid)
         self.dirty.note(key)
         if not gang.observed.pods:
@@ -173,7 +173,7 @@ class Members:
         return pod.scheduler in self._policy.scheduler_names
 
     def key(self, pod: Pod) -> GroupKey | None:
-        """The gang that the pod belongs to, as a member or a stranger; None if it is in none."""
+        """The gang that the pod belongs to, as a member or a foreign pod; None if it is in none."""
         key = group_of(pod)
         if self._policy.namespace not in ("", pod.namespace) or self.installations.whose(key):
             return None
@@ -196,18 +196,18 @@ class Members:
             self.group_gone(group.key)
         old = gang.observed.group
         gang.observed.declare(group)
-        gang.look_at_once()
+        gang.allow_reconcile()
         same = old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old
-        if same and not gang.told.overwritten_in(group.status):
+        if same and not gang.written.overwritten_in(group.status):
             # Most changes are gangsched's own status writes, which change nothing.
             return
         self.dirty.note(group.key)
         if old is None:
-            forget_what_was_told(gang)
+            forget_written(gang)
             if synced:
                 recovery.resume(gang, self._cluster, foreign=self.foreign, policy=self._policy, now=now)
         elif (old.spec, old.error) != (group.spec, group.error):
-            clock.begin_anew(gang)
+            clock.reset_back_off(gang)
 
     def group_gone(self, key: GroupKey) -> None:
         """Note that a PodGroup is gone. Its run ends unless its pods declare it; bound members stay (rule 10)."""
@@ -215,22 +215,22 @@ class Members:
         gang = self.gangs.get(key)
         if gang is None or gang.observed.group is None:
             return
-        gang.look_at_once()
+        gang.allow_reconcile()
         # A PodGroup that gangsched made only repeats what the pods declare.
         says = (pod.declaration for pod in gang.live() if pod.declaration is not None)
         goes_on = gang.observed.group.made and bool(gang.record.scheduled_at) and any(said.complete for said in says)
         gang.observed.declare(None)
-        if gang.operations.vacant():
+        if gang.operations.placeholders():
             # A quorum with placeholders cannot become whole without them: its bound members stay (rule 10).
-            placeholders.vacate(gang, self._cluster)
+            placeholders.release(gang, self._cluster)
             take(gang, Step.QUORUM_DROPPED)
             gang.roster.inherit_only()
         if not goes_on:
             forget_run(gang)
-        if gang.operations.undo is not None and gang.operations.undo.restart is not None:
+        if gang.operations.rollback is not None and gang.operations.rollback.restart is not None:
             rollback.end(gang)
         gang.durability.drop()
-        forget_what_was_told(gang)
+        forget_written(gang)
         self.dirty.note(key)
 
     # After a restart
@@ -296,5 +296,5 @@ class Members:
     def drop(self, key: GroupKey) -> None:
         """Forget a finished gang."""
         gang = self.gangs.pop(key, None)
-        for uid in (*gang.observed.pods, *gang.observed.strangers) if gang is not None else ():
+        for uid in (*gang.observed.pods, *gang.observed.foreign_pods) if gang is not None else ():
             self._key_of.pop(uid, None)

@@ -9,7 +9,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import bindings, clock, making, prebinding, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.members import Members
-from gangsched.core.objects import results as answers
+from gangsched.core.objects import results
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
 
@@ -30,47 +30,47 @@ class Results:
         self._avoidance = avoidance
         self._policy = policy
 
-    def note(self, event: answers.Answer, now: float) -> None:
+    def note(self, event: results.Result, now: float) -> None:
         """Apply one result."""
         members = self._members
         match event:
             case PodBound() | BindRefused():
                 self._bound(event, now)
-            case answers.StatusWritten() | answers.StatusRefused():
+            case results.StatusWritten() | results.StatusRefused():
                 self._written(event, now)
-            case answers.PrebindRefused(uid):
+            case results.PrebindRefused(uid):
                 preparing = members.gang_of(uid)
                 if preparing is not None:
                     prebinding.note_refused(preparing, event, now)
                     members.dirty.note(preparing.key)
-            case answers.GroupNotMade(key, message) if key in members.gangs:
+            case results.GroupNotMade(key, message) if key in members.gangs:
                 making.note_refused(members.gangs[key], message)
                 members.dirty.note(key)
-            case answers.OwnerSeen(uid):
+            case results.OwnerSeen(uid):
                 for gang in members.gangs.values():
-                    if gang.operations.undo is not None and uid in gang.operations.undo.asked:
-                        rollback.note_answer(gang, event, now)
+                    if gang.operations.rollback is not None and uid in gang.operations.rollback.asked:
+                        rollback.note_result(gang, event, now)
                         members.dirty.note(gang.key)
-            case answers.PodEvicted(uid) | answers.EvictionRefused(uid):
+            case results.PodEvicted(uid) | results.EvictionRefused(uid):
                 evicted_of = members.gang_of(uid)
                 if evicted_of is not None:
-                    rollback.note_answer(evicted_of, event, now)
+                    rollback.note_result(evicted_of, event, now)
                     members.dirty.note(evicted_of.key)
 
-    def _written(self, event: answers.StatusWritten | answers.StatusRefused, now: float) -> None:
+    def _written(self, event: results.StatusWritten | results.StatusRefused, now: float) -> None:
         gang = self._members.gangs.get(event.key)
         if gang is None or gang.observed.group is None:
             return
-        if isinstance(event, answers.StatusRefused):
+        if isinstance(event, results.StatusRefused):
             self._members.dirty.note(event.key)
-            gang.told.refused(write_again_at=now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S))
+            gang.written.refused(write_again_at=now + (STALE_RETRY_S if event.stale else FAILED_RETRY_S))
             return
-        if gang.observed.resource_version == gang.told.version:
+        if gang.observed.resource_version == gang.written.version:
             # Otherwise the watch was faster, and may already have shown a later write by another client.
             gang.observed.now_at(event.resource_version)
-        if event.reserved and gang.told.awaited is not None:
+        if event.reserved and gang.written.awaited is not None:
             self._members.dirty.note(event.key)
-            gang.durability.written(gang.told.take_awaited() & gang.operations.bindings.keys())
+            gang.durability.written(gang.written.take_awaited() & gang.operations.bindings.keys())
 
     def _bound(self, event: PodBound | BindRefused, now: float) -> None:
         uid, node = event.uid, event.node

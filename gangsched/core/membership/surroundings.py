@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import clock, unrecorded
-from gangsched.core.gang.gang import Gang, forget_what_was_told
+from gangsched.core.gang.gang import Gang, forget_written
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.steps import forget_run
 from gangsched.core.membership.members import Members
@@ -95,7 +95,7 @@ class Surroundings:
             self._cluster.set_namespace(name, labels)
         after = self._cluster.namespaces.get(name)
         if before is None or after is None or before.get(GANG) != after.get(GANG):
-            self._decide_anew(self._members.undeclared.in_namespace(name))
+            self._redeclare(self._members.undeclared.in_namespace(name))
 
     def _node_gone(self, name: str) -> None:
         """Remove the node, and reconcile the gangs whose reservations on it are of no use any more."""
@@ -156,7 +156,7 @@ class Surroundings:
             case events.ForeignGroupsHidden(dialect):
                 self._members.foreign.hide(event)
                 self._all_declared_by(dialect)
-                self._decide_all_anew(dialect)
+                self._redeclare_kind(dialect)
 
     def show(self, dialect: str) -> list[Gang] | None:
         """Note that the dialect's objects were listed.
@@ -165,12 +165,12 @@ class Surroundings:
         """
         return self._all_declared_by(dialect) if self._members.foreign.show(dialect) else None
 
-    def look_back(self, dialect: str, shown: list[Gang] | None, now: float) -> None:
+    def infer_unseen(self, dialect: str, shown: list[Gang] | None, now: float) -> None:
         """After the whole list was noted: infer for the gangs that use its objects what could not be seen before."""
         if shown is None:
             return
-        for gang in {gang.key: gang for gang in (*shown, *self._decide_all_anew(dialect))}.values():
-            self._look_back(gang, now)
+        for gang in {gang.key: gang for gang in (*shown, *self._redeclare_kind(dialect))}.values():
+            self._infer_unseen(gang, now)
 
     def _foreign_seen(self, group: ForeignGroup) -> None:
         if self._policy.namespace and group.key.namespace != self._policy.namespace:
@@ -203,23 +203,23 @@ class Surroundings:
             if old is None or new is None or old.uid != new.uid:
                 self._replaced(gang, over=old is not None and not waits)
             elif (old.spec, old.error) != (new.spec, new.error):
-                clock.begin_anew(gang)
+                clock.reset_back_off(gang)
         if new is None:
             self._members.undeclared.ended(dialect, key)
             self._workload_changed(key, old, new)
 
-    def _decide_all_anew(self, kind: str) -> list[Gang]:
+    def _redeclare_kind(self, kind: str) -> list[Gang]:
         """Recompute the declarations of pods of workloads of this kind, or depending on one. Returns their gangs."""
         members = self._members
         uids = dict.fromkeys(members.undeclared.of_kind(kind))
         for place in members.foreign.dependents_of_all(kind):
             uids |= dict.fromkeys(members.undeclared.of(*place))
-        self._decide_anew(uids)
+        self._redeclare(uids)
         for uid in uids:
             members.touch(uid)
         return list({gang.key: gang for uid in uids if (gang := members.gang_of(uid)) is not None}.values())
 
-    def _decide_anew(self, uids: Iterable[str]) -> None:
+    def _redeclare(self, uids: Iterable[str]) -> None:
         """Recompute the declarations of these pods of workloads."""
         for uid in uids:
             self._members.pod_seen(self._cluster.pods[uid])
@@ -231,7 +231,7 @@ class Surroundings:
             return
         members = self._members
         if _decisive(old) != _decisive(new):
-            self._decide_anew(members.undeclared.of(either.dialect, key))
+            self._redeclare(members.undeclared.of(either.dialect, key))
         for place in ((either.dialect, key), *members.foreign.dependents(either.dialect, key)):
             for uid in members.undeclared.of(*place):
                 members.touch(uid)
@@ -245,11 +245,11 @@ class Surroundings:
         if gang.observed.group is None or gang.observed.group.made:
             if over:
                 forget_run(gang)
-            forget_what_was_told(gang)
+            forget_written(gang)
 
-    def _look_back(self, gang: Gang, now: float) -> None:
+    def _infer_unseen(self, gang: Gang, now: float) -> None:
         """Infer what could not be inferred at the restart, because the gang's terms were hidden until now."""
-        if gang.telling.reason in _UNSEEN and not (gang.record.scheduled_at or gang.begun()):
+        if gang.next_write.reason in _UNSEEN and not (gang.record.scheduled_at or gang.begun()):
             unrecorded.find_begun(gang, foreign=self._members.foreign, policy=self._policy, now=now)
 
     def _all_declared_by(self, dialect: str) -> list[Gang]:

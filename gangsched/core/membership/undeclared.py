@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.declarations.workloads import declared, verdict
+from gangsched.core.declarations.workloads import decide, declared
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod
@@ -33,15 +33,15 @@ class Undeclared:
         self._foreign = foreign
         self._pods: dict[str, dict[Owner, set[str]]] = {}
         self._owners: dict[str, tuple[str, Owner]] = {}
-        self._told: set[tuple[str, Owner]] = set()
-        self._untold: dict[tuple[str, Owner], str] = {}
+        self._reported: set[tuple[str, Owner]] = set()
+        self._unreported: dict[tuple[str, Owner], str] = {}
 
     def declared(self, pod: Pod) -> Pod:
         """The pod with its current declaration. Pods of other schedulers follow no workload."""
         workload = pod.workload
         if workload is None or workload.declaration is None or pod.scheduler not in self._ours:
             return pod
-        said = declared(workload, verdict(workload, pod.namespace, self._cluster.namespaces, self._foreign))
+        said = declared(workload, decide(workload, pod.namespace, self._cluster.namespaces, self._foreign))
         return pod if pod.declaration == said else replace(pod, declaration=said)
 
     def note(self, pod: Pod) -> None:
@@ -55,8 +55,8 @@ class Undeclared:
             self.forget(pod.uid)
             self._owners[pod.uid] = place
             self._pods.setdefault(pod.namespace, {}).setdefault(place[1], set()).add(pod.uid)
-        if pod.declaration is None and not pod.node and place not in self._told:
-            self._untold.setdefault(place, pod.uid)
+        if pod.declaration is None and not pod.node and place not in self._reported:
+            self._unreported.setdefault(place, pod.uid)
 
     def note_or_forget(self, uid: str) -> None:
         """Note the pod as the cluster knows it, or forget it if it is gone."""
@@ -95,12 +95,12 @@ class Undeclared:
 
     def ended(self, kind: str, key: GroupKey) -> None:
         """Forget the workload's Event, because its object is gone: a new object of that name gets its own."""
-        self._told.discard((key.namespace, (kind, key.name)))
+        self._reported.discard((key.namespace, (kind, key.name)))
 
     def take_events(self) -> Iterator[Effect]:
         """One Event for each workload whose pods are scheduled one by one and began to wait since the last call."""
-        untold, self._untold = self._untold, {}
-        for place, uid in untold.items():
+        unreported, self._unreported = self._unreported, {}
+        for place, uid in unreported.items():
             pod = self._cluster.pods.get(uid)
             if pod is None or pod.node or pod.declaration is not None or pod.workload is None:
                 continue
@@ -108,11 +108,11 @@ class Undeclared:
             found = self._foreign.find(kind, GroupKey(namespace, name))
             if found is None or found.workload is None or found.workload.size <= 1:
                 continue
-            self._told.add(place)
+            self._reported.add(place)
             whose, top = f"{found.workload.title} {name}", found.workload.top
             above = f"{top.title} {top.name}" if top is not None else whose
-            told = _told(whose, above, namespace, self._cluster.namespaces.get(namespace, {}))
-            yield EmitEvent("Pod", namespace, pod.name, uid, "Normal", Reason.NO_GANG, "Scheduling", told)
+            note = _note(whose, above, namespace, self._cluster.namespaces.get(namespace, {}))
+            yield EmitEvent("Pod", namespace, pod.name, uid, "Normal", Reason.NO_GANG, "Scheduling", note)
 
     def validate(self) -> Iterator[str]:
         """Contradictions between the index and the known pods, each as a sentence."""
@@ -133,7 +133,7 @@ class Undeclared:
                 yield (namespace, owner), uids
 
 
-def _told(workload: str, annotated: str, namespace: str, labels: Mapping[str, str]) -> str:
+def _note(workload: str, annotated: str, namespace: str, labels: Mapping[str, str]) -> str:
     said = labels.get(GANG)
     label = f"label the namespace {namespace} {GANG}={AUTO}" + (f" (it is {said!r})" if said is not None else "")
     return (

@@ -23,7 +23,7 @@ def contradictions(members: Members, beside: Collection[str]) -> Iterator[str]:
     yield from members.undeclared.validate()
     yield from members.installations.validate()
     for key, gang in members.gangs.items():
-        if key not in members.dirty and not gang.look_at:
+        if key not in members.dirty and not gang.reconcile_not_before:
             yield from _left_over(members, gang)
 
 
@@ -31,7 +31,7 @@ def _membership(members: Members) -> Iterator[str]:
     pods = members._cluster.pods
     expected: dict[str, GroupKey] = {}
     for key, gang in members.gangs.items():
-        for uid, pod in (*gang.observed.pods.items(), *gang.observed.strangers.items()):
+        for uid, pod in (*gang.observed.pods.items(), *gang.observed.foreign_pods.items()):
             if pods.get(uid) != pod:
                 yield f"{key}: {uid} is known in another form"
             if uid in expected:
@@ -66,11 +66,11 @@ def _left_over(members: Members, gang: Gang) -> Iterator[str]:
         *((name, getattr(gang.roster, name)) for name in ("inherited", "past", "recorded", "chosen", "leaving")),
         ("disowned", gang.observed.ownership.disowned),
         *((name, getattr(gang.operations, name)) for name in ("doubted", "mismatched", "barred")),
-        ("told", gang.told.members),
-        *((name, getattr(gang.operations.undo, name, ())) for name in ("evictions", "spared")),
-        ("told as strangers", gang.told.strangers),
+        ("written", gang.written.members),
+        *((name, getattr(gang.operations.rollback, name, ())) for name in ("evictions", "spared")),
+        ("reported as foreign", gang.written.foreign_pods),
     )
     for what, uids in remembered:
-        gone = [uid for uid in uids if uid not in gang.observed.pods and uid not in gang.observed.strangers]
+        gone = [uid for uid in uids if uid not in gang.observed.pods and uid not in gang.observed.foreign_pods]
         if gone:
             yield f"{gang.key}: {', '.join(sorted(gone))} of those {what} are gone"

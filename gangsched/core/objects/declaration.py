@@ -100,7 +100,7 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     of theirs, plus one for each member that lists roles and has none itself. Each time-out lasts up to `jitter_s`
     longer; `default_time_s` is its length if nothing else sets one, None for the operator's default. `leading` is the
     role whose member's success is the group's; empty if all of the minimum must succeed. `placement` applies unless a
-    PodGroup says otherwise. `in_turn`: groups of one instance group wait in a strict FIFO lane. `error` is a sentence
+    PodGroup says otherwise. `fifo`: groups of one instance group wait in a strict FIFO lane. `error` is a sentence
     for users if something is unreadable (the numbers are then None), `contradiction` one if two dialects on the pod
     differ. `objects` names the dialects whose own objects of the group's name declare it; with `open_roles`, a role
     that the group does not list is no mistake. `object_name` is the name of that object if it is not the group's: it is
@@ -121,7 +121,7 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     keys: Keys = OWN_KEYS
     leading: str = ""
     placement: Placing = PACKED
-    in_turn: bool = False
+    fifo: bool = False
     objects: tuple[str, ...] = ()
     open_roles: bool = False
     object_name: str = ""

@@ -63,18 +63,18 @@ class DeviceTaint(Struct, frozen=True, gc=False, cache_hash=True):
 class Device(Struct, frozen=True, gc=False, cache_hash=True):
     """A device. `capacity` holds (name, quantity) pairs.
 
-    `beyond` names a feature of the device that this version of gangsched does not support, empty if there is none. Such
-    a device is never allocated.
+    `unsupported` names a feature of the device that this version of gangsched does not support, empty if there is none.
+    Such a device is never allocated.
     """
 
     name: str
     attributes: tuple[Attribute, ...] = ()
     capacity: tuple[tuple[str, str], ...] = ()
     taints: tuple[DeviceTaint, ...] = ()
-    beyond: str = ""
+    unsupported: str = ""
 
 
-class Verdict(StrEnum):
+class SelectorResult(StrEnum):
     """The result of a selector for a device."""
 
     TRUE = "true"
@@ -87,7 +87,7 @@ class Selector(Struct, frozen=True, gc=False):
 
     expression: str
 
-    def verdict(self, driver: str, device: Device) -> Verdict:
+    def evaluate(self, driver: str, device: Device) -> SelectorResult:
         """Whether it selects the device. Always the same for the same device, and without I/O."""
         raise NotImplementedError
 
@@ -96,8 +96,8 @@ class ResourceSlice(Struct, frozen=True, gc=False, tag=True):
     """A part of a pool of devices. The pool consists of all slices of its newest generation, `parts` in number.
 
     The devices are usable on one `node`, or on nodes that match `node_affinity`, or on every node if that is None.
-    `beyond`: the slice limits the nodes in a way that this version of gangsched does not know, and its devices are used
-    nowhere.
+    `unsupported`: the slice limits the nodes in a way that this version of gangsched does not know, and its devices are
+    used nowhere.
     """
 
     name: str
@@ -108,7 +108,7 @@ class ResourceSlice(Struct, frozen=True, gc=False, tag=True):
     node: str = ""
     node_affinity: tuple[NodeTerm, ...] | None = None
     devices: tuple[Device, ...] = ()
-    beyond: bool = False
+    unsupported: bool = False
 
     @property
     def key(self) -> ObjectKey:
@@ -190,14 +190,14 @@ class ClaimConfig(Struct, frozen=True, gc=False, cache_hash=True):
 class DeviceWishes(Struct, frozen=True, gc=False, cache_hash=True):
     """The requests of a claim: for each request its alternatives, most preferred first.
 
-    Claims created from one template have equal wishes. `beyond` names a feature in use that this version of gangsched
-    does not support, empty if there is none.
+    Claims created from one template have equal wishes. `unsupported` names a feature in use that this version of
+    gangsched does not support, empty if there is none.
     """
 
     requests: tuple[tuple[DeviceRequest, ...], ...] = ()
     matches: tuple[Match, ...] = ()
     config: tuple[ClaimConfig, ...] = ()
-    beyond: str = ""
+    unsupported: str = ""
 
 
 class AllocatedDevice(Struct, frozen=True, gc=False, cache_hash=True):
@@ -252,7 +252,7 @@ class ClaimTrouble(StrEnum):
     FULL = "as many pods as possible share it"
     TWICE = "another claim has one of its devices too"
     NO_CLASS = "its DeviceClass does not exist"
-    BEYOND = "it asks for something that gangsched cannot honour"
+    UNSUPPORTED = "it asks for something that gangsched cannot honour"
 
 
 class UnreadyClaim(Struct, frozen=True):

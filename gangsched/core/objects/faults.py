@@ -18,7 +18,7 @@ class Step(StrEnum):
     """Reconciling it."""
     CYCLE = "Cycle"
     """Placing it in a scheduling cycle."""
-    TELLING = "Telling"
+    STATUS = "Status"
     """Writing its status, conditions and Events."""
     DEMAND = "Demand"
     """Computing what new nodes must provide for it."""

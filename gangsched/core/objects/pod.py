@@ -62,10 +62,10 @@ class Pod(Struct, frozen=True, gc=False):
     ephemeral volumes, which it must own. `device_claims` are its ResourceClaims, `extended` the extended resources that
     it requests.
 
-    `told_reason` and `told_message` are those of the pod's present `PodScheduled=False` condition, which need not be
-    written again; empty without one. `rejected`: it failed because the kubelet refused to admit it. `bound_at` is when
-    it was bound, 0.0 if unknown. `soft` are its soft constraints, None if it has none. `workload` is the object of a
-    recognised controller that it belongs to, None if there is none.
+    `condition_reason` and `condition_message` are those of the pod's present `PodScheduled=False` condition, which need
+    not be written again; empty without one. `rejected`: it failed because the kubelet refused to admit it. `bound_at`
+    is when it was bound, 0.0 if unknown. `soft` are its soft constraints, None if it has none. `workload` is the object
+    of a recognised controller that it belongs to, None if there is none.
     """
 
     uid: str
@@ -87,8 +87,8 @@ class Pod(Struct, frozen=True, gc=False):
     device_claims: tuple[DeviceUse, ...] = ()
     extended: tuple[ExtendedUse, ...] = ()
     owner: Owner | None = None
-    told_reason: str = ""
-    told_message: str = ""
+    condition_reason: str = ""
+    condition_message: str = ""
     rejected: bool = False
     bound_at: float = 0.0
     soft: Soft | None = None

@@ -13,7 +13,7 @@ DEFAULT_NAME = "gangsched"
 """The schedulerName of an installation that configures no other."""
 
 
-class TurnRules(Struct, frozen=True):
+class FifoRules(Struct, frozen=True):
     """The rules of strict FIFO lanes. `label` is the node label that names the instance group that a pod asks for.
 
     Groups whose dialect requires it wait in the FIFO lane of any instance group, all others only in those of `groups`.
@@ -60,7 +60,7 @@ class Policy(Struct, frozen=True):
     If `namespace` is not empty, only its pods and groups are scheduled; all pods and nodes still count. `seed` makes
     the jitter of back-offs differ between installations while every run of the core stays deterministic. `strategies`
     are those of plug-ins, beside gangsched's own; `gpu_strategy` is used for pods without a group that request a GPU.
-    `turns` says which instance groups have strict FIFO lanes. Placeholders are kept for up to `max_hold_s` at a time,
+    `fifo` says which instance groups have strict FIFO lanes. Placeholders are kept for up to `max_hold_s` at a time,
     and those for lost members for up to `restart_hold_s`; `namespace_limits` keep one namespace from blocking the
     others. A quorum's pre-bindings may take up to `pre_bind_timeout_s`.
     """
@@ -83,7 +83,7 @@ class Policy(Struct, frozen=True):
     seed: int = 0
     strategies: Mapping[str, Strategy] = field(default_factory=dict)
     gpu_strategy: str = "BestFit"
-    turns: TurnRules = TurnRules()
+    fifo: FifoRules = FifoRules()
     owner_guard: OwnerGuard = OwnerGuard.FLAG
 
     @property

@@ -2,7 +2,7 @@
 
 A plan yields a small tuple of these values for each member. The stage (`core.gang.prebinding`) has them written and
 waits for them without knowing their kinds. A new kind needs a class here, a function that judges its progress
-(`Prebindings.standing`), one that writes and undoes it (`kube.prebinding`), and the constraint that plans it.
+(`Prebindings.state_of`), one that writes and undoes it (`kube.prebinding`), and the constraint that plans it.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class UseDevices(Prebinding, frozen=True):
         return f"the ResourceClaim {self.claim} is being allocated and reserved for pod {self.pod}"
 
 
-class Standing(Enum):
+class PrebindingState(Enum):
     """The progress of a pre-binding, as the watches show it."""
 
     OPEN = auto()

@@ -89,16 +89,17 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     there is none, and `quorum_done` (by role) its members that have already succeeded; `satisfied` are the minima that
     were last bound. `running_at` is when the minimum first ran.
     `timeouts` counts the run's time-outs and rollbacks; `level` is the exponent of the back-off, which a change of the
-    spec resets, and `retry_at` its end. `undone` says what happened to the last quorum that was rolled back, until the
-    next one is placed.
+    spec resets, and `retry_at` its end. `rollback_note` says what happened to the last quorum that was rolled
+    back, until the next one is placed.
     `succeeded` (by role) and `failed` count the run's members that have ended. `led`: the member whose success is the
     gang's has succeeded. `damaged`: since the minimum was last bound, a member has failed other than by deletion.
     `workload` is the one object that all live members belong to, or the last ones did, without the declaration of its
-    pods; None if there is none. `vacated`: the placeholders have expired, and no more are reserved before the gang is
-    complete. `held_since` is when the first of the present placeholders was reserved. `capped`: a cap has released
-    placeholders or forbids them; `caps` counts releases because of the hold time. Members that were bound before
-    `settled_at` belong to no quorum in progress: they stay bound, whatever happens to the next quorum. `prebinding_at`
-    is when the quorum began to wait for its pre-bindings, `prebinding_clock` the value of `clock_start` at that time.
+    pods; None if there is none. `placeholders_expired`: the placeholders have expired, and no more are reserved before
+    the gang is complete. `held_since` is when the first of the present placeholders was reserved. `capped`: a cap has
+    released placeholders or forbids them; `caps` counts releases because of the hold time. Members that were bound
+    before `settled_at` belong to no quorum in progress: they stay bound, whatever happens to the next quorum.
+    `prebinding_at` is when the quorum began to wait for its pre-bindings, `prebinding_clock` the value of `clock_start`
+    at that time.
     """
 
     phase: Phase = Phase.PENDING
@@ -114,13 +115,13 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     timeouts: int = 0
     level: int = 0
     retry_at: float = 0.0
-    undone: str = ""
+    rollback_note: str = ""
     succeeded: Counts = ()
     failed: int = 0
     led: bool = False
     damaged: bool = False
     workload: Workload | None = None
-    vacated: bool = False
+    placeholders_expired: bool = False
     held_since: float = 0.0
     capped: Capped | None = None
     caps: int = 0

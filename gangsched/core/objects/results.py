@@ -9,11 +9,11 @@ from gangsched.core.objects.events import Event
 from gangsched.core.objects.prebindings import Prebinding
 
 
-class Answer(Event, frozen=True):
+class Result(Event, frozen=True):
     """The result of an effect, from the API server."""
 
 
-class GroupNotMade(Answer, frozen=True):
+class GroupNotMade(Result, frozen=True):
     """A requested PodGroup was not created; `message` tells users why."""
 
     key: GroupKey
@@ -37,14 +37,14 @@ class Refused(StrEnum):
     """It was not sent, because the machine withdrew it in time."""
 
 
-class PodBound(Answer, frozen=True):
+class PodBound(Result, frozen=True):
     """The pod is bound to the node, as requested."""
 
     uid: str
     node: str
 
 
-class BindRefused(Answer, frozen=True):
+class BindRefused(Result, frozen=True):
     """A binding failed; `retry_after_s` is the delay that the server asked for, 0 if none."""
 
     uid: str
@@ -54,7 +54,7 @@ class BindRefused(Answer, frozen=True):
     retry_after_s: float = 0.0
 
 
-class PrebindRefused(Answer, frozen=True):
+class PrebindRefused(Result, frozen=True):
     """A pre-binding of the pod with this UID was not written; `retry_after_s` is as in `BindRefused`."""
 
     uid: str
@@ -74,13 +74,13 @@ class Spared(StrEnum):
     """The server rejects this eviction for good; a retry cannot succeed."""
 
 
-class PodEvicted(Answer, frozen=True):
+class PodEvicted(Result, frozen=True):
     """A requested eviction was accepted, or the pod was already gone or terminating."""
 
     uid: str
 
 
-class EvictionRefused(Answer, frozen=True):
+class EvictionRefused(Result, frozen=True):
     """An eviction failed; `retry_after_s` is the delay that the server asked for, 0 if none."""
 
     uid: str
@@ -89,7 +89,7 @@ class EvictionRefused(Answer, frozen=True):
     retry_after_s: float = 0.0
 
 
-class OwnerSeen(Answer, frozen=True):
+class OwnerSeen(Result, frozen=True):
     """Whether the Job with this UID replaces an evicted pod without counting a failure.
 
     `why` is a sentence for users that says why not; empty if it does.
@@ -100,7 +100,7 @@ class OwnerSeen(Answer, frozen=True):
     why: str = ""
 
 
-class StatusWritten(Answer, frozen=True):
+class StatusWritten(Result, frozen=True):
     """A status patch of a PodGroup was accepted and gave it this resourceVersion.
 
     `reserved`: the patch contained a reservation, which is now durable.
@@ -111,7 +111,7 @@ class StatusWritten(Answer, frozen=True):
     reserved: bool = False
 
 
-class StatusRefused(Answer, frozen=True):
+class StatusRefused(Result, frozen=True):
     """A status patch was not accepted; `stale` if the resourceVersion it was conditional on is no longer current."""
 
     key: GroupKey

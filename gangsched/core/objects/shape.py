@@ -121,6 +121,6 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
     features: tuple[str, ...] = ()
 
     @property
-    def heeds_pods(self) -> bool:
+    def depends_on_pods(self) -> bool:
         """Whether the nodes that take the pod depend on where other pods are."""
         return bool(self.affinity or self.anti_affinity or self.spread)

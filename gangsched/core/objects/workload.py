@@ -46,7 +46,7 @@ class Reference(Struct, frozen=True, gc=False):
     uid: str
 
 
-class Top(Struct, frozen=True, gc=False):
+class TopOwner(Struct, frozen=True, gc=False):
     """The object whose controller created a workload's object, in its own namespace, such as the TrainJob of a JobSet.
 
     `kind` is its kind's name in the registry of workloads, `title` the one for users.
@@ -82,7 +82,7 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     users how to have them created at once; empty if the controller does so. `completions` is how many of its pods must
     succeed in total, None if it does not say, and `succeeded` how many it has counted. If `completions` exceeds `size`,
     its pods come in waves. `series` are its Jobs, which count on their own, if these create its pods and come in waves.
-    `all_anew`: when a pod of a gang is lost, its controller deletes the others too.
+    `recreates_all`: when a pod of a gang is lost, its controller deletes the others too.
     """
 
     title: str
@@ -92,11 +92,11 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     size: int = 1
     idle: str = ""
     least: int | None = None
-    top: Top | None = None
+    top: TopOwner | None = None
     completions: int | None = None
     succeeded: int = 0
     series: tuple[Series, ...] = ()
-    all_anew: bool = False
+    recreates_all: bool = False
 
     @property
     def in_waves(self) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TURN = 600_000
+CALL = 600_000
 """Units for one call of `Machine.handle`. 20,000 to 30,000 units take a millisecond on one core of the benchmark's
 machine; `python -m bench "core: longest call"` prints how long a call took at most."""
-HUNT = 200_000
+DOMAINS = 200_000
 """Units for trying topology domains for one gang; the next call tries the remaining domains."""
 DIAGNOSIS = 200_000
 """Units for finding out whether a refused gang could ever fit; beyond this limit the question stays open."""
@@ -24,7 +24,7 @@ GANG = 6_000
 """Cost of reconciling one gang and its status, on top of its pods."""
 POD = 60
 """Cost of reconciling each of the gang's pods."""
-LOOK = 20
+MATCH = 20
 """Cost of matching one pod of the cluster against the pod affinity and topology spread terms of members."""
 STEP = 30
 """Cost of one step of the exhaustive search."""
@@ -34,7 +34,7 @@ STEP = 30
 class Budget:
     """The units `left` (may be negative) and `spent` so far, and the number of searches that were cut short."""
 
-    left: int = TURN
+    left: int = CALL
     spent: int = 0
     broken_off: int = 0
 

@@ -152,6 +152,6 @@ def _searching(ask: Ask, priority: int | None, budget: Budget, cluster: Cluster)
 def _fresh(cluster: Cluster, ask: Ask, priority: int | None, budget: Budget) -> Snapshot:
     snapshot = Snapshot(cluster, budget=budget)
     if priority is not None:
-        snapshot.heed_nominated(priority)
+        snapshot.count_nominated(priority)
     snapshot.begin(ask.own)
     return snapshot

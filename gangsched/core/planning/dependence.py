@@ -21,10 +21,10 @@ MOST_PAIRS = 4096
 
 def expect(snapshot: Snapshot, shapes: Collection[Shape]) -> None:
     """Prepare the snapshot for members of these shapes: their terms about other pods count from now on."""
-    before = snapshot.cluster.tallies.looks
+    before = snapshot.cluster.tallies.examined
     for plan in snapshot.plans:
         plan.expect(shapes)
-    snapshot.budget.charge(units.LOOK * (snapshot.cluster.tallies.looks - before))
+    snapshot.budget.charge(units.MATCH * (snapshot.cluster.tallies.examined - before))
 
 
 def couples(snapshot: Snapshot, member: MemberClass, other: MemberClass) -> bool:
@@ -80,4 +80,4 @@ def _dependent(classes: Collection[MemberClass]) -> list[MemberClass]:
 
 
 def _depends(member: MemberClass) -> bool:
-    return bool(member.seen or member.shape.disks) or member.shape.heeds_pods
+    return bool(member.seen or member.shape.disks) or member.shape.depends_on_pods

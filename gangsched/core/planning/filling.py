@@ -91,7 +91,7 @@ def fill_singly(
 
 def _singly(snapshot: Snapshot, member: MemberClass, prefer: tuple[Preference, ...] | None) -> bool:
     """Whether placing a member changes which rows take the next one, or which of them it prefers."""
-    return couples(snapshot, member, member) or (prefer is not None and snapshot.scores.stirs(member))
+    return couples(snapshot, member, member) or (prefer is not None and snapshot.scores.changes_scores(member))
 
 
 def _fill(
@@ -104,7 +104,7 @@ def _fill(
     rank, preferences = labels.rank(), []
     if prefer is not None:
         preferences = [labels.preference(wish) for wish in (*member.prefer, *prefer)]
-        behind, rank = snapshot.scores.liking(member)
+        behind, rank = snapshot.scores.ranking(member)
         if behind is not None:
             preferences.append(behind)
     room = Room(
@@ -148,7 +148,7 @@ def preferring(
     found: dict[str, MemberClass] = {}
     kinds: dict[tuple[MemberClass, tuple[Preference, ...], Soft | None, Matchable | None], MemberClass] = {}
     members = list(members)
-    softs = [pod.soft if pod.soft is None else snapshot.scores.minded(pod.soft) for pod in members]
+    softs = [pod.soft if pod.soft is None else snapshot.scores.relevant(pod.soft) for pod in members]
     known = snapshot.scores.known(members)
     for pod, soft in zip(members, softs, strict=True):
         prefer = wishes.get(role_of(pod), ()) if wishes else ()
@@ -183,12 +183,12 @@ def classify(
     On an emptied snapshot `avoided` does not matter.
     """
     members = list(members)
-    if asking := dict.fromkeys(pod.shape for pod in members if pod.shape.heeds_pods):
+    if asking := dict.fromkeys(pod.shape for pod in members if pod.shape.depends_on_pods):
         expect(snapshot, asking)
     known: dict[MemberClass, MemberClass] = {}
     classes = {}
     selective = snapshot.selective
-    if not snapshot.heeds_pods:
+    if not snapshot.counts_pods:
         avoided = frozenset()
     alike: dict[Shape, MemberClass] = {}
     for pod in members:

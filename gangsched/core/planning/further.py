@@ -23,7 +23,7 @@ from gangsched.core.planning.placement import Ask, Unfinished, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.search import Share
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.planning.topology import Hunts
+from gangsched.core.planning.topology import RecentRequests
 
 
 @dataclass(slots=True)
@@ -35,19 +35,19 @@ class Found:
     left: Sequence[Pod] = ()
 
 
-def place_each(snapshot: Snapshot, ask: Ask, hunts: Hunts) -> Found:
+def place_each(snapshot: Snapshot, ask: Ask, recent: RecentRequests) -> Found:
     """Find a place for each of the members on its own; `need` and `role_needs` of the ask do not matter.
 
     Stops when the snapshot's budget is used up, but not before it has placed or refused a member.
     """
-    return _Each(snapshot, ask, hunts).run()
+    return _Each(snapshot, ask, recent).run()
 
 
 class _Each:
-    def __init__(self, snapshot: Snapshot, ask: Ask, hunts: Hunts) -> None:
+    def __init__(self, snapshot: Snapshot, ask: Ask, recent: RecentRequests) -> None:
         self._snapshot = snapshot
         self._ask = ask
-        self._hunts = hunts
+        self._recent_requests = recent
         self._found = Found()
         self._closed: dict[MemberClass, Refusal] = {}
 
@@ -97,7 +97,7 @@ class _Each:
             if done and not self._snapshot.budget:
                 return done
             if self._ask.topology is not None and self._home() is None:
-                found = place(self._snapshot, self._alone(pods[done]), self._hunts)
+                found = place(self._snapshot, self._alone(pods[done]), self._recent_requests)
                 if isinstance(found, Unfinished):
                     return done
                 if isinstance(found, Refusal):
@@ -109,7 +109,7 @@ class _Each:
             shares = self._some(member, len(pods) - done)
             names = [self._snapshot.name(row) for _, row, number in shares for _ in range(number)]
             if not names:
-                refused = place(self._snapshot, self._alone(pods[done]), self._hunts)
+                refused = place(self._snapshot, self._alone(pods[done]), self._recent_requests)
                 if not isinstance(refused, Refusal):
                     raise TypeError(f"{pods[done].name} has a place though its class has none")
                 self._closed[member] = refused

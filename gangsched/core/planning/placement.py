@@ -30,7 +30,7 @@ from gangsched.core.planning.refusal import Refusal, fragmented, gaps, oversized
 from gangsched.core.planning.search import Slots
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
-from gangsched.core.planning.topology import Hunts, to_look_at
+from gangsched.core.planning.topology import RecentRequests, worth_trying
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Some topology domains have not been tried yet: call `place` again with the same `Hunts`."""
+    """Some topology domains have not been tried yet: call `place` again with the same `RecentRequests`."""
 
 
 _UNFINISHED = Unfinished()
@@ -77,42 +77,42 @@ _UNFINISHED = Unfinished()
 @overload
 def place(snapshot: Snapshot, ask: Ask) -> Placement | Refusal: ...
 @overload
-def place(snapshot: Snapshot, ask: Ask, hunts: Hunts) -> Placement | Refusal | Unfinished: ...
-def place(snapshot: Snapshot, ask: Ask, hunts: Hunts | None = None) -> Placement | Refusal | Unfinished:
+def place(snapshot: Snapshot, ask: Ask, recent: RecentRequests) -> Placement | Refusal | Unfinished: ...
+def place(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None = None) -> Placement | Refusal | Unfinished:
     """Place the quorum on the snapshot, where its places stay taken; a refusal leaves the snapshot unchanged.
 
     Members that fit nowhere are skipped while the minimum and the minima of roles are within reach (contract rule 8).
-    `hunts` remembers the domains already tried; without it all domains are tried in this call.
+    `recent` remembers the domains already tried; without it all domains are tried in this call.
     """
     if ask.avoided:
-        elsewhere = _found(snapshot, ask, hunts)
+        elsewhere = _found(snapshot, ask, recent)
         if elsewhere is not None:
             return elsewhere
     anywhere = replace(ask, avoided=frozenset(), refused=frozenset())
     mark, broken_off = snapshot.mark(), snapshot.budget.broken_off
-    found = _found(snapshot, anywhere, hunts)
+    found = _found(snapshot, anywhere, recent)
     if found is None:
-        return _refused(snapshot, anywhere, hunts, exhausted=snapshot.budget.broken_off > broken_off)
+        return _refused(snapshot, anywhere, recent, exhausted=snapshot.budget.broken_off > broken_off)
     if ask.refused != ask.avoided and isinstance(found, Placement) and found.touches(ask.refused):
         snapshot.undo(mark)
-        elsewhere = _found(snapshot, replace(ask, avoided=ask.refused), hunts)
-        return elsewhere or _found(snapshot, anywhere, hunts) or _refused(snapshot, anywhere, hunts, exhausted=False)
+        elsewhere = _found(snapshot, replace(ask, avoided=ask.refused), recent)
+        return elsewhere or _found(snapshot, anywhere, recent) or _refused(snapshot, anywhere, recent, exhausted=False)
     return found
 
 
-def _found(snapshot: Snapshot, ask: Ask, hunts: Hunts | None) -> Placement | Unfinished | None:
+def _found(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None) -> Placement | Unfinished | None:
     if ask.topology is None:
-        return _found_in(snapshot, ask, None) or _found_together(snapshot, ask, hunts)
+        return _found_in(snapshot, ask, None) or _found_together(snapshot, ask, recent)
     key = ask.topology.key
     values = _domains(snapshot, ask, ask.topology)
-    best = values[0] if len(values) == 1 else _best_domain(snapshot, ask, key, values, hunts)
+    best = values[0] if len(values) == 1 else _best_domain(snapshot, ask, key, values, recent)
     if isinstance(best, Unfinished):
         return best
     found = _found_in(snapshot, ask, (key, best)) if best is not None else None
     return found if found is not None or ask.topology.required else _found_in(snapshot, ask, None)
 
 
-def _found_together(snapshot: Snapshot, ask: Ask, hunts: Hunts | None) -> Placement | Unfinished | None:
+def _found_together(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None) -> Placement | Unfinished | None:
     """Find places by trying each domain for the members whose affinity requires all of them to share one."""
     bonds = {member: bond(snapshot, member) for member in dict.fromkeys(_classes(snapshot, ask))}
     key = max(bonds.values(), default="")
@@ -121,7 +121,7 @@ def _found_together(snapshot: Snapshot, ask: Ask, hunts: Hunts | None) -> Placem
     bonded = [member for member in _classes(snapshot, ask) if bonds[member] == key]
     others = len(ask.members) - len(bonded)
     values = topology.candidates(snapshot, Topology(key), bonded, max(1, ask.need - others))
-    best = _best_domain(snapshot, ask, key, values, hunts, of=bonded)
+    best = _best_domain(snapshot, ask, key, values, recent, of=bonded)
     if best is None or isinstance(best, Unfinished):
         return best
     return _found_in(snapshot, ask, (key, best), of=bonded)
@@ -132,7 +132,7 @@ def _best_domain(
     ask: Ask,
     key: str,
     values: Sequence[str],
-    hunts: Hunts | None,
+    recent: RecentRequests | None,
     *,
     of: Collection[MemberClass] | None = None,
 ) -> str | Unfinished | None:
@@ -140,27 +140,27 @@ def _best_domain(
     scores: list[tuple[float, str]] = []
     began = snapshot.budget.spent
     asked = key, _asked(snapshot, ask)
-    failed, unsure = (hunts.of(asked), hunts.of((*asked, "unsure"))) if hunts is not None else ({}, {})
-    plans = [plan for plan in snapshot.plans if type(plan).beyond is not Plan.beyond]
+    failed, unsure = (recent.of(asked), recent.of((*asked, "unsure"))) if recent is not None else ({}, {})
+    plans = [plan for plan in snapshot.plans if type(plan).shared_digest is not Plan.shared_digest]
     members = dict.fromkeys(_classes(snapshot, ask))
-    beyond = hash(tuple(plan.beyond(member) for plan in plans for member in members))
-    for value, look in to_look_at(snapshot, key, values, failed, beyond):
-        if hunts is not None and snapshot.budget.spent - began > units.HUNT:
+    shared_digest = hash(tuple(plan.shared_digest(member) for plan in plans for member in members))
+    for value, digest in worth_trying(snapshot, key, values, failed, shared_digest):
+        if recent is not None and snapshot.budget.spent - began > units.DOMAINS:
             if not scores:
                 return _UNFINISHED
             break
         mark, broken_off = snapshot.mark(), snapshot.budget.broken_off
         found = _found_in(snapshot, ask, (key, value), of=of)
         if found is None:
-            failed[value] = look
+            failed[value] = digest
             if snapshot.budget.broken_off > broken_off:
-                unsure[value] = look
+                unsure[value] = digest
         else:
             scores.append((topology.utilisation(snapshot, found.assignments), value))
             snapshot.undo(mark)
         if len(scores) == topology.COMPARED:
             break
-    if not scores and any(failed.get(value) == look for value, look in unsure.items()):
+    if not scores and any(failed.get(value) == digest for value, digest in unsure.items()):
         snapshot.budget.broke_off()
     return max(scores, key=itemgetter(0))[1] if scores else None
 
@@ -206,7 +206,7 @@ def _found_in(
     return Placement(tuple(found))
 
 
-def _refused(snapshot: Snapshot, ask: Ask, hunts: Hunts | None, *, exhausted: bool) -> Refusal:
+def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exhausted: bool) -> Refusal:
     """Explain why the quorum does not fit; if it must be in one domain, examine its own or the one with most room."""
     domain: Domain | None = None
     home: str | None = None
@@ -236,7 +236,7 @@ def _refused(snapshot: Snapshot, ask: Ask, hunts: Hunts | None, *, exhausted: bo
         wanted=quorum.slots.number,
         fits=fits,
         nodes=len(snapshot.cluster.nodes),
-        never=_never(snapshot, replace(ask, prefer=(), wishes={}), asked, hunts),
+        never=_never(snapshot, replace(ask, prefer=(), wishes={}), asked, recent),
         failing=failing,
         classes=tuple(dict.fromkeys(renewed(member, domain=None) for member in quorum.room)),
         missing=missing,
@@ -253,12 +253,12 @@ def _refused(snapshot: Snapshot, ask: Ask, hunts: Hunts | None, *, exhausted: bo
     return refusal
 
 
-def _never(snapshot: Snapshot, ask: Ask, asked: Hashable, hunts: Hunts | None) -> bool:
+def _never(snapshot: Snapshot, ask: Ask, asked: Hashable, recent: RecentRequests | None) -> bool:
     """Whether the quorum certainly would not even fit on empty nodes; cached if only shapes and nodes count."""
-    if hunts is None or any(member.seen or member.shape.heeds_pods for member in _classes(snapshot, ask)):
+    if recent is None or any(member.seen or member.shape.depends_on_pods for member in _classes(snapshot, ask)):
         return _fits_empty(snapshot, ask) is False
     nodes = snapshot.cluster.nodes_by_row.generation, snapshot.cluster.devices.generation
-    return hunts.fits_empty(asked, nodes, partial(_fits_empty, snapshot, ask)) is False
+    return recent.fits_empty(asked, nodes, partial(_fits_empty, snapshot, ask)) is False
 
 
 def _fits_empty(snapshot: Snapshot, ask: Ask) -> bool | None:

@@ -61,8 +61,8 @@ class Quorum:
         self._preferring = preferring
         self._members = members
         self._ways: list[_Way] = [(strategy, prefer)]
-        minded = any(each.prefer or snapshot.scores.prefers(each) for each in set(preferring.values()))
-        if strategy is not PACK or prefer or minded:
+        preferential = any(each.prefer or snapshot.scores.prefers(each) for each in set(preferring.values()))
+        if strategy is not PACK or prefer or preferential:
             # Strategies and preferences never decide whether a gang fits: one that only fits packed is packed.
             self._ways.append(_PACKED)
         self._kinds = Counter(map(self._kind, members))

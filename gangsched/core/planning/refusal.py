@@ -17,7 +17,7 @@ from gangsched.core.objects.status import Demand
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.snapshot import Snapshot
 
-TOLD = 3
+MOST_EXPLAINED = 3
 """Limit for the number of classes whose refusals are explained."""
 
 
@@ -45,16 +45,16 @@ class Gap:
 class Refusal:
     """The quorum of `wanted` members does not fit; at most `fits` of them do.
 
-    `gaps` explain why: the first for the class `failing`, the others for further classes, at most TOLD classes in all.
-    `short` is, per resource, how much more the quorum requests than is free in total on the nodes that accept it; empty
-    if enough is free in total. `fragmented`: each of those nodes has too little left for one member. `never`: it would
-    not fit even if the nodes were empty. If all members must be in one domain, `domain` is the one examined: that of
-    the members already placed, else the one with most room; its value is None if no node has the label. `missing`
-    counts, by class, the members that would complete the quorum and fit nowhere; `demand` is what new nodes must offer
-    so that they fit, empty if no new node can help. Quorums with an equal `asked` are refused for the same reason.
-    `exhausted`: the search was cut short, so there may be places that it did not find. `waits_for_pods`: no new node
-    helps until the pods that the members' affinity requires exist. `oversized` lists the resources of which one member
-    of the class `failing` requests more than any node that accepts it offers, with both amounts.
+    `gaps` explain why: the first for the class `failing`, the others for further classes, at most MOST_EXPLAINED
+    classes in all. `short` is, per resource, how much more the quorum requests than is free in total on the nodes that
+    accept it; empty if enough is free in total. `fragmented`: each of those nodes has too little left for one member.
+    `never`: it would not fit even if the nodes were empty. If all members must be in one domain, `domain` is the one
+    examined: that of the members already placed, else the one with most room; its value is None if no node has the
+    label. `missing` counts, by class, the members that would complete the quorum and fit nowhere; `demand` is what new
+    nodes must offer so that they fit, empty if no new node can help. Quorums with an equal `asked` are refused for the
+    same reason. `exhausted`: the search was cut short, so there may be places that it did not find. `waits_for_pods`:
+    no new node helps until the pods that the members' affinity requires exist. `oversized` lists the resources of which
+    one member of the class `failing` requests more than any node that accepts it offers, with both amounts.
     """
 
     asked: Hashable
@@ -103,7 +103,7 @@ def shortage(snapshot: Snapshot, counts: Mapping[MemberClass, int]) -> Amounts:
     asked: Counter[str] = Counter()
     for member, count in counts.items():
         # Where pods are may change, so their terms do not count here; the obstacles report them.
-        by_nodes = snapshot.cluster.accepting(member) if member.shape.heeds_pods else snapshot.accepts(member)
+        by_nodes = snapshot.cluster.accepting(member) if member.shape.depends_on_pods else snapshot.accepts(member)
         accepting |= by_nodes[: snapshot.size]
         for resource, amount in member.shape.requests:
             if resource not in snapshot.resources.delegated:
@@ -122,9 +122,9 @@ def gaps(snapshot: Snapshot, failing: MemberClass, missing: Mapping[MemberClass,
     """The gaps of the class `failing` and of further classes among the `missing` members, `number` in all."""
     classes = [failing, *(member for member in missing if member != failing)] if failing in missing else [failing]
     found: Counter[tuple[Obstacle, ...]] = Counter()
-    for member in classes[:TOLD]:
+    for member in classes[:MOST_EXPLAINED]:
         found[obstacles(snapshot, member)] += missing.get(member, number)
-    return tuple(Gap(members, told) for told, members in found.items())
+    return tuple(Gap(members, each) for each, members in found.items())
 
 
 def obstacles(snapshot: Snapshot, member: MemberClass, rows: IntArray | None = None) -> tuple[Obstacle, ...]:

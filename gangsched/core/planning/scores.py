@@ -22,12 +22,12 @@ from gangsched.core.objects.soft import Soft
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.kept import MOST_KEPT
+from gangsched.core.planning.row_cache import MOST_CACHED
 
 _NOTHING = Soft()
 
 
-class Liking(NamedTuple):
+class Ranking(NamedTuple):
     """The preferences of a class, by row.
 
     `behind` is the row's distance from the most preferred row; None if the class has no preference. `rank` breaks ties
@@ -69,18 +69,18 @@ class Scores:
         self._names = names
         self._turned = turned
         self._budget = budget
-        self._minded: dict[Soft, Soft | None] = {}
-        self._known: dict[MemberClass, tuple[Liking, int]] = {}
+        self._relevant: dict[Soft, Soft | None] = {}
+        self._known: dict[MemberClass, tuple[Ranking, int]] = {}
 
-    def minded(self, soft: Soft) -> Soft | None:
+    def relevant(self, soft: Soft) -> Soft | None:
         """The preferences that can make a difference on these nodes; None if none can."""
-        if soft not in self._minded:
+        if soft not in self._relevant:
             left = soft
             for plan in self._plans:
-                left = plan.minded(left)
-                plan.heed(soft)
-            self._minded[soft] = None if left == _NOTHING else left
-        return self._minded[soft]
+                left = plan.relevant(left)
+                plan.expect_preferences(soft)
+            self._relevant[soft] = None if left == _NOTHING else left
+        return self._relevant[soft]
 
     def known(self, pods: Sequence[Pod]) -> Mapping[str, Matchable]:
         """The labels of these pods that preferences about other pods match, by UID; without pods that none matches."""
@@ -96,27 +96,27 @@ class Scores:
                 found[pod.uid] = known
         return found
 
-    def stirs(self, member: MemberClass) -> bool:
+    def changes_scores(self, member: MemberClass) -> bool:
         """Whether placing a member changes the preferences of the others of its class."""
-        return any(plan.stirs(member) for plan in self._plans)
+        return any(plan.changes_scores(member) for plan in self._plans)
 
     def prefers(self, member: MemberClass) -> bool:
         """Whether the class may prefer some rows to others."""
         return any(plan.prefers(member) for plan in self._plans)
 
-    def liking(self, member: MemberClass) -> Liking:
+    def ranking(self, member: MemberClass) -> Ranking:
         """The preferences of the class; read-only."""
         if not self.prefers(member):
-            return Liking(None, self._names())
+            return Ranking(None, self._names())
         asked = replace(member, avoided=frozenset(), domain=None, prefer=())
         known = self._known.get(asked)
         if known is None or known[1] != len(self._turned):
-            if known is None and len(self._known) >= MOST_KEPT:
+            if known is None and len(self._known) >= MOST_CACHED:
                 del self._known[next(iter(self._known))]
             known = self._known[asked] = self._found(asked), len(self._turned)
         return known[0]
 
-    def _found(self, member: MemberClass) -> Liking:
+    def _found(self, member: MemberClass) -> Ranking:
         accepted = self._accepts(member)
         rows = np.flatnonzero(accepted)
         weighed, tied = np.zeros((2, len(rows)), dtype=np.int64)
@@ -129,7 +129,7 @@ class Scores:
         behind = _behind(weighed, rows, len(accepted))
         last = _behind(tied, rows, len(accepted))
         names = self._names()
-        return Liking(behind, names if last is None else last * (len(names) + 1) + names)
+        return Ranking(behind, names if last is None else last * (len(names) + 1) + names)
 
 
 def _behind(scores: IntArray, rows: IntArray, size: int) -> IntArray | None:

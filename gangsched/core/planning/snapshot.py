@@ -23,11 +23,11 @@ from gangsched.core.objects.strategy import Scarce
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.classes import MOST, MemberClass, Seen, Taken
-from gangsched.core.planning.kept import Kept
+from gangsched.core.planning.row_cache import RowCache
 from gangsched.core.planning.scores import Scores, overriding
 from gangsched.core.planning.strategies import GPU_SUFFIX
 
-MOST_HEEDED = 1 << 52
+MOST_NOMINATED = 1 << 52
 """Upper limit for the amount of a resource that a nominated pod counts for."""
 
 
@@ -36,7 +36,7 @@ class Snapshot:
 
     It is valid while no node and no nomination changes; pods that are assumed on the cluster must have been taken here
     first. `plans` are its constraints, `resources` is the plan of requests, `scores` holds the preferences of members;
-    these and `own` (members of the current gang by row) are read-only. `heeds_pods`: pods on nodes restrict newcomers;
+    these and `own` (members of the current gang by row) are read-only. `counts_pods`: pods on nodes restrict newcomers;
     false on an emptied snapshot. `priority` is the lowest priority of the nominated pods that room is left for; None
     while they are ignored. All work is charged to `budget`.
     """
@@ -44,7 +44,7 @@ class Snapshot:
     def __init__(self, cluster: Cluster, *, emptied: bool = False, budget: Budget | None = None) -> None:
         self.budget = Budget() if budget is None else budget
         self.cluster = cluster
-        self.heeds_pods = not emptied
+        self.counts_pods = not emptied
         self.priority: int | None = None
         self.size = len(cluster.capacity.names)
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
@@ -53,15 +53,15 @@ class Snapshot:
         self._limiting = overriding(self.plans, "room")
         self._counting = overriding(self.plans, "take")
         self.resources = next(plan for plan in self.plans if isinstance(plan, ResourcesPlan))
-        self._heeded: dict[str, Taken] = {}
+        self._counted: dict[str, Taken] = {}
         self._bare: Snapshot | None = None
         self._log: list[Taken | IntArray] = []
         self._changed, self._turned = list[IntArray](), list[IntArray]()
-        self._masks: Kept[MemberClass, Mask] = Kept(self.size, self._turned, self.budget)
-        self._caps: Kept[MemberClass, IntArray] = Kept(self.size, self._changed, self.budget)
+        self._masks: RowCache[MemberClass, Mask] = RowCache(self.size, self._turned, self.budget)
+        self._caps: RowCache[MemberClass, IntArray] = RowCache(self.size, self._changed, self.budget)
         names = cluster.labels.rank
         self.scores = Scores(self.plans, self.accepts, names=names, turned=self._turned, budget=self.budget)
-        self._fullness: Kept[Shape, npt.NDArray[np.float64]] = Kept(self.size, self._changed, self.budget)
+        self._fullness: RowCache[Shape, npt.NDArray[np.float64]] = RowCache(self.size, self._changed, self.budget)
 
     @property
     def free(self) -> IntArray:
@@ -107,7 +107,7 @@ class Snapshot:
                 by_row[rows[node]] = count
         return by_row
 
-    def heed_nominated(self, priority: int) -> None:
+    def count_nominated(self, priority: int) -> None:
         """Leave room for pods that another scheduler has nominated, if their priority is at least this.
 
         Until the next call they count as if they were there. kube-scheduler does the same when it filters, but it
@@ -119,14 +119,14 @@ class Snapshot:
         self.priority = priority
         claims = self.cluster.ledger.nominated
         wanted = {uid: claim for uid, claim in claims.items() if claim.pod.priority >= priority}
-        for uid in self._heeded.keys() - wanted.keys():
-            self._change(self._heeded.pop(uid), -1)
-        for uid in wanted.keys() - self._heeded.keys():
+        for uid in self._counted.keys() - wanted.keys():
+            self._change(self._counted.pop(uid), -1)
+        for uid in wanted.keys() - self._counted.keys():
             row = self.cluster.capacity.rows.get(wanted[uid].node)
             if row is not None:
                 one = np.ones(1, dtype=np.int64)
-                self._heeded[uid] = Taken(self._nominated(wanted[uid].pod), row * one, one, of_gang=False)
-                self._change(self._heeded[uid], 1)
+                self._counted[uid] = Taken(self._nominated(wanted[uid].pod), row * one, one, of_gang=False)
+                self._change(self._counted[uid], 1)
 
     def take(self, row: int, member: MemberClass, count: int) -> None:
         """Take the requests of `count` members of the class on a node that has room for them."""
@@ -177,11 +177,11 @@ class Snapshot:
         self.budget.charge(units.CLASS + len(rows))
         return caps
 
-    def look(self, key: str, value: str) -> int:
+    def digest(self, key: str, value: str) -> int:
         """A digest of the domain: unchanged while its nodes and everything taken there stay the same."""
         rows = np.flatnonzero(self.inside((key, value)))
-        looks = tuple(plan.look(rows) for plan in self._counting)
-        return hash((rows.tobytes(), self.cluster.nodes_by_row.last_change(rows), looks))
+        digests = tuple(plan.digest(rows) for plan in self._counting)
+        return hash((rows.tobytes(), self.cluster.nodes_by_row.last_change(rows), digests))
 
     def fits(self, member: MemberClass, row: int) -> bool:
         """Whether the row could take one member of the class now."""
@@ -249,7 +249,7 @@ class Snapshot:
         overflow.
         """
         requests = tuple(
-            (resource, min(amount, MOST_HEEDED))
+            (resource, min(amount, MOST_NOMINATED))
             for resource, amount in pod.shape.requests
             if self.resources.column(resource) is not None
         )

@@ -6,7 +6,7 @@ wins: the mean, over the members, of the fullest resource of the member's node. 
 zone by the same rule.
 
 A domain that did not take a quorum, and has not changed since, is not tried again: neither in the next call of the
-machine nor after capacity was freed in another domain (`Hunts`).
+machine nor after capacity was freed in another domain (`RecentRequests`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COMPARED = 8
 """Limit for the number of domains with room for the gang that are compared; a label may have thousands of values."""
 _REMEMBERED = 256
 _MOST_EMPTY = 4096
-_LOOK = 100
+_DIGEST = 100
 """Cost, in units of the budget, of checking whether a domain has changed."""
 
 
@@ -112,7 +112,7 @@ def _sums(
     return found[1:].astype(np.float64, copy=False)
 
 
-class Hunts:
+class RecentRequests:
     """For recent requests: the state in which each domain did not take the quorum, and whether empty nodes would."""
 
     def __init__(self) -> None:
@@ -132,23 +132,23 @@ class Hunts:
         return self._empty[asked]
 
     def of(self, asked: Hashable) -> dict[str, int]:
-        """The domains that did not take this quorum, with their states (`to_look_at`); the caller adds to them."""
+        """The domains that did not take this quorum, with their states (`worth_trying`); the caller adds to them."""
         failed = self._failed[asked] = self._failed.pop(asked, {})
         if len(self._failed) > _REMEMBERED:
             del self._failed[next(iter(self._failed))]
         return failed
 
 
-def to_look_at(
-    snapshot: Snapshot, key: str, values: Sequence[str], failed: Mapping[str, int], beyond: int
+def worth_trying(
+    snapshot: Snapshot, key: str, values: Sequence[str], failed: Mapping[str, int], shared_digest: int
 ) -> Iterator[tuple[str, int]]:
     """The domains worth trying, with their states; domains never tried come first.
 
-    A domain in `failed` is skipped while its state is unchanged. `beyond` is the state of everything that members may
-    take and that belongs to no domain.
+    A domain in `failed` is skipped while its state is unchanged. `shared_digest` is the state of everything that
+    members may take and that belongs to no domain.
     """
     for value in sorted(values, key=failed.__contains__):
-        snapshot.budget.charge(_LOOK)
-        look = hash((snapshot.look(key, value), beyond))
-        if failed.get(value) != look:
-            yield value, look
+        snapshot.budget.charge(_DIGEST)
+        digest = hash((snapshot.digest(key, value), shared_digest))
+        if failed.get(value) != digest:
+            yield value, digest

@@ -56,4 +56,4 @@ class Lanes:
 def _holds_up(gang: Gang, assessment: Assessment, now: float) -> bool:
     if gang.attempt.refusal is None or gang.attempt.refusal.never:
         return False
-    return now - assessment.terms.created >= assessment.terms.in_turn_after_s
+    return now - assessment.terms.created >= assessment.terms.fifo_after_s

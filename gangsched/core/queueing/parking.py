@@ -122,7 +122,7 @@ class Parked:
         bucket = self._bucket(refusal.asked, refusal, snapshot.cluster.capacity)
         self._noted.append(refusal.asked)
         # If members depend on other pods, room for one may open room for others.
-        exact = len(bucket.members) == 1 and not bucket.within_domain and not bucket.members[0].shape.heeds_pods
+        exact = len(bucket.members) == 1 and not bucket.within_domain and not bucket.members[0].shape.depends_on_pods
         self.settle(bucket, lack=max(1, refusal.wanted - refusal.fits) if exact else 1)
 
     def settle(self, bucket: Bucket, *, lack: int = 1) -> None:
@@ -141,8 +141,8 @@ class Parked:
                 self._encode(at, capacity)
         for bucket in self.buckets.values() if relief.beyond_rows else ():
             for at, member in zip(bucket.lacks, bucket.members, strict=True):
-                closed = relief.everywhere and (bool(member.seen) or member.shape.heeds_pods)
-                closed |= relief.all_asked and member.shape.heeds_pods
+                closed = relief.everywhere and (bool(member.seen) or member.shape.depends_on_pods)
+                closed |= relief.all_asked and member.shape.depends_on_pods
                 closed |= not relief.asked.isdisjoint(asked_by(member.shape))
                 if closed or bucket.several or (relief.domains and bucket.within_domain):
                     self._lacked["forced"][at] = True
@@ -187,7 +187,7 @@ class Parked:
         if enough.any() and not known and len(self._fresh) <= FEW:
             # Members that depend on other pods may fit once other members are placed.
             pairs = product(bucket.members, self._fresh)
-            enough[:] = any(member.shape.heeds_pods or snapshot.fits(member, row) for member, row in pairs)
+            enough[:] = any(member.shape.depends_on_pods or snapshot.fits(member, row) for member, row in pairs)
         if not enough.any():
             self._lacked["shut"][lacks] = True
         return bool(enough.any())

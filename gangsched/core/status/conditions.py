@@ -7,7 +7,7 @@ from gangsched.core.gang import bindings, prebinding, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.wants import raised
-from gangsched.core.gang.writes import Undo
+from gangsched.core.gang.writes import Rollback
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome, Phase
@@ -16,7 +16,7 @@ from gangsched.core.objects.wording import counted, number_is, number_is_of_all,
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.status import explanation, memberless
 
-UNTOLD_REASONS = frozenset(
+QUIET_REASONS = frozenset(
     {
         Reason.SCHEDULED,
         Reason.SUCCEEDED,
@@ -50,7 +50,7 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return _ENDS.get(gang.record.phase, Reason.NO_MEMBERS)
     if gang.record.scheduled_at:
         return Reason.MEMBERS_MISSING if gang.record.late else Reason.SCHEDULED
-    if gang.operations.undo is not None:
+    if gang.operations.rollback is not None:
         return Reason.BINDING_UNDONE
     if assessment.terms.hindrance is not None and (
         gang.observed.pods or assessment.terms.hindrance.reason is not Reason.POD_GROUP_NOT_FOUND
@@ -60,10 +60,14 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return Reason.BINDING_REFUSED
     if prebinding.first_awaited(gang) is not None:
         return Reason.PRE_BINDING
-    if gang.operations.flies():
-        return Reason.BINDING if any(not binding.vacant for binding in gang.operations.flying()) else Reason.PLACES_HELD
+    if gang.operations.has_unconfirmed():
+        return (
+            Reason.BINDING
+            if any(not binding.placeholder for binding in gang.operations.unconfirmed())
+            else Reason.PLACES_HELD
+        )
     if gang.record.phase is Phase.TIMED_OUT:
-        return Reason.BINDING_UNDONE if gang.record.undone else Reason.TIMED_OUT
+        return Reason.BINDING_UNDONE if gang.record.rollback_note else Reason.TIMED_OUT
     if not assessment.facts.complete:
         return Reason.GANG_INCOMPLETE if gang.observed.pods else Reason.NO_MEMBERS
     return _waiting_reason(gang)
@@ -92,10 +96,10 @@ def _incomplete(gang: Gang, assessment: Assessment) -> str:
     if gang.observed.ownership.disowned:
         do = counted(len(gang.observed.ownership.disowned), "pod", "does", "do")
         message += f" {do} not count, because another owner has the group."
-    if gang.observed.strangers:
-        do = counted(len(gang.observed.strangers), "pod", "does", "do")
-        names = " or ".join(sorted({pod.scheduler for pod in gang.observed.strangers.values()})[:NAMES_SHOWN])
-        its = "its" if len(gang.observed.strangers) == 1 else "their"
+    if gang.observed.foreign_pods:
+        do = counted(len(gang.observed.foreign_pods), "pod", "does", "do")
+        names = " or ".join(sorted({pod.scheduler for pod in gang.observed.foreign_pods.values()})[:NAMES_SHOWN])
+        its = "its" if len(gang.observed.foreign_pods) == 1 else "their"
         message += f" {do} not count, because {its} schedulerName is {names}."
     return message
 
@@ -148,16 +152,16 @@ def _capped(assessment: Assessment, note: str) -> str:
 
 def _prebinding(gang: Gang) -> str:
     """The first pre-binding that the members with nodes wait for."""
-    errand = prebinding.first_awaited(gang)
-    if errand is None:
+    pending = prebinding.first_awaited(gang)
+    if pending is None:
         return ""
     waiting = sum(binding.awaits is not None for binding in gang.operations.bindings.values())
-    held = len(gang.operations.flying())
-    refused = f" The API server refused this write, which is retried: {errand.complaint}"
+    held = len(gang.operations.unconfirmed())
+    refused = f" The API server refused this write, which is retried: {pending.complaint}"
     return (
         f"{counted(held, 'member', 'has a node and is', 'have nodes and are')} bound once everything is ready: "
-        f"{errand.what.awaited} ({counted(waiting, 'member', 'waits', 'wait')} like this)."
-        f"{refused if errand.complaint else ''}"
+        f"{pending.what.awaited} ({counted(waiting, 'member', 'waits', 'wait')} like this)."
+        f"{refused if pending.complaint else ''}"
     )
 
 
@@ -188,7 +192,7 @@ def _in_line(gang: Gang, assessment: Assessment) -> str:
 
 def _held(gang: Gang, assessment: Assessment) -> str:
     """The reservation for members that do not exist yet, and how long it lasts."""
-    places = len(gang.operations.vacant())
+    places = len(gang.operations.placeholders())
     return (
         f"{number_is_of_all(len(assessment.census.bound), assessment.minimum, 'member')} bound and "
         f"{'a place is' if places == 1 else f'{places} places are'} held for the missing ones, for up to "
@@ -198,7 +202,7 @@ def _held(gang: Gang, assessment: Assessment) -> str:
 
 def _held_at_most_s(assessment: Assessment) -> float:
     terms = assessment.terms
-    return terms.max_hold_s if terms.unhurried else min(terms.max_schedule_time_s, terms.max_hold_s)
+    return terms.max_hold_s if terms.sequential else min(terms.max_schedule_time_s, terms.max_hold_s)
 
 
 def _there(assessment: Assessment) -> int:
@@ -207,10 +211,10 @@ def _there(assessment: Assessment) -> int:
 
 def late_message(gang: Gang, assessment: Assessment) -> str:
     """How many members are bound of a group whose other members were not created in time."""
-    if gang.operations.vacant():
+    if gang.operations.placeholders():
         return _held(gang, assessment)
     there = f"{number_is_of_all(_there(assessment), gang.record.minimum, 'member')} bound"
-    if not gang.record.vacated:
+    if not gang.record.placeholders_expired:
         return f"{there}; the others are bound first, as soon as they exist and fit."
     return (
         f"{there}; the others were not created within {format_duration(assessment.terms.max_schedule_time_s)}, so "
@@ -219,22 +223,22 @@ def late_message(gang: Gang, assessment: Assessment) -> str:
 
 
 def _undone(gang: Gang) -> str:
-    undo = gang.operations.undo
-    if undo is None:
-        return f"{gang.record.undone}: its bindings and writes are undone, and it is retried after a back-off."
-    if undo.retried:
-        return f"{undo.note}; the rest is being retried."
+    current = gang.operations.rollback
+    if current is None:
+        return f"{gang.record.rollback_note}: its bindings and writes are undone, and it is retried after a back-off."
+    if current.retried:
+        return f"{current.note}; the rest is being retried."
     if len(rollback.targets(gang)) > len(rollback.spared(gang)):
-        return f"{undo.note}: the bound members are evicted, so that the whole group starts over."
-    return f"{undo.note}; the condition Degraded says why the bound members are left in place."
+        return f"{current.note}: the bound members are evicted, so that the whole group starts over."
+    return f"{current.note}; the condition Degraded says why the bound members are left in place."
 
 
 def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
     """The reason of the Degraded condition, whatever its status; None for a group that has no such condition."""
-    if gang.operations.undo is not None:
+    if gang.operations.rollback is not None:
         if any(rollback.refusals(gang)):
             return Reason.EVICTION_REFUSED
-        if gang.operations.undo.restart is not None:
+        if gang.operations.rollback.restart is not None:
             return Reason.RESTARTING
         return Reason.PARTLY_BOUND if rollback.spared(gang) else Reason.BINDING_UNDONE
     if not gang.record.scheduled_at or gang.record.ended:
@@ -246,8 +250,8 @@ def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
 
 def degraded_message(gang: Gang, assessment: Assessment) -> str:
     """The message of the Degraded condition, whatever its status."""
-    if gang.operations.undo is not None:
-        return _evicting(gang, gang.operations.undo)
+    if gang.operations.rollback is not None:
+        return _evicting(gang, gang.operations.rollback)
     if gang.record.late:
         return late_message(gang, assessment)
     there = _there(assessment)
@@ -269,7 +273,7 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     return "The minimum is bound."
 
 
-def _evicting(gang: Gang, doing: Undo) -> str:
+def _evicting(gang: Gang, doing: Rollback) -> str:
     left = rollback.targets(gang)
     spared = rollback.spared(gang)
     refusal = next(rollback.refusals(gang), None)

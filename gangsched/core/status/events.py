@@ -8,7 +8,7 @@ from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod, member_order
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.wording import number_of
-from gangsched.core.status.conditions import NO_ROOM, UNTOLD_REASONS, refused_reason
+from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, refused_reason
 
 NODES_SHOWN = 30
 """The number of nodes that the Scheduled Event names; an Event's note holds 1,024 characters."""
@@ -23,7 +23,7 @@ def emit(gang: Gang, assessment: Assessment, reason: Reason, note: str) -> list[
         kind, name, uid = "Pod", oldest.name, oldest.uid
     else:
         return []
-    severity = "Normal" if reason in UNTOLD_REASONS else "Warning"
+    severity = "Normal" if reason in QUIET_REASONS else "Warning"
     return [EmitEvent(kind, gang.key.namespace, name, uid, severity, reason, "Scheduling", note)]
 
 
@@ -33,8 +33,8 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
     `scheduler` is the schedulerName that a pod of another scheduler should have.
     """
     effects = _on_condition(gang, assessment, reason, message)
-    for pod in _new_strangers(gang):
-        gang.told.said_of_stranger(pod.uid)
+    for pod in _new_foreign_pods(gang):
+        gang.written.foreign_pod_reported(pod.uid)
         note = (
             f"The pod names the group {gang.key.name}, but its schedulerName is {pod.scheduler}: it is not a "
             f"member. Set schedulerName to {scheduler} or remove the label."
@@ -43,13 +43,13 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
         effects.append(EmitEvent(*about, "Warning", Reason.FOREIGN_MEMBER, "Scheduling", note))
     # Once for the same owners, until all members are gone.
     if not assessment.census.live:
-        gang.told.named_owners = frozenset()
+        gang.written.named_owners = frozenset()
     if _has_new_owners(gang):
-        gang.told.named_owners |= gang.observed.ownership.owners.keys()
+        gang.written.named_owners |= gang.observed.ownership.owners.keys()
         effects += emit(gang, assessment, Reason.SEVERAL_OWNERS, gang.observed.ownership.described(gang.key.name))
     passed_over = _passed_over(gang)
     if passed_over:
-        gang.told.said_of_native(passed_over)
+        gang.written.ignored_group_reported(passed_over)
         note = (
             f"The pods also name the PodGroup {passed_over} of scheduling.k8s.io, such as the Job controller creates. "
             f"It is ignored because of their label for the group {gang.key.name}: remove that label to use it."
@@ -60,43 +60,43 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
 
 def has_news(gang: Gang) -> bool:
     """Whether an Event is due about a pod of another scheduler, a further owner or an ignored group."""
-    return bool(_new_strangers(gang)) or _has_new_owners(gang) or bool(_passed_over(gang))
+    return bool(_new_foreign_pods(gang)) or _has_new_owners(gang) or bool(_passed_over(gang))
 
 
 def _passed_over(gang: Gang) -> str:
     """The native group that the pods also name, if no Event says so yet; all pods of a gang name the same one."""
     first = next(iter(gang.observed.pods.values()), None)
     said = first.declaration.passed_over if first is not None and first.declaration is not None else ""
-    return said if said != gang.told.passed_over else ""
+    return said if said != gang.written.passed_over else ""
 
 
-def _new_strangers(gang: Gang) -> list[Pod]:
+def _new_foreign_pods(gang: Gang) -> list[Pod]:
     """Pods of other schedulers that name the group and have no Event yet that says so."""
-    return [pod for uid, pod in gang.observed.strangers.items() if uid not in gang.told.strangers]
+    return [pod for uid, pod in gang.observed.foreign_pods.items() if uid not in gang.written.foreign_pods]
 
 
 def _has_new_owners(gang: Gang) -> bool:
     """Whether the gang has a further owner that no Event has named yet."""
-    return not gang.observed.ownership.owners.keys() <= gang.told.named_owners
+    return not gang.observed.ownership.owners.keys() <= gang.written.named_owners
 
 
 def _on_condition(gang: Gang, assessment: Assessment, reason: Reason, message: str) -> list[Effect]:
-    told = gang.told
+    written = gang.written
     hindrance = assessment.terms.hindrance
     if gang.record.scheduled_at and hindrance is not None and assessment.census.waiting:
-        if hindrance.reason == told.hindered or _is_heard(assessment, hindrance.reason):
+        if hindrance.reason == written.hindered or _is_heard(assessment, hindrance.reason):
             return []
-        told.hindered = hindrance.reason
+        written.hindered = hindrance.reason
         return emit(gang, assessment, hindrance.reason, hindrance.message)
-    told.hindered = ""
-    if reason == told.event or reason in (Reason.BINDING, Reason.PLACES_HELD, Reason.NO_MEMBERS):
+    written.hindered = ""
+    if reason == written.event or reason in (Reason.BINDING, Reason.PLACES_HELD, Reason.NO_MEMBERS):
         return []
     if reason is Reason.GANG_INCOMPLETE and not assessment.census.live:
         return []
     refused = reason in NO_ROOM - {Reason.TIMED_OUT}
     if refused and gang.attempt.refusal is None:
         return []
-    before = told.said(reason)
+    before = written.event_emitted(reason)
     if (refused or reason is Reason.NOT_ITS_TURN) and before == Reason.TIMED_OUT:
         return []
     members = refused_reason(gang.attempt.refusal) if refused and gang.attempt.refusal is not None else reason
@@ -108,7 +108,7 @@ def _on_condition(gang: Gang, assessment: Assessment, reason: Reason, message: s
 
 def _is_heard(assessment: Assessment, reason: Reason) -> bool:
     """Whether the conditions of waiting members have this reason already: it was written before a restart."""
-    return any(pod.told_reason == reason for pod in assessment.census.waiting)
+    return any(pod.condition_reason == reason for pod in assessment.census.waiting)
 
 
 def _scheduled_note(gang: Gang, assessment: Assessment) -> str:

@@ -62,7 +62,7 @@ def incomplete(assessment: Assessment) -> str:
             "others run, have it create all at once, as a LeaderWorkerSet does with startupPolicy LeaderCreated"
         )
     exist = number_of_all(there, minimum, "member", "exists", "exist")
-    return f"{exist}; {'; '.join(parts)}. {assessment.terms.in_turn}".rstrip()
+    return f"{exist}; {'; '.join(parts)}. {assessment.terms.sequential_note}".rstrip()
 
 
 def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
@@ -107,16 +107,16 @@ def oversized(refusal: Refusal) -> list[str]:
     """A clause, with the remedy, for each resource that no node offers, or offers enough of for one member."""
     each, them = ("it asks", "it") if refusal.wanted == 1 else ("each member asks", "them")
     more = " or add a larger node" if refusal.demand else ""
-    told = []
+    parts = []
     for resource, amount, offered in refusal.oversized:
         asked, largest = amounts([(resource, amount)]), amounts([(resource, offered)])
         plug_in = " (is its device plug-in running?)" if "/" in resource else ""
-        told.append(
+        parts.append(
             f"{each} {asked}, and the largest node that accepts {them} has {largest}; ask for less{more}"
             if offered
             else f"no node that accepts {them} offers {resource}{plug_in}"
         )
-    return told
+    return parts
 
 
 def demanded(demand: Sequence[Demand]) -> str:
@@ -245,18 +245,18 @@ def accepting_rows(cluster: Cluster, refusal: Refusal) -> Mask:
 
 def _gap(refusal: Refusal, gap: Gap) -> str:
     """Why nodes refuse the members of one class; their number is given unless they are all that have no place."""
-    told = [_obstacle(obstacle) for obstacle in gap.obstacles[:REASONS]]
+    parts = [_obstacle(obstacle) for obstacle in gap.obstacles[:REASONS]]
     if len(gap.obstacles) > REASONS:
-        told.append(number_of(len(gap.obstacles) - REASONS, "more reason"))
+        parts.append(number_of(len(gap.obstacles) - REASONS, "more reason"))
     nodes, without = number_of(refusal.nodes, "node"), refusal.wanted - refusal.fits
     head = f"Of {nodes}" if gap.members == without else f"For {gap.members} of {without} without a place, of {nodes}"
-    return f"{head}: {'; '.join(told)}"
+    return f"{head}: {'; '.join(parts)}"
 
 
 def _obstacle(obstacle: Obstacle) -> str:
     words = registry.words_of(obstacle.reason)
-    told = words.told.format(resource=obstacle.resource) if words is not None else "outside that domain"
-    return f"{obstacle.nodes} {told}"
+    wording = words.description.format(resource=obstacle.resource) if words is not None else "outside that domain"
+    return f"{obstacle.nodes} {wording}"
 
 
 def _join(named: Sequence[str], others: int) -> str:

@@ -24,7 +24,7 @@ _DOING = {
     Step.RECOVERY: "reading its status",
     Step.UPKEEP: "reconciling it",
     Step.CYCLE: "placing it",
-    Step.TELLING: "writing its status",
+    Step.STATUS: "writing its status",
     Step.DEMAND: "computing what nodes it needs",
     Step.ROLLBACK: "rolling it back",
 }
@@ -45,7 +45,7 @@ def message_of(step: Step, error: str, *, parked_s: float, evicted: bool) -> str
 def last_status(gang: Gang) -> GroupStatus:
     """The status of the gang's PodGroup: the last one written, or the observed one if none was."""
     observed = gang.observed.group.status if gang.observed.group is not None else GroupStatus()
-    return gang.told.status or observed
+    return gang.written.status or observed
 
 
 def was_scheduled(status: GroupStatus) -> bool:
@@ -112,25 +112,25 @@ def status_of(gang: Gang, message: str, *, scheduled: bool, known: bool, now: fl
     )
 
 
-def tell(gang: Gang, status: GroupStatus, message: str, *, first: bool, interval_s: float, now: float) -> list[Effect]:
+def write(gang: Gang, status: GroupStatus, message: str, *, first: bool, interval_s: float, now: float) -> list[Effect]:
     """Write this status if it has news, or only new numbers and `interval_s` has passed; `first`: emit an Event too."""
-    told, effects = gang.told, list[Effect]()
+    written, effects = gang.written, list[Effect]()
     if (
         gang.observed.group is not None
-        and told.write_again_at <= now
-        and _is_owed(gang, status, due=told.message_at + interval_s, now=now)
+        and written.write_again_at <= now
+        and _is_owed(gang, status, due=written.message_at + interval_s, now=now)
     ):
         effects.append(PatchStatus(gang.key, gang.observed.group.uid, status))
-        told.wrote(status, gang.observed.resource_version, None)
-        told.said_message(now)
+        written.wrote(status, gang.observed.resource_version, None)
+        written.message_written(now)
     if first:
         effects += emit(gang, assessment_of(gang, message, due=now), Reason.INTERNAL_ERROR, message)
     for pod in gang.live():
-        said, at = told.members.get(pod.uid, (pod.told_reason, float("-inf")))
-        lost = pod.told_reason != Reason.INTERNAL_ERROR and now >= at + interval_s
+        said, at = written.members.get(pod.uid, (pod.condition_reason, float("-inf")))
+        lost = pod.condition_reason != Reason.INTERNAL_ERROR and now >= at + interval_s
         if not pod.node and pod.uid not in gang.operations.bindings and (said != Reason.INTERNAL_ERROR or lost):
-            told.said_to_member(pod.uid, Reason.INTERNAL_ERROR, now)
-            since = 0.0 if pod.told_reason else now
+            written.member_condition_written(pod.uid, Reason.INTERNAL_ERROR, now)
+            since = 0.0 if pod.condition_reason else now
             effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, Reason.INTERNAL_ERROR, message, since))
     return effects
 
@@ -145,7 +145,7 @@ def _condition(gang: Gang, kind: str, reason: Reason, message: str, *, status: b
 def _is_owed(gang: Gang, status: GroupStatus, *, due: float, now: float) -> bool:
     last = last_status(gang)
     said = (status.phase, status.conditions) == (last.phase, last.conditions)
-    return gang.told.unwritten or not said or (now >= due and status != last)
+    return gang.written.unwritten or not said or (now >= due and status != last)
 
 
 def assessment_of(gang: Gang, message: str, *, due: float) -> Assessment:

@@ -21,11 +21,11 @@ def no_members(gang: Gang) -> str:
     if gang.record.outcome is Outcome.UNDECIDED:
         ended = "have ended or " if gang.record.successes or gang.record.failed else ""
         return f"All members {ended}were deleted, so this run is over: the next one begins with the next member."
-    strangers = gang.observed.strangers
-    if not strangers:
+    foreign_pods = gang.observed.foreign_pods
+    if not foreign_pods:
         return "No pod names this PodGroup yet: label pods gangsched.io/pod-group and set schedulerName."
-    names = ", ".join(sorted({pod.scheduler for pod in strangers.values()}))
+    names = ", ".join(sorted({pod.scheduler for pod in foreign_pods.values()}))
     return (
-        f"{counted(len(strangers), 'pod', 'names', 'name')} this PodGroup with a schedulerName that gangsched "
+        f"{counted(len(foreign_pods), 'pod', 'names', 'name')} this PodGroup with a schedulerName that gangsched "
         f"does not serve ({names}): correct their schedulerName."
     )

@@ -12,7 +12,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.status import explanation
-from gangsched.core.status.conditions import NO_ROOM, UNTOLD_REASONS, degraded_message, reason_of, refused_reason
+from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, degraded_message, reason_of, refused_reason
 
 EVENT_AFTER_S = 4.0
 """Delay, in seconds, between a member's condition and an Event with the same reason. The condition itself is written
@@ -24,25 +24,25 @@ def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy
     effects: list[Effect] = []
     for pod, reason in owed(gang, assessment, policy, now):
         text = message(gang, assessment, pod, reason, group_message)
-        gang.told.said_to_member(pod.uid, reason, now)
-        since = 0.0 if pod.told_reason else now
+        gang.written.member_condition_written(pod.uid, reason, now)
+        since = 0.0 if pod.condition_reason else now
         effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, text, since))
-    if effects and now + EVENT_AFTER_S < gang.told.pods_at:
-        gang.told.pods_due(now + EVENT_AFTER_S)
+    if effects and now + EVENT_AFTER_S < gang.written.pods_at:
+        gang.written.pods_due(now + EVENT_AFTER_S)
     return effects
 
 
 def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list[tuple[Pod, Reason]]:
     """Waiting members whose condition has another reason than it should have, or was lost."""
     found = []
-    for pod, reason in verdicts(gang, assessment):
-        said, at = gang.told.members.get(pod.uid, (pod.told_reason, float("-inf")))
-        if said != reason or (pod.told_reason != reason and now >= at + policy.message_interval_s):
+    for pod, reason in conditions(gang, assessment):
+        said, at = gang.written.members.get(pod.uid, (pod.condition_reason, float("-inf")))
+        if said != reason or (pod.condition_reason != reason and now >= at + policy.message_interval_s):
             found.append((pod, reason))
     return found
 
 
-def verdicts(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason]]:
+def conditions(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason]]:
     """Each waiting member that cannot be bound now, with the reason for its condition.
 
     The reason is `Unschedulable` only if more capacity would help, because autoscalers act on it.
@@ -99,7 +99,7 @@ def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:
         if gang.attempt.refusal is not None:
             return refused_reason(gang.attempt.refusal)
         return Reason.GANG_INCOMPLETE if raised(gang, assessment.terms.spec) else None
-    if reason in UNTOLD_REASONS or (reason is Reason.UNSCHEDULABLE and gang.attempt.refusal is None):
+    if reason in QUIET_REASONS or (reason is Reason.UNSCHEDULABLE and gang.attempt.refusal is None):
         return None
     if gang.attempt.refusal is not None and reason in NO_ROOM:
         return refused_reason(gang.attempt.refusal)

@@ -21,12 +21,12 @@ ACTION = "Waiting"
 """The action of these Events, which sets them apart from Events about a gang."""
 PER_S = 20
 """Maximum number of these Events per second."""
-LONGEST_TURN_S = 60.0
+LONGEST_DELAY_S = 60.0
 """Longest time, in seconds, that a gang waits for its turn. A gang that would wait longer emits no Events on its
 members: with so many waiting pods, users look at their groups."""
 
 
-class Turns:
+class RateLimit:
     """Decides when a gang may emit Events on its members: gangs take turns, in the order in which they ask."""
 
     def __init__(self) -> None:
@@ -35,29 +35,29 @@ class Turns:
     def take(self, number: int, now: float) -> float:
         """The time at which `number` Events, at most PER_S, may be emitted; NEVER if that would be too late."""
         turn = max(self._free_at, now)
-        if turn > now + LONGEST_TURN_S:
+        if turn > now + LONGEST_DELAY_S:
             return NEVER
         self._free_at = turn + number / PER_S
         return turn
 
 
-def emit(gang: Gang, assessment: Assessment, turns: Turns, group_message: str, now: float) -> list[Effect]:
+def emit(gang: Gang, assessment: Assessment, rate_limit: RateLimit, group_message: str, now: float) -> list[Effect]:
     """The Events that may be emitted now."""
-    told = gang.told
-    if now < told.pods_at:
+    written = gang.written
+    if now < written.pods_at:
         return []
     owed = list(_owed(gang, assessment, now))
     some = owed[:PER_S]
-    if some and not told.has_turn:
-        turn = turns.take(len(some), now)
+    if some and not written.has_slot:
+        turn = rate_limit.take(len(some), now)
         if turn == NEVER:
-            told.said_on_pods({pod.uid: reason for pod, reason in owed})
+            written.pod_events_emitted({pod.uid: reason for pod, reason in owed})
             owed = some = []
         elif turn > now:
-            told.await_turn(turn)
+            written.await_slot(turn)
             return []
-    told.said_on_pods({pod.uid: reason for pod, reason in some})
-    told.pods_due(now if len(owed) > len(some) else _next(gang, now))
+    written.pod_events_emitted({pod.uid: reason for pod, reason in some})
+    written.pods_due(now if len(owed) > len(some) else _next(gang, now))
     return [_event(pod, reason, members.message(gang, assessment, pod, reason, group_message)) for pod, reason in some]
 
 
@@ -66,14 +66,14 @@ def _owed(gang: Gang, assessment: Assessment, now: float) -> Iterator[tuple[Pod,
 
     Without a PodGroup the gang's own Event is on its oldest member, which gets no other.
     """
-    told = gang.told
+    written = gang.written
     oldest = None if gang.observed.group is not None else min(assessment.census.live, key=member_order, default=None)
-    for pod, reason in members.verdicts(gang, assessment):
-        said, at = told.members.get(pod.uid, ("", 0.0))
+    for pod, reason in members.conditions(gang, assessment):
+        said, at = written.members.get(pod.uid, ("", 0.0))
         if (
             said == reason
             and now >= at + members.EVENT_AFTER_S
-            and told.on_pods.get(pod.uid) != reason
+            and written.on_pods.get(pod.uid) != reason
             and pod is not oldest
         ):
             yield pod, reason
@@ -82,7 +82,7 @@ def _owed(gang: Gang, assessment: Assessment, now: float) -> Iterator[tuple[Pod,
 def _next(gang: Gang, now: float) -> float:
     """When the next of the conditions written recently will have had its reason for long enough."""
     return min(
-        (at + members.EVENT_AFTER_S for _, at in gang.told.members.values() if at + members.EVENT_AFTER_S > now),
+        (at + members.EVENT_AFTER_S for _, at in gang.written.members.values() if at + members.EVENT_AFTER_S > now),
         default=NEVER,
     )
 

@@ -30,15 +30,15 @@ class Unserved:
         self._installations = installations
         self._policy = policy
         self._due = Deadlines()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def decide(self, now: float) -> list[Effect]:
         """The Events that are due."""
-        for uid, pod in self._installations.take_strangers().items():
+        for uid, pod in self._installations.take_foreign_pods().items():
             if pod is None:
                 self._due.drop(_key(uid))
-                self._told.discard(uid)
-            elif uid not in self._told and self._is_silent(pod):
+                self._reported.discard(uid)
+            elif uid not in self._reported and self._is_silent(pod):
                 self._due.hasten(_key(uid), now + SILENT_S)
         effects: list[Effect] = []
         while (key := self._due.take_due(now)) is not None:
@@ -46,7 +46,7 @@ class Unserved:
             silent = pods[key.pod_uid]
             alike = (each for each in pods.values() if each.scheduler == silent.scheduler)
             if self._is_silent(silent) and all(map(_is_unheard, alike)):
-                self._told.add(key.pod_uid)
+                self._reported.add(key.pod_uid)
                 effects.append(self._event(silent))
         return effects
 
@@ -57,7 +57,7 @@ class Unserved:
     def validate(self) -> Iterator[str]:
         """Contradictions, each as a sentence."""
         there = self._installations.pods()
-        yield from (f"{uid}: an Event told of it though it is gone" for uid in self._told if uid not in there)
+        yield from (f"{uid}: an Event reported it though it is gone" for uid in self._reported if uid not in there)
 
     def _is_silent(self, pod: Pod) -> bool:
         """Whether the pod waits for a scheduler that has not reacted, and this installation has to report it."""
@@ -94,4 +94,4 @@ def _key(uid: str) -> GroupKey:
 
 def _is_unheard(pod: Pod) -> bool:
     """Whether no scheduler has bound the pod or set a condition on it."""
-    return not (pod.node or pod.told_reason)
+    return not (pod.node or pod.condition_reason)

@@ -35,40 +35,40 @@ after that."""
 
 
 class StatusWriter:
-    """Writes what is due for a gang and records it in `gang.told`."""
+    """Writes what is due for a gang and records it in `gang.written`."""
 
     def __init__(self, policy: Policy, holders: explanation.Holders, queue: Queue) -> None:
         self._policy = policy
         self._holders = holders
         self._queue = queue
-        self._turns = pod_events.Turns()
+        self._rate_limit = pod_events.RateLimit()
 
     def schedule(self, gang: Gang, assessment: Assessment, now: float) -> None:
         """Set when the gang's status is next due; called after every change, as a later one may revert it unwritten."""
-        told = gang.told
+        written = gang.written
         reason = reason_of(gang, assessment)
-        if reason != gang.telling.reason:
-            gang.telling.reason = reason
-            gang.telling.reason_since = now
-        old = told.status or GroupStatus()
+        if reason != gang.next_write.reason:
+            gang.next_write.reason = reason
+            gang.next_write.reason_since = now
+        old = written.status or GroupStatus()
         new = self._build(gang, assessment, reason)
         changed = _settled(old) != _settled(new)
         decided = gang.record.phase in AT_ONCE and old.phase != gang.record.phase
         newly_scheduled = bool(gang.record.scheduled_at) and not gang.record.late and not old.scheduled_time
-        if told.awaited is not None:
+        if written.awaited is not None:
             due = float("inf")
         elif (bindings.unsecured(gang) and gang.observed.group is not None) or decided or newly_scheduled:
             due = now
         elif changed or has_news(gang) or members.owed(gang, assessment, self._policy, now):
             fold_s = OWNER_S if reason is Reason.OWNER_UNKNOWN else self._policy.fold_s
-            due = max(min(gang.telling.tell_at, now + fold_s), gang.telling.reason_since + fold_s)
-        elif told.unwritten and gang.observed.group is not None:
+            due = max(min(gang.next_write.write_at, now + fold_s), gang.next_write.reason_since + fold_s)
+        elif written.unwritten and gang.observed.group is not None:
             due = now
-        elif told.behind or _basis_changed(gang, assessment):
-            due = min(max(now, told.message_at + self._policy.message_interval_s), told.pods_at)
+        elif written.behind or _basis_changed(gang, assessment):
+            due = min(max(now, written.message_at + self._policy.message_interval_s), written.pods_at)
         else:
-            due = told.pods_at
-        gang.telling.tell_at = max(due, told.write_again_at)
+            due = written.pods_at
+        gang.next_write.write_at = max(due, written.write_again_at)
 
     def write(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
         """The writes that are due now; empty if everything has been written."""
@@ -76,11 +76,11 @@ class StatusWriter:
         refusal = explanation.quorum_refused(gang, self._holders, self._queue)
         message = message_of(gang, assessment, reason, refusal=refusal)
         effects: list[Effect] = []
-        told = gang.told
+        written = gang.written
         if gang.observed.group is not None:
             status = self._status(gang, assessment, now, reason=reason, message=message)
             owed = bindings.unsecured(gang)
-            if status != told.status or told.unwritten or owed:
+            if status != written.status or written.unwritten or owed:
                 effects.append(
                     PatchStatus(
                         gang.key, gang.observed.group.uid, status, gang.observed.resource_version if owed else ""
@@ -88,28 +88,28 @@ class StatusWriter:
                 )
                 awaited = None
                 if status.reservation is not None:
-                    awaited = frozenset(binding.pod.uid for binding in gang.operations.flying())
-                told.wrote(status, gang.observed.resource_version, awaited)
+                    awaited = frozenset(binding.pod.uid for binding in gang.operations.unconfirmed())
+                written.wrote(status, gang.observed.resource_version, awaited)
         else:
-            told.unheard(self._build(gang, assessment, reason))
-        told.basis = _basis(gang, assessment)
-        gang.telling.tell_at = float("inf")
+            written.not_written(self._build(gang, assessment, reason))
+        written.basis = _basis(gang, assessment)
+        gang.next_write.write_at = float("inf")
         effects += events_of(gang, assessment, reason, message, scheduler=self._policy.scheduler_names[0])
         effects += members.write(gang, assessment, message, self._policy, now)
-        effects += pod_events.emit(gang, assessment, self._turns, message, now)
+        effects += pod_events.emit(gang, assessment, self._rate_limit, message, now)
         return effects
 
     # Status
 
     def _status(self, gang: Gang, assessment: Assessment, now: float, *, reason: Reason, message: str) -> GroupStatus:
         """The status with messages and demand; the last ones if only numbers have changed and the interval lasts."""
-        told = gang.told
+        written = gang.written
         status = self._build(gang, assessment, reason)
-        last = told.status or GroupStatus()
+        last = written.status or GroupStatus()
         old = {condition.type: condition for condition in last.conditions}
         generation = gang.observed.group.generation if gang.observed.group else 0
-        due = now >= told.message_at + self._policy.message_interval_s
-        told.behind = False
+        due = now >= written.message_at + self._policy.message_interval_s
+        written.behind = False
         conditions = []
         demand = status.demand
         for condition in status.conditions:
@@ -123,9 +123,9 @@ class StatusWriter:
             if before is not None and alike and new and not due:
                 text = before.message
                 demand = last.demand if demanded else demand
-                told.behind = True
+                written.behind = True
             elif new:
-                told.said_message(now)
+                written.message_written(now)
             conditions.append(replace(condition, message=text, since=since, generation=generation))
         return replace(status, conditions=tuple(conditions), demand=demand)
 
@@ -158,12 +158,12 @@ class StatusWriter:
 def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
     """The inputs of the messages, other than the numbers in the status."""
     refused = next(rollback.refusals(gang), None)
-    spared = len(gang.operations.undo.spared) if gang.operations.undo is not None else 0
+    spared = len(gang.operations.rollback.spared) if gang.operations.rollback is not None else 0
     return (
         gang.attempt.refusal,
         assessment.terms.hindrance,
         bindings.complaint(gang),
-        gang.record.undone,
+        gang.record.rollback_note,
         spared,
         gang.record.capped.note if gang.record.capped is not None else gang.outside,
         gang.observed.idle,
@@ -175,8 +175,8 @@ def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
 
 def _basis_changed(gang: Gang, assessment: Assessment) -> bool:
     refusal, *others = _basis(gang, assessment)
-    told = gang.told.basis
-    return gang.observed.group is not None and (not told or told[0] is not refusal or list(told[1:]) != others)
+    written = gang.written.basis
+    return gang.observed.group is not None and (not written or written[0] is not refusal or list(written[1:]) != others)
 
 
 def _settled(status: GroupStatus) -> GroupStatus:

@@ -54,7 +54,7 @@ class SparkDialect(Dialect, ABC):
             ),
             leading=DRIVER,
             placement=self.placing,
-            in_turn=self.in_turn,
+            fifo=self.in_turn,
         )
 
     @abstractmethod

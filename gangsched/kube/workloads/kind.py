@@ -13,11 +13,11 @@ from msgspec import Raw, Struct
 
 from gangsched.config.dialects import Key
 from gangsched.config.workloads import Row
-from gangsched.core.declarations.tops import shared
+from gangsched.core.declarations.top_owners import shared
 from gangsched.core.objects.declaration import Declaration, GroupKey, Keys, Role
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
-from gangsched.core.objects.workload import GANG, Series, Top, Workload, WorkloadFacts
+from gangsched.core.objects.workload import GANG, Series, TopOwner, Workload, WorkloadFacts
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import count, quoted
 from gangsched.kube.errors import printable
@@ -58,8 +58,7 @@ class Desired(NamedTuple):
     `idle` says why the object wants no pods now; empty if it wants some. `roles` are the sizes of the gang's roles by
     name; empty if it has none. `late` are the pod templates of the roles whose members are created only once others are
     ready; None if only the first such member shows what the others will be like. `remedy` says how to have those
-    members created at once. `completions`, `succeeded` and `series` are as in `WorkloadFacts`; `recreates_all`
-    is its `all_anew`.
+    members created at once. `completions`, `succeeded`, `series` and `recreates_all` are as in `WorkloadFacts`.
     """
 
     size: int
@@ -189,16 +188,16 @@ class Kind(Generic[Form]):
                 completions=desired.completions if desired is not None else None,
                 succeeded=desired.succeeded if desired is not None else 0,
                 series=desired.series if desired is not None else (),
-                all_anew=desired is not None and desired.recreates_all,
+                recreates_all=desired is not None and desired.recreates_all,
             ),
         )
 
-    def _top(self, meta: wire.Meta) -> Top | None:
+    def _top(self, meta: wire.Meta) -> TopOwner | None:
         """The object of a watched kind whose controller has created this one; None if there is none."""
         for owner in meta.owner_references or () if self.tops else ():
             kind = self.tops.get((owner.api_version.rpartition("/")[0], owner.kind))
             if owner.controller and kind is not None:
-                return Top(kind, owner.kind, owner.name, owner.uid)
+                return TopOwner(kind, owner.kind, owner.name, owner.uid)
         return None
 
 

@@ -9,19 +9,19 @@ from gangsched.core.objects.status import GroupStatus
 
 
 @dataclass(slots=True)
-class Telling:
+class NextWrite:
     """What the status writer writes next.
 
-    `reason`, of the status, has held since `reason_since`; the write is due at `tell_at`.
+    `reason`, of the status, has held since `reason_since`; the write is due at `write_at`.
     """
 
     reason: str = ""
     reason_since: float = 0.0
-    tell_at: float = float("inf")
+    write_at: float = float("inf")
 
 
 @dataclass(slots=True)
-class Told:
+class Written:
     """What was written. It is changed by its methods and by the status writer.
 
     `unwritten`: the last status was not accepted and is to be written again at `write_again_at`. `awaited` are the pods
@@ -30,7 +30,7 @@ class Told:
     changed, and the change is not written yet. `hindered` is the reason of the last Event about members that cannot
     join a scheduled group; `named_owners` are the owners named in such an Event. `members` are the reasons on members'
     conditions, each with the time of the write; `on_pods` are the reasons of Events on members. More of these Events
-    are due at `pods_at`; `has_turn`: the gang's turn to emit them is allotted, otherwise it has to request one.
+    are due at `pods_at`; `has_slot`: the gang's turn to emit them is allotted, otherwise it has to request one.
     `passed_over` is the group of Kubernetes' own API of which an Event says that it does not count. `version` is the
     resourceVersion that was known when `status` was decided.
     """
@@ -49,40 +49,40 @@ class Told:
     members: dict[str, tuple[str, float]] = field(default_factory=dict)
     on_pods: dict[str, str] = field(default_factory=dict)
     pods_at: float = float("inf")
-    has_turn: bool = False
-    strangers: set[str] = field(default_factory=set)
+    has_slot: bool = False
+    foreign_pods: set[str] = field(default_factory=set)
     passed_over: str = ""
 
-    def owe(self, status: GroupStatus | None) -> None:
+    def rewrite(self, status: GroupStatus | None) -> None:
         """Have this status written, although nothing was decided since the last write."""
         self.status = status
         self.unwritten = True
 
-    def said_message(self, now: float) -> None:
+    def message_written(self, now: float) -> None:
         """A message of a condition was written."""
         self.message_at = now
 
-    def said_to_member(self, uid: str, reason: str, now: float) -> None:
+    def member_condition_written(self, uid: str, reason: str, now: float) -> None:
         """The member's condition was written with this reason."""
         self.members[uid] = (reason, now)
 
     def pods_due(self, at: float) -> None:
         """Events on members are due at that time; the gang has to request a turn then."""
-        self.pods_at, self.has_turn = at, False
+        self.pods_at, self.has_slot = at, False
 
-    def await_turn(self, at: float) -> None:
+    def await_slot(self, at: float) -> None:
         """Events on members may be emitted at that time."""
-        self.pods_at, self.has_turn = at, True
+        self.pods_at, self.has_slot = at, True
 
-    def said_on_pods(self, reasons: Mapping[str, str]) -> None:
+    def pod_events_emitted(self, reasons: Mapping[str, str]) -> None:
         """Events with these reasons were emitted on the members with these UIDs, or are left out for good."""
         self.on_pods.update(reasons)
 
-    def said_of_stranger(self, uid: str) -> None:
+    def foreign_pod_reported(self, uid: str) -> None:
         """An Event was emitted saying that the pod is not a member."""
-        self.strangers.add(uid)
+        self.foreign_pods.add(uid)
 
-    def said_of_native(self, group: str) -> None:
+    def ignored_group_reported(self, group: str) -> None:
         """An Event was emitted saying that this group of Kubernetes' own API does not count."""
         self.passed_over = group
 
@@ -90,13 +90,13 @@ class Told:
         """Forget what was written about the pod."""
         self.members.pop(uid, None)
         self.on_pods.pop(uid, None)
-        self.strangers.discard(uid)
+        self.foreign_pods.discard(uid)
 
     def another_run(self) -> None:
         """Forget the last Event: Events of the last run may be due again."""
         self.event = ""
 
-    def recall(self, status: GroupStatus, event: str) -> None:
+    def restore(self, status: GroupStatus, event: str) -> None:
         """Restore what a former leader wrote: this status, and an Event with this reason."""
         self.status = status
         self.event = event
@@ -120,7 +120,7 @@ class Told:
         if awaited is not None:
             self.awaited = awaited
 
-    def unheard(self, status: GroupStatus) -> None:
+    def not_written(self, status: GroupStatus) -> None:
         """This status would be written if there were a PodGroup."""
         self.status = status
 
@@ -135,7 +135,7 @@ class Told:
         awaited, self.awaited = self.awaited or frozenset(), None
         return awaited
 
-    def said(self, event: str) -> str:
+    def event_emitted(self, event: str) -> str:
         """An Event with this reason was emitted. Returns the reason of the previous one."""
         before, self.event = self.event, event
         return before

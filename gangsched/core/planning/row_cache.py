@@ -14,11 +14,11 @@ from gangsched.core.planning.budget import Budget
 
 Key = TypeVar("Key", bound=Hashable)
 Array = TypeVar("Array", IntArray, npt.NDArray[np.float64], Mask)
-MOST_KEPT = 256
+MOST_CACHED = 256
 """Limit for the number of cached arrays; the oldest is evicted first."""
 
 
-class Kept(Generic[Key, Array]):
+class RowCache(Generic[Key, Array]):
     """Arrays of `size` rows by key. `changed` is a growing log of changed rows; `budget` is charged for each update."""
 
     def __init__(self, size: int, changed: list[IntArray], budget: Budget) -> None:
@@ -33,7 +33,7 @@ class Kept(Generic[Key, Array]):
         if before is None:
             values = of(key, np.arange(self._size))
             self._budget.charge(units.CLASS + self._size)
-            if len(self._known) >= MOST_KEPT:
+            if len(self._known) >= MOST_CACHED:
                 del self._known[next(iter(self._known))]
         elif before[1] == len(self._changed):
             return before[0]
