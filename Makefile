@@ -55,10 +55,10 @@ check: setup ## a quick look in less than a minute: no control plane, fewer rand
 coverage: setup ## the tests of make check, with the coverage of the core, which has a floor
 	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest $(QUICK) --cov --cov-report=
 
-# Four workers keep two cores busy, because integration tests wait for others. Each has a control plane.
+# Five workers keep two cores busy, because integration tests wait for others. Each has a control plane.
 test: setup control-plane ## all tests, the real control plane's included
 	@"$(PYTHON)" -m testbed.controllers.build --quick
-	@exec env PYTHONDONTWRITEBYTECODE= $(GO) .venv/bin/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder \
+	@exec env PYTHONDONTWRITEBYTECODE= $(GO) .venv/bin/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder \
 		-m "not workloads or played_in_make_test"
 
 workloads: setup control-plane ## real controllers beside gangsched, as docs/workloads tells after it; PARTS="-k jobset" plays some

@@ -3,7 +3,7 @@
 The hypothesis profile says it (`tests/conftest.py` has the three), by how many examples it gives a property that names
 no number of its own; 100 is the usual. It is loaded before any test is imported.
 
-`make test` tries all cases, and of what is random three tenths: it took half of its time to try the rest.
+`make test` tries three tenths of what is random and of sweeps over many cases: the rest took half of its time.
 """
 
 from __future__ import annotations
@@ -58,6 +58,6 @@ def in_turn(
 
 
 def some(cases: Sequence[Of], *, draw: str) -> list[Of]:
-    """All cases, and of them a tenth in `make check`: always the same for a draw, and others for another one."""
-    number = min(len(cases), tries(len(cases)))
+    """Three tenths of the cases, a tenth in `make check` and all in `make nightly`; the draw decides which."""
+    number = min(len(cases), examples(len(cases)))
     return [cases[index] for index in sorted(Random(draw).sample(range(len(cases)), number))]

@@ -44,6 +44,7 @@ def made(tmp_path_factory):
     return json.loads(run_python(tree, "-c", SCRIPT))
 
 
+@pytest.mark.slow
 def test_a_new_dialect_may_be_configured_is_understood_and_is_among_those_that_are_by_default(made):
     assert made["chosen"] == ["toy"]
     assert made["default"] == [*NAMES, "toy"]

@@ -26,6 +26,7 @@ def test_what_decides_is_changed_and_what_only_tells_is_not(source: str, expecte
     assert [mutation.after for mutation in mutations(Path("x.py"), source)] == expected
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_defects_each_of_which_can_be_compiled() -> None:
     found = sample(50, seed=7)
     assert found == sample(50, seed=7) != sample(50, seed=8)

@@ -94,6 +94,7 @@ def test_events_arrive_as_they_were_sent(number):
     assert collected.events == sent
 
 
+@pytest.mark.slow
 def test_a_piece_is_cut_by_what_is_in_its_values():
     """Making a piece of this weight takes some milliseconds, and 500 ResourceSlices of 64 devices take a second."""
     attributes = tuple(Attribute(f"gpu.example/a{each}", AttributeType.STRING, f"v{each}") for each in range(12))

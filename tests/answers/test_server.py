@@ -173,6 +173,7 @@ async def test_a_failure_says_nothing_but_that(served, failure, status, sentence
     assert await served.get() == (status, {"error": sentence})
 
 
+@pytest.mark.slow
 async def test_connections_beyond_the_most_wait_and_silent_ones_end(served):
     """Eight that say nothing: four are taken, which end after a second; a question that came later is answered."""
     silent = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(2)]
@@ -233,6 +234,7 @@ async def test_a_right_that_is_taken_away_while_the_answer_is_made_is_heeded(ser
     [b"\x00\x1b[2J\r\n\r\n", b"GET / HTTP/9.9\r\nX\x1b: y\r\n\r\n", b"GET /" + b"a" * 100_000, b"POST / HTTP/1.1\r\n"],
     ids=["no HTTP", "a wrong header", "too long", "half of it"],
 )
+@pytest.mark.slow
 async def test_what_is_no_request_is_neither_answered_nor_logged(served, sent, caplog):
     caplog.set_level("DEBUG")
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -47,6 +47,7 @@ def kept(outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize("seed", range(1, 13))
+@pytest.mark.slow
 def test_the_optimum_and_every_planner_place_whole_gangs_where_pods_can_be_put_one_by_one(seed):
     instance = drawn(seed)
     for outcome in (optimum(instance), *(planner(instance) for planner in PLANNERS.values())):
@@ -54,6 +55,7 @@ def test_the_optimum_and_every_planner_place_whole_gangs_where_pods_can_be_put_o
         kept(outcome)
 
 
+@pytest.mark.slow
 def test_pack_admits_nearly_as_many_members_as_the_optimum_and_no_fewer_than_first_fit():
     lines = {line["scenario"]: line for line in comparison.compared(range(1, _INSTANCES + 1))}
     assert lines[TITLE + DEFAULT]["members"] >= lines[TITLE + FIRST_FIT]["members"]

@@ -128,6 +128,7 @@ def healthy_group(number: int) -> list[Json]:
 
 
 @seeded(2)
+@pytest.mark.slow
 def test_odd_objects_neither_stop_the_machine_nor_delay_a_healthy_group(seed: int) -> None:
     """Batches of odd objects, each mixed with a healthy group, which must be bound before the machine rests.
 

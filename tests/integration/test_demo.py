@@ -13,6 +13,7 @@ import pytest
 
 from testbed import leftovers
 from testbed.tether import RUN_VARIABLE
+from tests.effort import in_turn
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,8 +54,8 @@ def test_the_demo_ends_by_itself_with_a_verdict(marker):
     assert "told why (Only 2 of 5 members fit; missing on the nodes that accept them: cpu 2.9" in out
 
 
-@pytest.mark.parametrize(
-    ("number", "reached"),
+@in_turn(
+    "number, reached",
     [
         (signal.SIGHUP, "starting etcd"),
         (signal.SIGTERM, "starting the operator"),

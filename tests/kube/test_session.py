@@ -545,6 +545,7 @@ async def test_another_client_shares_connections_and_credentials_and_may_be_clos
     assert [asked.headers["Authorization"] for asked in api.asked] == ["Bearer of-tests"] * 2
 
 
+@pytest.mark.slow
 async def test_a_thousand_requests_without_an_answer_keep_neither_the_next_nor_the_lease_waiting() -> None:
     """As many bindings as `bindConcurrency` allows, a few at a time as the executor sends them."""
     api, go = FakeApi(), asyncio.Event()
@@ -593,6 +594,7 @@ def resetting() -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_a_connection_that_is_reset_while_it_is_made_closes_no_other_one() -> None:
     """On uvloop, as the operator runs: the number of the closed descriptor is given to the next that is opened."""
     others: list[int] = []

@@ -199,6 +199,7 @@ async def test_whatever_the_server_answers_kopf_is_begun_again(lists, watches, c
     assert len(ended) <= 1, "the same failure is told once"
 
 
+@pytest.mark.slow
 async def test_without_a_server_it_waits_and_still_ends_within_a_second():
     told: list[list[str]] = []
     async with framed(None, told.append) as _:

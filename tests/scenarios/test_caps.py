@@ -78,6 +78,7 @@ def test_one_tiny_pod_holds_nothing_of_the_cluster_and_is_told_why():
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
+@pytest.mark.slow
 def test_several_groups_and_namespaces_hold_up_to_each_namespace_s_share():
     harness = cluster()
     for space in ("a", "b", "c"):

@@ -326,6 +326,7 @@ DEATHS = {
 }
 
 
+@pytest.mark.explores
 @pytest.mark.parametrize(
     ("heir", "hopeless"),
     [
@@ -351,6 +352,7 @@ def test_wherever_the_process_dies_the_groups_are_whole_or_wholly_unbound_in_tim
         assert type(crash.dying) is type(effect)
 
 
+@pytest.mark.explores
 @pytest.mark.parametrize("name", TWICE)
 def test_a_second_death_during_the_recovery_changes_nothing(name):
     for first in some(range(len(rehearsed(name))), draw=name):

@@ -58,6 +58,7 @@ def test_a_number_of_thousands_of_digits_in_a_node_affinity_is_judged_like_any_o
 
 
 @pytest.mark.without("all", why="only its size is new; small groups take the courses")
+@pytest.mark.slow
 def test_a_group_of_a_thousand_different_shapes_that_fits_only_in_part_is_refused():
     """Each kind of member took a call on the stack, although the search had been given up before it began."""
     harness = Harness()

@@ -156,6 +156,7 @@ def test_a_resource_that_no_node_had_wakes_who_asked_for_it_when_it_appears():
 
 
 @pytest.mark.without("all", why="only its size is new; small groups take the courses")
+@pytest.mark.slow
 def test_a_thousand_parked_pods_cause_no_deadline():
     harness = Harness()
     harness.add(node(cpu=1), *(pod(f"p{number}", cpu=2, group="") for number in range(1000)))

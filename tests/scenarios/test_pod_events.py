@@ -91,6 +91,7 @@ def test_gangs_take_turns_so_that_there_are_twenty_a_second():
 
 @CALM
 @pytest.mark.without("all", why="only its size is new")
+@pytest.mark.slow
 def test_of_too_many_waiting_pods_only_some_have_one():
     harness = Harness()
     for number in range(200):

@@ -32,6 +32,7 @@ def test_a_group_of_two_thousand_members_is_decided_in_one_step():
 
 
 @pytest.mark.without("all", why="only its size is new; small groups take the courses")
+@pytest.mark.slow
 def test_of_hundreds_of_groups_as_many_are_bound_as_fit_and_all_others_are_told_once():
     harness = Harness()
     harness.add(*(node(f"n{number}", cpu=8) for number in range(30)))
