@@ -289,7 +289,7 @@ def test_whoever_is_not_answered_is_told_what_to_do(tenants, explain):
 
     # Whatever listens at another address gets no token.
     _, other = reached(tenants.announced[PODS[1]])
-    assert "another certificate" in said("waiter", "reader", address, other)
+    assert "does not have the expected certificate" in said("waiter", "reader", address, other)
 
     # Without the Role no port is forwarded.
     api = tenants.cluster.api

@@ -246,7 +246,7 @@ class TestEvents:
         status, out, err = kubectl.tried("gang", "events", "waiter", "--as", "watcher")
         assert status == 0
         assert {row[3] for row in table(out)[1:]} == {"podgroup/waiter"}
-        assert "only Events of the PodGroup, because its members cannot be seen" in err
+        assert "only Events of the PodGroup, because you may not list its members" in err
 
 
 class TestPlugin:
