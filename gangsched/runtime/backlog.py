@@ -6,10 +6,10 @@ Priority
     next: some roll back gangs and have a deadline, and bindings wait for the others. Together they take at most a
     quarter of the slots.
     Other status patches, pod conditions, Demand objects and Events only inform people and autoscalers. They take at
-    most half of the slots, so that a burst of bindings always finds free ones. They wait until no binding has been in
-    flight for QUIET_S, so that bindings have the API server to themselves; meanwhile a newer status of a group replaces
-    the older one, which is never sent. Once they have waited for `informing_patience_s`, they take up to a quarter of
-    the slots beside bindings in flight.
+    most half of the slots, so that new bindings always find free ones, and two slots while a binding is in flight.
+    During a burst, until QUIET_S after the last moment at which BURST bindings were in flight, they wait, so that the
+    bindings have the API server to themselves; meanwhile a newer status of a group replaces the older one, which is
+    never sent. Once they have waited for `informing_patience_s`, they take up to a quarter of the slots all the same.
     While a binding waits, the last two classes take no slot. To prevent starvation under a constant stream of bindings,
     a write that has waited for `patience_s` or `informing_patience_s` may still take one of two slots of its class.
     Bindings of members above their gang's minimum wait behind the other bindings in the same way, so that thousands of
@@ -38,8 +38,10 @@ from gangsched.runtime.write import BINDINGS, INFORMING, SENT_AT_THE_END, Job, L
 AT_FIRST = 64
 """Initial number of concurrent writes. A thousand would open a thousand connections, which share the processor until
 all of them time out, and an unresponsive server would receive a thousand requests."""
+BURST = 4
+"""The number of bindings in flight that makes a burst. A steady flow of single bindings must not delay statuses."""
 QUIET_S = 0.05
-"""The time without a binding in flight after which writes that inform people are sent."""
+"""The time after a burst of bindings after which writes that inform people are sent."""
 EVENTS_YIELD_S = 5.0
 """Seconds: statuses and conditions that are decided up to this much later than an Event are sent before it."""
 
@@ -133,25 +135,28 @@ class Backlog:
         self._flying_in[lane] += 1
         self._informing += lane in INFORMING
         self._in_flight += 1
+        self._note_burst(now)
         return job
 
-    def due(self) -> float:
-        """The time at which a write that yields to bindings may be sent, if nothing happens before; inf without one."""
+    def due(self, now: float) -> float:
+        """The next time at which a write that yields to bindings may be sent, if nothing happens before; inf if none.
+
+        `now` must be the time at which `next` found nothing: the clock may reach a time between two looks at it.
+        """
         oldest = self._oldest_informing()
         if oldest is None:
             return float("inf")
-        overdue = oldest.since + self._informing_patience_s
-        return overdue if self._binds() else min(overdue, self._quiet_from)
+        times = oldest.since + self._informing_patience_s, self._quiet_from
+        return min((time for time in times if time > now), default=float("inf"))
 
     def done(self, job: Job, now: float) -> None:
         """Record that a job in flight has a result, successful or not."""
+        self._note_burst(now)
         self._in_flight -= 1
         if self._in_flight < self._most:
             self._most = max(AT_FIRST, min(self._most + 0.5, 2 * self._in_flight))
         self._flying_in[job.lane] -= 1
         self._informing -= job.lane in INFORMING
-        if job.lane in BINDINGS:
-            self._quiet_from = now + QUIET_S
         self._flying.discard(job.key)
         for followers in (self._behind, self._overruling):
             if job.key in followers:
@@ -217,15 +222,27 @@ class Backlog:
         oldest = self._oldest_informing()
         if oldest is None:
             return None
-        yields = not self._ending and (self._binds() or now < self._quiet_from)
-        if yields and oldest.since > now - self._informing_patience_s:
-            return None
-        most = self._quarter if yields else self._half
-        return oldest.lane if self._informing < most else None
+        return oldest.lane if self._informing < self._most_informing(oldest, now) else None
 
-    def _binds(self) -> bool:
-        """Whether a binding is in flight."""
-        return any(self._flying_in[lane] for lane in BINDINGS)
+    def _most_informing(self, oldest: Job, now: float) -> int:
+        """The number of slots for writes that inform people while no binding waits."""
+        binds = self._binds()
+        if self._ending or not (binds or now < self._quiet_from):
+            return self._half
+        if self._is_overdue(oldest, now):
+            return self._quarter
+        return 0 if binds >= BURST or now < self._quiet_from else self._trickle_slots
+
+    def _is_overdue(self, informing: Job, now: float) -> bool:
+        return informing.since + self._informing_patience_s <= now
+
+    def _binds(self) -> int:
+        """The number of bindings in flight."""
+        return sum(self._flying_in[lane] for lane in BINDINGS)
+
+    def _note_burst(self, now: float) -> None:
+        if self._binds() >= BURST:
+            self._quiet_from = now + QUIET_S
 
     def _binding_lane(self, now: float) -> Lane:
         above = self._lanes[Lane.ABOVE]
@@ -245,7 +262,7 @@ class Backlog:
             return Lane.ACTION
         if self._informing < self._trickle_slots:
             informing = self._oldest_informing()
-            if informing is not None and informing.since <= now - self._informing_patience_s:
+            if informing is not None and self._is_overdue(informing, now):
                 return informing.lane
         return None
 

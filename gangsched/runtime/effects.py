@@ -102,7 +102,7 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival
             failed="creating a PodGroup failed",
         ),
         PatchStatus: Write[PatchStatus](
-            lane=lambda effect: Lane.RESERVATION if effect.resource_version else Lane.STATUS,
+            lane=_lane_of_status,
             key=lambda effect: ("status", effect.key),
             send=partial(patch_status, session),
             retry=Retry.SOME,
@@ -132,7 +132,7 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival
             repeated=True,
         ),
         PutPhase: Write[PutPhase](
-            lane=_always(Lane.DETAIL),
+            lane=_always(Lane.RESERVATION),
             key=lambda effect: ("phase", effect.key),
             send=partial(put_phase, session, rival=rival),
             retry=Retry.SOME,
@@ -148,6 +148,11 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival
             about=_named,
         ),
     }
+
+
+def _lane_of_status(effect: PatchStatus) -> Lane:
+    reserves = effect.resource_version or effect.status.reservation is not None
+    return Lane.RESERVATION if reserves else Lane.STATUS
 
 
 def _always(lane: Lane) -> Callable[[object], Lane]:

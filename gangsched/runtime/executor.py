@@ -174,7 +174,7 @@ class Executor:
             now = self._monotonic()
             job = self._backlog.next(now)
             if job is None:
-                self._wake_at(self._backlog.due(), now)
+                self._wake_at(self._backlog.due(now), now)
                 woken = loop.create_future()
                 self._idle.append(woken)
                 await woken
@@ -197,11 +197,8 @@ class Executor:
                 count -= 1
 
     def _wake_at(self, due: float, now: float) -> None:
-        """Wake a worker at that time. If it is past, the write waits for a slot, and a result wakes its worker.
-
-        `now` must be the time for which the backlog was asked: a write may become due between two looks at the clock.
-        """
-        if not now < due < float("inf") or (self._alarm is not None and self._alarm[0] <= due):
+        """Wake a worker at the time that is `due`, unless one is woken before."""
+        if due == float("inf") or (self._alarm is not None and self._alarm[0] <= due):
             return
         if self._alarm is not None:
             self._alarm[1].cancel()

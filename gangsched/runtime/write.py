@@ -18,7 +18,7 @@ class Lane(StrEnum):
     """Where a write waits. Each lane is first in, first out; `runtime.backlog` defines their order."""
 
     RESERVATION = auto()
-    """Bindings wait for it."""
+    """A status with a reservation, for which bindings wait, or a phase, for which another system's controller does."""
     BINDING = auto()
     """A binding of a quorum."""
     ABOVE = auto()

@@ -19,7 +19,7 @@ from gangsched.core.objects.effects import (
     WithdrawBinding,
 )
 from gangsched.core.objects.status import GroupStatus
-from gangsched.runtime.backlog import AT_FIRST, EVENTS_YIELD_S, QUIET_S, Backlog
+from gangsched.runtime.backlog import AT_FIRST, BURST, EVENTS_YIELD_S, QUIET_S, Backlog
 from gangsched.runtime.write import Job, Withdrawal
 from tests.runtime.fake_table import REAL, job
 
@@ -29,6 +29,9 @@ PATIENCE_S = 5.0
 
 def bind(uid: str, node: str = "n1") -> BindPod:
     return BindPod(uid=uid, namespace="ns", name=uid, node=node)
+
+
+BURST_OF_BINDINGS = [bind(f"b{number}") for number in range(BURST)]
 
 
 def withdraw(uid: str, node: str = "n1") -> WithdrawBinding:
@@ -111,7 +114,7 @@ def in_full(queue: Backlog, now: float = 0.0) -> list[Effect]:
     order: list[Effect] = []
     while not queue.empty:
         if (head := queue.next(now)) is None:
-            now = queue.due()
+            now = queue.due(now)
         else:
             order.append(head.effect)
             queue.done(head, now)
@@ -180,45 +183,79 @@ class TestOrder:
         finish(queue, event("0"))
         assert taken(queue) == [event(str(SLOTS // 2))]
 
-    def test_informing_waits_while_a_binding_is_in_flight_and_a_moment_longer(self):
-        queue = holding(bind("b"), *(event(str(number)) for number in range(10)))
-        assert taken(queue) == [bind("b")]
-        assert queue.due() == PATIENCE_S
-        finish(queue, bind("b"), now=1.0)
+    def test_informing_waits_during_a_burst_of_bindings_and_a_moment_longer(self):
+        queue = holding(*BURST_OF_BINDINGS, *(event(str(number)) for number in range(10)))
+        assert taken(queue) == BURST_OF_BINDINGS
+        assert queue.due(0.0) == QUIET_S
         assert taken(queue, 1.0) == []
-        assert queue.due() == 1.0 + QUIET_S
+        for binding in BURST_OF_BINDINGS:
+            finish(queue, binding, now=1.0)
+        assert taken(queue, 1.0) == []
+        assert queue.due(1.0) == 1.0 + QUIET_S
         assert taken(queue, 1.0 + QUIET_S) == [event(str(number)) for number in range(SLOTS // 2)]
 
-    def test_a_gang_bound_in_the_meantime_prolongs_the_wait(self):
-        queue = holding(bind("b"), event("e"))
+    def test_a_burst_in_the_meantime_prolongs_the_wait(self):
+        queue = holding(*BURST_OF_BINDINGS, event("e"))
         taken(queue)
-        finish(queue, bind("b"), now=1.0)
-        queue.add(job(bind("c"), 1.0))
-        assert taken(queue, 1.0 + QUIET_S) == [bind("c")]
-        finish(queue, bind("c"), now=2.0)
+        for binding in BURST_OF_BINDINGS:
+            finish(queue, binding, now=1.0)
+        for binding in BURST_OF_BINDINGS:
+            queue.add(job(binding, 1.0))
+        assert taken(queue, 1.0 + QUIET_S) == BURST_OF_BINDINGS
+        for binding in BURST_OF_BINDINGS:
+            finish(queue, binding, now=2.0)
         assert taken(queue, 2.0) == []
         assert taken(queue, 2.0 + QUIET_S) == [event("e")]
 
+    def test_a_few_bindings_leave_informing_two_slots(self):
+        few = BURST_OF_BINDINGS[1:]
+        queue = holding(*few, *(event(str(number)) for number in range(10)))
+        assert taken(queue) == [*few, event("0"), event("1")]
+        for binding in few:
+            finish(queue, binding)
+        assert taken(queue) == [event("2"), event("3")]
+
     def test_of_the_statuses_of_a_group_that_wait_meanwhile_only_the_newest_is_sent(self):
-        queue = holding(bind("b"), status("g", members=1))
+        queue = holding(*BURST_OF_BINDINGS, status("g", members=1))
         taken(queue)
         queue.add(job(status("g", members=2), 1.0))
-        finish(queue, bind("b"), now=1.0)
+        for binding in BURST_OF_BINDINGS:
+            finish(queue, binding, now=1.0)
         assert taken(queue, 2.0) == [status("g", members=2)]
 
-    def test_informing_that_has_waited_long_takes_a_quarter_of_the_slots_beside_bindings_in_flight(self):
-        queue = holding(bind("b"), *(event(str(number)) for number in range(10)))
-        assert taken(queue, PATIENCE_S - 0.1) == [bind("b")]
+    def test_informing_that_has_waited_long_takes_a_quarter_of_the_slots_during_a_burst(self):
+        queue = holding(*BURST_OF_BINDINGS, *(event(str(number)) for number in range(10)))
+        assert taken(queue, PATIENCE_S - 0.1) == BURST_OF_BINDINGS
+        assert queue.due(PATIENCE_S - 0.05) == PATIENCE_S
         assert taken(queue, PATIENCE_S) == [event(str(number)) for number in range(SLOTS // 4)]
 
+    def test_the_pause_frees_more_slots_than_long_waiting(self):
+        queue = holding(*BURST_OF_BINDINGS, *(event(str(number)) for number in range(10)))
+        taken(queue)
+        taken(queue, PATIENCE_S)
+        for binding in BURST_OF_BINDINGS:
+            finish(queue, binding, now=PATIENCE_S)
+        assert queue.due(PATIENCE_S) == PATIENCE_S + QUIET_S
+        assert len(taken(queue, PATIENCE_S + QUIET_S)) == SLOTS // 2 - SLOTS // 4
+
+    @given(st.floats(0, 1e7))
+    def test_what_is_due_can_be_taken_then_however_the_time_is_rounded(self, since):
+        queue = backlog()
+        for effect in (*BURST_OF_BINDINGS, event("e")):
+            queue.add(job(effect, since))
+        taken(queue, since)
+        while (due := queue.due(since)) < float("inf") and not taken(queue, due):
+            since = due
+        assert queue.empty
+
     def test_the_end_does_not_wait_for_bindings(self):
-        queue = holding(bind("b"), status("g"))
+        queue = holding(*BURST_OF_BINDINGS, status("g"))
         taken(queue)
         queue.close()
         assert taken(queue) == [status("g")]
 
     def test_nothing_is_due_without_a_write_that_yields(self):
-        assert holding(bind("b"), evict("p")).due() == float("inf")
+        assert holding(bind("b"), evict("p")).due(0.0) == float("inf")
 
     def test_reservations_are_not_limited_to_that_half(self):
         queue = holding(*(status(str(number), resource_version="1") for number in range(SLOTS)))
@@ -477,7 +514,7 @@ class Sender:
 
     def wait(self) -> bool:
         """Until something is due, if anything is."""
-        until = self.queue.due()
+        until = self.queue.due(self.now)
         waits, self.now = self.now < until < float("inf"), until
         return waits
 

@@ -41,7 +41,7 @@ from gangsched.core.objects.results import (
 from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.workload import Reference
 from gangsched.kube.results import Outcome, WriteResult
-from gangsched.runtime.backlog import AT_FIRST, QUIET_S
+from gangsched.runtime.backlog import AT_FIRST, BURST, QUIET_S
 from gangsched.runtime.executor import INFORMING_PATIENCE_S, Executor
 from gangsched.runtime.metrics import Metrics
 from tests.runtime.fake_table import answer_with, table_of
@@ -310,11 +310,16 @@ class TestBindings:
 
 
 class TestInforming:
-    async def test_a_status_is_sent_a_moment_after_the_last_binding_though_nothing_else_happens(self):
+    async def bound(self, rig: Rig) -> None:
+        for call in [await rig.sent() for _ in range(BURST)]:
+            assert isinstance(call.effect, BindPod)
+            call.answer.set_result(PodBound(uid=call.effect.uid, node="n1"))
+        await rig.settle()
+
+    async def test_a_status_is_sent_a_moment_after_a_burst_of_bindings_though_nothing_else_happens(self):
         async with running() as rig:
-            rig.executor.submit([bind("a"), status(1)])
-            await rig.sent_and_answered(PodBound(uid="a", node="n1"))
-            await rig.settle()
+            rig.executor.submit([*(bind(str(number)) for number in range(BURST)), status(1)])
+            await self.bound(rig)
             assert rig.calls.empty()
             assert rig.timers[-1].delay_s == pytest.approx(QUIET_S)
             rig.mono += QUIET_S
@@ -324,20 +329,22 @@ class TestInforming:
     async def test_a_pause_that_ends_while_a_worker_looks_for_work_is_noticed(self):
         """The clock goes on between looking at what may be sent and setting the timer for what may be sent later."""
         async with running() as rig:
-            rig.executor.submit([bind("a"), status(1)])
+            rig.executor.submit([*(bind(str(number)) for number in range(BURST)), status(1)])
             rig.tick_s = 0.6 * QUIET_S
-            await rig.sent_and_answered(PodBound(uid="a", node="n1"))
-            await rig.settle()
+            await self.bound(rig)
             assert rig.timers[-1].delay_s < QUIET_S
             await rig.time_passes()
             assert (await rig.sent()).effect == status(1)
 
-    async def test_a_status_does_not_wait_longer_than_its_patience_for_a_binding_that_is_not_answered(self):
-        async with running() as rig:
-            rig.executor.submit([bind("a"), status(1)])
-            await rig.sent()
-            await rig.settle()
-            assert rig.timers[-1].delay_s == INFORMING_PATIENCE_S
+    async def test_a_status_does_not_wait_longer_than_its_patience_for_bindings_that_are_not_answered(self):
+        async with running(slots=BURST + 1) as rig:
+            rig.executor.submit([*(bind(str(number)) for number in range(BURST)), status(1)])
+            for _ in range(BURST):
+                await rig.sent()
+            rig.mono += QUIET_S
+            await rig.time_passes()
+            assert rig.calls.empty()
+            assert rig.timers[-1].delay_s == pytest.approx(INFORMING_PATIENCE_S - QUIET_S)
             rig.mono += INFORMING_PATIENCE_S
             await rig.time_passes()
             assert (await rig.sent()).effect == status(1)

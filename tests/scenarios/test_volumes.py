@@ -202,3 +202,22 @@ def test_what_is_known_of_volumes_outlives_the_lease(harness: Harness) -> None:
     assert nodes_of(harness) == ["n2"]
     harness.withdraw(LATER, CsiNode("n1", (("csi", 0),)))
     harness.wait(3)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "limits"),
+    [("NeverFits", "Unschedulable", [1, 2]), ("Unschedulable", "NeverFits", [2, 1])],
+    ids=["raised", "lowered"],
+)
+def test_whether_a_gang_with_disks_can_ever_fit_is_found_out_again_when_a_limit_changes(
+    harness: Harness, before: str, after: str, limits: list[int]
+) -> None:
+    """The members of a gang whose disks a driver attaches have only a shape, but the limit of a node decides."""
+    disks = [Disk("cinder", (), False, ("csi", f"v{at}")) for at in range(2)]
+    harness.add(node("n1", cpu="8"), pod("default/busy", group="", node="n1", cpu="7"))
+    harness.add(group(min_member=2, max_schedule_time_s=5000))
+    harness.add(*(pod(f"default/a-{at}", group="a", cpu="1", disks=[disks[at]]) for at in range(2)))
+    for limit, reason in zip(limits, (before, after), strict=True):
+        harness.provide(CsiNode("n1", (("csi", limit),)))
+        harness.wait(600)
+        assert harness.condition("default/a").reason == reason

@@ -24,21 +24,21 @@ class NextWrite:
 class Written:
     """What was written. It is changed by its methods and by the status writer.
 
-    `unwritten`: the last status was not accepted and is to be written again at `write_again_at`. `awaited` are the pods
-    in a reservation whose write is in flight; nothing else is written until its result arrives. `message_at` is when a
-    message was last written, `basis` what the messages were computed from. `behind`: only numbers in a message have
-    changed, and the change is not written yet. `hindered` is the reason of the last Event about members that cannot
-    join a scheduled group; `named_owners` are the owners named in such an Event. `members` are the reasons on members'
-    conditions, each with the time of the write; `on_pods` are the reasons of Events on members. More of these Events
-    are due at `pods_at`; `has_slot`: the gang's turn to emit them is allotted, otherwise it has to request one.
-    `passed_over` is the group of Kubernetes' own API of which an Event says that it does not count. `version` is the
-    resourceVersion that was known when `status` was decided.
+    `unwritten`: the last status was not accepted and is to be written again at `write_again_at`. `awaited` are the
+    places (pod's UID, node) of a reservation whose write is in flight; nothing else is written before its result. At
+    `message_at` a message was last written, `basis` is what they were computed from. `behind`: only numbers in a
+    message have changed, which is not written yet. `hindered` is the reason of the last Event about members that
+    cannot join a scheduled group; `named_owners` are the owners named in such an Event. `members` are the reasons on
+    members' conditions, each with the time of the write; `on_pods` are the reasons of Events on members. More of
+    these Events are due at `pods_at`; `has_slot`: the gang's turn to emit them is allotted, otherwise it has to
+    request one. `passed_over` is the group of Kubernetes' own API of which an Event says that it does not count.
+    `version` is the resourceVersion that was known when `status` was decided.
     """
 
     status: GroupStatus | None = None
     version: str = ""
     unwritten: bool = False
-    awaited: frozenset[str] | None = None
+    awaited: frozenset[tuple[str, str]] | None = None
     write_again_at: float = 0.0
     message_at: float = float("-inf")
     basis: tuple[object, ...] = ()
@@ -112,8 +112,8 @@ class Written:
         self.status = status
         return True
 
-    def wrote(self, status: GroupStatus, version: str, awaited: frozenset[str] | None) -> None:
-        """This status is being written to the PodGroup at that version; `awaited` are the pods of its reservation."""
+    def wrote(self, status: GroupStatus, version: str, awaited: frozenset[tuple[str, str]] | None) -> None:
+        """This status is being written to the PodGroup at that version; `awaited` are its reserved places."""
         self.status = status
         self.version = version
         self.unwritten = False
@@ -130,8 +130,8 @@ class Written:
         self.awaited = None
         self.write_again_at = write_again_at
 
-    def take_awaited(self) -> frozenset[str]:
-        """A status with a reservation was accepted. Returns the pods in it."""
+    def take_awaited(self) -> frozenset[tuple[str, str]]:
+        """A status with a reservation was accepted. Returns its places, each with the UID of the pod and the node."""
         awaited, self.awaited = self.awaited or frozenset(), None
         return awaited
 

@@ -70,7 +70,9 @@ class Results:
             gang.observed.now_at(event.resource_version)
         if event.reserved and gang.written.awaited is not None:
             self._members.dirty.note(event.key)
-            gang.durability.written(gang.written.take_awaited() & gang.operations.bindings.keys())
+            # A member that is to be bound elsewhere meanwhile is not secured by what was written.
+            held = {(uid, binding.node) for uid, binding in gang.operations.bindings.items()}
+            gang.durability.written(uid for uid, _ in gang.written.take_awaited() & held)
 
     def _bound(self, event: PodBound | BindRefused, now: float) -> None:
         uid, node = event.uid, event.node

@@ -53,7 +53,7 @@ def helped(snapshot: Snapshot, classes: Collection[MemberClass]) -> set[MemberCl
 
 def hoped(snapshot: Snapshot, member: MemberClass, others: Collection[MemberClass]) -> IntArray:
     """Like `Snapshot.caps`, but assumes that members of the others have opened every row that they may open."""
-    if not _depends(member):
+    if not depends(member):
         return snapshot.caps(member)
     some = _dependent(others)
     if len(some) ** 2 > MOST_PAIRS:
@@ -72,12 +72,13 @@ def waits_for_pods(snapshot: Snapshot, missing: Collection[MemberClass]) -> bool
 
 def bond(snapshot: Snapshot, member: MemberClass) -> str:
     """The label by which all members of the class must share one domain, whichever it is; empty if there is none."""
-    return next((bond for plan in snapshot.plans if (bond := plan.bond(member))), "") if _depends(member) else ""
+    return next((bond for plan in snapshot.plans if (bond := plan.bond(member))), "") if depends(member) else ""
 
 
 def _dependent(classes: Collection[MemberClass]) -> list[MemberClass]:
-    return [member for member in classes if _depends(member)]
+    return [member for member in classes if depends(member)]
 
 
-def _depends(member: MemberClass) -> bool:
+def depends(member: MemberClass) -> bool:
+    """Whether more than the shape of a member of the class and the free amounts decides which nodes take it."""
     return bool(member.seen or member.shape.disks) or member.shape.depends_on_pods

@@ -23,7 +23,7 @@ from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import expansion, topology
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.dependence import bond, waits_for_pods
+from gangsched.core.planning.dependence import bond, depends, waits_for_pods
 from gangsched.core.planning.filling import classify, preferring
 from gangsched.core.planning.quorum import Quorum
 from gangsched.core.planning.refusal import Refusal, fragmented, gaps, oversized, shortage
@@ -255,7 +255,7 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
 
 def _never(snapshot: Snapshot, ask: Ask, asked: Hashable, recent: RecentRequests | None) -> bool:
     """Whether the quorum certainly would not even fit on empty nodes; cached if only shapes and nodes count."""
-    if recent is None or any(member.seen or member.shape.depends_on_pods for member in _classes(snapshot, ask)):
+    if recent is None or any(map(depends, _classes(snapshot, ask))):
         return _fits_empty(snapshot, ask) is False
     nodes = snapshot.cluster.nodes_by_row.generation, snapshot.cluster.devices.generation
     return recent.fits_empty(asked, nodes, partial(_fits_empty, snapshot, ask)) is False

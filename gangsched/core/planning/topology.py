@@ -122,12 +122,14 @@ class RecentRequests:
 
     def fits_empty(self, asked: Hashable, nodes: Hashable, find: Callable[[], bool | None]) -> bool | None:
         """The cached result of `find` for this request and these nodes; a None is not cached."""
-        if self._nodes != nodes or len(self._empty) >= _MOST_EMPTY:
+        if self._nodes != nodes:
             self._nodes, self._empty = nodes, {}
         if asked not in self._empty:
             found = find()
             if found is None:
                 return None
+            if len(self._empty) >= _MOST_EMPTY:
+                del self._empty[next(iter(self._empty))]
             self._empty[asked] = found
         return self._empty[asked]
 

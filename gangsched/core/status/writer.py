@@ -88,7 +88,7 @@ class StatusWriter:
                 )
                 awaited = None
                 if status.reservation is not None:
-                    awaited = frozenset(binding.pod.uid for binding in gang.operations.unconfirmed())
+                    awaited = frozenset((each.pod.uid, each.node) for each in gang.operations.unconfirmed())
                 written.wrote(status, gang.observed.resource_version, awaited)
         else:
             written.not_written(self._build(gang, assessment, reason))
