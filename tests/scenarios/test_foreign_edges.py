@@ -1,4 +1,4 @@
-"""Defects that a review of other systems' PodGroups and of PodGroups that are made has found, each by its steps."""
+"""Edges of PodGroups of other systems, and of PodGroups that gangsched creates; each docstring gives the steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the soak's random world showed, or might show, of places held for members to come."""
+"""Reservations for members to come, in worlds that the soak has made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defects that a review of held places, Spark applications and strict FIFO has found; each test tells the steps."""
+"""Reservations for members to come, Spark applications and strict FIFO, at their edges; docstrings give the steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defects of the undo that a reviewer found by running the machine against its contract; docstrings tell the steps."""
+"""Edges of the rollback; each docstring gives the steps."""
 
 from __future__ import annotations
 

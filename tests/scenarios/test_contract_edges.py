@@ -1,4 +1,4 @@
-"""Defects that a reviewer found by running the machine against its contract; each docstring tells the steps."""
+"""Edges of the contract rules; each docstring gives the steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defects that a review of what a new leader takes over has found; each test tells the steps."""
+"""What a new leader takes over from the last one, at its edges; each docstring gives the steps."""
 
 from __future__ import annotations
 
