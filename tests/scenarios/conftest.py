@@ -1,7 +1,7 @@
-"""Each story runs in five courses: as it is told, and as it goes when leaders change or events arrive out of order.
+"""Each story runs in up to five courses: as written, and with leader changes or events that arrive out of order.
 
-A story to which a course does not apply says so: `@pytest.mark.without("restarts", "disorder", why="…")`, or "all"
-but the plain one. `make check` runs the plain course and one other, which follows from the story's name.
+A story opts out of a course with `@pytest.mark.without("restarts", "disorder", why="…")`; "all" leaves only the plain
+one. `make check` runs the plain course and one other, which is derived from the story's name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def without(mark: pytest.Mark) -> list[Course]:
-    """The courses that a mark names, or all but the plain one; it says why."""
+    """The courses that a mark excludes: those it names, or with "all" every course but the plain one."""
     assert mark.kwargs.get("why"), "a mark `without` says why"
     assert mark.args, "a mark `without` names courses"
     return list(Course) if mark.args == ("all",) else [Course(name) for name in mark.args]
@@ -33,7 +33,7 @@ def without(mark: pytest.Mark) -> list[Course]:
 
 @pytest.fixture(autouse=True)
 def course(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Course:
-    """The course that every `Harness` made in the story takes."""
+    """The course taken by every `Harness` that the story creates."""
     course: Course = request.param
     monkeypatch.setattr(Harness, "course", course)
     monkeypatch.setattr(Harness, "course_seed", effort.first_seed + crc32(request.node.originalname.encode()))

@@ -1,4 +1,4 @@
-"""Nothing unreadable is dropped or guessed: the group waits, and a condition and one Event say what to do."""
+"""Unreadable input is neither dropped nor guessed: the group waits, and a condition and one Event say what to do."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ CASES = [
 
 
 def tell(harness: Harness, event: Event) -> None:
-    """Let the machine learn of something that the harness keeps no object of."""
+    """Send the machine an event about an object that the harness does not store."""
     harness.inbox.append(event)
 
 

@@ -1,4 +1,4 @@
-"""A quorum on its way: bindings that fail are retried, given up only as a whole, and survive a restart."""
+"""Quorums in flight: failed bindings are retried, given up only as a whole, and survive a restart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.harness import Harness
 def refusing(
     why: Refused, *names: str, times: int = 1, retry_after_s: float = 0.0
 ) -> Callable[[BindPod], BindRefused | None]:
-    """Refuse the bindings of these pods (of all without names), each so many times."""
+    """Refuse the bindings of these pods, or of all pods if no name is given, `times` times each."""
     left: dict[str, int] = {}
 
     def refuse(effect: BindPod) -> BindRefused | None:
@@ -40,7 +40,7 @@ def three(refuse: Callable[[BindPod], BindRefused | None] | None = None, **spec)
 
 
 def sent(harness: Harness, name: str) -> int:
-    """How often a binding of the pod was sent."""
+    """How many times a binding of the pod was sent."""
     return sum(isinstance(effect, BindPod) and effect.name == name for effect in harness.effects)
 
 
@@ -134,8 +134,8 @@ def test_a_reservation_that_lost_a_race_is_written_again_with_the_newer_version(
 
 
 def test_an_answer_that_comes_behind_newer_news_of_the_podgroup_does_not_hold_up_its_reservation():
-    """Steps: a status is written; somebody else then changes the PodGroup, and the watch shows it before the answer to
-    our write comes. Later places must be reserved.
+    """Steps: a status is written. Another client then changes the PodGroup, and the watch shows the change before the
+    response to our write arrives. Places assigned later must still be reserved.
     """
     harness = Harness()
     harness.refuse_bind = refusing(Refused.UNAVAILABLE, "a-1")
@@ -157,7 +157,7 @@ def test_an_answer_that_comes_behind_newer_news_of_the_podgroup_does_not_hold_up
 
 
 def reservations(harness: Harness) -> list[str]:
-    """The resourceVersions on which writes of a reservation were conditional."""
+    """The resourceVersions that the writes of a reservation were conditional on."""
     patches = [effect for effect in harness.effects if isinstance(effect, PatchStatus)]
     return [patch.resource_version for patch in patches if patch.status.reservation is not None]
 
@@ -407,7 +407,7 @@ def test_places_are_taken_up_after_a_restart_only_until_their_time_has_passed(pa
 
 
 def test_a_member_that_is_placed_anew_does_not_wait_for_what_would_help_further_members():
-    """Two members are bound, the third is refused for good twice, and a further one, which fits nowhere, parks them."""
+    """Two members are bound, the third is refused for good twice, and another, which fits nowhere, parks the group."""
     harness = Harness()
     harness.add(*(node(name, cpu=1) for name in ("n1", "n2", "n3")))
     harness.add(pod("a-0", node="n1"), pod("a-1", node="n2"))
@@ -426,7 +426,7 @@ def test_a_member_that_is_placed_anew_does_not_wait_for_what_would_help_further_
     why="a new leader tries again at once",
 )
 def test_a_group_whose_bindings_are_all_refused_backs_off_though_a_further_member_waits(further):
-    """Its own places, given up, are no room that could help the further member."""
+    """The places that the group itself gave up do not count as room that could help the further member."""
     harness = Harness()
     harness.add(node("n1", cpu=2), group("a", min_member=2, max_schedule_time_s=600.0), *pods("a", 2 + further))
     harness.refuse_bind = refusing(Refused.FORBIDDEN, times=10**6)
@@ -490,7 +490,7 @@ def test_members_that_finish_while_the_last_binding_is_retried_count_for_the_quo
 
 @pytest.mark.without("all", why="it changes leaders itself")
 def test_a_success_in_the_quorum_counts_after_a_restart_too():
-    """One member succeeds while the last binding is retried; the process dies before that is written."""
+    """One member succeeds while the last binding is retried; the process dies before the success is written."""
     harness = three(refusing(Refused.UNAVAILABLE, "a-1"))
     harness.settle()
     harness.change("default/a-0", phase=PodPhase.SUCCEEDED)
@@ -536,7 +536,9 @@ def test_a_transaction_taken_up_after_a_restart_ends_under_the_minimum_of_that_m
     why="a new leader tries again at once",
 )
 def test_places_found_anew_are_in_the_status_before_their_bindings_are_sent_again():
-    """All places are held and durable; their node goes, and others are found and refused in the same pass."""
+    """All places are reserved and durable; their node goes, and the new places are refused in the same scheduling
+    cycle.
+    """
     harness = three(refusing(Refused.UNAVAILABLE, times=2))
     harness.settle()
     assert harness.status("default/a").reservation is not None
@@ -569,7 +571,7 @@ def test_nothing_is_told_while_the_writing_of_a_reservation_is_not_answered():
 
 
 class LateStatus(Harness):
-    """Notes each try to bind a-2 and each status that names the node `new`; the first unconditional one is late."""
+    """Records each attempt to bind a-2 and each status that names the node `new`; the first unconditional one is late."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -597,8 +599,10 @@ class LateStatus(Harness):
 
 @pytest.mark.without("all", why="asserts what one order of results leads to")
 def test_a_member_that_moves_while_its_place_is_written_is_not_tried_again_before_its_new_place_is():
-    """Steps: the binding of a-2 is refused, and a status that names its node is on its way. The node goes, and a-2 is
-    to be bound elsewhere, which is refused too. Only then is the status accepted; it counted for the new node."""
+    """Steps: the binding of a-2 is refused while a status that names its node is in flight. The node goes, and the
+    binding to another node is refused too. Only then is the first status accepted. Regression: it counted for the new
+    node.
+    """
     harness = LateStatus()
     harness.add(*(node(f"n{number}", cpu=1) for number in range(3)), group("a", min_member=3), *pods("a", 3))
     harness.settle()

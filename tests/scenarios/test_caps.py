@@ -27,7 +27,7 @@ def cluster(policy: Policy | None = None, *, cores: int = 1600) -> Harness:
 
 
 def attack(name: str = "attack/a", *, places: int = 1590, cpu: int = 1, **spec: Any) -> Group:
-    """One tiny pod is to have so many places of a CPU held beside it for a week."""
+    """One tiny pod asks to have `places` places of `cpu` CPUs reserved beside it for a week."""
     roles = (Role("seed", 1), Role("worker", places, template=shape(cpu)))
     fields: dict[str, Any] = {"min_member": 1 + places, "roles": roles, "max_schedule_time_s": WEEK_S, **spec}
     return group(name, **fields)
@@ -43,13 +43,13 @@ def workers(name: str, count: int, *, first: int = 0) -> list[Any]:
 
 
 def held(harness: Harness, namespace: str = "attack") -> int:
-    """So many places the statuses of the namespace's groups say are held."""
+    """Number of places that the statuses of the namespace's groups report as reserved."""
     reservations = [found.status.reservation for key, found in harness.groups.items() if key.namespace == namespace]
     return sum(place.count - len(place.pods) for found in reservations if found for place in found.placements)
 
 
 def begun(harness: Harness, *, places: int = 4, **spec: Any) -> Harness:
-    """A group whose first member is bound and whose places are held."""
+    """A group whose first member is bound and whose other places are reserved."""
     harness.add(attack(places=places, **spec), seed())
     harness.wait(2)
     assert (held(harness), harness.status("attack/a").phase) == (places, "Reserved")
@@ -99,12 +99,12 @@ def test_several_groups_and_namespaces_hold_up_to_each_namespace_s_share():
 @pytest.mark.parametrize(
     ("limits", "places", "cpu", "fits"),
     [
-        (NamespaceLimits(), 10, 6, True),  # ten places, and no more than four nodes have
+        (NamespaceLimits(), 10, 6, True),  # ten places, which need no more than four nodes offer
         (NamespaceLimits(), 10, 7, False),
         (NamespaceLimits(), 11, 3, False),
         (NamespaceLimits(), 4, 16, True),
         (NamespaceLimits(free_places=0), 4, 9, False),
-        (NamespaceLimits(free_places=0), 4, 8, True),  # a quarter
+        (NamespaceLimits(free_places=0), 4, 8, True),  # a quarter of the cluster
         (NamespaceLimits(held_percent=100), 11, 7, True),
         (NamespaceLimits(held_percent=100, held_places=10), 11, 1, False),
     ],
@@ -367,7 +367,7 @@ def test_groups_that_time_out_give_way_to_those_outside():
 
 
 def test_pods_without_a_group_and_repairs_are_always_tried():
-    """Beside a group that never fits a scheduled one loses a member, and another one's node refuses a member."""
+    """While one group never fits, a scheduled group loses a member, and a node refuses a member of another group."""
     harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=1)), cores=96)
     waiting(harness, "a")
     harness.settle()
@@ -456,7 +456,7 @@ def test_a_changed_priority_and_a_changed_demand_for_places_reach_the_message():
 
 
 def test_a_group_that_finds_no_room_keeps_no_other_from_its_namespace_s_share():
-    """Two are stopped while a third holds the share. When that ends, the first of them does not fit any more."""
+    """Two groups are stopped while a third uses up the limit. When the third ends, the first of the two no longer fits."""
     harness = cluster(Policy(namespace_limits=NamespaceLimits(held_places=10, held_percent=100)), cores=48)
     for number, (places, cpu) in enumerate(((10, 1), (6, 5), (5, 1))):
         harness.add(attack(f"attack/{number}", places=places, cpu=cpu), seed(f"attack/{number}"))
@@ -472,7 +472,9 @@ def test_a_group_that_finds_no_room_keeps_no_other_from_its_namespace_s_share():
 
 
 def test_a_group_that_backs_off_gives_way_to_one_that_comes_later():
-    """Two that never fit have timed out and are all that may be tried; nobody else was there when they did."""
+    """The limit allows two waiting groups. Two that never fit timed out while no other group waited; then a third
+    arrives.
+    """
     harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=2), backoff_initial_s=200.0), cores=16)
     for name in ("a", "b"):
         harness.add(group(f"x/{name}", min_member=1), pod(f"x/{name}-0", group=name, cpu=17))
@@ -484,7 +486,7 @@ def test_a_group_that_backs_off_gives_way_to_one_that_comes_later():
 
 
 def test_places_whose_two_times_end_at_once_are_waited_for_without_haste_until_a_binding_is_answered():
-    """maxHoldTime is maxScheduleTime; the member's binding hangs."""
+    """maxHoldTime equals maxScheduleTime; the member's binding hangs."""
     harness = cluster(Policy(max_hold_s=60.0))
     harness.withhold = lambda _: True
     harness.add(attack(places=2, max_schedule_time_s=60), seed())
@@ -493,7 +495,9 @@ def test_places_whose_two_times_end_at_once_are_waited_for_without_haste_until_a
 
 
 def test_groups_that_back_off_do_not_change_places_for_ever():
-    """Two may be tried, three have timed out; their pods change when a node comes that has room for one of each two."""
+    """Two groups may be tried, and three have timed out. A node arrives that has room for one pod of each, and pods
+    change.
+    """
     harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=2), backoff_initial_s=200.0), cores=16)
     names = ("a", "b", "c")
     for at, name in enumerate(names):
@@ -508,7 +512,7 @@ def test_groups_that_back_off_do_not_change_places_for_ever():
 
 
 def test_a_group_that_a_limit_stops_is_forgotten_with_its_namespace_when_it_is_deleted():
-    """`Machine.validate`, after each step, finds whoever stays; the namespace stayed."""
+    """`Machine.validate` runs after each step and finds leftovers. Regression: the namespace was left behind."""
     harness = cluster()
     harness.add(attack(), seed())
     harness.wait(2)
@@ -520,7 +524,9 @@ def test_a_group_that_a_limit_stops_is_forgotten_with_its_namespace_when_it_is_d
 
 
 def test_a_group_that_stands_outside_is_forgotten_with_its_namespace_when_it_is_deleted():
-    """As above: the namespace stayed as soon as the last that stood outside was deleted, not let in."""
+    """As above. Regression: the namespace was left behind when its last group outside the limit was deleted, not
+    admitted.
+    """
     harness = cluster(FEW, cores=16)
     waiting(harness, "a", "b", "c")
     harness.wait(2)

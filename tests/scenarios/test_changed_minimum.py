@@ -1,4 +1,4 @@
-"""Rule 9: a minimum that is lowered or raised, before and after the group is scheduled and in mid-flight."""
+"""Rule 9: a minimum is lowered or raised before the group is scheduled, after it, and in mid-flight."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_an_extra_member_whose_binding_fails_does_not_keep_the_others():
 
 
 def test_a_member_that_was_refused_by_the_server_and_then_by_lack_of_room_is_told_of_the_room():
-    """An autoscaler acts on Unschedulable alone."""
+    """An autoscaler acts on the reason Unschedulable only."""
     harness = scheduled()
     harness.refuse_bind = lambda effect: (
         BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no") if effect.name == "a-2" else None

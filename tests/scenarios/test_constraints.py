@@ -1,4 +1,4 @@
-"""A new constraint is one file and one line in the registry: everything else hears of it through the interface."""
+"""A new constraint is one file and one line in the registry: all other code reaches it through the interface."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 from tests.verdicts import class_of
 
-# The file
+# The file of the new constraint
 
 
 @dataclass(frozen=True)
 class Team:
-    """The label by which pods shun each other."""
+    """The label whose value must not occur twice in a rack."""
 
     name: str
 
@@ -35,7 +35,7 @@ class Team:
 
 
 class OnePerRack(Constraint):
-    """No two pods of one team stand in one rack: a rule of no plug-in."""
+    """Allows one pod of a team in a rack; no kube-scheduler plug-in has this rule."""
 
     words = (Words("TeamInRack", "in a rack where the team is", "the end of the team's pods: {nodes} closed"),)
 
@@ -116,11 +116,11 @@ class TeamsPlan(Plan):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    """The line."""
+    """The line in the registry."""
     monkeypatch.setattr(registry, "CONSTRAINTS", [*registry.CONSTRAINTS, OnePerRack])
 
 
-# What hears of it
+# The code that uses the constraint through the interface
 
 
 def racks(*names, **fields):
@@ -161,7 +161,7 @@ def test_what_it_refuses_is_explained_in_its_own_words_and_holds_nothing():
 
 
 def test_a_gang_that_waits_is_woken_by_what_opens_nodes_elsewhere():
-    """The pod that ends stands on a node that stays full; its end opens the other node of the rack."""
+    """The node of the pod that ends stays full, but the end of the pod opens the other node of the rack."""
     harness = Harness()
     harness.add(
         *racks("r1-a", cpu=2),

@@ -31,12 +31,12 @@ SET = Owner(kind="StatefulSet", api_group="apps", name="s", uid="uid-s")
 
 
 class EvilError(Exception):
-    """What the injected faults raise."""
+    """The exception that the injected faults raise."""
 
 
 @dataclass
 class Injector:
-    """Makes calls fail that are about the group `a`, from the next one on, until it is disarmed."""
+    """Makes calls that concern group `a` fail, from the next call until it is disarmed."""
 
     monkeypatch: pytest.MonkeyPatch
     armed: bool = True
@@ -45,7 +45,7 @@ class Injector:
     names: tuple[str, ...] = field(default=("default/a",))
 
     def into(self, owner: Any, name: str, *, after: bool = False, when: Callable[..., bool] | None = None) -> None:
-        """Have the function raise, before or after its work, for calls about the group."""
+        """Make the function raise, before or after its work, in calls that concern the group."""
         real = getattr(owner, name)
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -83,7 +83,7 @@ def in_reconcile(injector: Injector) -> None:
 
 
 def after_reconcile(injector: Injector) -> None:
-    """Its effects are decided, and not returned."""
+    """The effects are decided, but not returned."""
     injector.into(upkeep, "reconcile", after=True)
 
 
@@ -92,7 +92,7 @@ def in_place(injector: Injector) -> None:
 
 
 def after_place(injector: Injector) -> None:
-    """It has taken its places on the snapshot."""
+    """The group has taken its places on the snapshot."""
     injector.into(cycle, "place", after=True)
 
 
@@ -101,12 +101,12 @@ def before_bindings(injector: Injector) -> None:
 
 
 def after_bindings(injector: Injector) -> None:
-    """Its places are assumed on the cluster."""
+    """The group's places are assumed on the cluster."""
     injector.into(bindings, "begin", after=True)
 
 
 def amid_bindings(injector: Injector) -> None:
-    """Two of its places are assumed, and one of them is in no binding."""
+    """Two of the group's places are assumed, and one of the two belongs to no binding."""
     injector.into(Cluster, "assume", after=True, when=lambda _cluster, uid, *_: uid == "uid-default/a-1")
 
 
@@ -137,11 +137,11 @@ STEPS = {
     in_queue: Step.CYCLE,
 }
 LATER = {in_schedule: Step.STATUS, in_write: Step.STATUS, in_deadlines: Step.UPKEEP}
-"""Steps behind the one in which bindings are decided, which go on their way."""
+"""Steps that follow the one that decides bindings; those bindings are sent despite the fault."""
 
 
 def assumed(harness: Harness, prefix: str) -> list[str]:
-    """Members that have no node and count on one."""
+    """Members without a node whose place on one is assumed."""
     cluster = harness.machine.cluster
     return [
         found.name
@@ -151,12 +151,12 @@ def assumed(harness: Harness, prefix: str) -> list[str]:
 
 
 def steps(harness: Harness) -> list[Step]:
-    """In which steps anything has failed since this was last asked."""
+    """The steps that have failed since the last call."""
     return [found.step for found in harness.machine.take_faults() if isinstance(found, Fault)]
 
 
 def two_groups(harness: Harness) -> None:
-    """Room for both; `a` comes first in the order."""
+    """Two groups with room for both; `a` comes first in the order."""
     harness.add(node("n1", cpu=8), group("a", min_member=3), group("b", min_member=3, created=1.0))
     harness.add(*pods("a", 3), *pods("b", 3))
 
@@ -287,7 +287,7 @@ def test_a_strategy_that_raises_parks_the_groups_that_use_it():
 
 
 def partly_bound(harness: Harness) -> None:
-    """Of group a two members are bound and the third is refused for now; b is to come."""
+    """Two members of group a are bound and the third is refused for now; b arrives later."""
     owned = pods("a", 3, owner=SET)
     harness.add(node("n1", cpu=8), group("a", min_member=3), *owned)
     refused = Refused.UNAVAILABLE
@@ -379,7 +379,7 @@ def test_a_scheduled_group_that_fails_keeps_its_members_and_is_repaired_once_it_
     assert harness.condition("default/a", "Degraded").reason == "Healthy"
 
 
-# Events and answers
+# Events and results
 
 
 def in_answer(injector: Injector) -> None:
@@ -442,7 +442,7 @@ def test_a_change_of_a_spec_or_a_pod_that_fails_is_known_all_the_same(injector, 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_a_pod_over_which_its_group_fails_counts_where_it_is(injector):
-    """A member bound by somebody else: what was to be noted in its gang fails, in the watch and in a list."""
+    """Another scheduler binds a member; recording that in the gang fails, both from the watch and from a list."""
     harness = Harness()
     harness.add(node("n1", cpu=2), group("a", min_member=3), *pods("a", 3))
     harness.wait(2)
@@ -476,13 +476,13 @@ def test_a_group_whose_status_cannot_be_taken_over_does_not_keep_a_new_leader_fr
     assert harness.evicted == []
 
 
-# The accounts
+# The ledger
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_accounts_that_a_fault_leaves_wrong_are_made_anew_from_what_was_observed(injector):
-    """The fault comes amid counting: what b holds and has in flight, and who is bound, is kept."""
+    """The fault comes in the middle of counting. What b holds and has in flight, and which pods are bound, is kept."""
     harness = Harness()
     harness.withhold = lambda effect: effect.name.startswith("c")
     harness.add(node("n1", cpu=9), group("c", min_member=3), *pods("c", 3), group("b", min_member=3), *pods("b", 3))
@@ -574,7 +574,7 @@ def test_a_fault_while_it_is_found_out_what_nodes_a_group_lacks_parks_that_group
 @pytest.mark.parametrize("owner", [admission.Admission, cycle.Cycle], ids=["upkeep", "cycle"])
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_what_a_step_had_decided_before_it_failed_is_not_sent(injector, owner):
-    """A binding that is due again, and one just decided: each is in the list of effects when the step fails."""
+    """One binding is due for a retry and one was just decided; each is in the list of effects when the step fails."""
     harness = Harness()
     if owner is cycle.Cycle:
         injector.into(

@@ -1,4 +1,4 @@
-"""A fault over a pod or an object of a workload parks its gang alone, and its pods declare what the object says."""
+"""A fault about a pod or a workload object parks only its gang, and its pods still declare what the object says."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def injector(monkeypatch: pytest.MonkeyPatch) -> Injector:
 
 
 def once(injector: Injector, owner: Any, name: str, *, after: bool = False) -> None:
-    """The next call fails, whatever it is about."""
+    """Make the next call fail, whatever it is about."""
     injector.into(owner, name, after=after, when=lambda *_args, **_kwargs: not injector.times)
 
 
 def parked(harness: Harness) -> list[str]:
-    """The gangs with a fault since the last call. The accounts that it left were right: nothing was made anew."""
+    """The gangs with a fault since the last call. A rebuild of the accounts is listed too: there should be none."""
     found = harness.machine.take_faults()
     return [each.gang if isinstance(each, Fault) else f"made anew because of {each.contradictions}" for each in found]
 
 
 @pytest.mark.parametrize("after", [False, True])
 def test_a_pod_over_which_the_index_fails_is_a_member_and_follows_its_job_all_the_same(harness, injector, after):
-    """Room for one: a pod that declared nothing would be bound alone."""
+    """There is room for one pod: a pod that declared nothing would be bound alone."""
     harness.add(node(cpu="1"), job())
     once(injector, Undeclared, "note", after=after)
     harness.add(of_job(0))
@@ -89,7 +89,7 @@ def test_a_pod_that_goes_in_a_fault_is_in_the_index_no_more(harness, injector):
 
 @pytest.mark.parametrize("listed", [False, True])
 def test_a_change_of_a_job_over_which_its_gang_fails_is_known_all_the_same(harness, injector, listed):
-    """Of two Jobs in one list the first one fails; in the watch too."""
+    """Two Jobs change, in one list or in the watch, and the change of the first one fails."""
     harness.add(node(cpu="2"), job(), *pods_of_job(3), job("other"), *pods_of_job(1, "other"))
     harness.wait(2)
     injector.into(clock, "reset_back_off", when=lambda gang: gang.key.name == "job.train")
@@ -113,7 +113,7 @@ def test_a_change_of_a_job_over_which_its_gang_fails_is_known_all_the_same(harne
 
 
 def test_a_fault_over_the_object_above_leaves_the_pods_as_both_objects_say(harness, injector):
-    """The TrainJob declines: each pod is on its own, though the gang that they were in fails over that."""
+    """The TrainJob opts out, so each pod is on its own, although their previous gang fails in the change."""
     harness.label_namespace("default", {})
     harness.add(node(cpu="2"), above(annotations=GANG), jobset(), *pods_of_jobset())
     harness.wait(2)
@@ -121,7 +121,7 @@ def test_a_fault_over_the_object_above_leaves_the_pods_as_both_objects_say(harne
     once(injector, Members, "leave")
     harness.add(above(annotations={"gangsched.io/gang": "false"}))
     harness.wait(120)
-    # The pods are parked too, for as long: the fault was over what they were in and are now.
+    # The pods are parked as well, for the same time: the fault affected both the gang they left and their new ones.
     pods = [f"default/train-{number}" for number in range(3)]
     assert (injector.times, parked(harness)) == (1, ["default/jobset.train", *pods])
     assert (before, bound(harness)) == (0, 2)

@@ -17,7 +17,7 @@ from tests.harness import Harness
 
 @pytest.mark.without("all", why="it has no harness")
 def test_an_answer_may_overtake_the_end_of_its_pod():
-    """A plain pod is deleted while its binding is in flight; the 404 arrives before the watch tells of the deletion."""
+    """A plain pod is deleted while its binding is in flight; the 404 arrives before the watch reports the deletion."""
     plain = pod("p", group="")
     for end in (PodGone(plain.uid), PodsReplaced(())):
         machine = Machine(Policy())
@@ -32,7 +32,7 @@ def test_an_answer_may_overtake_the_end_of_its_pod():
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 @pytest.mark.without("restarts", "standbys", "leaderless", why="counts what one leader does")
 def test_a_pod_that_fails_while_its_binding_is_in_flight_leaves_no_binding_behind():
-    """A kubelet or an eviction ends the pod before the server has answered; another pod waits for the room."""
+    """A kubelet or an eviction ends the pod before the server has responded; another pod waits for the room."""
     harness = Harness()
     harness.withhold = lambda _: True
     harness.add(node(cpu="2"), group("a", min_member=2), *pods("a", 2), pod("p", group="", created=1.0))
@@ -45,7 +45,7 @@ def test_a_pod_that_fails_while_its_binding_is_in_flight_leaves_no_binding_behin
 
 
 def test_a_status_refused_after_its_podgroup_went_leads_to_no_busy_loop():
-    """The PodGroup is deleted with a status write in flight, which is answered 404."""
+    """The PodGroup is deleted while a status write is in flight; the server answers it with 404."""
     harness = Harness()
     harness.add(node(cpu="1"), group("a", min_member=2), *pods("a", 2))
     harness.settle()
@@ -60,7 +60,7 @@ def test_a_status_refused_after_its_podgroup_went_leads_to_no_busy_loop():
 
 @pytest.mark.without("restarts", "standbys", why="a new leader tries again at once")
 def test_a_scheduled_groups_member_that_the_server_refuses_is_let_go_of_told_and_tried_again_later():
-    """All members are replaced and the server answers 403 to each binding."""
+    """All members are replaced, and the server answers each binding with 403."""
     harness = Harness()
     harness.add(node(cpu="2"), group("a", min_member=2), *pods("a", 2))
     harness.settle()
@@ -88,7 +88,7 @@ def test_a_scheduled_groups_member_that_the_server_refuses_is_let_go_of_told_and
 
 
 def test_max_member_does_not_keep_those_out_who_make_the_quorum():
-    """The oldest member is too large; the two others fit and are as many as maxMember allows."""
+    """The oldest member is too large; the other two fit, and maxMember allows two."""
     harness = Harness()
     harness.add(node(cpu="8"), group("a", min_member=2, max_member=2))
     harness.add(pod("a-0", cpu="100", created=1.0), pod("a-1", created=2.0), pod("a-2", created=3.0))
@@ -99,7 +99,7 @@ def test_max_member_does_not_keep_those_out_who_make_the_quorum():
 
 
 def test_max_member_leaves_room_for_a_role_that_is_owed():
-    """Three workers are older than the leader; leader and two workers are the quorum and all that maxMember allows."""
+    """Three workers are older than the leader. The leader and two workers are the quorum, and maxMember allows no more."""
     harness = Harness()
     roles = (Role("leader", 1), Role("worker", 2))
     harness.add(node(cpu="8"), group("a", min_member=3, max_member=3, roles=roles))
@@ -111,7 +111,7 @@ def test_max_member_leaves_room_for_a_role_that_is_owed():
 
 
 def test_a_run_that_began_while_nobody_looked_is_bound_whole_or_not_at_all():
-    """Scheduled; all members are replaced while the operator is down; there is room for two of three."""
+    """The group is scheduled; all members are replaced while the operator is down; there is room for two of three."""
     harness = Harness()
     harness.add(node(cpu="3"), group("a", min_member=3), *pods("a", 3))
     harness.wait(5)
@@ -127,7 +127,7 @@ def test_a_run_that_began_while_nobody_looked_is_bound_whole_or_not_at_all():
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_a_transaction_does_not_outlive_its_podgroup():
-    """Two are bound under a PodGroup that is deleted; its successor of the same name asks for five."""
+    """Two are bound under a PodGroup that is deleted; a new PodGroup of the same name asks for five."""
     harness = Harness()
     harness.add(node(cpu="2"), group("a", min_member=2), *pods("a", 2))
     harness.step()

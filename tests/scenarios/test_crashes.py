@@ -1,4 +1,4 @@
-"""The leading process dies at each boundary between two effects: afterwards every group is whole or wholly unbound."""
+"""The leader dies at each boundary between two effects: afterwards every group is whole or entirely unbound."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ OTHER = Owner("StatefulSet", "b", "set-b", "apps")
 
 @dataclass(frozen=True)
 class Story:
-    """What happens, and which groups run whole when it is over.
+    """A sequence of events, and the groups that run whole at its end.
 
-    `repaired`: those scheduled once lose nobody else. `calm`: nobody is evicted unless bindings fail for long.
+    `repaired`: groups that were scheduled once lose no further members. `calm`: no pod is evicted unless bindings fail
+    for a long time.
     """
 
     tell: Callable[[Living], None]
@@ -181,7 +182,7 @@ def a_group_of_volcano(harness: Living) -> None:
 
 
 def two_jobs(harness: Living) -> None:
-    """Of one an eviction counts as a failure, so that its members stay; of the other it does not."""
+    """For one Job an eviction counts as a failure, so its members stay; for the other it does not."""
     harness.jobs["careless"] = OwnerSeen("careless", replaces=False, why="it counts evictions as failures")
     harness.refuse_bind = refuse("a-2", "b-2")
     harness.add(node("n1", cpu=6), group("a", min_member=3), group("b", min_member=3))
@@ -193,7 +194,7 @@ def two_jobs(harness: Living) -> None:
 
 
 def volumes_that_are_awaited(harness: Living) -> None:
-    """The nodes chosen at first are gone before the volumes are provisioned for them."""
+    """The nodes chosen first are gone before the volumes are provisioned for them."""
     harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
     harness.provide(*(claim(f"a-{number}", storage_class="fast", uid=f"claim-{number}") for number in range(3)))
     harness.disks.busy = True
@@ -230,14 +231,14 @@ LATE_S = 3.0
 
 
 def decided_by_a_fresh_one(harness: Living) -> list[str]:
-    """What a process would decide first that has just listed everything."""
+    """The first decisions of a process that has just listed everything."""
     return sorted(map(repr, Machine(harness.policy).handle([*harness.lists(), Synced()], harness.now)))
 
 
 class Crash:
-    """How the leading process dies and who follows it, each time: `died` is when it last did.
+    """How the leader dies each time and which process takes over. `died` is the time of the last death.
 
-    With `hopeless` no member can be bound any more until the repair deadline has passed.
+    With `hopeless`, no member can be bound any more until the repair deadline has passed.
     """
 
     def __init__(
@@ -280,7 +281,7 @@ class Crash:
 
 
 def ends_well(harness: Living, story: Story, crash: Crash | None = None) -> None:
-    """Tell the story to its end, and see that everything is whole."""
+    """Run the story to its end and check that every group is whole."""
     story.tell(harness)
     if crash is not None and crash.died:
         left = crash.died + harness.policy.repair_deadline_s - harness.now
@@ -306,7 +307,7 @@ def test_the_stories_themselves_end_well(name):
 
 @cache
 def rehearsed(name: str) -> list[tuple[Effect, bool]]:
-    """What the process does in a story if it never dies, and whether each is the last of those decided at once."""
+    """The effects of a story in which the process never dies, each with whether it is the last one of its batch."""
     rehearsal = Living()
     STORIES[name].tell(rehearsal)
     last = [at == size for size in rehearsal.batches for at in range(1, size + 1)]
@@ -314,7 +315,9 @@ def rehearsed(name: str) -> list[tuple[Effect, bool]]:
 
 
 def test_the_process_dies_at_every_kind_of_effect():
-    """The sweep below dies at each effect of each story: all kinds that the core knows are among them."""
+    """The sweep below kills the process at each effect of each story; the stories cover every kind of effect in the
+    core.
+    """
     assert {type(effect) for name in STORIES for effect, _ in rehearsed(name)} == set(Effect.__subclasses__())
 
 
@@ -332,7 +335,7 @@ DEATHS = {
     [
         pytest.param("restarted", False, id="restarted-all goes well afterwards"),
         pytest.param("restarted", True, id="restarted-nothing is bound afterwards"),
-        # What it decides first is compared with what a restarted one would, which then meets refusals above.
+        # Its first decisions are compared with those of a restarted process, which meets refusals in the case above.
         pytest.param("standby", False, id="standby-all goes well afterwards"),
     ],
 )
@@ -342,7 +345,7 @@ def test_wherever_the_process_dies_the_groups_are_whole_or_wholly_unbound_in_tim
     where, late = DEATHS[death]
     for boundary, (effect, last) in some(list(enumerate(rehearsed(name))), draw=f"{name}, {death}, {heir}, {hopeless}"):
         if where is (Death.AMID if last else Death.AFTER):
-            continue  # the same as before this effect, or before the next
+            continue  # the same as a death before this effect, or before the next
         harness = Living()
         crash = Crash(harness, death=where, heir=heir, late=late, hopeless=hopeless, times=[boundary])
         try:
@@ -369,12 +372,13 @@ def test_a_second_death_during_the_recovery_changes_nothing(name):
             second += 1
 
 
-# What these stories and the properties under faults have found
+# Bugs found by these stories and by the property tests under faults
 
 
 def test_a_binding_to_be_withdrawn_that_is_refused_is_not_sent_again_where_there_is_no_room():
-    """A binding is on its way; another scheduler's pod takes the room, so it is to be withdrawn, but it has been sent,
-    and the API server does not answer. It was held for another try on the node that is full."""
+    """A binding is in flight when another scheduler's pod takes the room. It should be withdrawn, but it has been sent
+    and the API server does not respond. Regression: it was kept for a retry on the node that is full.
+    """
     harness = Faulty()
     harness.add(node("n1", cpu=1), group("a", min_member=1), pod("a-0", owner=SET))
     harness.settle()
@@ -388,8 +392,10 @@ def test_a_binding_to_be_withdrawn_that_is_refused_is_not_sent_again_where_there
 
 
 def test_a_member_that_a_rival_bound_before_the_podgroup_was_seen_is_undone_with_it():
-    """A rival binds one of three members; only then is the PodGroup seen, which says that one is not enough. That the
-    member was bound by somebody else was forgotten while nobody knew the minimum, and it stayed for ever."""
+    """Another scheduler binds one of three members; only then does the PodGroup appear, which needs more than one.
+    Regression: the operator forgot who had bound the member while the minimum was unknown, and the member stayed for
+    ever.
+    """
     harness = Living()
     harness.add(node("n1", cpu=1), *pods("a", 3, owner=SET))
     harness.settle()
@@ -402,8 +408,10 @@ def test_a_member_that_a_rival_bound_before_the_podgroup_was_seen_is_undone_with
 
 
 def test_a_quorum_found_partly_bound_is_undone_though_its_podgroup_is_deleted_soon_after():
-    """The process dies amid a quorum; the next one finds it partly bound, and the PodGroup is deleted before the repair
-    deadline. Without a transaction nobody knew the minimum any more, and the part stayed for ever."""
+    """The process dies in the middle of a quorum; the next one finds it partly bound, and the PodGroup is deleted
+    before the repair deadline. Regression: without a transaction the minimum was lost, and the bound part stayed for
+    ever.
+    """
     harness = Living()
     harness.refuse_bind = refuse("a-2")
     harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
@@ -416,8 +424,9 @@ def test_a_quorum_found_partly_bound_is_undone_though_its_podgroup_is_deleted_so
 
 
 def test_members_made_again_all_at_once_begin_a_run_of_their_own():
-    """All members of a scheduled group are deleted and made again, and the watch tells it in one batch. The new ones
-    were taken for replacements and bound one by one, with room for two of three."""
+    """All members of a scheduled group are deleted and created again, and the watch reports it in one batch.
+    Regression: the new ones were taken for replacements and bound one by one, with room for two of three.
+    """
     harness = Living()
     harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.settle()
@@ -430,8 +439,9 @@ def test_members_made_again_all_at_once_begin_a_run_of_their_own():
 
 
 def test_an_undo_in_a_group_that_failed_for_good_does_not_keep_the_machine_busy():
-    """A group times out under timeoutPolicy Fail, a rival binds a member, which is undone. The end of the back-off that
-    followed was a deadline that stayed due for ever."""
+    """A group times out under timeoutPolicy Fail, and another scheduler binds a member, which is rolled back.
+    Regression: the end of the back-off that followed was a deadline that stayed due for ever.
+    """
     harness = Living()
     harness.add(node("n1", cpu=1), group("a", min_member=2, timeout_policy=TimeoutPolicy.FAIL))
     harness.add(*pods("a", 2, owner=SET))
@@ -447,9 +457,10 @@ def test_an_undo_in_a_group_that_failed_for_good_does_not_keep_the_machine_busy(
     [("unavailable", "slow"), ("unavailable after a while", "slow"), ("unavailable after a while", "slower")],
 )
 def test_a_place_that_is_held_yields_to_a_binding_on_its_way_when_somebody_else_takes_the_room(first, second):
-    """Of two bindings to one node one is slow, the other is refused, at once or after another scheduler's pod has taken
-    the room of one. The refused one was counted first, found good, and sent again beside the one on its way, even if
-    that was to be withdrawn and arrived all the same, before or after that."""
+    """Of two bindings to one node one is slow and the other is refused, at once or after another scheduler's pod has
+    taken the room of one. Regression: the refused one was counted first, found to fit, and sent again while the other
+    was in flight, even if that one was being withdrawn and arrived all the same, before or after.
+    """
     harness = Faulty()
     harness.add(node("n1", cpu=1), group("a", min_member=1), pod("a-9", owner=SET))
     harness.settle()
@@ -462,8 +473,10 @@ def test_a_place_that_is_held_yields_to_a_binding_on_its_way_when_somebody_else_
 
 
 def test_a_member_above_the_minimum_that_is_bound_alone_is_undone_too():
-    """Three members of a group with minMember 2 are placed in one pass; the quorum's two bindings are refused, that of
-    the third is not. Only the quorum's members counted as begun, and the third stayed bound alone for ever."""
+    """Three members of a group with minMember 2 are placed in one cycle; both bindings of the quorum are refused, that
+    of the third is not. Regression: only the quorum's members counted as begun, and the third stayed bound alone for
+    ever.
+    """
     harness = Living()
     harness.refuse_bind = refuse("a-0", "a-1")
     harness.add(node("n1", cpu=3), group("a", min_member=2), *pods("a", 3, owner=SET))
@@ -475,8 +488,8 @@ def test_a_member_above_the_minimum_that_is_bound_alone_is_undone_too():
 
 
 def test_a_watch_that_is_behind_a_confirmed_binding_does_not_unbind_the_pod():
-    """There is room for one: a is bound, the answer comes, the API server is killed and the lease lost. In the next
-    term the watch goes on where it was and brings a as it was before its binding, and then as it is; b waits.
+    """There is room for one: a is bound, the result arrives, the API server is killed and the lease is lost. In the
+    next term the watch resumes where it was and shows a first as it was before its binding, then as it is; b waits.
     """
     first, second = Machine(Policy()), Machine(Policy())
     there: list[Event] = [NodeSeen(node("n1", cpu=1)), GroupSeen(group("a", min_member=1))]
