@@ -571,7 +571,9 @@ def test_nothing_is_told_while_the_writing_of_a_reservation_is_not_answered():
 
 
 class LateStatus(Harness):
-    """Records each attempt to bind a-2 and each status that names the node `new`; the first unconditional one is late."""
+    """Records each attempt to bind a-2 and each status that names the node `new`; the first
+    unconditional one is late.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -456,7 +456,9 @@ def test_a_changed_priority_and_a_changed_demand_for_places_reach_the_message():
 
 
 def test_a_group_that_finds_no_room_keeps_no_other_from_its_namespace_s_share():
-    """Two groups are stopped while a third uses up the limit. When the third ends, the first of the two no longer fits."""
+    """Two groups are stopped while a third uses up the limit. When the third ends, the first of the two
+    no longer fits.
+    """
     harness = cluster(Policy(namespace_limits=NamespaceLimits(held_places=10, held_percent=100)), cores=48)
     for number, (places, cpu) in enumerate(((10, 1), (6, 5), (5, 1))):
         harness.add(attack(f"attack/{number}", places=places, cpu=cpu), seed(f"attack/{number}"))

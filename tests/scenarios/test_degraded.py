@@ -1,4 +1,4 @@
-"""Rule 12: what follows when a scheduled group falls below its minimum."""
+"""Rule 12: what happens when a scheduled group falls below its minimum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What palantir's autoscaler is asked for, and when: the life of Demand objects."""
+"""When palantir's autoscaler gets a Demand and what it asks for: the life of Demand objects."""
 
 from __future__ import annotations
 

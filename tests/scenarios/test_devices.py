@@ -299,7 +299,7 @@ def test_a_claim_of_another_pod_in_its_place_is_named(harness: Harness) -> None:
 
 
 def of_zone(zone: str, number: int) -> ResourceSlice:
-    """Devices that all nodes of the zone can use."""
+    """Devices that every node of the zone can use."""
     inside = NodeTerm((Requirement("zone", "In", (zone,)),))
     devices = tuple(gpu(f"gpu-{at}") for at in range(number))
     return ResourceSlice(zone, DRIVER, zone, node_affinity=(inside,), devices=devices)
@@ -307,7 +307,9 @@ def of_zone(zone: str, number: int) -> ResourceSlice:
 
 @pytest.mark.parametrize("by", ["another device", "the end of its user"])
 def test_a_zone_that_had_too_few_devices_is_tried_again_once_one_more_is_free(harness: Harness, by: str) -> None:
-    """Domains in which a quorum did not fit were passed over until a node or pod changed there, not a device."""
+    """Regression: a domain where a quorum did not fit was skipped until a node or pod changed there; devices were
+    ignored.
+    """
     used = device_claim("used", allocation=on("b", "gpu-2"))
     harness.add(*(node(name, cpu="9", labels={"zone": name[0]}) for name in ("a1", "a2", "b1", "b2")))
     harness.add(group(min_member=3, topology=Topology("zone")))
@@ -322,7 +324,7 @@ def test_a_zone_that_had_too_few_devices_is_tried_again_once_one_more_is_free(ha
 
 
 def test_a_mark_without_devices_is_taken_off(harness: Harness) -> None:
-    """The leader ended between its two writes, or kube-controller-manager has taken the devices back."""
+    """The leader died between its two writes, or kube-controller-manager has released the devices."""
     harness.add(node("n0", cpu="8"))
     harness.offer(GPUS, gpus("n0", 1), device_claim("a-0", ours=True))
     harness.wait(30)
@@ -330,7 +332,7 @@ def test_a_mark_without_devices_is_taken_off(harness: Harness) -> None:
 
 
 def test_reservations_for_pods_of_another_scheduler_are_never_taken_back(harness: Harness) -> None:
-    """It reserves a claim of ours before it binds its pod, just as gangsched does."""
+    """The other scheduler reserves a claim of ours before it binds its pod, just as gangsched does."""
     harness.add(node("n0", cpu="8"), pod("default/b", scheduler="other", device_claims=["shared"]))
     reserved = harness.pod("default/b").uid
     harness.offer(
@@ -343,7 +345,7 @@ def test_reservations_for_pods_of_another_scheduler_are_never_taken_back(harness
 @pytest.mark.without("restarts", why="what a leader has not sent dies with it")
 @pytest.mark.without("standbys", why="what a leader has not sent dies with it")
 def test_what_is_being_taken_back_is_written_anew_before_a_member_is_bound(harness: Harness) -> None:
-    """The group comes back while its reservation is being taken back: by what the watch shows it still has it."""
+    """The group returns while its reservation is being released; according to the watch, the group still has it."""
     harness.add(node("n0", cpu="8"), *members(1))
     uid = harness.pod("default/a-0").uid
     harness.offer(GPUS, gpus("n0", 1), device_claim("a-0", allocation=on("n0", "gpu-0"), reserved=(uid,), ours=True))

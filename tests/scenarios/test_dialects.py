@@ -1,4 +1,4 @@
-"""Groups that are named in other schedulers' labels and annotations, and what happens where those do not agree."""
+"""Groups named by the labels and annotations of other schedulers, and what happens where those disagree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORKERS = json.dumps([{"name": "worker", "minMember": 2}])
 
 
 def speaking(name: str, annotations: dict[str, str], labels: dict[str, str] | None = None, **fields) -> Pod:
-    """A pod with these labels and annotations, as the operator reads them."""
+    """A pod with these labels and annotations, as the operator reads it."""
     return pod(name, group="", declaration=DEFAULT.declaration(labels or {}, annotations), **fields)
 
 

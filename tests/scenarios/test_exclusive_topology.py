@@ -1,6 +1,6 @@
-"""JobSets whose Jobs have a topology domain each, with their pods as JobSet's webhook makes them.
+"""JobSets in which each Job gets a topology domain of its own, with pods as JobSet's webhook makes them.
 
-The webhook refuses a Job's pods until the first of them, the leader, has a node. Then it selects the leader's domain.
+The webhook refuses a Job's pods until the first of them, the leader, has a node. It then selects the leader's domain.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class JobSet:
         self._late_s = late_s
 
     def create(self, *, replicated_job: str = "workers") -> None:
-        """Create the leaders, and the others once these have nodes."""
+        """Create the leaders, and the other pods once the leaders have nodes."""
         for job in range(self._jobs):
             self.lead(job, replicated_job)
 
@@ -120,7 +120,7 @@ def auto() -> Harness:
 
 
 def rooms(harness: Harness, *cpus: str) -> None:
-    """A zone for each of these, of two nodes that share its CPUs."""
+    """One zone for each entry, of two nodes that have this many CPUs each."""
     for number, cpu in enumerate(cpus):
         for side in ("a", "b"):
             harness.add(node(f"n{number}{side}", cpu=int(cpu) // 2, labels={ZONE: f"z{number}"}))
@@ -150,7 +150,7 @@ def test_each_job_has_a_domain_of_its_own_and_all_are_bound_whole(auto):
 
 
 def test_no_leader_is_bound_unless_all_jobs_have_a_domain_with_room_for_the_whole_job(auto):
-    """Eight CPUs for eight pods, but the second domain has three: the last pod of a Job would never fit."""
+    """There are enough nodes, but the second domain is too small for a whole Job: its last pod would never fit."""
     rooms(auto, "4", "2")
     auto.add(job_set())
     JobSet(auto).create()
@@ -191,7 +191,7 @@ def test_of_two_job_sets_with_room_for_one_one_becomes_whole_and_the_other_follo
 
 
 def test_nothing_is_placed_before_each_job_has_its_leader(auto):
-    """Only a leader shows what the others will be like: the object does not have the affinity and the priority."""
+    """Only a leader shows the affinity and the priority of the other pods; the object does not have them."""
     rooms(auto, "4", "4")
     auto.add(job_set())
     made = JobSet(auto)
@@ -241,7 +241,7 @@ def test_a_failed_follower_is_replaced_in_its_jobs_domain(auto):
 
 
 def test_a_group_of_ones_own_says_why_its_members_do_not_come_and_what_to_do(auto):
-    """The label is on the pods, the minimum in a PodGroup: the leaders wait for pods that wait for them."""
+    """The label is on the pods, and the minimum in a PodGroup: the leaders wait for pods that in turn wait for them."""
     rooms(auto, "4", "4")
     auto.add(job_set(), group("default/a", min_member=8))
     leader = pod("default/w-workers-0-0", workload=Workload("jobset", "w", None, "uid-w"))
@@ -255,7 +255,7 @@ def test_a_group_of_ones_own_says_why_its_members_do_not_come_and_what_to_do(aut
     )
 
 
-# What cannot be held, and what needs no places
+# JobSets whose places cannot be reserved, or need no reservation
 
 
 @pytest.mark.without("all", why="nothing is decided")

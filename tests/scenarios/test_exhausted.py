@@ -1,4 +1,4 @@
-"""A quorum that the search neither finds nor rules out: it is searched for with more steps, and told as what it is.
+"""A quorum that the search neither finds nor rules out is searched for with more steps, and reported as such.
 
 Members of many sizes fill the nodes completely, so that few of the distributions fit and greedy orders miss them.
 """
@@ -14,11 +14,11 @@ from tests.harness import Harness
 FOUND_WITH_FOUR_TIMES = (97, 4, (18, 18, 19, 22, 23, 25, 26, 32, 36, 38, 41, 42, 48))
 FOUND_WITH_SIXTEEN_TIMES = (100, 5, (15, 17, 18, 21, 23, 24, 24, 29, 36, 37, 38, 40, 40, 45, 45, 48))
 NEVER_FOUND = (100, 5, (12, 16, 16, 20, 24, 25, 25, 25, 27, 29, 31, 34, 37, 42, 43, 46, 48))
-"""Cpu of each node, nodes, cpu of each member."""
+"""CPUs of each node, number of nodes, and CPUs of each member."""
 
 
 def puzzle(cpu: int, number: int, sizes: tuple[int, ...]) -> tuple[Harness, list[Pod]]:
-    """Nodes, and a group of which all members are needed and have not come yet."""
+    """Nodes, and a group that needs all its members, none of which exists yet."""
     harness = Harness()
     harness.add(*(node(f"n{at}", cpu=cpu) for at in range(number)), group("a", min_member=len(sizes)))
     return harness, [pod(f"a-{at:02}", group="a", cpu=size) for at, size in enumerate(sizes)]

@@ -1,4 +1,6 @@
-"""What an autoscaler reads: status.demand while a group waits for room, and Unschedulable only where a node helps."""
+"""What an autoscaler reads: status.demand while a group waits for room, and Unschedulable only where a
+node would help.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def each(count: int, domain: str = "", **requests: str) -> Demand:
 
 
 def waiting(count: int = 4, *, cpu: str = "1", policy: Policy | None = None, **spec) -> Harness:
-    """A group of so many members of 1 CPU beside one node, a second later."""
+    """A group of this many members of 1 CPU beside one node, a second later."""
     harness = Harness(policy)
     harness.add(node("n1", cpu=cpu), group("a", **({"min_member": count} | spec)), *pods("a", count))
     harness.wait(1)

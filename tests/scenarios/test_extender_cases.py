@@ -1,4 +1,4 @@
-"""What k8s-spark-scheduler's own tests of its extender ask for, told here: nodes of 8 CPUs, 8Gi and a GPU in zones."""
+"""The cases of k8s-spark-scheduler's own extender tests, as scenarios: nodes of 8 CPUs, 8Gi and a GPU in zones."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def executor(number: int, app: str = "app", *, dialects: Any = SINGLE_AZ, gpu: i
 
 
 def running(*nodes: Node, least: int, most: int | None = None, dialects: Any = SINGLE_AZ) -> Harness:
-    """An application of which the driver is bound."""
+    """An application whose driver is bound."""
     harness = Harness()
     harness.add(*nodes, application(least=least, most=most, dialects=dialects))
     harness.settle()
@@ -108,7 +108,7 @@ def test_minimal_fragmentation_puts_a_further_executor_where_the_application_is(
     harness.add(executor(0, "static"), executor(1, "static"))
     harness.settle()
     harness.add(worker("node2"))
-    # The only GPU of node1 is the first driver's, so that the second application is on node2.
+    # The first driver uses the only GPU of node1, so the second application is on node2.
     harness.add(application("app", 1, 2, dialects=MIN_FRAG))
     harness.settle()
     harness.add(executor(0, dialects=MIN_FRAG))
@@ -120,7 +120,7 @@ def test_minimal_fragmentation_puts_a_further_executor_where_the_application_is(
 
 
 def test_minimal_fragmentation_looks_at_the_room_for_this_size_of_executor():
-    """Node1 takes two more executors of 3 CPUs and a byte, node2 one, although it has more bytes left."""
+    """Node1 has room for two more executors of 3 CPUs and a byte, node2 for one, although it has more bytes left."""
     harness = Harness()
     harness.add(
         node("node1", cpu=8, memory=8, gpu=1, labels={ZONE: "zone1"} | POOL),
@@ -188,9 +188,9 @@ def test_a_replacement_takes_the_place_of_an_executor_that_is_gone():
 )
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_only_drivers_created_before_hold_one_up(others, before):
-    """None of the applications fits; those that were created before this one, at 100, are first in its line.
+    """None of the applications fits; those created before this one, at 100, precede it in its queue.
 
-    One of the same moment goes by its name, which is larger here.
+    Applications created at the same moment are ordered by name; this one's is smaller.
     """
     harness = Harness()
     harness.now = 1_000_100.0

@@ -1,7 +1,7 @@
-"""What docs/reliability.md says of each fault at each stage that a group has reached, where no other story shows it.
+"""Checks what docs/reliability.md says of each fault at each stage of a group, where no other story shows it.
 
-The promises are watched all the while (`tests.living`): nobody is bound twice, no node is overfilled, no quorum stays
-partly bound.
+These invariants are checked throughout (`tests.living`): no pod is bound twice, no node is overfilled, and no quorum
+stays partly bound.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Mishap = Callable[[Faulty], None]
 
 
 def cluster(*, binds: list[str], foreign: bool = False, seed: int | None = None) -> Faulty:
-    """Three members of a group of three and a node for them, where bindings meet with this."""
+    """A group of three with three members and a node for them; `binds` gives the results of the bindings."""
     harness = Faulty(seed=seed)
     harness.foresee("bind", binds)
     harness.add(node("n1", cpu=3))
@@ -44,7 +44,7 @@ def decided() -> Faulty:
 
 
 def held(*, foreign: bool = False, seed: int | None = None) -> Faulty:
-    """Two are bound, the third is held for another try, and its place stands in the status."""
+    """Two are bound, the third is held for a retry, and its place is in the status."""
     harness = cluster(binds=["", "", *["unavailable"] * MANY], foreign=foreign, seed=seed)
     harness.wait(3)
     assert harness.bound() == ["default/a-0", "default/a-1"]
@@ -53,7 +53,7 @@ def held(*, foreign: bool = False, seed: int | None = None) -> Faulty:
 
 
 def undone(*, foreign: bool = False, seed: int | None = None) -> Faulty:
-    """Two are bound and being evicted, which nobody answers yet; the third cannot be bound."""
+    """Two are bound and being evicted, and no response has come yet; the third cannot be bound."""
     harness = held(foreign=foreign, seed=seed)
     harness.foresee("evict", ["unavailable"] * 4)
     harness.wait(18)
@@ -63,7 +63,7 @@ def undone(*, foreign: bool = False, seed: int | None = None) -> Faulty:
 
 
 def scheduled(*, seed: int | None = None) -> Faulty:
-    """All three run."""
+    """All three are running."""
     harness = cluster(binds=[], seed=seed)
     harness.wait(2)
     harness.run_pods()
@@ -73,11 +73,11 @@ def scheduled(*, seed: int | None = None) -> Faulty:
 
 
 def sent(harness: Faulty, name: str) -> list[str]:
-    """The nodes that the bindings of this pod named, of all processes."""
+    """The nodes named in this pod's bindings, by all processes."""
     return [effect.node for effect in harness.effects if isinstance(effect, BindPod) and effect.name == name]
 
 
-# What may happen at any stage and changes nothing of how it ends
+# Faults that can happen at any stage and do not change the outcome
 
 
 def lags(harness: Faulty) -> None:
@@ -120,7 +120,7 @@ ANYWHERE = {
 SEEDS = {"events are repeated in another order": 7}
 
 
-# Decided, and not sent
+# Decided, not yet sent
 
 
 def test_a_member_that_is_gone_before_its_binding_is_sent_is_never_bound_and_the_rest_does_not_stay() -> None:
@@ -180,7 +180,7 @@ def test_a_binding_that_was_sent_to_a_node_that_is_gone_stands_and_is_lost_with_
     assert len(harness.bound()) == 3
 
 
-# Held for another try
+# Held for a retry
 
 
 def reply_is_lost(harness: Faulty) -> None:
@@ -211,7 +211,9 @@ def loses_its_room(harness: Faulty) -> None:
     ],
 )
 def test_a_place_that_is_held(mishap: Mishap, where: str, tries: list[str]) -> None:
-    """It is taken or given up; `tries` are all nodes that the member was sent to, those before the mishap once."""
+    """The place is used or given up. `tries` are the nodes the member was sent to, with those before the fault listed
+    once.
+    """
     harness = held()
     harness.calm()
     before = len(sent(harness, "a-2"))
@@ -264,7 +266,7 @@ def test_places_of_a_group_of_which_nothing_is_bound_are_given_up_with_its_podgr
     assert harness.bound() == ["default/next"]
 
 
-# Being undone
+# Being rolled back
 
 
 def is_cordoned(harness: Faulty) -> None:

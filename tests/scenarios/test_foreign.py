@@ -1,4 +1,4 @@
-"""Groups whose terms stand in another system's custom resource."""
+"""Groups whose terms are in another system's custom resource."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAMED = {
 
 
 def member(name: str, dialect: str = "volcano", *, labels=None, annotations=None, **fields) -> Pod:
-    """A pod that names the group g as pods of that system do."""
+    """A pod that names the group g the way pods of that system do."""
     own_labels, own_annotations, field = NAMED[dialect]
     declaration = DEFAULT.declaration(
         own_labels | (labels or {}), own_annotations | (annotations or {}), scheduling_group=field
@@ -54,7 +54,7 @@ def g(dialect: str = "volcano", **fields):
 
 
 def stated(dialect: str, spec: object) -> ForeignGroup:
-    """The group g with the terms of an object that has this spec."""
+    """The group g with the terms of an object with this spec."""
     body = {"metadata": {"name": "g", "namespace": "default", "uid": "uid-g"}, "spec": spec}
     return DEFAULT.kinds[dialect].read(dialect, json.dumps(body).encode())[1]
 
@@ -471,7 +471,7 @@ class TestHidden:
         assert told(harness, "g-0")[0] == "PodGroupNotFound"
 
 
-# What the fault matrix names
+# Tests that the fault matrix refers to
 
 
 @pytest.mark.parametrize("deleted", [True, False])
@@ -517,7 +517,7 @@ def test_hidden_for_a_while_a_scheduled_group_stays_one():
 
 
 class TestMinResources:
-    """Volcano's minResources say how large a gang is where minMember is 1, as a LeaderWorkerSet's PodGroup does."""
+    """In Volcano, minResources gives the size of a gang whose minMember is 1, as in a LeaderWorkerSet's PodGroup."""
 
     def test_of_two_replicas_one_is_whole_and_the_other_waits_whole(self):
         harness = Harness()

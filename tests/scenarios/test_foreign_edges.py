@@ -39,9 +39,12 @@ def of_volcano(count: int) -> Iterator:
 def test_no_podgroup_is_made_while_nobody_can_say_the_minimum(unclear):
     """A wrong minimum must not be written down.
 
-    1. Of a group of three, declared by annotations, one member is bound; the other bindings wait to be sent.
+    1. One member of a group of three, declared by annotations, is bound; the other bindings wait to be sent.
+
     2. The annotations become unreadable or contradict themselves, and the two bindings fail.
-    3. The annotations are removed. A PodGroup made at 2 said minMember 1, and the group counted as scheduled.
+
+    3. The annotations are removed. Regression: a PodGroup created at step 2 said minMember 1, and the group counted as
+    scheduled.
     """
     harness = Harness()
     harness.withhold = lambda effect: effect.name != "x-0"
@@ -61,7 +64,7 @@ def test_no_podgroup_is_made_while_nobody_can_say_the_minimum(unclear):
 
 
 def test_one_is_made_once_the_minimum_can_be_said_again():
-    """As before; the annotations are put right instead of removed."""
+    """As above, but the annotations are corrected instead of removed."""
     harness = Harness()
     harness.withhold = lambda effect: effect.name != "x-0"
     harness.add(*(pod(f"x-{number}", declaration=SAYS) for number in range(3)), node())
@@ -83,9 +86,9 @@ def test_one_is_made_once_the_minimum_can_be_said_again():
 
 
 def test_another_systems_object_that_comes_again_changes_nothing_that_our_podgroup_was_told():
-    """A PodGroup of ours and one of Volcano declare a scheduled group; Volcano's is deleted and made again.
+    """A PodGroup of ours and one of Volcano declare a scheduled group; Volcano's is deleted and created again.
 
-    The Event Scheduled came a second time, and the condition's transition time moved.
+    Regression: the Event Scheduled was sent a second time, and the condition's transition time moved.
     """
     harness = Harness()
     harness.add(node(), group("a", min_member=2), foreign_group("volcano"), *of_volcano(2))
@@ -102,9 +105,10 @@ def test_another_systems_object_that_comes_again_changes_nothing_that_our_podgro
 @pytest.mark.parametrize("made", [False, True])
 @pytest.mark.without("restarts", why="nothing written says it yet when the leader dies")
 def test_another_object_of_the_name_begins_another_run_whether_or_not_a_podgroup_was_made(made):
-    """A group of Volcano's is bound, in one case after retries for which a PodGroup was made.
+    """A group of Volcano's is bound, in one case after retries for which gangsched created a PodGroup.
 
-    Its object is replaced by another of the name: a made PodGroup, which only repeats, kept the former run going.
+    Another object of the same name replaces Volcano's. Regression: the created PodGroup, which only repeats Volcano's,
+    kept the previous run going.
     """
     failures = [5] if made else []
 
@@ -131,9 +135,11 @@ def test_another_object_of_the_name_begins_another_run_whether_or_not_a_podgroup
 def test_a_member_that_was_refused_before_the_podgroup_was_replaced_is_tried_again(theirs):
     """A refused member must not be forgotten with the run.
 
-    1. A group of two is bound; a third member is refused by a webhook and barred for a while.
-    2. Its object is replaced by another of the name, which asks for three. The webhook lets the member pass.
-    3. When the bar ended nothing looked at the group again: it stayed GangIncomplete for ever.
+    1. A group of two is bound; a webhook refuses a third member, which is barred for a while.
+
+    2. Another object of the same name replaces the group's; it asks for three. The webhook now lets the member pass.
+
+    3. Regression: when the bar ended, nothing looked at the group again, and it stayed GangIncomplete for ever.
     """
     harness = Harness()
     harness.refuse_bind = lambda effect: (
@@ -160,7 +166,7 @@ def test_a_member_that_was_refused_before_the_podgroup_was_replaced_is_tried_aga
 def test_under_refuse_each_of_several_owners_has_its_turn(deleted):
     """Three Jobs name one group, each with a quorum of its own; `ownerGuard` is Refuse.
 
-    When the first had ended, the third's pods were taken for members of its run, and never scheduled.
+    Regression: once the first had ended, the third's pods were taken for members of its run, and never scheduled.
     """
     harness = Harness(Policy(owner_guard=OwnerGuard.REFUSE))
     harness.add(node(), group("a", min_member=2))
@@ -182,9 +188,11 @@ def test_under_refuse_each_of_several_owners_has_its_turn(deleted):
 def test_after_a_restart_a_refused_owners_pods_do_not_make_a_scheduled_group_look_half_bound():
     """Two Jobs name one group of Volcano's; `ownerGuard` is Refuse.
 
-    1. The first Job's two pods are bound; the second's wait, refused, and are as old.
-    2. One of the bound pods is lost, and the operator is started anew.
-    3. The waiting pods were taken for the rest of a quorum that had been begun, and the pod that was left was evicted.
+    1. The first Job's two pods are bound; the second Job's pods, which are as old, are refused and wait.
+
+    2. One of the bound pods is lost, and the operator restarts.
+
+    3. Regression: the waiting pods were taken for the rest of a half-bound quorum, and the remaining pod was evicted.
     """
     harness = Harness(Policy(owner_guard=OwnerGuard.REFUSE))
     harness.add(node(), foreign_group("volcano"))
@@ -203,7 +211,7 @@ def test_after_a_restart_a_refused_owners_pods_do_not_make_a_scheduled_group_loo
 
 
 def storable(effect: PatchStatus) -> StatusRefused | None:
-    """What an API server with our schema answers."""
+    """The response of an API server that has our schema."""
     try:
         PodGroupStatus.model_validate(status_to_object(effect.status)["status"])
     except ValidationError:
@@ -212,9 +220,10 @@ def storable(effect: PatchStatus) -> StatusRefused | None:
 
 
 def test_a_group_with_a_role_longer_than_a_labels_value_is_whole_as_soon_as_the_server_lets_it():
-    """Volcano's task stands in an annotation, and a binding fails once.
+    """Volcano's task is given in an annotation, and a binding fails once.
 
-    The status with the place held for the retry was refused for the role's length, and the rest waited for two minutes.
+    Regression: the status with the place held for the retry was refused because the role's name was too long, and the
+    other members waited for two minutes.
     """
     said = DEFAULT.declaration({}, {"scheduling.k8s.io/group-name": "a", "volcano.sh/task-spec": "r" * 100})
     failures = [3]
@@ -234,9 +243,9 @@ def test_a_group_with_a_role_longer_than_a_labels_value_is_whole_as_soon_as_the_
 
 
 def test_a_demand_of_many_resources_can_be_written():
-    """Two members ask for a hundred resources each, of which the node has enough for one of them.
+    """Two members request a hundred resources each; the node has enough for one of them.
 
-    The status was refused for its demand, so that the group was never told anything.
+    Regression: the API server refused the status because of its demand, so the group never got one.
     """
     many = {f"r{number}.example.com/x": 1 for number in range(100)}
     harness = Harness()
@@ -268,7 +277,9 @@ def read(dialect: str, spec: object) -> ForeignGroup:
 @pytest.mark.parametrize("what", HOSTILE)
 @pytest.mark.without("all", why="it has no harness")
 def test_a_hostile_text_in_an_object_is_an_error_that_is_short_and_can_be_shown(what):
-    """Such texts ended the watch, or went whole into the condition of every member and raw to a terminal."""
+    """Regression: such texts ended the watch, or were copied whole into every member's condition and raw
+    to a terminal.
+    """
     found = read(*HOSTILE[what])
     assert found.spec is None
     assert 0 < len(found.error) < 600

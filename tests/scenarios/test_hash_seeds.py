@@ -1,7 +1,7 @@
-"""The same events give the same effects in the same order, whatever seed Python hashes text with.
+"""The same events give the same effects in the same order, whatever hash seed Python uses.
 
-Everything that can happen to several objects at once happens in one story, which is played in processes with different
-seeds: what a set decided there would be in another order in one of them.
+One story contains everything that can happen to several objects at once, and runs in processes with different seeds. If
+the order of a set decided anything, the effects of one process would come in another order.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ KINDS = chosen(Settings()).kinds
 
 
 def play(harness: Harness) -> None:
-    """Groups of all kinds wait, are bound, refused and lost, and what they depend on vanishes at once."""
+    """Groups of all kinds wait, are bound, are refused and are lost, and the objects they depend on vanish at once."""
     harness.serve_demands()
     for namespace in NAMESPACES:
         harness.report(NamespaceSeen(namespace, (("team", namespace),)))
@@ -70,12 +70,12 @@ def play(harness: Harness) -> None:
 
     for number in NUMBERS:
         harness.add(driver(f"app-{number}", 9, node_selector={"resource_channel": f"pool-{number}"}))
-        # Members above its minimum that are refused for different requests.
+        # Members above the group's minimum that are refused for different requests.
         harness.add(group(f"default/wide-{number}", min_member=1))
         harness.add(*[pod(f"wide-{number}-{at}", group=f"wide-{number}", cpu=number + at) for at in NUMBERS])
     harness.wait(100)
 
-    # Everything of a kind is gone when it is listed again.
+    # All objects of a kind are gone when the kind is listed again.
     harness.foreign.clear()
     harness.report(ForeignGroupsReplaced("koordinator", ()))
     harness.report(PriorityClassesReplaced(()))
@@ -98,9 +98,9 @@ def play(harness: Harness) -> None:
 
 
 def starve(harness: Harness) -> None:
-    """Groups that were refused for different requests wait for their turn, as each call has time for one other gang.
+    """Groups that were refused for different requests wait for their turn, since each call has time for one other gang.
 
-    They are known by positions that another group has had, whose members were refused for as many requests.
+    They reuse the positions of an earlier group whose members were refused for just as many requests.
     """
     harness.add(node("n1", cpu=8), pod("filler", group="", scheduler="somebody-else", cpu="7.5", node="n1"))
     harness.add(group("default/wide", min_member=1))
@@ -122,9 +122,9 @@ def starve(harness: Harness) -> None:
 
 
 def vanish(harness: Harness) -> None:
-    """Several objects of one kind are gone when they are listed again, or get worse at once, and nothing else happens.
+    """Several objects of one kind are gone from a new list, or deteriorate at once, and nothing else happens.
 
-    What follows at once then shows in which order they were looked at.
+    The effects that follow at once then show the order in which the objects were processed.
     """
     harness.serve_demands()
     for number in NUMBERS:
@@ -183,7 +183,7 @@ def job(namespace: str, name: str, **meta: object) -> list[ForeignGroup | Pod]:
 
 
 def declare_elsewhere(harness: Harness, namespace: str) -> None:
-    """Groups whose PodGroup another system has, and whose pods say their minimum too."""
+    """Groups that have a PodGroup of another system, and whose pods declare the minimum as well."""
     for number in NUMBERS:
         name = f"far-{number}"
         harness.add(foreign_group("koordinator", f"{namespace}/{name}", min_member=2))
@@ -195,7 +195,7 @@ def declare_elsewhere(harness: Harness, namespace: str) -> None:
 
 @cache
 def told_by(seed: int) -> list[str]:
-    """What a process of its own with this seed decides, a line for each effect."""
+    """The decisions of a separate process with this seed, one effect per line."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.scenarios.test_hash_seeds"],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""What users may write and nobody should: it neither ends the machine nor takes it a second of CPU in one call."""
+"""Hostile input that users can write: it neither ends the machine nor costs it a second of CPU in one call."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def seen(*things: Pod | Node | Group) -> list[Event]:
     ]
 
 
-# What ended the machine
+# Input that ended the machine
 
 
 @pytest.mark.parametrize("digits", ["9" * 5000, "-" + "0" * 5000, "+" + "0" * 5000 + "7"])
@@ -60,7 +60,9 @@ def test_a_number_of_thousands_of_digits_in_a_node_affinity_is_judged_like_any_o
 @pytest.mark.without("all", why="only its size is new; small groups take the courses")
 @pytest.mark.slow
 def test_a_group_of_a_thousand_different_shapes_that_fits_only_in_part_is_refused():
-    """Each kind of member took a call on the stack, although the search had been given up before it began."""
+    """Regression: each kind of member took one call on the stack, although the search had been abandoned before it
+    began.
+    """
     harness = Harness()
     harness.add(*(node(f"n{number}", cpu=4) for number in range(600)), group("a", min_member=1000))
     harness.add(*(pod(f"a-{number}", requests={"cpu": f"{1800 + number}m"}) for number in range(1000)))
@@ -72,7 +74,9 @@ def test_a_group_of_a_thousand_different_shapes_that_fits_only_in_part_is_refuse
 @pytest.mark.parametrize("phase", ["Running", "Succeeded"])
 @pytest.mark.without("all", why="it has no harness")
 def test_a_status_that_claims_millions_of_ended_members_is_taken_over_at_once(phase):
-    """One entry was made for each of them: with the largest number the field can hold, that was all memory."""
+    """Regression: one entry was created for each member; the largest number that the field can hold used
+    up all memory.
+    """
     machine = Machine(Policy())
     claimed = 3_000_000
     status = GroupStatus(
@@ -100,7 +104,7 @@ def test_a_status_that_claims_millions_of_ended_members_is_taken_over_at_once(ph
 )
 @pytest.mark.without("all", why="it has no harness")
 def test_every_time_that_is_read_from_a_status_can_be_written_again(text):
-    """A time beyond the years 1 to 9999 in UTC ended the process when the status was next written."""
+    """Regression: a time outside the years 1 to 9999 in UTC ended the process when the status was next written."""
     status_to_object(status_from_object({"phase": "Queued", "scheduleStartTime": text}))
 
 
@@ -114,7 +118,7 @@ def test_a_status_is_written_within_the_limits_of_its_schema():
 
 
 def test_nominated_pods_of_any_size_leave_no_more_room_than_there_is():
-    """Two of 8Ei each made the free amount of a node wrap around to more than it had ever had."""
+    """Regression: two of 8Ei each made the free amount of a node wrap around to more than it had ever had."""
     harness = Harness()
     harness.add(node("n1", memory="32Gi"))
     harness.add(
@@ -125,7 +129,7 @@ def test_nominated_pods_of_any_size_leave_no_more_room_than_there_is():
     assert harness.bound() == []
 
 
-# What took the machine long
+# Input that kept the machine busy for long
 
 
 def quarrelling() -> list[list[Event]]:
@@ -136,7 +140,9 @@ def quarrelling() -> list[list[Event]]:
 
 
 def crowded() -> list[list[Event]]:
-    """Full nodes, and pods of which no two ask the same: for each it was looked up anew who holds how much."""
+    """Full nodes, and pods whose requests all differ. Regression: the holders of the room were computed again for each
+    pod.
+    """
     there = [pod(f"b-{n}", group="", node=f"n{n % NODES}", cpu=2, scheduler="x") for n in range(4 * NODES)]
     return [
         seen(*there),
@@ -146,7 +152,7 @@ def crowded() -> list[list[Event]]:
 
 
 def many_waiting() -> list[list[Event]]:
-    """Each group is told who is ahead of it, of thousands in the order."""
+    """The status of each group says how many of thousands are ahead of it in the order."""
     waiting = [
         thing for n in range(2500) for thing in (group(f"g{n}", min_member=1), pod(f"g{n}-0", group=f"g{n}", cpu=99))
     ]
@@ -161,7 +167,7 @@ def many_going() -> list[list[Event]]:
 
 
 def selecting() -> list[list[Event]]:
-    """No two pods have the same nodeSelector: each is judged against every node."""
+    """No two pods have the same nodeSelector, so each is checked against every node."""
     return [
         seen(*(pod(f"w-{n}", group="", node_selector={"app": f"v{n}"}) for n in range(1000))),
         [TimePassed()],
@@ -192,7 +198,7 @@ def numerous_values() -> list[list[Event]]:
 
 
 def anti_social() -> list[list[Event]]:
-    """Bound pods with hundreds of anti-affinity terms: each newcomer was held against all of them."""
+    """Bound pods with hundreds of anti-affinity terms. Regression: each new pod was checked against all of them."""
 
     def terms(own: int) -> tuple[PodTerm, ...]:
         return tuple(
@@ -215,7 +221,7 @@ def exclusive_ports() -> list[list[Event]]:
 
 
 def kinds_of_their_own() -> list[list[Event]]:
-    """Each node offers devices that no other has: each was given a column of the matrix of all nodes."""
+    """Each node offers devices that no other has. Regression: each device got a column in the matrix of all nodes."""
     nodes = [node(f"k{n}", extra={f"u{n}-{m}.example/dev": 1 for m in range(200)}) for n in range(200)]
     return [seen(*nodes), seen(pod("w-0", group="")), seen(pod("w-1", group="", requests={"u7-7.example/dev": 1}))]
 
@@ -228,7 +234,7 @@ def odd_one_out() -> list[list[Event]]:
 
 
 def dependent_on_each_other() -> list[list[Event]]:
-    """Members of as many classes, each with terms that match the others."""
+    """A hundred members, each in a class of its own, with terms that match the others."""
     everybody = PodTerm("host", (Requirement("app", "Exists"),), ("a",))
     several = [
         pod(
@@ -270,7 +276,7 @@ def test_no_flood_takes_the_machine_a_second_in_one_call(flood):
     taken = []
 
     def call(events, now):
-        """And call again as long as work is left."""
+        """Handle the events, and call again as long as work is left."""
         found = []
         while events:
             began = time.process_time()
@@ -288,13 +294,13 @@ def test_no_flood_takes_the_machine_a_second_in_one_call(flood):
     assert max(taken) < MOST_CPU_S, taken
 
 
-# What is quick must be right
+# Fast paths must be correct
 
 
 @seeded(40)
 @pytest.mark.without("all", why="it has no harness")
 def test_all_nodes_at_once_are_judged_as_each_by_itself(seed):
-    """Half of the nodes change, and some go, between two questions; each answer is that of the plain predicates."""
+    """Half of the nodes change, and some go, between two queries; each result equals that of the plain predicates."""
     random = Random(seed)
     cluster = Cluster()
     for number in range(20):
@@ -354,7 +360,7 @@ def some_shape(random: Random) -> Shape:
 
 
 def plainly(asked: Shape, each: Node) -> NodeReason | None:
-    """The verdict from one toleration, taint and term after the other."""
+    """The reason found by checking one toleration, taint and term after another."""
 
     def kept_out(taint: Taint) -> bool:
         return not tolerated(asked.tolerations, taint)

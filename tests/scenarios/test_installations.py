@@ -1,4 +1,6 @@
-"""Installations with different schedulerNames share a cluster: each group has one owner, and may pass to another."""
+"""Installations with different schedulerNames share a cluster: each group has one owner, and can move to
+another one.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +25,19 @@ pytestmark = pytest.mark.without("leaderless", "standbys", why="each installatio
 
 
 def both() -> tuple[Installation, Installation]:
-    """The installation of the default name, and another."""
+    """The installation with the default name, and another one."""
     first = Installation("gangsched")
     first.add(node("n1", cpu=64))
     return first, Installation("green", beside=first)
 
 
 def give_away(first: Installation) -> None:
-    """A pod of the other comes, and the annotation names it."""
+    """A pod of the other installation arrives, and the annotation names that installation."""
     first.add(pod("a-1", scheduler="green", cpu=100), replace(first.group("default/a"), scheduler="green"))
 
 
 def fails_once() -> Callable[..., bool]:
-    """Whether this is the first call."""
+    """A predicate that is true on its first call only."""
     calls = iter([True])
     return lambda *_args, **_kwargs: next(calls, False)
 
@@ -108,7 +110,7 @@ class TestWhoseAGroupIs:
         assert green.emitted == []
 
     def test_a_pod_whose_scheduler_nobody_runs_is_told_once_and_forgotten_when_it_is_gone(self):
-        """What is remembered of pods that are gone is found by `validate`."""
+        """`validate` finds anything still remembered about deleted pods."""
         first, _ = both()
         first.add(group("a", min_member=1), pod("a-0", scheduler="gangshed"))
         first.wait_all(60)
@@ -176,7 +178,7 @@ class TestTheOwnerChanges:
         assert not first.has("default/a")
 
     def test_a_group_whose_members_are_gone_stays_with_the_installation_that_had_them(self):
-        """What its run has come to is known there; the other would begin with nothing."""
+        """That installation knows the outcome of the run; the other one would start without it."""
         first, green = both()
         first.add(group("a", min_member=1), pod("a-0", scheduler="green"))
         first.wait_all(5)
@@ -232,7 +234,7 @@ class TestTheOwnerChanges:
 
     @pytest.mark.without("restarts", why="another leader asks for the answer of a binding in a way of its own")
     def test_a_binding_in_flight_is_answered_before_its_place_is_given_to_another(self):
-        """Steps: a binding is on its way when the group is given away; another group wants the place meanwhile."""
+        """Steps: a binding is in flight when the group is given away; meanwhile another group wants the place."""
         first, _ = both()
         first.delete_node("n1")
         first.add(node("small", cpu=1))
@@ -300,7 +302,9 @@ class TestTheOwnerChanges:
 @pytest.mark.without("all", why="a new leader tries a parked group at once")
 @pytest.mark.parametrize("after", [False, True])
 def test_a_fault_while_a_group_passes_on_leaves_it_to_the_other_installation(monkeypatch, after):
-    """Steps: it has a bound member and a waiting one when the annotation gives it away, and that fails once."""
+    """Steps: the group has a bound and a waiting member when the annotation gives it away; giving it
+    away fails once.
+    """
     first, green = both()
     first.add(group("a", min_member=1), pod("a-0"), pod("a-2", cpu=100))
     first.wait_all(5)

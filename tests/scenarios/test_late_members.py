@@ -1,4 +1,4 @@
-"""Members that their controller creates only once others are ready: places are held for them, whoever else waits."""
+"""Members that their controller creates only once others are ready: their places are reserved, whatever else waits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WEB = Reference("apps/v1", "StatefulSet", "web", "uid-web")
 
 
 def stateful_set(name: str = "web", *, replicas: int = 5, cpu: str = "1", **annotations: str) -> ForeignGroup:
-    """One whose pods are created one after the other, in the namespace default."""
+    """A StatefulSet in the namespace default, whose pods are created one after the other."""
     meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
     notes = {f"gangsched.io/{key.replace('_', '-')}": text for key, text in annotations.items()}
     containers = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
@@ -47,7 +47,9 @@ def replica(number: int, name: str = "web", **fields: Any) -> Pod:
 
 
 class Controller:
-    """Creates the pods of StatefulSets as Kubernetes does: the next one once the last has been running for a while."""
+    """Creates the pods of StatefulSets as Kubernetes does: the next one once the previous one has been running for a
+    while.
+    """
 
     def __init__(self, harness: Harness, **fields: Any) -> None:
         self._harness = harness
@@ -87,7 +89,7 @@ def bound(harness: Harness, name: str = "web") -> int:
 
 
 def held(harness: Harness, name: str = "web") -> int:
-    """How many places are held for members to come."""
+    """Number of places reserved for members that do not exist yet."""
     return len(harness.gang(f"default/statefulset.{name}").operations.placeholders())
 
 
@@ -436,7 +438,7 @@ def test_a_set_of_that_name_that_is_not_the_owner_explains_nothing():
 @pytest.mark.without("all", why="a process that begins knows of no lost members")
 @pytest.mark.parametrize("declared", ["by nobody", "by a PodGroup"])
 def test_a_set_that_loses_all_its_pods_at_once_gets_its_room_back_with_its_first_pod(auto, declared):
-    """The controller makes the second pod only once the first runs, and a group of one waits for any room."""
+    """The controller creates the second pod only once the first runs, and a group of one waits for any room."""
     fields: dict[str, Any] = {}
     if declared == "by a PodGroup":
         roles = (Role("r", min_member=5, template=pod().shape),)
@@ -464,7 +466,7 @@ def test_a_set_that_loses_all_its_pods_at_once_gets_its_room_back_with_its_first
 @pytest.mark.without("all", why="a process that begins knows of no lost members")
 @pytest.mark.parametrize("first", [["d0", "m0", "d1"], ["d0", "d1", "m0"]])
 def test_a_set_whose_first_pod_is_being_bound_when_the_last_one_goes_keeps_its_room(auto, first):
-    """Pods are deleted one by one (d). The first is made again (m) before the last goes, so that the run goes on."""
+    """Pods are deleted one by one (d). The first is made again (m) before the last is deleted, so the run goes on."""
     auto.add(node(cpu="3"), stateful_set(replicas=3), *(replica(number) for number in range(3)))
     auto.settle()
     auto.add(group("default/b", min_member=1), pod("b-0", group="b"))
@@ -489,7 +491,9 @@ def test_a_set_whose_first_pod_is_being_bound_when_the_last_one_goes_keeps_its_r
 
 @pytest.mark.without("all", why="a process that begins knows of no lost members")
 def test_first_pods_that_are_not_all_there_yet_do_not_take_the_room_back():
-    """Of a JobSet in order the two pods of the first Job are made at once, and those of the second once they run."""
+    """In an ordered JobSet the two pods of the first Job are created at once, those of the second once the first two
+    run.
+    """
     harness = labelled(Harness())
     jobs = [
         {"name": name, "template": {"spec": {"parallelism": 2, "completions": 2, "template": {"spec": CONTAINERS}}}}
@@ -520,7 +524,7 @@ def test_first_pods_that_are_not_all_there_yet_do_not_take_the_room_back():
 
 
 def test_a_set_that_is_scaled_to_0_is_suspended_and_comes_back_whole(auto):
-    """Its PodGroup is one that gangsched made, and shows the phase."""
+    """The group's PodGroup is one that gangsched made, and shows the phase."""
     auto.add(node(cpu="5"), stateful_set(), replica(0))
     auto.wait(1)
     for number in range(1, 5):

@@ -1,4 +1,4 @@
-"""Rules 8 and 10, and the maxima: which members make a quorum, and who is a member."""
+"""Rules 8 and 10, and the maxima: which pods are members, and which members make a quorum."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_relabelled_pod_leaves_its_group_and_joins_another():
 
 
 def test_a_relabelled_pod_of_an_earlier_run_is_forgotten_by_its_group():
-    """The only member succeeds, which ends the run; then its label names another group."""
+    """The only member succeeds, which ends the run; then its label changes to another group."""
     harness = Harness()
     harness.add(group("a", min_member=1), group("b", min_member=1), pod("a-0"), node())
     harness.settle()

@@ -1,4 +1,4 @@
-"""Counts and durations in messages: none is counted of a smaller total, and times are as people write them."""
+"""Counts and durations in messages: no part is counted of a smaller total, and durations are in everyday units."""
 
 from __future__ import annotations
 

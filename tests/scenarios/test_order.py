@@ -1,4 +1,4 @@
-"""Rules 6 and 7: who is tried first, and that nobody who does not fit delays another."""
+"""Rules 6 and 7: which group is tried first, and that a group that does not fit delays no other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def contest(
     policy: Policy | None = None,
     classes: dict[str, int] | None = None,
 ) -> str:
-    """Which of two groups of two gets the only room, decided in one pass; `second` is created later."""
+    """Which of two groups of two gets the only room, decided in one scheduling cycle; `second` is created later."""
     harness = Harness(policy)
     harness.machine.handle([PriorityClassesReplaced(tuple((classes or {}).items()))], harness.now)
     for name, spec in (("first", first), ("second", second)):
@@ -178,7 +178,9 @@ def test_who_has_left_the_queue_is_not_ahead_any_more():
 
 @pytest.mark.without("restarts", "standbys", "leaderless", "disorder", why="all are tried in one cycle")
 def test_a_refusal_is_repeated_in_a_cycle_only_until_something_is_placed():
-    """Two equal pods want to be beside one that is placed between them: the second was refused for what had changed."""
+    """Two equal pods need a third beside them, which is placed between them. Regression: a stale reason refused the
+    second.
+    """
     beside = PodTerm("kubernetes.io/hostname", (Requirement("app", "In", ("data",)),), ("default",))
     harness = Harness()
     harness.add(pod("a", group="", created=1.0, affinity=[beside]), pod("c", group="", created=3.0, affinity=[beside]))
