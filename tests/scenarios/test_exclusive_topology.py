@@ -120,7 +120,7 @@ def auto() -> Harness:
 
 
 def rooms(harness: Harness, *cpus: str) -> None:
-    """One zone for each entry, of two nodes that have this many CPUs each."""
+    """A zone for each entry, whose CPUs are split between two nodes."""
     for number, cpu in enumerate(cpus):
         for side in ("a", "b"):
             harness.add(node(f"n{number}{side}", cpu=int(cpu) // 2, labels={ZONE: f"z{number}"}))
@@ -150,7 +150,7 @@ def test_each_job_has_a_domain_of_its_own_and_all_are_bound_whole(auto):
 
 
 def test_no_leader_is_bound_unless_all_jobs_have_a_domain_with_room_for_the_whole_job(auto):
-    """There are enough nodes, but the second domain is too small for a whole Job: its last pod would never fit."""
+    """The second domain has two CPUs for the four pods of a Job, so the Job's last pods would never fit."""
     rooms(auto, "4", "2")
     auto.add(job_set())
     JobSet(auto).create()

@@ -211,8 +211,8 @@ def loses_its_room(harness: Faulty) -> None:
     ],
 )
 def test_a_place_that_is_held(mishap: Mishap, where: str, tries: list[str]) -> None:
-    """The place is used or given up. `tries` are the nodes the member was sent to, with those before the fault listed
-    once.
+    """The place is used or given up. `tries` are the nodes of the last binding before the fault and of all bindings
+    after it.
     """
     harness = held()
     harness.calm()

@@ -40,11 +40,9 @@ def test_no_podgroup_is_made_while_nobody_can_say_the_minimum(unclear):
     """A wrong minimum must not be written down.
 
     1. One member of a group of three, declared by annotations, is bound; the other bindings wait to be sent.
-
     2. The annotations become unreadable or contradict themselves, and the two bindings fail.
-
     3. The annotations are removed. Regression: a PodGroup created at step 2 said minMember 1, and the group counted as
-    scheduled.
+       scheduled.
     """
     harness = Harness()
     harness.withhold = lambda effect: effect.name != "x-0"
@@ -136,9 +134,7 @@ def test_a_member_that_was_refused_before_the_podgroup_was_replaced_is_tried_aga
     """A refused member must not be forgotten with the run.
 
     1. A group of two is bound; a webhook refuses a third member, which is barred for a while.
-
     2. Another object of the same name replaces the group's; it asks for three. The webhook now lets the member pass.
-
     3. Regression: when the bar ended, nothing looked at the group again, and it stayed GangIncomplete for ever.
     """
     harness = Harness()
@@ -189,9 +185,7 @@ def test_after_a_restart_a_refused_owners_pods_do_not_make_a_scheduled_group_loo
     """Two Jobs name one group of Volcano's; `ownerGuard` is Refuse.
 
     1. The first Job's two pods are bound; the second Job's pods, which are as old, are refused and wait.
-
     2. One of the bound pods is lost, and the operator restarts.
-
     3. Regression: the waiting pods were taken for the rest of a half-bound quorum, and the remaining pod was evicted.
     """
     harness = Harness(Policy(owner_guard=OwnerGuard.REFUSE))
@@ -277,9 +271,7 @@ def read(dialect: str, spec: object) -> ForeignGroup:
 @pytest.mark.parametrize("what", HOSTILE)
 @pytest.mark.without("all", why="it has no harness")
 def test_a_hostile_text_in_an_object_is_an_error_that_is_short_and_can_be_shown(what):
-    """Regression: such texts ended the watch, or were copied whole into every member's condition and raw
-    to a terminal.
-    """
+    """Regression: such texts ended the watch, or went whole into every member's condition and raw to a terminal."""
     found = read(*HOSTILE[what])
     assert found.spec is None
     assert 0 < len(found.error) < 600

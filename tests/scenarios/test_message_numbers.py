@@ -1,4 +1,4 @@
-"""Counts and durations in messages: no part is counted of a smaller total, and durations are in everyday units."""
+"""Counts and durations in messages: no count exceeds its total, and durations read the way people write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other schedulers on the same nodes: whoever comes first has the room, and a plan that is stale is given up."""
+"""Other schedulers on the same nodes: the first to come gets the room, and a stale plan is given up."""
 
 from __future__ import annotations
 
@@ -174,7 +174,9 @@ def test_a_nominated_pod_that_needs_its_room_no_more_leaves_it(end):
 
 @pytest.mark.parametrize("end", ["withdrawn", "relabelled node", "removed node", "relabelled namespace"])
 def test_a_zone_that_a_nominated_pod_wants_alone_is_left_to_it_for_as_long_as_it_does(end):
-    """Its required anti-affinity was not heeded: members went to its zone, and it found its node closed."""
+    """Regression: its required anti-affinity was ignored: members were placed in its zone, and it found its node
+    closed.
+    """
     no_team = (Requirement("team", "DoesNotExist"),)
     shuns = PodTerm(topology_key="zone", selector=(), namespaces=(), namespace_selector=no_team)
     harness = Harness()
@@ -208,8 +210,9 @@ def test_groups_of_different_priority_in_one_pass_heed_different_nominations():
 
 
 def waiting_for_a_kept_node(*, cpu=3, **high) -> Harness:
-    """A full node, kept for a pod of priority 5. A quorum of priority 0 waits for so much of it, and a further member
-    of another group for all of it: it comes after the quorum, whatever its priority."""
+    """A full node is kept for a pod of priority 5. A quorum of priority 0 waits for `cpu` CPUs of it, and a further
+    member of another group for all of it; that member comes after the quorum, whatever its priority.
+    """
     harness = Harness()
     harness.add(node("n1", cpu=1), node("n2", cpu=3), foreign("there", cpu=3, node="n2"))
     harness.add(foreign("heir", cpu=3, nominated_node="n2", priority=5))
@@ -223,8 +226,9 @@ def waiting_for_a_kept_node(*, cpu=3, **high) -> Harness:
 
 @pytest.mark.parametrize("cpu", [2, 3])
 def test_room_that_a_nominated_pod_keeps_from_one_who_waits_is_given_to_another_of_higher_priority_behind_it(cpu):
-    """Steps: both wait, for the same or not, and the node's pod ends; the quorum, which is tried first, may have none
-    of its room."""
+    """Steps: both wait, for the same request or not, and the node's pod ends. The quorum is tried first, but may not
+    use any of that room.
+    """
     harness = waiting_for_a_kept_node(cpu=cpu, priority=9)
     harness.delete("default/there")
     harness.settle()
@@ -232,8 +236,9 @@ def test_room_that_a_nominated_pod_keeps_from_one_who_waits_is_given_to_another_
 
 
 def test_one_refused_in_the_same_pass_as_one_of_higher_priority_does_not_stand_for_those_of_that_priority():
-    """Steps: two quorums and a further member of the higher priority are refused the same in one pass. The node is
-    then kept for a nominated pod, the quorum of higher priority goes, and the node's pod ends."""
+    """Steps: two quorums and a further member of the higher priority are refused for the same reason in one scheduling
+    cycle. The node is then kept for a nominated pod, the quorum of higher priority goes, and the node's pod ends.
+    """
     harness = Harness()
     harness.add(node("n1", cpu=1), node("n2", cpu=3), foreign("there", cpu=3, node="n2"))
     harness.add(
@@ -251,7 +256,7 @@ def test_one_refused_in_the_same_pass_as_one_of_higher_priority_does_not_stand_f
 
 
 def test_who_waits_is_tried_again_when_the_value_of_its_priority_class_grows_beyond_that_of_a_nominated_pod():
-    """Steps: the group waits for room that is kept from it; then nothing but the value of its PriorityClass changes."""
+    """Steps: the group waits for room that is kept from it; then only the value of its PriorityClass changes."""
     harness = Harness()
     harness.report(PriorityClassSeen("c", 1))
     harness.add(node("n1", cpu=3), foreign("heir", nominated_node="n1", priority=5))
@@ -263,7 +268,7 @@ def test_who_waits_is_tried_again_when_the_value_of_its_priority_class_grows_bey
     assert len(harness.bound()) == 3
 
 
-# Somebody else who serves the same schedulerName
+# Another scheduler that serves the same schedulerName
 
 
 @pytest.mark.without("restarts", "standbys", why="rivals are counted in memory")
@@ -329,7 +334,9 @@ def test_a_standby_that_becomes_the_leader_decides_on_everything_it_has_seen():
 
 
 def test_a_nominated_pod_that_is_labelled_otherwise_wakes_whom_it_kept_out():
-    """Its labels decide whether members may be beside it, and a change of them woke nobody."""
+    """Members may or may not be placed beside it depending on its labels. Regression: a change of the labels woke no
+    group.
+    """
     harness = Harness()
     apart = PodTerm("kubernetes.io/hostname", (Requirement("app", "In", ("x",)),), ("default",))
     harness.add(node("n1", cpu=3, labels={"kubernetes.io/hostname": "n1"}))

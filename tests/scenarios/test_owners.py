@@ -1,4 +1,4 @@
-"""The owner guard: a group name that two owners claim is flagged, by configuration refused, and free again later."""
+"""The owner guard: a group name that two owners use is flagged, refused if so configured, and free again later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rule 5 and design rule 6: who has been refused costs nothing until something could help."""
+"""Rule 5 and design rule 6: a refused group costs nothing until something could help it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.harness import Harness
 
 
 def tried(harness: Harness) -> int:
-    """How often the machine has refused somebody so far."""
+    """How many times the machine has refused a group or pod so far."""
     return sum(harness.machine.stats().refusals.values())
 
 
@@ -101,7 +101,7 @@ def test_a_taint_that_is_lifted_a_cordon_that_ends_and_a_label_that_comes_help(h
         assert len(harness.bound("default/c-")) == 2
         harness.delete("default/c-0", "default/c-1")
         harness.settle()
-        # Told in another order, the pods would be bound before the node is cordoned.
+        # In any other order of events, the pods would be bound before the node is cordoned.
         harness.add(replace(after, unschedulable=True))
         harness.settle()
         harness.add(*pods("c", 2, cpu=2, node_selector={"disk": "hdd"}))

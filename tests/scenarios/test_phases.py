@@ -42,7 +42,7 @@ def writes(harness: Harness) -> list[str]:
 
 
 def test_pods_may_be_created_for_a_group_that_has_none_and_no_room_is_held_for_it():
-    """No node, no pod: the controller waits for the phase before it makes pods."""
+    """There is no node and no pod: the controller waits for the phase before it creates pods."""
     harness = Harness()
     harness.add(empty(min_member=3))
     harness.settle()
@@ -78,7 +78,7 @@ def test_the_phase_follows_the_gang_from_its_first_pod_to_its_end_and_a_new_run_
 
 
 def test_members_that_are_lost_may_be_created_again():
-    """Volcano's Pending, or its Unknown, would stop the controller or make it restart the job."""
+    """Volcano's phase Pending or Unknown would stop the controller or make it restart the job."""
     harness = Harness()
     harness.add(node(), empty(), *members(2))
     harness.wait(2)
@@ -122,7 +122,7 @@ def test_a_phase_that_is_taken_over_is_left_alone_until_it_is_empty_again():
 
 @pytest.mark.without("all", why="the number of writes is that of one leader")
 def test_a_writer_that_was_first_and_is_not_seen_yet_is_tried_again_ever_less_often():
-    """The API server refuses the write, as it does beside Volcano's leader; after an hour it accepts."""
+    """The API server refuses the write, as it does when Volcano is the leader; after an hour it accepts."""
     harness = Harness()
     harness.refuse_phase = lambda _: True
     harness.add(empty())
@@ -221,7 +221,7 @@ def test_an_object_of_another_namespace_than_the_only_one_is_left_alone():
 
 
 def test_a_gang_that_only_shares_the_name_says_nothing_of_the_object():
-    """A PodGroup of gangsched's own, bound; Volcano's of that name has no pods."""
+    """A PodGroup of gangsched's own whose group is bound; Volcano's PodGroup of that name has no pods."""
     harness = Harness()
     harness.add(node(), empty(), group("g", min_member=1), pod("x", group="g"))
     harness.wait(5)
@@ -236,7 +236,7 @@ def test_a_declaration_that_is_refused_keeps_no_pods_away_because_they_say_why()
     assert phase(harness) == "Inqueue"
 
 
-# What is read
+# What is read from the PodGroup
 
 
 def read(namespaces: tuple[str, ...], **body) -> SeenPhase | None:

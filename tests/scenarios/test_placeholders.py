@@ -1,4 +1,4 @@
-"""Reservations for members to come, Spark applications and strict FIFO, at their edges; docstrings give the steps."""
+"""Edge cases of reservations for future members, Spark applications and strict FIFO; docstrings give the steps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def workers(count: int, *, first: int = 0) -> list[Pod]:
 
 
 def holding(owner: Owner | None = SET, **spec: Any) -> Harness:
-    """The app with its driver bound and all four places held."""
+    """The application with its driver bound and all four places reserved."""
     harness = Harness()
     harness.add(node("n1", cpu=5), node("n2", cpu=4), app(**spec), pod("driver", role="driver", owner=owner))
     harness.settle()
@@ -46,7 +46,9 @@ def holding(owner: Owner | None = SET, **spec: Any) -> Harness:
 
 @pytest.mark.without("restarts", why="a new leader tries again at once")
 def test_a_binding_without_an_answer_beside_held_places_leaves_the_machine_at_rest_when_the_places_would_expire():
-    """Places are held, the driver's binding waits in the shell, and maxScheduleTime passes: nothing is due then."""
+    """Places are held, the driver's binding is waiting in the shell, and maxScheduleTime passes: no deadline is due
+    then.
+    """
     harness = Harness()
     harness.withhold = lambda _: True
     harness.add(node("n1", cpu=9), app(), pod("driver", role="driver"))
@@ -59,7 +61,9 @@ def test_a_binding_without_an_answer_beside_held_places_leaves_the_machine_at_re
 
 
 def test_who_is_bound_stays_after_the_time_is_over_under_fail_although_the_operator_restarts():
-    """The places expire under timeoutPolicy Fail, the operator restarts: what failed is no quorum to be undone."""
+    """The places expire under timeoutPolicy Fail and the operator restarts: no quorum failed, so nothing is rolled
+    back.
+    """
     harness = holding(timeout_policy=TimeoutPolicy.FAIL)
     harness.wait(TIME_S + 60)
     assert harness.status("default/a").phase == "Failed"
@@ -70,7 +74,9 @@ def test_who_is_bound_stays_after_the_time_is_over_under_fail_although_the_opera
 
 
 def test_who_is_bound_stays_after_the_time_is_over_under_on_degraded_restart():
-    """The places expire before the group was ever whole, and then something happens to it: rule 11 lets them stay."""
+    """The places expire before the group was ever whole, and then an event touches the group: by rule 11 the members
+    stay.
+    """
     harness = holding(on_degraded=OnDegraded.RESTART)
     harness.wait(TIME_S + 5)
     harness.change("default/driver", labels=(("touched", "yes"),))
@@ -83,7 +89,9 @@ def test_who_is_bound_stays_after_the_time_is_over_under_on_degraded_restart():
 
 
 def test_places_expire_although_a_member_keeps_the_group_from_being_tried():
-    """Places are held, a member with an unknown role appears and stays: others get the room when the time is over."""
+    """Places are held; a member with an unknown role appears and stays. Other groups get the room when the time is
+    over.
+    """
     harness = holding()
     harness.add(pod("odd", role="nobody"), *pods("", 20))
     harness.wait(TIME_S + 5)
@@ -101,7 +109,7 @@ def spark(kind: str, *, executors: int = 4, name: str = "app-driver", **fields: 
 
 
 def two_drivers(*, restarted: bool = False) -> Harness:
-    """An application that holds four places, and a second driver of the same name that asks for five."""
+    """An application with four places reserved, and a second driver of the same name that asks for five."""
     harness = Harness(Policy(default_max_schedule_time_s=TIME_S))
     harness.add(node("n1", cpu=9), spark("driver", owner=SET))
     harness.settle()
@@ -116,7 +124,9 @@ def two_drivers(*, restarted: bool = False) -> Harness:
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_contradiction_takes_no_places_away(restarted):
-    """A second driver of an application that holds places says another number of executors, and is deleted again."""
+    """A second driver of an application with reserved places declares another number of executors, and is deleted
+    again.
+    """
     harness = two_drivers(restarted=restarted)
     assert harness.bound() == ["default/app-driver"], "nobody has taken the places"
     assert not harness.evicted
@@ -130,7 +140,7 @@ def test_a_contradiction_takes_no_places_away(restarted):
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_places_expire_under_a_contradiction_and_the_group_lacks_what_it_lacked_before(restarted):
-    """The second driver stays: the room goes to others when the time is over, and the group is not whole."""
+    """The second driver stays: other groups get the room when the time is over, and the group is not whole."""
     harness = two_drivers(restarted=restarted)
     harness.wait(TIME_S)
     assert len(harness.bound("default/-")) == 8
@@ -140,7 +150,7 @@ def test_places_expire_under_a_contradiction_and_the_group_lacks_what_it_lacked_
 
 @pytest.mark.without("restarts", why="each leader goes before it has written the rollback")
 def test_places_are_held_again_when_there_is_room_though_an_undo_had_to_leave_who_is_bound():
-    """A node with held places is lost, the driver is one that nothing would make again, and a new node comes later."""
+    """A node with reserved places is lost; no controller would replace the driver, and a new node comes later."""
     harness = holding(owner=None)
     harness.delete_node("n2" if harness.pod("default/driver").node == "n1" else "n1")
     harness.wait(40)
@@ -155,9 +165,9 @@ def test_places_are_held_again_when_there_is_room_though_an_undo_had_to_leave_wh
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_who_waits_for_its_turn_may_be_helped_and_called_at_once():
-    """B's further member was refused, B lost its node and waits behind A; A leaves in the moment in which a node comes.
+    """B's further member was refused, B lost its node and waits behind A; A leaves at the moment when a node arrives.
 
-    The queue woke B twice, and fell over the second time.
+    Regression: the queue woke B twice, and failed the second time.
     """
     harness = Harness(IN_TURN)
     harness.now += 100
@@ -181,7 +191,9 @@ def test_who_waits_for_its_turn_may_be_helped_and_called_at_once():
 
 @pytest.mark.without("all", why="only its size is new; small groups take the courses")
 def test_a_long_line_costs_little_for_every_event(monkeypatch):
-    """A thousand groups wait behind one: neither the first pass nor a later event asks each about all before it."""
+    """A thousand groups wait behind one: neither the first cycle nor a later event checks each against all groups
+    before it.
+    """
     asked = 0
 
     def counting(*args: Any) -> bool:
@@ -209,7 +221,7 @@ def test_a_long_line_costs_little_for_every_event(monkeypatch):
 
 
 def test_a_status_that_claims_any_number_of_places_costs_no_more_than_the_minimum():
-    """Somebody writes a reservation of two thousand million places into the status, and the operator restarts."""
+    """A user writes a reservation of two thousand million places into the status, and the operator restarts."""
     harness = holding()
     found = harness.group("default/a")
     assert found.status.reservation is not None
@@ -222,7 +234,9 @@ def test_a_status_that_claims_any_number_of_places_costs_no_more_than_the_minimu
 
 
 def test_a_restart_holds_the_places_beside_a_member_that_has_taken_one_on_the_same_node():
-    """A worker takes one of two places of a node, a fuller node comes, the operator restarts: no place moves there."""
+    """A worker takes one of two places on a node, a fuller node arrives, and the operator restarts: no place moves
+    there.
+    """
     harness = holding()
     harness.add(*workers(1))
     harness.wait(2)
@@ -235,7 +249,7 @@ def test_a_restart_holds_the_places_beside_a_member_that_has_taken_one_on_the_sa
 
 
 def scheduled() -> Harness:
-    """The app with all its members bound."""
+    """The application with all its members bound."""
     harness = holding()
     harness.add(*workers(4))
     harness.settle()
@@ -246,7 +260,9 @@ def scheduled() -> Harness:
 
 
 def test_a_place_held_over_a_restart_for_a_scheduled_group_begins_no_quorum():
-    """A worker is lost and replaced with a restart between; then the PodGroup goes, another worker too: nobody else."""
+    """A worker is lost and replaced, with a restart in between; then the PodGroup and another worker go: no pod is
+    evicted.
+    """
     harness = scheduled()
     harness.delete("default/worker-2")
     harness.wait(5)
@@ -261,7 +277,7 @@ def test_a_place_held_over_a_restart_for_a_scheduled_group_begins_no_quorum():
 
 
 def test_a_restart_holds_no_place_again_whose_time_is_over():
-    """A scheduled group loses a worker, the place expires, the operator restarts twice: the room stays free."""
+    """A scheduled group loses a worker, the place expires, and the operator restarts twice: the room stays free."""
     harness = scheduled()
     harness.delete("default/worker-2")
     harness.wait(TIME_S + 3)
@@ -278,7 +294,9 @@ def test_a_restart_holds_no_place_again_whose_time_is_over():
 
 
 def test_a_lost_place_is_held_elsewhere_though_a_member_that_fits_nowhere_waits():
-    """Four places are held, a worker comes that is too large for every node, and a node with places is exchanged."""
+    """Four places are held; a worker arrives that is too large for every node, and another node replaces one with
+    places.
+    """
     harness = holding()
     harness.add(pod("giant", role="worker", cpu=64, owner=SET))
     harness.wait(3)
@@ -293,7 +311,9 @@ def test_a_lost_place_is_held_elsewhere_though_a_member_that_fits_nowhere_waits(
 
 
 def test_a_group_that_times_out_again_and_again_behind_another_says_once_that_it_is_not_its_turn():
-    """Two groups of one line wait for ever with short clocks; each time-out is told, what led to it only once."""
+    """Two groups in one FIFO lane wait for ever with short timeouts: each time-out is reported, but its cause only
+    once.
+    """
     harness = Harness(IN_TURN)
     harness.now += 100
     harness.add(node("n1", cpu=4, labels=POOL), pod("old", group="", cpu=3, node="n1"))

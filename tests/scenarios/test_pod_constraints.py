@@ -113,7 +113,7 @@ def test_members_join_the_pods_of_another_gang_and_wait_until_these_are_bound():
 
 
 def test_members_that_must_be_together_go_to_the_one_zone_that_takes_them_all():
-    """The fullest node, which Pack prefers, is in a zone without room for all."""
+    """The fullest node, which Pack prefers, is in a zone that has no room for the whole group."""
     harness = Harness()
     harness.add(*nodes(1, zone="z1", cpu=4), *nodes(3, zone="z2", cpu=4), *nodes(1, zone="z3", cpu=4))
     harness.add(pod("there", group="", scheduler="x", node="z1-1", cpu=2), group("a", min_member=10))

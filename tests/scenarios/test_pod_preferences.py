@@ -1,4 +1,4 @@
-"""What members prefer of other pods: to be beside them or away from them, and to be spread if possible."""
+"""Members' preferences about other pods: to be beside them, to be away from them, and to be spread if possible."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_required_affinity_of_a_pod_attracts_those_that_it_asks_for():
 
 
 def test_each_member_sees_those_placed_before_it():
-    """Packing would fill one node; those that prefer other nodes than their own kind take all four in turn."""
+    """Packing would fill one node; members that prefer nodes without pods of their own kind use all four in turn."""
     harness = settled(*nodes("x"), *nodes("y"))
     members = pods("a", 4, labels={"app": "a"}, near={-1: term("a", HOST)})
     harness.add(group("a", min_member=4), *members)

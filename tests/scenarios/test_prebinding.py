@@ -244,7 +244,7 @@ def storage_in(zone: str, volumes: int) -> StorageCapacity:
 
 
 def spread_over_zones(harness: Harness) -> None:
-    """Zone a has room for two of three members, and is the only one with storage for the volume that they share."""
+    """Zone a has room for two of three members, and is the only one with storage for the volume they share."""
     harness.add(*(node(f"{zone}0", cpu=cpu, labels={"zone": zone}) for zone, cpu in (("a", "2"), ("b", "1"))))
     harness.provide(FAST, TELLS, storage_in("a", 1), shared("ReadWriteMany"))
     harness.disks.busy = True
@@ -353,7 +353,7 @@ def test_a_gang_for_which_storage_does_not_suffice_orders_nothing_and_says_why(h
 
 
 def test_a_mark_that_the_volume_controller_leaves_when_it_unbinds_a_volume_is_taken_off(harness: Harness) -> None:
-    """It does so where a claim has got another volume than the one that was first reserved for it."""
+    """This happens when a claim has got another volume than the one that was first reserved for it."""
     harness.provide(LOCAL, replace(free("v0"), ours=True))
     harness.wait(5)
     assert harness.disks.left() == []
@@ -377,7 +377,7 @@ def test_the_time_for_volumes_goes_on_when_the_leader_restarts_again_and_again(h
 
 
 def test_the_clock_has_run_as_long_as_before_once_volumes_are_not_awaited_any_more(harness: Harness) -> None:
-    """It waits 40 of 60 s for room, then for a volume, and then for room again, because the node is gone."""
+    """The group waits 40 of 60 s for room, then for a volume, and then for room again, because the node is gone."""
     harness.add(node("n1", cpu="1"), group(min_member=2, max_schedule_time_s=60))
     harness.provide(FAST, *waiting(2))
     harness.disks.busy = True
@@ -424,7 +424,9 @@ def test_a_gang_that_was_incomplete_has_the_whole_time_for_its_volumes_again(har
 
 
 def test_a_zone_that_had_too_few_volumes_is_tried_again_once_it_has_one_more(harness: Harness) -> None:
-    """Domains in which a quorum did not fit were passed over until a node or pod changed there, not a volume."""
+    """Regression: a domain where a quorum did not fit was skipped until a node or pod changed there; volumes were
+    ignored.
+    """
     harness.add(*(node(name, cpu="9", labels={"zone": name[0]}) for name in ("a1", "a2", "b1", "b2")))
     harness.add(group(min_member=3, topology=Topology("zone")))
     harness.provide(

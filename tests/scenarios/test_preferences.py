@@ -1,4 +1,4 @@
-"""What members prefer decides among the nodes that take them, behind the group's wishes and before its strategy."""
+"""Members' preferences rank the nodes that accept them: after the group's own preferences, before its strategy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STRATEGIES = ["Pack", "Spread", "MinimalFragmentation", "BestFit", "MostUsed"]
 
 
 def settled(*things) -> Harness:
-    """These are there before anything is placed."""
+    """A harness that already contains these objects before anything is placed."""
     harness = Harness()
     harness.add(*things)
     harness.settle()
@@ -104,7 +104,7 @@ def test_an_image_does_not_come_before_the_strategy():
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_preference_is_no_condition_and_does_not_keep_a_gang_from_fitting(strategy):
-    """The four small members like the only node that takes the large one."""
+    """The four small members prefer the only node that takes the large one."""
     harness = settled(node("large", cpu=4, labels={"disk": "ssd"}), node("n1", cpu=2), node("n2", cpu=2))
     small = pods("a", 4, likes={100: SSD})
     harness.add(group("a", min_member=5, strategy=strategy), *small, pod("a-large", cpu=4, created=9.0))
@@ -139,7 +139,7 @@ def test_a_pod_without_a_group_goes_where_it_prefers():
 
 
 def test_the_domain_is_chosen_before_preferences_count():
-    """The fuller zone takes the gang; within it the preferred node is first."""
+    """The gang goes to the fuller zone; within it, the preferred node comes first."""
     zones = [node(f"{zone}-{at}", cpu=4, labels={"zone": zone}) for zone in "ab" for at in range(2)]
     harness = settled(*zones, pod("old-0", group="", cpu=2, node="a-0"), pod("old-1", group="", cpu=2, node="a-1"))
     harness.add(node("b-0", cpu=4, labels={"zone": "b", "disk": "ssd"}))
@@ -150,7 +150,7 @@ def test_the_domain_is_chosen_before_preferences_count():
 
 
 def test_which_members_make_up_the_quorum_does_not_depend_on_what_they_prefer():
-    """There is room for two of three equal members; the first two have it, though they prefer different nodes."""
+    """There is room for two of three equal members; the first two get it, although they prefer different nodes."""
     harness = settled(node("n1", cpu=1), node("n2", cpu=1, labels={"disk": "ssd"}))
     members = [pod("a-0", likes={1: SPOT}), pod("a-1", likes={1: SSD}, created=1.0), pod("a-2", created=2.0)]
     harness.add(group("a", min_member=2), *members)

@@ -1,4 +1,4 @@
-"""Groups that compete: each is bound whole or not at all, in whatever order things become known."""
+"""Competing groups: each is bound whole or not at all, in whatever order events arrive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.harness import Harness
 
 
 def race(seed: int) -> tuple[Harness, str, str]:
-    """The race of the contract, run until nothing moves: the harness, the winner and the loser."""
+    """The race of the contract, run until it settles: the harness, the winner and the loser."""
     harness = Harness(seed=seed)
     harness.add(node("n1", cpu=4), node("n2", cpu=4))
     harness.add(pod("kube-system/agent", cpu="900m", group="", node="n1", scheduler="default-scheduler"))

@@ -1,4 +1,4 @@
-"""What a new leader takes over from the last one, at its edges; each docstring gives the steps."""
+"""Edge cases of what a new leader recovers from the previous one; each docstring gives the steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SET = Owner("StatefulSet", "s", "set", "apps")
 
 
 class Followed(Harness):
-    """A leader with a standby that sees everything as it happens, and may take over."""
+    """A leader with a standby that sees every event as it happens, and may take over."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ def app(**spec: Any) -> Group:
 
 
 def holding(**spec: Any) -> Followed:
-    """The app with its driver bound and all four places held."""
+    """The application with its driver bound and all four places reserved."""
     harness = Followed()
     harness.add(node("n1", cpu=5), node("n2", cpu=4), app(**spec), pod("driver", role="driver", owner=SET))
     harness.settle()
@@ -45,14 +45,14 @@ def holding(**spec: Any) -> Followed:
 
 
 def change_unseen(harness: Harness, **spec: Any) -> None:
-    """Somebody changes the PodGroup's spec while nobody leads."""
+    """A user changes the PodGroup's spec while there is no leader."""
     old = harness.group("default/a")
     assert old.spec is not None
     harness.groups[old.key] = replace(old, generation=old.generation + 1, spec=replace(old.spec, **spec))
 
 
 def running_spark() -> Harness:
-    """A whole application on two nodes, n1 of 5 CPUs with the driver and n2 of 4, whose PodGroup held its places."""
+    """A whole application on two nodes: n1 of 5 CPUs with the driver, and n2 of 4. Its PodGroup reserved its places."""
     harness = Harness()
     harness.add(node("n1", cpu=5), node("n2", cpu=4), spark_driver(owner=SET))
     harness.settle()
@@ -65,7 +65,7 @@ def running_spark() -> Harness:
 
 
 def waiting_under_fail() -> Harness:
-    """A group of two members of which one would fit, with 10 s until it has failed."""
+    """A group of two members, one of which would fit, that fails after 10 s."""
     harness = Harness()
     harness.add(node("n1", cpu=1), group("a", min_member=2, max_schedule_time_s=10, timeout_policy=TimeoutPolicy.FAIL))
     harness.add(*pods("a", 2))
@@ -79,7 +79,7 @@ def lose_node(harness: Harness, name: str) -> None:
 
 @pytest.mark.parametrize("heir", ["restart", "fail_over"])
 def test_a_standby_that_saw_a_driver_bound_does_not_undo_it_once_its_group_has_failed(heir):
-    """Places expire under Fail, then the standby leads: it had counted the driver as half of a quorum all the time."""
+    """Places expire under Fail, then the standby leads. Regression: it still counted the driver as half of a quorum."""
     harness = holding(timeout_policy=TimeoutPolicy.FAIL)
     harness.wait(TIME_S + 60)
     assert harness.status("default/a").phase == "Failed"
@@ -91,7 +91,7 @@ def test_a_standby_that_saw_a_driver_bound_does_not_undo_it_once_its_group_has_f
 
 @pytest.mark.parametrize("heir", ["restart", "fail_over"])
 def test_a_standby_begins_no_quorum_with_the_members_of_a_scheduled_group(heir):
-    """A scheduled group is led by the former standby, loses a member and then its PodGroup: nobody is evicted."""
+    """A scheduled group is led by the former standby, loses a member and then its PodGroup: no pod is evicted."""
     harness = Followed()
     harness.add(node("n1", cpu=4), group("a", min_member=3), *(pod(f"a-{at}", owner=SET) for at in range(3)))
     harness.wait(5)
@@ -105,7 +105,7 @@ def test_a_standby_begins_no_quorum_with_the_members_of_a_scheduled_group(heir):
 
 
 def test_a_second_run_found_partly_bound_is_undone_though_the_status_still_tells_of_the_first():
-    """A run has succeeded; of the next one two of four are bound when the process dies and a node is lost."""
+    """A run has succeeded; two of the next run's four members are bound when the process dies and a node is lost."""
     harness = Harness()
     harness.add(node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=4))
     harness.add(*(pod(f"a-{at}", owner=SET) for at in range(4)))
@@ -126,7 +126,9 @@ def test_a_second_run_found_partly_bound_is_undone_though_the_status_still_tells
 
 
 def test_a_replacement_is_bound_though_the_podgroup_for_its_place_may_not_be_made():
-    """A whole application that never needed a PodGroup loses an executor; none may be made; another executor comes."""
+    """A whole application that never needed a PodGroup loses an executor; none may be created; another executor
+    arrives.
+    """
     harness = Harness()
     harness.refuse_making = lambda effect: GroupNotMade(effect.key, "403 no")
     harness.add(node("n1", cpu=9), spark_driver(), *executors())
@@ -142,7 +144,9 @@ def test_a_replacement_is_bound_though_the_podgroup_for_its_place_may_not_be_mad
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.without("restarts", "standbys", why="the record is gone with its PodGroup when the leader dies")
 def test_an_application_goes_on_though_somebody_deletes_the_podgroup_that_was_made_for_it(restarted):
-    """It runs without one executor when its PodGroup is deleted; then the place held for that one is lost too."""
+    """The application lacks one executor when its PodGroup is deleted; then the place reserved for that one is lost
+    too.
+    """
     harness = running_spark()
     lost = next(found.name for found in harness.pods.values() if found.node == "n2")
     harness.delete(f"default/{lost}")
@@ -161,7 +165,9 @@ def test_an_application_goes_on_though_somebody_deletes_the_podgroup_that_was_ma
 
 
 def test_a_podgroup_made_for_a_running_application_whose_status_was_never_written_takes_nobody_down():
-    """A new PodGroup is made for a lost executor's place, the process dies before its status, the place is lost."""
+    """A PodGroup is created for a lost executor's place, the process dies before writing its status, the
+    place is lost.
+    """
     harness = running_spark()
     harness.delete_group("default/app")
     harness.wait(5)
@@ -180,7 +186,7 @@ def test_a_podgroup_made_for_a_running_application_whose_status_was_never_writte
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_pods_of_an_earlier_run_do_not_count_after_a_restart(restarted):
-    """A second run waits in vain for two of three while the pods that succeeded in the first one are still there."""
+    """A second run waits in vain for two of three, while the succeeded pods of the first run still exist."""
     roles = (Role("driver", 1), Role("worker", 2, template=shape(1)))
     harness = Harness()
     harness.add(node("n1", cpu=9), group("a", min_member=3, roles=roles, max_schedule_time_s=20.0))
@@ -218,7 +224,7 @@ def test_pods_of_an_earlier_run_do_not_count_after_a_restart_without_a_podgroup_
 
 
 def test_a_late_group_whose_members_were_all_replaced_while_nobody_led_begins_anew():
-    """The driver that waited in vain is deleted and made again; others have its room: it is not bound alone."""
+    """The driver that waited in vain is deleted and made again; others use its room, so it is not bound alone."""
     harness = holding()
     harness.wait(TIME_S + 5)
     harness.add(*pods("", 8))
@@ -274,7 +280,7 @@ def test_a_driver_that_a_failed_group_has_left_bound_stays_when_the_spec_changes
 
 @pytest.mark.without("all", why="it changes leaders itself")
 def test_a_driver_that_was_left_bound_stays_though_there_is_a_new_leader():
-    """A group that failed is tried again as its spec changes; there is no room, and the operator is restarted."""
+    """A failed group is tried again because its spec changes; there is no room, and the operator restarts."""
     harness = holding(timeout_policy=TimeoutPolicy.FAIL)
     harness.wait(TIME_S + 60)
     harness.add(*pods("", 8))
@@ -300,7 +306,9 @@ def test_a_changed_spec_lets_a_late_group_hold_places_again(leads):
 
 
 def test_a_longer_time_that_nobody_saw_being_set_applies_to_the_places_held():
-    """maxScheduleTime is raised while nobody leads, and the next leader begins after the old one would have passed."""
+    """maxScheduleTime is raised while there is no leader, and the next one starts after the old time
+    would have passed.
+    """
     harness = holding()
     harness.wait(TIME_S - 5)
     change_unseen(harness, max_schedule_time_s=600.0)
@@ -311,7 +319,7 @@ def test_a_longer_time_that_nobody_saw_being_set_applies_to_the_places_held():
 
 
 def test_an_application_taken_over_without_room_still_has_places_held_after_another_restart():
-    """Nothing was ever released: it is not said, and places are held as soon as there is room."""
+    """No place was ever released, so the message does not say so, and places are reserved as soon as there is room."""
     harness = taken_over_without_its_group()
     harness.add(node("n1", cpu=3))
     harness.wait(40)
@@ -335,7 +343,9 @@ def test_a_restart_is_no_attempt_of_a_late_group():
 
 @pytest.mark.without("restarts", why="a new leader tries again at once")
 def test_an_application_in_back_off_is_tried_again_though_its_podgroup_is_deleted():
-    """The driver's binding is refused for good, and in the back-off somebody deletes the PodGroup that was made."""
+    """The driver's binding is refused for good, and during the back-off a user deletes the PodGroup that
+    was created.
+    """
     harness = Harness()
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no")
     harness.add(node("n1", cpu=9), spark_driver())

@@ -1,4 +1,4 @@
-"""Nodes that refuse: all gangs prefer others to them for a while, and nobody can bring that about who should not."""
+"""Nodes that refuse pods: all gangs avoid them for a while, and no pod can cause this for nodes that work."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Refusing = Callable[[BindPod], bool]
 
 
 def refusing(when: Refusing, why: Refused = Refused.FORBIDDEN) -> Callable[[BindPod], BindRefused | None]:
-    """Refuse the bindings of which this holds."""
+    """Refuse the bindings for which `when` is true."""
     return lambda effect: BindRefused(effect.uid, effect.node, why, f"no {effect.name}") if when(effect) else None
 
 
 def harness_with(*nodes: str, when: Refusing, why: Refused = Refused.FORBIDDEN, cpu: int = 9) -> Harness:
-    """Nodes that are filled in this order."""
+    """A harness with nodes that are filled in this order."""
     harness = Harness()
     harness.refuse_bind = refusing(when, why)
     harness.add(*(node(name, cpu=cpu) for name in nodes))
@@ -49,7 +49,7 @@ def binds(harness: Harness) -> list[BindPod]:
 
 
 def plain(harness: Harness, name: str, **fields) -> str:
-    """A pod without a group is created. Returns the first node that it is to be bound to."""
+    """Create a pod without a group. Returns the first node it is bound to or sent to."""
     before = len(binds(harness))
     harness.add(pod(name, group="", **fields))
     harness.settle()
@@ -64,7 +64,7 @@ def avoided(harness: Harness) -> int:
     return harness.machine.stats().avoided_nodes
 
 
-# What the issue asks for
+# The behaviour that the issue asks for
 
 
 def forty(count: int) -> Harness:
@@ -80,7 +80,7 @@ def forty(count: int) -> Harness:
 
 
 def partly_bound(harness: Harness) -> set[str]:
-    """Groups of which some members of 20 have a node."""
+    """Groups in which some of the 20 members have a node."""
     counts = Counter(name.rpartition("-")[0] for name in harness.bound())
     return {name for name, number in counts.items() if number < 20}
 
@@ -104,7 +104,9 @@ def test_beside_five_nodes_that_refuse_everything_forty_gangs_are_whole_within_s
 
 @pytest.mark.without("restarts", "standbys", why="what nodes have refused is in memory")
 def test_a_gang_one_of_whose_pods_is_refused_everywhere_says_so_holds_nothing_and_evicts_nobody_twice():
-    """An admission policy refuses one named pod of each gang of 20; the set makes evicted pods again, by name."""
+    """An admission policy refuses one named pod of each gang of 20; the set recreates evicted pods under the same
+    names.
+    """
     harness = forty(3)
     harness.refuse_bind = refusing(lambda effect: effect.name.endswith("-13"))
     end = harness.now + 420
@@ -139,7 +141,7 @@ def test_a_gang_one_of_whose_pods_is_refused_everywhere_says_so_holds_nothing_an
     assert avoided(harness) == 0, "a pod that was refused everywhere says nothing of nodes once it is accepted"
 
 
-# What a gang does
+# The reaction of a gang
 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="what nodes have refused is in memory")
@@ -255,7 +257,7 @@ def test_a_member_that_is_refused_everywhere_does_not_keep_another_from_being_tr
 
 
 def test_once_a_part_is_bound_the_rest_goes_back_to_nodes_that_have_refused_it_and_does_not_back_off():
-    """All are refused on n1, then one is bound on n2 and one refused on n3; three seconds later nobody refuses."""
+    """All are refused on n1, then one is bound on n2 and one refused on n3; three seconds later no node refuses."""
     harness = harness_with("n1", when=nothing, cpu=2)
     harness.add(node("n2", cpu=1), node("n3", cpu=1))
     busy = [pod(f"busy-{name}", group="", node=name, scheduler="somebody-else") for name in ("n2", "n3")]
@@ -294,7 +296,7 @@ def test_a_gang_that_finds_no_room_when_it_is_planned_anew_is_tried_again_where_
     assert len(harness.bound("default/a-")) == 2
 
 
-# What all learn of it
+# What all gangs learn from it
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")

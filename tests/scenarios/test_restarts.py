@@ -1,4 +1,4 @@
-"""Members of a scheduled group that are lost and made again: their places are held against groups that wait."""
+"""Lost and recreated members of a scheduled group: their places are reserved against groups that wait."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.without("all", why="a process that begins knows of no l
 
 
 class Race:
-    """A scheduled gang of a workload, in a cluster with room for it alone, and a group of one that waits."""
+    """A scheduled gang of a workload, in a cluster with room for it alone, and a waiting group of one."""
 
     def __init__(self, kind: str = "job", *, policy: Policy | None = None) -> None:
         self.kind = kind
@@ -54,7 +54,7 @@ class Race:
         self.harness.add(KINDS[self.kind].read(json.dumps(body).encode())[1])
 
     def make(self, number: int) -> None:
-        """The controller makes so many pods."""
+        """The controller creates this many pods."""
         title, api_group = ("Job", "batch") if self.kind == "job" else ("StatefulSet", "apps")
         for _ in range(number):
             fields: dict[str, Any] = {"declaration": SAID[self.kind], "created": self.harness.now}
@@ -65,7 +65,7 @@ class Race:
             self.made += 1
 
     def lose(self, number: int = SIZE, *, how: str = "gone") -> None:
-        """So many members vanish or end."""
+        """This many members vanish or end."""
         for name in self.bound[:number]:
             if how == "terminating":
                 self.harness.change(name, terminating=True)
@@ -116,7 +116,7 @@ def test_new_members_of_a_gang_that_was_lost_are_bound_as_a_whole():
 
 @pytest.mark.parametrize("made", ["while they terminate", "then"])
 def test_members_that_terminate_before_they_are_gone_leave_their_places_to_the_new_ones(made: str):
-    """The new ones of a Job come while the old ones terminate; those of a StatefulSet once each is gone."""
+    """The new pods of a Job arrive while the old ones terminate; those of a StatefulSet once each old one is gone."""
     race = Race()
     race.lose(how="terminating")
     race.harness.wait(1)
@@ -187,7 +187,7 @@ def test_a_place_that_another_scheduler_has_taken_is_not_held():
 
 
 def test_only_what_the_minimum_needs_is_held_beside_members_that_terminate():
-    """Six members, of which four are the minimum: two of them are gone and four terminate."""
+    """Six members with a minimum of four: two members are gone and four terminate."""
     race = Race("statefulset")
     race.harness.delete("default/b-0")
     race.harness.add(node("n2", cpu="2"))
@@ -231,7 +231,7 @@ def test_each_loss_begins_the_time_anew():
 
 @pytest.mark.parametrize("policy", ["RecreateGroupOnPodRestart", "None"])
 def test_a_new_leader_is_not_bound_beside_workers_that_still_terminate(policy: str):
-    """One worker is not marked yet, so that the run goes on; where pods are made again one by one, it is a repair."""
+    """One worker is not terminating yet, so the run goes on; where pods are recreated one by one, this is a repair."""
     harness = Harness()
     template = {"size": 3, "restartPolicy": policy}
     meta = {"name": "s", "namespace": "default", "uid": "uid-s"}

@@ -1,4 +1,4 @@
-"""No part of a gang stays bound: a quorum that cannot be completed in time is evicted, whole (contract rules 1, 13)."""
+"""No part of a gang stays bound: a quorum that cannot be completed in time is evicted whole (contract rules 1, 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edges of the rollback; each docstring gives the steps."""
+"""Edge cases of the rollback; each docstring gives the steps."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def restarting() -> Harness:
 
 
 def ran_before(harness: Harness, count: int) -> None:
-    """Pods of the group that were bound and running long before anything else happened."""
+    """Add pods of the group that were bound and running long before the test begins."""
     for number in range(count):
         there = pod(f"a-{number}", owner=SET, node="n1", phase=PodPhase.RUNNING)
         harness.add(replace(there, bound_at=START - 1000))
@@ -88,7 +88,7 @@ def test_pods_that_ran_before_their_podgroup_stay_when_another_member_cannot_be_
 
 
 def test_of_a_group_partly_running_before_its_podgroup_only_what_a_rival_bound_is_evicted():
-    """One pod runs; a PodGroup with minMember 3 is created; somebody else binds a second one."""
+    """One pod runs; a PodGroup with minMember 3 is created; another scheduler binds a second one."""
     harness = Harness()
     harness.add(node("n1", cpu=2))
     ran_before(harness, 1)
@@ -101,7 +101,7 @@ def test_of_a_group_partly_running_before_its_podgroup_only_what_a_rival_bound_i
 
 @pytest.mark.parametrize("policy", OnDegraded)
 def test_a_restart_of_the_operator_does_not_take_shifted_roles_for_a_loss(policy):
-    """Two and two are bound; the roles' minima change to three and one; the operator is restarted."""
+    """Two pods of each role run; the roles' minima change to three and one; the operator is restarted."""
     harness = Harness()
     roles = (Role("w", 2), Role("p", 2))
     harness.add(node("n1", cpu=4), group("a", min_member=4, roles=roles, on_degraded=policy))
@@ -119,7 +119,7 @@ def test_a_restart_of_the_operator_does_not_take_shifted_roles_for_a_loss(policy
 
 
 def test_a_restart_that_nobody_asks_for_any_more_is_called_off_by_the_policy():
-    """While a budget refuses the evictions, onDegraded is changed to Repair; then the budget relents."""
+    """While a budget refuses the evictions, onDegraded is changed to Repair; then the budget allows them."""
     harness = restarting()
     harness.change_spec("default/a", on_degraded=OnDegraded.REPAIR)
     harness.add(pod("a-1", owner=SET, uid="again"))
@@ -166,7 +166,7 @@ def test_a_restart_goes_on_under_a_new_leader_though_replacements_wait():
 
 
 def test_an_annotated_group_that_has_run_for_long_and_lost_a_member_is_not_evicted_after_a_restart():
-    """Three pods want two places, run for 1,000 s, lose one; the third has waited all the time."""
+    """Three pods want two places; two run for 1,000 s and one of them is lost; the third has waited all the time."""
     said = Declaration("a", min_member=2)
     harness = Harness()
     harness.add(node("n1", cpu=2), *pods("a", 3, declaration=said, owner=SET))
@@ -192,7 +192,9 @@ def test_a_pod_of_a_namespace_that_is_not_ours_has_no_rivals():
 
 
 def test_a_late_binding_of_ours_to_a_node_that_we_had_given_up_has_no_rival_either():
-    """The answer is lost, the node looks full, the member is bound elsewhere in our mind; the first binding appears."""
+    """The result is lost, the node looks full, and gangsched has the member bound elsewhere; then the first binding
+    appears.
+    """
     harness = Harness()
     harness.add(node("n1", cpu=1), node("n2", cpu=1))
     harness.wait(20)
@@ -227,7 +229,9 @@ def test_bindings_that_wait_to_be_sent_are_withdrawn_when_their_ground_goes(what
 
 
 def test_a_conflict_that_arrives_before_the_watch_shows_a_rivals_binding_leaves_no_half_bound_group():
-    """Its binding answers CONFLICT, all others are refused and their node goes; then the watch shows the rival's."""
+    """One binding gets CONFLICT, all others are refused and their node goes; then the watch shows the
+    other's binding.
+    """
     harness = Harness()
     harness.add(node("n1", cpu=2), node("n9", cpu=1, unschedulable=True), group("a", min_member=2))
     harness.add(*pods("a", 2, owner=SET))
@@ -261,7 +265,7 @@ def test_a_member_relabelled_with_its_binding_on_the_way_does_not_leave_its_new_
 
 
 def test_an_undo_and_a_new_plan_are_never_decided_together():
-    """Refused evictions are due again at the moment at which something unparks the group."""
+    """Refused evictions are due for a retry at the same moment at which an event unparks the group."""
     harness = half_bound()
     harness.refuse_eviction = forbidden_by_a_budget
     harness.wait(60)
@@ -271,7 +275,7 @@ def test_an_undo_and_a_new_plan_are_never_decided_together():
 
 
 def test_a_member_whose_eviction_was_accepted_counts_no_more_when_a_late_binding_arrives():
-    """The eviction is accepted, its watch event is late, and the last binding's answer had been lost."""
+    """The eviction is accepted, its watch event is late, and the result of the last binding was lost."""
     harness = half_bound()
     harness.wait(4)
     while not any(isinstance(effect, EvictPod) for effect in harness.effects):
@@ -285,7 +289,7 @@ def test_a_member_whose_eviction_was_accepted_counts_no_more_when_a_late_binding
 
 
 def test_an_undo_that_is_repeated_backs_off_ever_longer():
-    """One member's binding is always refused, and a controller makes every evicted member again at once."""
+    """One member's binding is always refused, and a controller recreates every evicted member at once."""
     harness = Harness()
     harness.refuse_bind = lambda effect: (
         BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no luck") if effect.name.endswith("x") else None
@@ -304,7 +308,7 @@ def test_an_undo_that_is_repeated_backs_off_ever_longer():
 
 
 def test_an_undo_long_ago_is_not_told_of_a_later_time_out():
-    """A group is undone, scheduled never, its members made again; later it times out for want of room."""
+    """A group is rolled back, never scheduled, and its members are recreated; later it times out for lack of room."""
     harness = half_bound(max_schedule_time_s=60.0)
     harness.wait(10)
     harness.end_terminating()
@@ -334,7 +338,7 @@ def test_spared_members_that_have_gone_are_not_counted():
 @pytest.mark.without("leaderless", why="a new leader has the whole time to complete a part")
 @pytest.mark.without("restarts", why="each new leader asks about the Job")
 def test_a_job_that_is_resumed_is_asked_about_again():
-    """A suspended Job would make nothing again; there is no room, so that no other plan brings a new undo."""
+    """A suspended Job would recreate no pod; there is no room, so no other plan causes a new rollback."""
     harness = half_bound()
     for found in list(harness.pods.values()):
         harness.add(replace(found, owner=JOB))
@@ -349,7 +353,7 @@ def test_a_job_that_is_resumed_is_asked_about_again():
 
 
 def test_a_group_without_a_podgroup_is_known_to_have_been_scheduled_after_a_failover():
-    """Three annotated members run; one succeeds, one is lost and made again; then another process leads."""
+    """Three annotated members run; one succeeds, one is lost and recreated; then another process leads."""
     said = Declaration("a", min_member=3)
     harness = Harness()
     harness.add(node("n1", cpu=3), *pods("a", 3, declaration=said, owner=JOB, created=START - 10))

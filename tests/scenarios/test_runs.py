@@ -1,4 +1,4 @@
-"""Rule 3: a run begins with the first live member and ends when none is left; the next one begins anew."""
+"""Rule 3: a run begins with the first live member and ends when none is left; the next run starts afresh."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_after_a_restart_more_than_ten_thousand_members_that_are_gone_still_coun
 
 
 def test_a_member_bound_in_the_second_in_which_its_run_began_counts_though_its_times_are_earlier():
-    """The API server writes a pod's times in whole seconds: in these it was bound before the run began."""
+    """The API server writes a pod's times in whole seconds; rounded down, the pod was bound before the run began."""
     harness = Harness()
     harness.wait(0.75)
     harness.add(node(), group("a", min_member=2), *pods("a", 2, created=harness.server_time))
@@ -203,7 +203,7 @@ def test_a_member_bound_in_the_second_in_which_its_run_began_counts_though_its_t
 
 @pytest.mark.parametrize("held_up", ["", "default/a-2"])
 def test_members_that_exist_no_longer_are_forgotten_however_often_a_group_is_restarted(held_up):
-    """A member may be gone before the restart ends, because a budget holds up the eviction of another."""
+    """A member can be gone before the restart ends, because a budget delays the eviction of another."""
     harness = running(on_degraded=OnDegraded.RESTART)
     gang = harness.machine.gangs[GroupKey("default", "a")]
     for number in range(5):

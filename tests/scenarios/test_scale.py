@@ -1,4 +1,4 @@
-"""Huge but valid: large groups and many groups are decided whole, with few writes."""
+"""Huge but valid input: large groups and many groups are decided whole, with few writes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def test_of_hundreds_of_groups_as_many_are_bound_as_fit_and_all_others_are_told_
 
 @pytest.mark.without("all", why="it has no harness")
 def test_events_of_a_large_groups_members_are_dealt_with_together_and_none_is_lost():
-    """One event at a time, a millisecond apart: the last 350 members cause a look every 5 to 12 ms each."""
+    """Events arrive one at a time, a millisecond apart: for the last 350 members the group is assessed every 5 to 12
+    ms.
+    """
     machine = Machine(Policy())
     members = pods("a", 600)
     machine.handle([NodeSeen(node("n1", cpu=600, pods=600)), GroupSeen(group("a", min_member=600)), Synced()], 1000.0)
@@ -88,7 +90,9 @@ def test_members_above_the_minimum_go_on_call_by_call_and_let_whoever_comes_mean
 
 @pytest.mark.without("all", why="it has no harness")
 def test_a_large_group_that_waits_for_room_is_looked_at_with_every_event():
-    """What is deferred must not be tried in the meantime: a pass would place members that exist no more."""
+    """A deferred group must not be tried in the meantime: a scheduling cycle would place members that no
+    longer exist.
+    """
     machine = Machine(Policy())
     machine.handle([NodeSeen(node("n1", cpu=300, pods=600)), GroupSeen(group("a", min_member=300)), Synced()], 1000.0)
     blocking = pod("old", group="", node="n1", scheduler="other", cpu=1)
@@ -129,7 +133,7 @@ def test_a_member_that_succeeds_and_is_deleted_before_the_next_look_has_succeede
 
 @pytest.mark.without("all", why="it has no harness")
 def test_what_is_known_of_a_pod_is_no_reason_to_look_at_anything_unless_something_is_due():
-    """Kubelets write a pod's status all the time; the core sees the same pod again."""
+    """Kubelets write a pod's status all the time; the core gets the same pod again."""
     machine = Machine(Policy())
     waiting = pod("a-0", group="a", cpu=99)
     machine.handle([NodeSeen(node("n1")), GroupSeen(group("a", min_member=1)), PodSeen(waiting), Synced()], 1000.0)

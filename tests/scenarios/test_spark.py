@@ -1,4 +1,6 @@
-"""Spark applications as palantir's and cosmin's users declare them: a driver, and executors that it makes later."""
+"""Spark applications as users of palantir's and cosmin's schedulers declare them: a driver, and
+executors made later.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from tests.harness import Harness
 
 
 def driver(app: str = "app", executors: int = 4, *, most: int = 0, dialects: Any = DEFAULT, **fields: Any) -> Pod:
-    """A driver of 1 CPU that wants executors of 2 CPU and 1Gi; between two numbers of them with `most`."""
+    """A driver of 1 CPU that wants executors of 2 CPU and 1Gi; with `most`, any number between
+    `executors` and `most`.
+    """
     annotations = {"spark-driver-cpu": "1", "spark-driver-mem": "1Gi", "spark-executor-cpu": "2"}
     annotations["spark-executor-mem"] = "1Gi"
     if most:
@@ -43,7 +47,7 @@ def plain(count: int, **fields: Any) -> list[Pod]:
 
 
 def running(*, cpu: int = 9, least: int = 4, most: int = 0) -> Harness:
-    """An application of which all of the minimum runs."""
+    """An application whose whole minimum is running."""
     harness = Harness()
     harness.add(node("n1", cpu=cpu), driver(executors=least, most=most))
     harness.settle()
@@ -189,7 +193,7 @@ def test_the_success_of_the_driver_is_that_of_the_application():
 
 @pytest.mark.without("all", why="it changes leaders itself")
 def test_a_new_leader_knows_that_the_driver_had_succeeded():
-    """The process dies after the driver's success, before it is written; then the executors are deleted."""
+    """The process dies after the driver succeeded but before that is written; then the executors are deleted."""
     harness = running()
     harness.change("default/app-driver", phase=PodPhase.SUCCEEDED)
     harness.settle()
@@ -382,7 +386,7 @@ def in_pool(app: str, count: int, created: float, **fields: Any) -> Pod:
 
 
 def queueing(*, cpu: int = 10, policy: Policy | None = None) -> Harness:
-    """A pool in which half of the CPUs are taken."""
+    """A pool in which half of the CPUs are in use."""
     harness = Harness(policy)
     harness.now = 1_000_100.0
     harness.add(node("n1", cpu=cpu, labels=POOL), pod("old", group="", cpu=cpu // 2, node="n1"))
@@ -474,7 +478,7 @@ def test_the_age_of_enforcement_may_differ_by_instance_group():
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_executors_of_earlier_applications_count_each_however_many_share_a_node():
-    """palantir's own accounting counts those on one node once, so that later drivers jump ahead."""
+    """palantir's own accounting counts the executors on one node once, so later drivers jump ahead."""
     harness = Harness()
     harness.now = 1_000_100.0
     harness.add(node("n1", cpu=20, labels=POOL), pod("old", group="", cpu=6, node="n1"))
@@ -500,7 +504,7 @@ def test_a_gpu_of_the_driver_is_not_one_of_its_executors():
 
 
 def test_an_application_that_a_move_of_its_own_node_takes_to_a_zone_with_room_is_woken():
-    """No PodGroup says the topology: it is the configured packer's. The node that moves is full itself."""
+    """No PodGroup gives the topology; the configured packer does. The node that moves is itself full."""
     zone = "topology.kubernetes.io/zone"
     harness = Harness()
     harness.add(node("n1", cpu=3, labels={zone: "a"}))
@@ -517,7 +521,7 @@ def test_an_application_that_a_move_of_its_own_node_takes_to_a_zone_with_room_is
 
 
 def taken_over_without_its_group() -> Harness:
-    """A driver whose PodGroup somebody deletes while nobody leads, when one of its three executors has come."""
+    """A user deletes the driver's PodGroup while there is no leader, when one of its three executors has arrived."""
     harness = Harness()
     harness.add(node("n1", cpu=7), driver(executors=3))
     harness.settle()

@@ -1,4 +1,4 @@
-"""Rules 16 and 17: what people are told, when, and what is never written."""
+"""Rules 16 and 17: what statuses and Events say, when they are written, and what is never written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def conditions(harness: Harness, name: str) -> list[PatchPodCondition]:
 
 
 def refused(**spec) -> Harness:
-    """A group of three that finds room for two."""
+    """A group of three with room for two."""
     harness = Harness()
     harness.add(group("a", min_member=3, max_schedule_time_s=3600.0, **spec), *pods("a", 3))
     harness.add(node(cpu=3), pod("busy", group="", node="n1"))
@@ -49,7 +49,7 @@ def test_a_group_bound_at_once_costs_one_status_and_one_event():
     why="a new leader tells anew or not at all",
 )
 def test_a_group_whose_members_run_at_once_is_still_told_at_once():
-    """Steps: the members are bound and run before anything was told; the phase was never Scheduled, only Running."""
+    """Steps: the members are bound and run before any status is written. The phase is then Running, never Scheduled."""
     harness = Harness()
     harness.add(group("a", min_member=2), *pods("a", 2), node())
     harness.step()

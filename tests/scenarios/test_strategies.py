@@ -1,4 +1,4 @@
-"""Which of the nodes that accept them a gang's members and plain pods are given."""
+"""Which of the nodes that accept them are chosen for a gang's members and for plain pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHEAP = (Preference("cost", "Ascending"),)
 
 
 def tight_and_busy(policy: Policy | None = None) -> Harness:
-    """Node `busy` has most GPUs in use, 4 of 8; `tight` has fewest left, 1 of 4."""
+    """Node `busy` has the most GPUs in use, 4 of 8; `tight` has the fewest left, 1 of 4."""
     harness = Harness(policy)
     harness.add(node("busy", gpu=8), pod("old-0", group="", gpu=4, node="busy"))
     harness.add(node("tight", gpu=4), pod("old-1", group="", gpu=3, node="tight"))

@@ -1,4 +1,4 @@
-"""A group whose workload is suspended, scaled to 0 or deleted has not failed: nothing of it did."""
+"""A group whose workload is suspended, scaled to 0 or deleted has not failed, because none of its members failed."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ PAUSES: dict[str, tuple[str, Json, str]] = {
     "PyTorchJob": ("pytorchjob", {"runPolicy": {"suspend": True}}, "PyTorchJob t is suspended: resume it"),
     "MPIJob": ("mpijob", {"runPolicy": {"suspend": True}}, "MPIJob t is suspended: resume it"),
 }
-"""How each kind comes to want no pods, and what is said of it."""
+"""How each kind of workload comes to want no pods, and what the status says about it."""
 
 
 class Story:
-    """The group `a`, a PodGroup by hand, of a workload with SIZE pods, in a cluster with room for them."""
+    """Group `a`, with a PodGroup written by hand, of a workload with SIZE pods, in a cluster with room for them."""
 
     def __init__(self, kind: str = "job", *, cpu: int = SIZE, known: bool = True, **spec: Any) -> None:
         self.kind, self.known = kind, known
@@ -75,7 +75,7 @@ class Story:
         self.harness.add(KINDS[self.kind].read(json.dumps(body).encode())[1])
 
     def make(self, number: int = SIZE) -> None:
-        """The controller makes so many pods."""
+        """The controller creates this many pods."""
         for _ in range(number):
             workload = Workload(self.kind, NAME, None, UID)
             self.harness.add(pod(f"a-{self.made}", created=self.harness.now, workload=workload))
@@ -91,7 +91,7 @@ class Story:
         self.harness.wait(1)
 
     def drop(self) -> None:
-        """The controller deletes the pods that live, and they are gone."""
+        """The controller deletes the live pods, and they are gone."""
         self.harness.delete(*(f"default/{each.name}" for each in self.alive))
         self.harness.wait(2)
 
@@ -108,7 +108,7 @@ class Story:
         return bool(self.harness.events("GangFailed"))
 
 
-# What a group may be in when its workload is suspended: each is a story so far, and the phase that it has come to.
+# The states of a group when its workload is suspended: each is a story up to then, with the phase it has reached.
 
 
 def bound(kind: str) -> Story:
@@ -156,7 +156,7 @@ def partly_succeeded(kind: str) -> Story:
 
 
 def damaged(kind: str) -> Story:
-    """A member has failed, and its controller was to replace it."""
+    """A member has failed, and its controller should replace it."""
     story = running(kind)
     story.end(PodPhase.FAILED)
     story.harness.wait(5)
@@ -179,7 +179,7 @@ STATES: dict[Callable[[str], Story], str] = {
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("order", ["object first", "pods first"])
 def test_a_group_of_a_suspended_workload_is_suspended_whatever_it_was(state: Callable[[str], Story], order: str):
-    """The watch of the pods may be ahead of that of the workload."""
+    """The watch of pods can be ahead of the watch of the workload."""
     story = state("job")
     before, failed = story.phase, story.told_failed
     if order == "pods first":
@@ -266,7 +266,7 @@ def test_a_new_leader_knows_that_the_group_is_not_suspended_any_more(then: str):
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("state", [bound, running, partly_succeeded])
 def test_a_group_whose_members_are_deleted_is_pending(state: Callable[[str], Story], *, known: bool):
-    """Known or not, as the workload of a Deployment: no object says that its pods are gone for good."""
+    """Whether or not the workload is known (a Deployment's is not), no object says that its pods are gone for good."""
     story = state("job")
     if known:
         story.tell(deleted=True)
@@ -290,7 +290,7 @@ def test_a_suspended_workload_that_is_deleted_leaves_its_group_pending():
 
 
 def test_pods_that_fail_because_they_are_deleted_are_no_failure():
-    """A kubelet stops the containers of a deleted pod, and most programs end with a code that is not 0."""
+    """A kubelet stops the containers of a deleted pod, and most programs then exit with a non-zero code."""
     story = running("job")
     story.harness.delete_foreign("job", "default/t")
     names = [f"default/{each.name}" for each in story.alive]
@@ -344,7 +344,7 @@ ENDED = {"conditions": [{"type": "Failed", "status": "True"}]}
 @pytest.mark.parametrize("kind", ["job", "jobset", "mpijob", "pytorchjob"])
 @pytest.mark.parametrize("order", ["object first", "pods first"])
 def test_a_workload_that_has_ended_and_deletes_its_pods_has_failed(order: str, kind: str):
-    """As a Job does at its activeDeadlineSeconds."""
+    """A Job does this at its activeDeadlineSeconds."""
     story = running(kind)
     if order == "pods first":
         story.drop()
@@ -360,7 +360,7 @@ def test_a_workload_that_has_ended_and_deletes_its_pods_has_failed(order: str, k
 )
 @pytest.mark.parametrize("order", ["object first", "pods first"])
 def test_a_workload_that_is_complete_by_its_own_rules_has_succeeded(order: str, kind: str, condition: str):
-    """As a Job is by its success policy, and a job of Kubeflow when its first worker ends: it deletes the others."""
+    """A Job's success policy does this, and a Kubeflow job when its first worker ends: the other pods are deleted."""
     story = running(kind)
     story.end(PodPhase.SUCCEEDED)
     if order == "pods first":
@@ -380,7 +380,7 @@ def test_a_success_is_one_though_the_workload_is_suspended_then():
 
 
 def test_a_workload_that_is_suspended_while_its_quorum_is_bound_holds_nothing():
-    """The bindings of two members are on their way when the pods are deleted."""
+    """The bindings of two members are in flight when the pods are deleted."""
     story = Story(cpu=0)
     story.harness.withhold = lambda _: True
     story.harness.add(node(cpu=str(SIZE)))
@@ -481,7 +481,7 @@ def test_a_group_whose_workload_cannot_be_read_any_more_is_pending_until_it_can(
 
 
 class Rest(Story):
-    """A Job of as many completions as pods at a time, of which one has succeeded, and a group that waits."""
+    """A Job with as many completions as pods at a time, one of which has succeeded, and a waiting group."""
 
     def __init__(self, *, counted: bool = True, cleaned: bool = False) -> None:
         super().__init__("job")
@@ -498,7 +498,7 @@ class Rest(Story):
 @pytest.mark.parametrize("known", [{}, {"counted": False}, {"cleaned": True}])
 @pytest.mark.parametrize("how", ["suspended", "deleted", "failed"])
 def test_a_run_of_which_a_member_has_succeeded_is_followed_by_one_of_the_rest(known: dict[str, bool], how: str):
-    """The Job makes no pod again that has succeeded, so that all SIZE members never come."""
+    """The Job does not recreate a pod that has succeeded, so SIZE members never exist again."""
     story = Rest(**known)
     if how == "suspended":
         story.tell(status=story.status, suspend=True)
@@ -556,7 +556,7 @@ def test_the_rest_has_its_room_before_a_group_that_waits():
 
 @pytest.mark.without("all", why="a process that begins knows of no lost members")
 def test_no_room_is_held_for_what_has_succeeded():
-    """One of two lost members is made again, and with the one that succeeded the minimum is there."""
+    """One of two lost members is recreated; together with the one that succeeded, that makes the minimum."""
     story = Rest()
     story.harness.add(group("b", min_member=2), *pods("b", 2))
     story.harness.delete(f"default/{story.alive[0].name}")

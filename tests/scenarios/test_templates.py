@@ -1,4 +1,4 @@
-"""`roles[].template`: places are held for members that do not exist yet (contract rules 11 and 12)."""
+"""`roles[].template`: places are reserved for members that do not exist yet (contract rules 11 and 12)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def app(**spec: Any) -> Group:
 
 
 def driver(**fields: Any) -> Pod:
-    """One that a controller makes again, so that it may be evicted."""
+    """A driver whose controller recreates it, so that it may be evicted."""
     return pod("driver", role="driver", owner=Owner("StatefulSet", "driver", "s1", "apps"), **fields)
 
 
@@ -40,7 +40,7 @@ def plain(count: int, **fields: Any) -> list[Pod]:
 
 
 def holding(**nodes: int) -> Harness:
-    """The app with its driver bound and all four places held."""
+    """The application with its driver bound and all four places reserved."""
     harness = Harness()
     harness.add(*(node(name, cpu=cpu) for name, cpu in (nodes or {"n1": 5, "n2": 4}).items()))
     harness.add(app(), driver())
@@ -50,7 +50,7 @@ def holding(**nodes: int) -> Harness:
 
 
 def places(harness: Harness) -> dict[str, int]:
-    """How many places the status says are held on each node for members that do not exist."""
+    """Number of places on each node that the status says are reserved for members that do not exist."""
     reservation = harness.status("default/a").reservation
     if reservation is None:
         return {}
@@ -102,7 +102,7 @@ def test_of_two_apps_larger_together_than_the_cluster_exactly_one_is_begun():
 
 
 def test_an_executor_takes_a_place_whose_host_port_it_needs_itself():
-    """One port on each node: places hold it, and whoever comes for a place asks for it again."""
+    """Each node has the port once: the place holds it, and the member that takes the place requests it again."""
     harness = Harness()
     roles = (Role("driver", 1), Role("executor", 2, template=shape(2, host_ports=[7078])))
     harness.add(node("n1", cpu=3), node("n2", cpu=2), group("a", min_member=3, roles=roles), driver())
@@ -235,7 +235,7 @@ def test_a_restart_does_not_hold_a_place_for_a_member_that_came_while_nobody_loo
     (first,) = executors(1)
     harness.add(first)
     harness.settle()
-    # What the status said before the member took its place.
+    # The status from before the member took its place.
     reserved = next(
         effect.status
         for effect in harness.effects
@@ -261,7 +261,7 @@ def test_a_restart_after_the_expiry_does_not_hold_anything_again():
 
 @pytest.mark.parametrize(("policy", "phase"), [(TimeoutPolicy.RETRY, "Degraded"), (TimeoutPolicy.FAIL, "Failed")])
 def test_places_that_ran_out_while_nobody_led_are_not_held_again_and_nobody_is_evicted(policy, phase):
-    """The operator is down from before the expiry until after it."""
+    """The operator is down when the places expire."""
     harness = holding()
     harness.change_spec("default/a", timeout_policy=policy)
     harness.wait(2)
@@ -295,7 +295,7 @@ def test_a_deleted_group_releases_its_places_and_leaves_who_is_bound():
 
 @pytest.mark.without("all", why="it changes leaders itself")
 def test_places_beside_one_that_is_lost_are_held_after_a_restart_too():
-    """A node under two of four places is gone; the operator is restarted before the status says so."""
+    """A node with two of four places is gone; the operator is restarted before the status says so."""
     harness = holding(n1=5, n2=4)
     harness.add(*plain(20, priority=1000))
     harness.settle()

@@ -1,4 +1,4 @@
-"""Rules 4 and 5: the clock of a complete group, what follows when it runs out, and what ends the wait sooner."""
+"""Rules 4 and 5: the timeout of a complete group, what follows when it expires, and what ends the wait sooner."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ ZONE = Topology("zone")
 
 
 def zones(**cpus: int) -> Harness:
-    """One node in each zone, with so many CPUs."""
+    """One node in each zone, with this many CPUs."""
     harness = Harness()
     for zone, cpu in cpus.items():
         harness.add(node(f"node-{zone}", cpu=cpu, labels={"zone": zone}))

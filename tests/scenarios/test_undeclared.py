@@ -1,4 +1,6 @@
-"""Pods that name no group and belong to a Job or another workload: gangs where a namespace or the workload says so."""
+"""Pods that name no group and belong to a Job or another workload are gangs where a namespace or the
+workload says so.
+"""
 
 from __future__ import annotations
 
@@ -237,7 +239,9 @@ class TestWhatIsNotKnownYet:
 
     @pytest.mark.without("all", why="it is about one order of events, in which a list comes after the decision")
     def test_a_gang_that_ran_before_a_restart_is_known_to_have_run_once_its_kind_is_listed(self, auto):
-        """A job of 3 was scheduled. A member is lost while no leader runs, and jobs cannot be listed at the start."""
+        """A Job of 3 was scheduled. A member is lost while there is no leader, and Jobs cannot be listed
+        at the start.
+        """
         auto.add(node(cpu="3"), job(), *pods_of_job(3))
         auto.wait(600)
         auto.delete("default/train-2")
@@ -314,7 +318,7 @@ TRAIN_JOB = [{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
 
 
 def jobset(*, annotations: dict[str, str] | None = None, top: str = "top", **spec: Any) -> ForeignGroup:
-    """The JobSet train of 1 + 2 pods, which the TrainJob of that name and this UID has made."""
+    """The JobSet train of 1 + 2 pods, created by the TrainJob of that name and this UID."""
     owners = [{**TRAIN_JOB[0], "uid": top}]
     meta = {"name": "train", "namespace": "default", "uid": "uid-train", "ownerReferences": owners}
     jobs = [{"name": name, "template": {"spec": {"parallelism": size}}} for name, size in (("lead", 1), ("work", 2))]
@@ -464,6 +468,6 @@ def of_set(number: int, *, size: int) -> Pod:
 def test_a_pod_that_is_seen_again_as_it_was_is_nothing_new(auto):
     auto.add(node(), job(), *pods_of_job(2))
     auto.settle()
-    members = auto.machine._state.members  # noqa: SLF001 - nothing that it decides shows it, only what it costs
+    members = auto.machine._state.members  # noqa: SLF001 - no decision shows it, only its cost
     assert members.is_known(of_job(0))
     assert not members.is_known(of_job(0, node="n1"))

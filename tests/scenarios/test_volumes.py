@@ -23,7 +23,7 @@ def nodes_of(harness: Harness, name: str = "a") -> list[str]:
 
 
 def with_claims(number: int, name: str = "a", **fields):
-    """Members, each of which uses a claim of its own name."""
+    """Members, each with a claim of the same name as itself."""
     return [pod(f"default/{name}-{at}", group=name, volume_claims=[f"{name}-{at}"], **fields) for at in range(number)]
 
 

@@ -1,4 +1,4 @@
-"""A Job with more completions than pods at a time: while it goes on, its gang is whole or the replacements go first."""
+"""A Job with more completions than pods at a time: while it goes on, its gang is whole or its replacements go first."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Job:
         self.replace()
 
     def tell(self) -> None:
-        """The watch shows the Job as it is."""
+        """The watch shows the current Job."""
         self.harness.add(self.object())
 
     def object(self) -> ForeignGroup:
@@ -82,7 +82,7 @@ class Job:
         return sum(each.phase is PodPhase.SUCCEEDED for each in self.members)
 
     def replace(self) -> None:
-        """Make pods until as many are alive as can run at a time, or as are owed."""
+        """Create pods until as many are alive as can run at a time, or as completions remain."""
         while len(self.alive) < min(PARALLELISM, COMPLETIONS - self.succeeded):
             workload = Workload("job", "train", None, UID) if self.said else JOB.workload(Mark("train", UID))
             owner = Owner("Job", "train", UID, "batch")
@@ -98,7 +98,7 @@ class Job:
             self.harness.change(f"default/{each.name}", phase=PodPhase.SUCCEEDED)
 
     def count(self) -> None:
-        """The Job counts what has succeeded."""
+        """The Job counts the pods that have succeeded."""
         self.counted = self.succeeded
         if self.counted == COMPLETIONS:
             self.ended["Complete"] = "True"
@@ -110,7 +110,7 @@ DECLARED = pytest.mark.parametrize("declare", [by_nobody, by_pod_group, by_annot
 
 @DECLARED
 def test_at_each_of_ten_completions_the_replacement_goes_before_a_group_that_waits(declare: Declare) -> None:
-    """A group of 2 waits for half of what each completion frees, so that it would be bound at once."""
+    """A waiting group of 2 needs no more than each completion frees, so it would be bound at once without this rule."""
     job = Job(declare)
     job.harness.settle()
     job.harness.add(group("default/b", min_member=2), *pods("b", 2, cpu="500m"))
@@ -152,7 +152,7 @@ def test_the_minimum_is_what_the_job_still_owes_once_that_is_less() -> None:
 
 @DECLARED
 def test_a_wave_of_which_all_succeed_at_once_is_followed_by_a_whole_one(declare: Declare) -> None:
-    """Room for four: the second wave waits as a whole until there is room for all of it."""
+    """There is room for four: the second wave waits as a whole until there is room for all of it."""
     job = Job(declare)
     job.harness.settle()
     job.succeed(PARALLELISM)
@@ -182,7 +182,7 @@ def test_between_two_waves_the_run_has_no_outcome() -> None:
 @pytest.mark.parametrize("counted", [True, False])
 @pytest.mark.parametrize("at_once", [1, PARALLELISM])
 def test_the_run_ends_well_when_the_job_is_complete(at_once: int, *, counted: bool) -> None:
-    """Also while the Job has not counted its last pods yet."""
+    """This holds even while the Job has not counted its last pods yet."""
     job = Job(by_pod_group)
     job.harness.settle()
     while job.succeeded < COMPLETIONS:
@@ -214,7 +214,7 @@ def test_the_run_ends_badly_when_the_job_fails_though_as_many_as_the_minimum_hav
 
 
 def test_a_wave_that_fails_as_a_whole_ends_the_run_badly_once_the_job_gives_up() -> None:
-    """Until then the Job may make its pods again, as its backoffLimit says."""
+    """Until it gives up, the Job may recreate its pods, within its backoffLimit."""
     job = Job(by_pod_group)
     job.harness.settle()
     job.harness.run_pods(PodPhase.FAILED, prefix="default/train-")
@@ -241,7 +241,7 @@ def test_the_run_ends_well_when_a_success_policy_ends_the_job() -> None:
 
 @pytest.mark.parametrize("other", ["another Job of that name", "of no Job"])
 def test_members_that_do_not_all_belong_to_the_job_have_no_waves(other: str) -> None:
-    """Then those that have succeeded count, as in any group."""
+    """Members that have succeeded then count, as in any group."""
     job = Job(by_pod_group, uid="another" if other == "another Job of that name" else UID)
     job.harness.add(node("n2", cpu="1"))
     if other == "of no Job":
@@ -253,7 +253,7 @@ def test_members_that_do_not_all_belong_to_the_job_have_no_waves(other: str) -> 
 
 
 def test_a_role_to_which_no_pod_of_the_job_belongs_is_not_left_out() -> None:
-    """Of the Job two completions are owed, and of the role `lead` one member is missing."""
+    """The Job still owes two completions, and one member of the role `lead` is missing."""
     job = Job(by_roles)
     job.made = COMPLETIONS - 2
     job.counted = COMPLETIONS - 2
@@ -269,7 +269,7 @@ def by_roles(harness: Harness) -> Declaration:
 
 
 def test_a_group_of_two_jobs_waits_for_both_though_one_alone_comes_in_waves():
-    """After a suspension the pods of one come first, of which no more than 3 are alive at a time."""
+    """After a suspension the pods of one Job come first; no more than 3 of them are alive at a time."""
     harness = Harness()
     harness.add(node(cpu="4"), group("a", min_member=4))
     kinds = chosen(Settings()).kinds

@@ -1,4 +1,4 @@
-"""A JobSet of which a Job has more completions than pods at a time: its gang is whole, or the replacements go first."""
+"""A JobSet with a Job of more completions than pods at a time: its gang is whole, or its replacements go first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.harness import Harness
 
 KINDS = chosen(Settings()).kinds
 JOBS = {"train-lead-0": ("lead", 1, 1), "train-work-0": ("work", 2, 4), "train-work-1": ("work", 2, 4)}
-"""Role, pods at a time and completions of each Job."""
+"""Role, number of pods at a time and completions of each Job."""
 WHOLE, OWED = 5, 9
 
 Declare = Callable[[Harness], Declaration | None]
@@ -35,7 +35,7 @@ def by_pod_group(harness: Harness) -> Declaration:
 
 
 class JobSet:
-    """The JobSet `train` as its controllers see it, in a cluster with room for its pods at one time."""
+    """The JobSet `train` as its controllers see it, in a cluster with room for the pods that it runs at a time."""
 
     def __init__(self, declare: Declare) -> None:
         self.harness = Harness()
@@ -49,7 +49,7 @@ class JobSet:
         self.replace()
 
     def tell(self) -> None:
-        """The watches show the JobSet and its Jobs as they are."""
+        """The watches show the current JobSet and its Jobs."""
         work = {"parallelism": 2, "completions": 4}
         jobs = [
             {"name": "lead", "replicas": 1, "template": {"spec": {"parallelism": 1, "completions": 1}}},
@@ -74,7 +74,7 @@ class JobSet:
         return f"{job}-{self.generation}"
 
     def of(self, job: str, *, alive: bool = True) -> list[Pod]:
-        """The pods of the Job that are alive, or those that have succeeded."""
+        """The Job's live pods, or with `alive=False` those that have ended."""
         mine = [each for each in self.harness.pods.values() if each.owner and each.owner.uid == self.uid(job)]
         return [each for each in mine if each.terminal != alive]
 
@@ -87,7 +87,7 @@ class JobSet:
         return str(self.harness.status("default/t").phase)
 
     def replace(self) -> None:
-        """The Jobs make pods until as many are alive as can run at a time, or as are owed."""
+        """The Jobs create pods until as many are alive as can run at a time, or as completions remain."""
         for name, (role, parallelism, completions) in JOBS.items():
             owed = completions - max(self.counted[name], len(self.of(name, alive=False)))
             while len(self.of(name)) < min(parallelism, owed):
@@ -113,12 +113,12 @@ class JobSet:
 DECLARED = pytest.mark.parametrize("declare", [by_nobody, by_pod_group])
 ORDER = ["train-work-0"] * 4 + ["train-lead-0"] + ["train-work-1"] * 4
 LEFT = [5, 5, 4, 3, 2, 2, 2, 1, 0]
-"""How many pods are alive after each completion in this order: the first Job makes two more, then none; and so on."""
+"""Number of live pods after each completion in this order: the first Job makes two more pods, then none; and so on."""
 
 
 @DECLARED
 def test_at_each_completion_the_replacement_goes_before_a_group_that_waits(declare: Declare) -> None:
-    """A group of 2 waits for half of what each completion frees, so that it would be bound at once."""
+    """A waiting group of 2 needs no more than each completion frees, so it would be bound at once without this rule."""
     train = JobSet(declare)
     train.harness.settle()
     train.harness.add(group("default/b", min_member=2), *pods("b", 2, cpu="500m"))
@@ -159,7 +159,7 @@ def test_the_minimum_is_what_its_jobs_still_run_and_the_run_ends_with_the_jobset
 
 
 def test_what_a_job_has_counted_counts_also_once_the_pods_are_gone() -> None:
-    """The watch of Jobs may be behind that of pods."""
+    """The watch of Jobs can be behind the watch of pods."""
     train = JobSet(by_pod_group)
     train.harness.settle()
     train.harness.run_pods()
@@ -179,7 +179,7 @@ def test_what_a_job_has_counted_counts_also_once_the_pods_are_gone() -> None:
 
 
 def test_jobs_that_the_jobset_makes_again_owe_all_of_their_completions() -> None:
-    """The failure policy restarts the JobSet after three completions; the pods that have succeeded are still there."""
+    """The failure policy restarts the JobSet after three completions; the succeeded pods still exist."""
     train = JobSet(by_pod_group)
     train.harness.settle()
     train.succeed("train-work-0", 2)
@@ -231,7 +231,7 @@ def test_the_run_ends_well_when_a_success_policy_ends_the_jobset() -> None:
 
 
 def half_done() -> JobSet:
-    """The first Job with waves is complete, and has been counted."""
+    """The first Job with waves is complete and has been counted."""
     train = JobSet(by_pod_group)
     train.harness.settle()
     train.harness.run_pods()
@@ -246,7 +246,9 @@ def half_done() -> JobSet:
 
 
 def make_again(train: JobSet, *, ended: bool) -> None:
-    """The failure policy makes all Jobs again, of which the pods are seen first; `ended` ones of before may be left."""
+    """The failure policy recreates all Jobs, and their pods are seen first. With `ended`, pods that ended earlier
+    remain.
+    """
     left = [each for each in train.harness.pods.values() if each.terminal] if ended else []
     gone = [each for each in train.harness.pods.values() if each not in left]
     train.harness.delete(*(f"default/{each.name}" for each in gone))
@@ -262,7 +264,7 @@ def make_again(train: JobSet, *, ended: bool) -> None:
 @pytest.mark.parametrize("jobs", ["of before", "gone"])
 @pytest.mark.parametrize("ended", [True, False])
 def test_what_jobs_of_before_have_counted_does_not_count_for_those_that_are_made_again(jobs: str, *, ended: bool):
-    """There is room for 3 of 5: as many as would be alive if the first Job had nothing left to do."""
+    """There is room for 3 of 5 pods: as many as would be alive if the first Job had nothing left to do."""
     train = half_done()
     if jobs == "gone":
         for name in JOBS:
@@ -279,7 +281,9 @@ def test_what_jobs_of_before_have_counted_does_not_count_for_those_that_are_made
 
 @pytest.mark.without("all", why="the count is seen after the pods")
 def test_a_count_that_a_job_shows_after_its_pods_were_made_counts_at_once():
-    """The JobSet was suspended after three completions of a Job, whose pods are gone; it makes one for the last."""
+    """The JobSet was suspended after three completions of a Job, whose pods are gone; it creates one for
+    the last one.
+    """
     train = JobSet(by_pod_group)
     train.harness.settle()
     train.harness.run_pods()

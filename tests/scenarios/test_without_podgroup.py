@@ -1,4 +1,4 @@
-"""Rule 14 and plain pods: pods without a PodGroup are told themselves, once."""
+"""Rule 14 and plain pods: pods without a PodGroup get the condition themselves, once."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_group_is_forgotten_with_its_last_pod():
 
 
 def refusing_once(harness: Harness, name: str) -> None:
-    """The server is unavailable for the binding of one pod, for five tries."""
+    """The server is unavailable for the binding of one pod, for five attempts."""
     refused: list[BindPod] = []
 
     def refuse(effect: BindPod) -> BindRefused | None:
@@ -270,7 +270,7 @@ def test_the_made_podgroup_goes_with_its_pod_and_the_group_stays_bound():
 
 
 def test_a_restart_knows_a_part_bound_beside_a_member_that_is_leaving():
-    """Somebody else binds one of two members of three, the other is being deleted, and the operator starts anew."""
+    """Another scheduler binds one of two members of three, the other is being deleted, and the operator restarts."""
     harness = Harness()
     says = Declaration(group="x", min_member=3)
     owner = Owner("StatefulSet", "x", "s1", "apps")
@@ -285,7 +285,9 @@ def test_a_restart_knows_a_part_bound_beside_a_member_that_is_leaving():
 
 
 def test_a_restart_before_the_made_podgroup_has_a_status_knows_that_a_part_was_bound_before_it_was_made():
-    """One member is bound, the other refused again and again; a PodGroup is made, and its status is never written."""
+    """One member is bound, the other refused again and again; a PodGroup is created, and its status is
+    never written.
+    """
     harness = Harness()
     owner = Owner("StatefulSet", "x", "s1", "apps")
     harness.refuse_bind = lambda effect: (
