@@ -174,8 +174,8 @@ def test_a_nominated_pod_that_needs_its_room_no_more_leaves_it(end):
 
 @pytest.mark.parametrize("end", ["withdrawn", "relabelled node", "removed node", "relabelled namespace"])
 def test_a_zone_that_a_nominated_pod_wants_alone_is_left_to_it_for_as_long_as_it_does(end):
-    """Regression: its required anti-affinity was ignored: members were placed in its zone, and it found its node
-    closed.
+    """Regression: members ignored the nominated pod's required anti-affinity, took its zone, and closed
+    its node to it.
     """
     no_team = (Requirement("team", "DoesNotExist"),)
     shuns = PodTerm(topology_key="zone", selector=(), namespaces=(), namespace_selector=no_team)

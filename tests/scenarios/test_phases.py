@@ -122,7 +122,7 @@ def test_a_phase_that_is_taken_over_is_left_alone_until_it_is_empty_again():
 
 @pytest.mark.without("all", why="the number of writes is that of one leader")
 def test_a_writer_that_was_first_and_is_not_seen_yet_is_tried_again_ever_less_often():
-    """The API server refuses the write, as it does when Volcano is the leader; after an hour it accepts."""
+    """The API server refuses the write, as it does when Volcano's leader wrote first; after an hour it accepts."""
     harness = Harness()
     harness.refuse_phase = lambda _: True
     harness.add(empty())

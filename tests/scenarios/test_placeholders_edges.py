@@ -16,7 +16,7 @@ TIME_S = 20.0
 
 
 def app(**spec: Any) -> Group:
-    """A running chief and two workers that do not exist yet, all of 1 CPU."""
+    """A group of a chief and two workers that are created later, all of 1 CPU."""
     roles = (Role("chief", 1), Role("worker", 2, template=shape(1)))
     return group("a", min_member=3, roles=roles, max_schedule_time_s=TIME_S, **spec)
 

@@ -49,7 +49,7 @@ def binds(harness: Harness) -> list[BindPod]:
 
 
 def plain(harness: Harness, name: str, **fields) -> str:
-    """Create a pod without a group. Returns the first node it is bound to or sent to."""
+    """Create a pod without a group. Returns the node named in its first binding."""
     before = len(binds(harness))
     harness.add(pod(name, group="", **fields))
     harness.settle()

@@ -1,4 +1,4 @@
-"""Rule 14 and plain pods: pods without a PodGroup get the condition themselves, once."""
+"""Rule 14 and plain pods: without a PodGroup, the pods themselves get conditions and Events, once."""
 
 from __future__ import annotations
 
