@@ -174,9 +174,7 @@ def test_a_nominated_pod_that_needs_its_room_no_more_leaves_it(end):
 
 @pytest.mark.parametrize("end", ["withdrawn", "relabelled node", "removed node", "relabelled namespace"])
 def test_a_zone_that_a_nominated_pod_wants_alone_is_left_to_it_for_as_long_as_it_does(end):
-    """Regression: members ignored the nominated pod's required anti-affinity, took its zone, and closed
-    its node to it.
-    """
+    """Regression: members ignored its required anti-affinity, took its zone and closed its node to it."""
     no_team = (Requirement("team", "DoesNotExist"),)
     shuns = PodTerm(topology_key="zone", selector=(), namespaces=(), namespace_selector=no_team)
     harness = Harness()
@@ -334,9 +332,7 @@ def test_a_standby_that_becomes_the_leader_decides_on_everything_it_has_seen():
 
 
 def test_a_nominated_pod_that_is_labelled_otherwise_wakes_whom_it_kept_out():
-    """Members may or may not be placed beside it depending on its labels. Regression: a change of the labels woke no
-    group.
-    """
+    """Its labels decide whether members may be beside it. Regression: a change of them woke no group."""
     harness = Harness()
     apart = PodTerm("kubernetes.io/hostname", (Requirement("app", "In", ("x",)),), ("default",))
     harness.add(node("n1", cpu=3, labels={"kubernetes.io/hostname": "n1"}))

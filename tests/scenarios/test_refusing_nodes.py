@@ -1,4 +1,4 @@
-"""Nodes that refuse pods: all gangs avoid them for a while, and no pod can cause this for nodes that work."""
+"""Nodes that refuse pods: all gangs avoid them for a while, but a tenant's own refusals turn no other tenant away."""
 
 from __future__ import annotations
 

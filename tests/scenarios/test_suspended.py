@@ -266,7 +266,7 @@ def test_a_new_leader_knows_that_the_group_is_not_suspended_any_more(then: str):
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("state", [bound, running, partly_succeeded])
 def test_a_group_whose_members_are_deleted_is_pending(state: Callable[[str], Story], *, known: bool):
-    """Whether or not the workload is known (a Deployment's is not), no object says that its pods are gone for good."""
+    """The workload is being deleted, or unknown, like a Deployment: no object says that its pods are gone for good."""
     story = state("job")
     if known:
         story.tell(deleted=True)
