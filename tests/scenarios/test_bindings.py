@@ -536,9 +536,7 @@ def test_a_transaction_taken_up_after_a_restart_ends_under_the_minimum_of_that_m
     why="a new leader tries again at once",
 )
 def test_places_found_anew_are_in_the_status_before_their_bindings_are_sent_again():
-    """All places are reserved and durable; their node goes, and the new places are refused in the same scheduling
-    cycle.
-    """
+    """All places are reserved and durable; their node goes, and the new places are refused in the same cycle."""
     harness = three(refusing(Refused.UNAVAILABLE, times=2))
     harness.settle()
     assert harness.status("default/a").reservation is not None

@@ -456,9 +456,7 @@ def test_a_changed_priority_and_a_changed_demand_for_places_reach_the_message():
 
 
 def test_a_group_that_finds_no_room_keeps_no_other_from_its_namespace_s_share():
-    """Two groups are stopped while a third uses up the limit. When the third ends, the first of the two
-    no longer fits.
-    """
+    """Two groups are stopped while a third uses up the limit. When it ends, the first of the two no longer fits."""
     harness = cluster(Policy(namespace_limits=NamespaceLimits(held_places=10, held_percent=100)), cores=48)
     for number, (places, cpu) in enumerate(((10, 1), (6, 5), (5, 1))):
         harness.add(attack(f"attack/{number}", places=places, cpu=cpu), seed(f"attack/{number}"))
@@ -474,9 +472,7 @@ def test_a_group_that_finds_no_room_keeps_no_other_from_its_namespace_s_share():
 
 
 def test_a_group_that_backs_off_gives_way_to_one_that_comes_later():
-    """The limit allows two waiting groups. Two that never fit timed out while no other group waited; then a third
-    arrives.
-    """
+    """Two groups may wait. Two that never fit timed out while no other group waited; then a third arrives."""
     harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=2), backoff_initial_s=200.0), cores=16)
     for name in ("a", "b"):
         harness.add(group(f"x/{name}", min_member=1), pod(f"x/{name}-0", group=name, cpu=17))
@@ -497,9 +493,7 @@ def test_places_whose_two_times_end_at_once_are_waited_for_without_haste_until_a
 
 
 def test_groups_that_back_off_do_not_change_places_for_ever():
-    """Two groups may be tried, and three have timed out. A node arrives that has room for one pod of each, and pods
-    change.
-    """
+    """Two groups may be tried, three have timed out. A node with room for one pod of each arrives, and pods change."""
     harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=2), backoff_initial_s=200.0), cores=16)
     names = ("a", "b", "c")
     for at, name in enumerate(names):
@@ -526,9 +520,7 @@ def test_a_group_that_a_limit_stops_is_forgotten_with_its_namespace_when_it_is_d
 
 
 def test_a_group_that_stands_outside_is_forgotten_with_its_namespace_when_it_is_deleted():
-    """As above. Regression: the namespace was left behind when its last group outside the limit was deleted, not
-    admitted.
-    """
+    """As above. Regression: the namespace stayed when its last group outside the limit was deleted, not admitted."""
     harness = cluster(FEW, cores=16)
     waiting(harness, "a", "b", "c")
     harness.wait(2)

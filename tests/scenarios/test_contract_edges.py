@@ -99,9 +99,7 @@ def test_max_member_does_not_keep_those_out_who_make_the_quorum():
 
 
 def test_max_member_leaves_room_for_a_role_that_is_owed():
-    """Three workers are older than the leader. The leader and two workers are the quorum, and maxMember
-    allows no more.
-    """
+    """Three workers are older than the leader. The quorum is the leader and two workers; maxMember allows no more."""
     harness = Harness()
     roles = (Role("leader", 1), Role("worker", 2))
     harness.add(node(cpu="8"), group("a", min_member=3, max_member=3, roles=roles))

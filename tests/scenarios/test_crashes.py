@@ -315,9 +315,7 @@ def rehearsed(name: str) -> list[tuple[Effect, bool]]:
 
 
 def test_the_process_dies_at_every_kind_of_effect():
-    """The sweep below kills the process at each effect of each story; the stories cover every kind of effect in the
-    core.
-    """
+    """The sweep below kills the process at each effect of each story; the stories cover every kind of effect."""
     assert {type(effect) for name in STORIES for effect, _ in rehearsed(name)} == set(Effect.__subclasses__())
 
 

@@ -307,9 +307,7 @@ def of_zone(zone: str, number: int) -> ResourceSlice:
 
 @pytest.mark.parametrize("by", ["another device", "the end of its user"])
 def test_a_zone_that_had_too_few_devices_is_tried_again_once_one_more_is_free(harness: Harness, by: str) -> None:
-    """Regression: a domain where a quorum did not fit was skipped until a node or pod changed there; devices were
-    ignored.
-    """
+    """Regression: a domain too small for a quorum was skipped until a node or pod, but not a device, changed there."""
     used = device_claim("used", allocation=on("b", "gpu-2"))
     harness.add(*(node(name, cpu="9", labels={"zone": name[0]}) for name in ("a1", "a2", "b1", "b2")))
     harness.add(group(min_member=3, topology=Topology("zone")))

@@ -211,9 +211,7 @@ def loses_its_room(harness: Faulty) -> None:
     ],
 )
 def test_a_place_that_is_held(mishap: Mishap, where: str, tries: list[str]) -> None:
-    """The place is used or given up. `tries` are the nodes of the last binding before the fault and of all bindings
-    after it.
-    """
+    """The place is used or given up. `tries`: the nodes of the last binding before the fault and of all later ones."""
     harness = held()
     harness.calm()
     before = len(sent(harness, "a-2"))

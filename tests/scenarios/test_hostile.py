@@ -60,9 +60,7 @@ def test_a_number_of_thousands_of_digits_in_a_node_affinity_is_judged_like_any_o
 @pytest.mark.without("all", why="only its size is new; small groups take the courses")
 @pytest.mark.slow
 def test_a_group_of_a_thousand_different_shapes_that_fits_only_in_part_is_refused():
-    """Regression: each kind of member took one call on the stack, although the search had been abandoned before it
-    began.
-    """
+    """Regression: each kind of member took one call on the stack, although the search was abandoned before it began."""
     harness = Harness()
     harness.add(*(node(f"n{number}", cpu=4) for number in range(600)), group("a", min_member=1000))
     harness.add(*(pod(f"a-{number}", requests={"cpu": f"{1800 + number}m"}) for number in range(1000)))
@@ -74,9 +72,7 @@ def test_a_group_of_a_thousand_different_shapes_that_fits_only_in_part_is_refuse
 @pytest.mark.parametrize("phase", ["Running", "Succeeded"])
 @pytest.mark.without("all", why="it has no harness")
 def test_a_status_that_claims_millions_of_ended_members_is_taken_over_at_once(phase):
-    """Regression: one entry was created for each member; the largest number that the field can hold used
-    up all memory.
-    """
+    """Regression: one entry was created for each member; the largest number the field can hold used up all memory."""
     machine = Machine(Policy())
     claimed = 3_000_000
     status = GroupStatus(
@@ -140,9 +136,7 @@ def quarrelling() -> list[list[Event]]:
 
 
 def crowded() -> list[list[Event]]:
-    """Full nodes, and pods whose requests all differ. Regression: the holders of the room were computed again for each
-    pod.
-    """
+    """Full nodes, and pods that all request different amounts. Regression: each pod recomputed who holds the room."""
     there = [pod(f"b-{n}", group="", node=f"n{n % NODES}", cpu=2, scheduler="x") for n in range(4 * NODES)]
     return [
         seen(*there),

@@ -302,9 +302,7 @@ class TestTheOwnerChanges:
 @pytest.mark.without("all", why="a new leader tries a parked group at once")
 @pytest.mark.parametrize("after", [False, True])
 def test_a_fault_while_a_group_passes_on_leaves_it_to_the_other_installation(monkeypatch, after):
-    """Steps: the group has a bound and a waiting member when the annotation gives it away; giving it
-    away fails once.
-    """
+    """Steps: the group has a bound and a waiting member when the annotation gives it away; this fails once."""
     first, green = both()
     first.add(group("a", min_member=1), pod("a-0"), pod("a-2", cpu=100))
     first.wait_all(5)

@@ -47,9 +47,7 @@ def replica(number: int, name: str = "web", **fields: Any) -> Pod:
 
 
 class Controller:
-    """Creates the pods of StatefulSets as Kubernetes does: the next one once the previous one has been running for a
-    while.
-    """
+    """Creates the pods of StatefulSets as Kubernetes does: each once the previous one has been running for a while."""
 
     def __init__(self, harness: Harness, **fields: Any) -> None:
         self._harness = harness
@@ -491,9 +489,7 @@ def test_a_set_whose_first_pod_is_being_bound_when_the_last_one_goes_keeps_its_r
 
 @pytest.mark.without("all", why="a process that begins knows of no lost members")
 def test_first_pods_that_are_not_all_there_yet_do_not_take_the_room_back():
-    """In an ordered JobSet the two pods of the first Job are created at once, those of the second once the first two
-    run.
-    """
+    """In an ordered JobSet the two pods of the first Job are created at once, those of the second once these run."""
     harness = labelled(Harness())
     jobs = [
         {"name": name, "template": {"spec": {"parallelism": 2, "completions": 2, "template": {"spec": CONTAINERS}}}}

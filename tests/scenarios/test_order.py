@@ -178,9 +178,7 @@ def test_who_has_left_the_queue_is_not_ahead_any_more():
 
 @pytest.mark.without("restarts", "standbys", "leaderless", "disorder", why="all are tried in one cycle")
 def test_a_refusal_is_repeated_in_a_cycle_only_until_something_is_placed():
-    """Two equal pods need a third beside them, which is placed between them. Regression: a stale reason refused the
-    second.
-    """
+    """Two equal pods need a third beside them, placed between them. Regression: the second got a stale refusal."""
     beside = PodTerm("kubernetes.io/hostname", (Requirement("app", "In", ("data",)),), ("default",))
     harness = Harness()
     harness.add(pod("a", group="", created=1.0, affinity=[beside]), pod("c", group="", created=3.0, affinity=[beside]))

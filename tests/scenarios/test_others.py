@@ -224,8 +224,8 @@ def waiting_for_a_kept_node(*, cpu=3, **high) -> Harness:
 
 @pytest.mark.parametrize("cpu", [2, 3])
 def test_room_that_a_nominated_pod_keeps_from_one_who_waits_is_given_to_another_of_higher_priority_behind_it(cpu):
-    """Steps: both wait, for the same request or not, and the node's pod ends. The quorum is tried first, but may not
-    use any of that room.
+    """Steps: both wait, with the same request or not, and the node's pod ends. The quorum is tried first, but may not
+    use any of the room that this frees.
     """
     harness = waiting_for_a_kept_node(cpu=cpu, priority=9)
     harness.delete("default/there")

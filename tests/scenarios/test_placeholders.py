@@ -46,9 +46,7 @@ def holding(owner: Owner | None = SET, **spec: Any) -> Harness:
 
 @pytest.mark.without("restarts", why="a new leader tries again at once")
 def test_a_binding_without_an_answer_beside_held_places_leaves_the_machine_at_rest_when_the_places_would_expire():
-    """Places are held, the driver's binding is waiting in the shell, and maxScheduleTime passes: no deadline is due
-    then.
-    """
+    """Places are held, the driver's binding waits in the shell, and maxScheduleTime passes: no deadline is due then."""
     harness = Harness()
     harness.withhold = lambda _: True
     harness.add(node("n1", cpu=9), app(), pod("driver", role="driver"))
@@ -61,9 +59,7 @@ def test_a_binding_without_an_answer_beside_held_places_leaves_the_machine_at_re
 
 
 def test_who_is_bound_stays_after_the_time_is_over_under_fail_although_the_operator_restarts():
-    """The places expire under timeoutPolicy Fail and the operator restarts: no quorum failed, so nothing is rolled
-    back.
-    """
+    """The places expire under timeoutPolicy Fail; the operator restarts: no quorum failed, nothing is rolled back."""
     harness = holding(timeout_policy=TimeoutPolicy.FAIL)
     harness.wait(TIME_S + 60)
     assert harness.status("default/a").phase == "Failed"
@@ -74,9 +70,7 @@ def test_who_is_bound_stays_after_the_time_is_over_under_fail_although_the_opera
 
 
 def test_who_is_bound_stays_after_the_time_is_over_under_on_degraded_restart():
-    """The places expire before the group was ever whole, and then an event touches the group: by rule 11 the members
-    stay.
-    """
+    """The places expire before the group was ever whole, then an event touches it: by rule 11 the members stay."""
     harness = holding(on_degraded=OnDegraded.RESTART)
     harness.wait(TIME_S + 5)
     harness.change("default/driver", labels=(("touched", "yes"),))
@@ -89,9 +83,7 @@ def test_who_is_bound_stays_after_the_time_is_over_under_on_degraded_restart():
 
 
 def test_places_expire_although_a_member_keeps_the_group_from_being_tried():
-    """Places are held; a member with an unknown role appears and stays. Other groups get the room when the time is
-    over.
-    """
+    """Places are held; a member with an unknown role appears and stays. Others get the room when the time is over."""
     harness = holding()
     harness.add(pod("odd", role="nobody"), *pods("", 20))
     harness.wait(TIME_S + 5)
@@ -124,9 +116,7 @@ def two_drivers(*, restarted: bool = False) -> Harness:
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_contradiction_takes_no_places_away(restarted):
-    """A second driver of an application with reserved places declares another number of executors, and is deleted
-    again.
-    """
+    """A second driver of an application with reserved places declares another number of executors, then is deleted."""
     harness = two_drivers(restarted=restarted)
     assert harness.bound() == ["default/app-driver"], "nobody has taken the places"
     assert not harness.evicted
@@ -191,8 +181,8 @@ def test_who_waits_for_its_turn_may_be_helped_and_called_at_once():
 
 @pytest.mark.without("all", why="only its size is new; small groups take the courses")
 def test_a_long_line_costs_little_for_every_event(monkeypatch):
-    """A thousand groups wait behind one: neither the first cycle nor a later event checks each against all groups
-    before it.
+    """A thousand groups wait behind one: neither the first cycle nor a later event checks each against
+    all before it.
     """
     asked = 0
 
@@ -234,8 +224,8 @@ def test_a_status_that_claims_any_number_of_places_costs_no_more_than_the_minimu
 
 
 def test_a_restart_holds_the_places_beside_a_member_that_has_taken_one_on_the_same_node():
-    """A worker takes one of two places on a node, a fuller node arrives, and the operator restarts: no place moves
-    there.
+    """A worker takes one of two places on a node, a fuller node arrives, the operator restarts: no place
+    moves there.
     """
     harness = holding()
     harness.add(*workers(1))
@@ -260,9 +250,7 @@ def scheduled() -> Harness:
 
 
 def test_a_place_held_over_a_restart_for_a_scheduled_group_begins_no_quorum():
-    """A worker is lost and replaced, with a restart in between; then the PodGroup and another worker go: no pod is
-    evicted.
-    """
+    """A worker is lost and replaced, with a restart between; then the PodGroup and another worker go: no eviction."""
     harness = scheduled()
     harness.delete("default/worker-2")
     harness.wait(5)
@@ -294,9 +282,7 @@ def test_a_restart_holds_no_place_again_whose_time_is_over():
 
 
 def test_a_lost_place_is_held_elsewhere_though_a_member_that_fits_nowhere_waits():
-    """Four places are held; a worker arrives that is too large for every node, and another node replaces one with
-    places.
-    """
+    """Four places are held; a worker too large for every node arrives, and another node replaces one with places."""
     harness = holding()
     harness.add(pod("giant", role="worker", cpu=64, owner=SET))
     harness.wait(3)
@@ -311,9 +297,7 @@ def test_a_lost_place_is_held_elsewhere_though_a_member_that_fits_nowhere_waits(
 
 
 def test_a_group_that_times_out_again_and_again_behind_another_says_once_that_it_is_not_its_turn():
-    """Two groups in one FIFO lane wait for ever with short timeouts: each time-out is reported, but its cause only
-    once.
-    """
+    """Two groups in one FIFO lane wait for ever with short timeouts: each timeout is reported, its cause only once."""
     harness = Harness(IN_TURN)
     harness.now += 100
     harness.add(node("n1", cpu=4, labels=POOL), pod("old", group="", cpu=3, node="n1"))

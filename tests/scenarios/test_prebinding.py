@@ -424,9 +424,7 @@ def test_a_gang_that_was_incomplete_has_the_whole_time_for_its_volumes_again(har
 
 
 def test_a_zone_that_had_too_few_volumes_is_tried_again_once_it_has_one_more(harness: Harness) -> None:
-    """Regression: a domain where a quorum did not fit was skipped until a node or pod changed there; volumes were
-    ignored.
-    """
+    """Regression: a domain too small for a quorum was skipped until a node or pod, but not a volume, changed there."""
     harness.add(*(node(name, cpu="9", labels={"zone": name[0]}) for name in ("a1", "a2", "b1", "b2")))
     harness.add(group(min_member=3, topology=Topology("zone")))
     harness.provide(

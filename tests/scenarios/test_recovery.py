@@ -126,8 +126,8 @@ def test_a_second_run_found_partly_bound_is_undone_though_the_status_still_tells
 
 
 def test_a_replacement_is_bound_though_the_podgroup_for_its_place_may_not_be_made():
-    """A whole application that never needed a PodGroup loses an executor; none may be created; another executor
-    arrives.
+    """A whole application that never needed a PodGroup loses an executor; none may be made; another
+    executor arrives.
     """
     harness = Harness()
     harness.refuse_making = lambda effect: GroupNotMade(effect.key, "403 no")
@@ -144,8 +144,8 @@ def test_a_replacement_is_bound_though_the_podgroup_for_its_place_may_not_be_mad
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.without("restarts", "standbys", why="the record is gone with its PodGroup when the leader dies")
 def test_an_application_goes_on_though_somebody_deletes_the_podgroup_that_was_made_for_it(restarted):
-    """The application lacks one executor when its PodGroup is deleted; then the place reserved for that one is lost
-    too.
+    """The application lacks one executor when its PodGroup is deleted; then that executor's reserved
+    place is lost too.
     """
     harness = running_spark()
     lost = next(found.name for found in harness.pods.values() if found.node == "n2")
@@ -165,9 +165,7 @@ def test_an_application_goes_on_though_somebody_deletes_the_podgroup_that_was_ma
 
 
 def test_a_podgroup_made_for_a_running_application_whose_status_was_never_written_takes_nobody_down():
-    """A PodGroup is created for a lost executor's place, the process dies before writing its status, the
-    place is lost.
-    """
+    """A PodGroup is made for a lost executor's place, the process dies before writing its status, the place is lost."""
     harness = running_spark()
     harness.delete_group("default/app")
     harness.wait(5)
@@ -306,9 +304,7 @@ def test_a_changed_spec_lets_a_late_group_hold_places_again(leads):
 
 
 def test_a_longer_time_that_nobody_saw_being_set_applies_to_the_places_held():
-    """maxScheduleTime is raised while there is no leader, and the next one starts after the old time
-    would have passed.
-    """
+    """maxScheduleTime is raised while there is no leader; the next one starts after the old time would have passed."""
     harness = holding()
     harness.wait(TIME_S - 5)
     change_unseen(harness, max_schedule_time_s=600.0)
@@ -343,9 +339,7 @@ def test_a_restart_is_no_attempt_of_a_late_group():
 
 @pytest.mark.without("restarts", why="a new leader tries again at once")
 def test_an_application_in_back_off_is_tried_again_though_its_podgroup_is_deleted():
-    """The driver's binding is refused for good, and during the back-off a user deletes the PodGroup that
-    was created.
-    """
+    """The driver's binding is refused for good; during the back-off a user deletes the PodGroup that was made."""
     harness = Harness()
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no")
     harness.add(node("n1", cpu=9), spark_driver())

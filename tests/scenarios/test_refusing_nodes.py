@@ -104,9 +104,7 @@ def test_beside_five_nodes_that_refuse_everything_forty_gangs_are_whole_within_s
 
 @pytest.mark.without("restarts", "standbys", why="what nodes have refused is in memory")
 def test_a_gang_one_of_whose_pods_is_refused_everywhere_says_so_holds_nothing_and_evicts_nobody_twice():
-    """An admission policy refuses one named pod of each gang of 20; the set recreates evicted pods under the same
-    names.
-    """
+    """An admission policy refuses one named pod of each gang of 20; the set recreates evicted pods by name."""
     harness = forty(3)
     harness.refuse_bind = refusing(lambda effect: effect.name.endswith("-13"))
     end = harness.now + 420

@@ -192,9 +192,7 @@ def test_a_pod_of_a_namespace_that_is_not_ours_has_no_rivals():
 
 
 def test_a_late_binding_of_ours_to_a_node_that_we_had_given_up_has_no_rival_either():
-    """The result is lost, the node looks full, and gangsched has the member bound elsewhere; then the first binding
-    appears.
-    """
+    """The result is lost, the node looks full, the member is assumed elsewhere; then the first binding appears."""
     harness = Harness()
     harness.add(node("n1", cpu=1), node("n2", cpu=1))
     harness.wait(20)
@@ -230,7 +228,7 @@ def test_bindings_that_wait_to_be_sent_are_withdrawn_when_their_ground_goes(what
 
 def test_a_conflict_that_arrives_before_the_watch_shows_a_rivals_binding_leaves_no_half_bound_group():
     """One binding gets CONFLICT, all others are refused and their node goes; then the watch shows the
-    other's binding.
+    rival's binding.
     """
     harness = Harness()
     harness.add(node("n1", cpu=2), node("n9", cpu=1, unschedulable=True), group("a", min_member=2))

@@ -47,8 +47,8 @@ def test_of_hundreds_of_groups_as_many_are_bound_as_fit_and_all_others_are_told_
 
 @pytest.mark.without("all", why="it has no harness")
 def test_events_of_a_large_groups_members_are_dealt_with_together_and_none_is_lost():
-    """Events arrive one at a time, a millisecond apart: for the last 350 members the group is assessed every 5 to 12
-    ms.
+    """Events arrive one by one, a millisecond apart: for the last 350 members the group is assessed
+    every 5 to 12 ms.
     """
     machine = Machine(Policy())
     members = pods("a", 600)
@@ -90,9 +90,7 @@ def test_members_above_the_minimum_go_on_call_by_call_and_let_whoever_comes_mean
 
 @pytest.mark.without("all", why="it has no harness")
 def test_a_large_group_that_waits_for_room_is_looked_at_with_every_event():
-    """A deferred group must not be tried in the meantime: a scheduling cycle would place members that no
-    longer exist.
-    """
+    """A deferred group must not be tried meanwhile: a scheduling cycle would place members that no longer exist."""
     machine = Machine(Policy())
     machine.handle([NodeSeen(node("n1", cpu=300, pods=600)), GroupSeen(group("a", min_member=300)), Synced()], 1000.0)
     blocking = pod("old", group="", node="n1", scheduler="other", cpu=1)

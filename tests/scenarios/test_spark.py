@@ -20,9 +20,7 @@ from tests.harness import Harness
 
 
 def driver(app: str = "app", executors: int = 4, *, most: int = 0, dialects: Any = DEFAULT, **fields: Any) -> Pod:
-    """A driver of 1 CPU that wants executors of 2 CPU and 1Gi; with `most`, any number between
-    `executors` and `most`.
-    """
+    """A driver of 1 CPU that wants executors of 2 CPU and 1Gi; with `most`, from `executors` to `most` of them."""
     annotations = {"spark-driver-cpu": "1", "spark-driver-mem": "1Gi", "spark-executor-cpu": "2"}
     annotations["spark-executor-mem"] = "1Gi"
     if most:

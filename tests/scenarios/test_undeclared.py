@@ -239,9 +239,7 @@ class TestWhatIsNotKnownYet:
 
     @pytest.mark.without("all", why="it is about one order of events, in which a list comes after the decision")
     def test_a_gang_that_ran_before_a_restart_is_known_to_have_run_once_its_kind_is_listed(self, auto):
-        """A Job of 3 was scheduled. A member is lost while there is no leader, and Jobs cannot be listed
-        at the start.
-        """
+        """A Job of 3 was scheduled. A member is lost without a leader, and Jobs cannot be listed at the start."""
         auto.add(node(cpu="3"), job(), *pods_of_job(3))
         auto.wait(600)
         auto.delete("default/train-2")

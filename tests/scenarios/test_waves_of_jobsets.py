@@ -246,8 +246,8 @@ def half_done() -> JobSet:
 
 
 def make_again(train: JobSet, *, ended: bool) -> None:
-    """The failure policy recreates all Jobs, and their pods are seen first. With `ended`, pods that ended earlier
-    remain.
+    """The failure policy recreates all Jobs; their pods are seen first. With `ended`, pods that ended
+    earlier remain.
     """
     left = [each for each in train.harness.pods.values() if each.terminal] if ended else []
     gone = [each for each in train.harness.pods.values() if each not in left]
@@ -281,9 +281,7 @@ def test_what_jobs_of_before_have_counted_does_not_count_for_those_that_are_made
 
 @pytest.mark.without("all", why="the count is seen after the pods")
 def test_a_count_that_a_job_shows_after_its_pods_were_made_counts_at_once():
-    """The JobSet was suspended after three completions of a Job, whose pods are gone; it creates one for
-    the last one.
-    """
+    """The JobSet was suspended after three completions of a Job, whose pods are gone; it creates one for the last."""
     train = JobSet(by_pod_group)
     train.harness.settle()
     train.harness.run_pods()

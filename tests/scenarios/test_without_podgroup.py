@@ -285,9 +285,7 @@ def test_a_restart_knows_a_part_bound_beside_a_member_that_is_leaving():
 
 
 def test_a_restart_before_the_made_podgroup_has_a_status_knows_that_a_part_was_bound_before_it_was_made():
-    """One member is bound, the other refused again and again; a PodGroup is created, and its status is
-    never written.
-    """
+    """One member is bound, the other refused again and again; a PodGroup is made, and its status is never written."""
     harness = Harness()
     owner = Owner("StatefulSet", "x", "s1", "apps")
     harness.refuse_bind = lambda effect: (
