@@ -82,7 +82,7 @@ class Gadgets:
         }
 
     def write(self, what: UseDevices) -> bool:
-        """Allocate and reserve the claim unless another writer was first. Returns whether it is allocated and reserved."""
+        """Allocate and reserve the claim unless another writer was first. Returns whether both are in place."""
         claim = self._harness.devices[DeviceKind.CLAIM].get((what.namespace, what.claim))
         if what.making is not None and claim is None:
             asked = [asks(count, name=name, device_class=of) for name, of, count in what.making.requests]

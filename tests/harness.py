@@ -142,7 +142,7 @@ class Course(Enum):
 
 @dataclass(slots=True)
 class Standby:
-    """A second replica that sees everything and decides nothing; `lag` holds the events that it has not received yet."""
+    """A second replica that sees everything and decides nothing; `lag` holds the events not delivered to it yet."""
 
     machine: Machine
     history: list[tuple[tuple[Event, ...], float, tuple[Effect, ...]]] = field(default_factory=list)
@@ -384,7 +384,7 @@ class Harness:
         return effects
 
     def _take_course(self) -> None:
-        """Apply the course after a batch of watch events; after results alone, restarts would request them again for ever."""
+        """Apply the course after a batch of watch events; after results alone, restarts would go on for ever."""
         self._batches_left -= 1
         match self.course:
             case Course.RESTARTS:
@@ -395,7 +395,7 @@ class Harness:
                 self.pass_without_leader(LEADERLESS_S)
 
     def _arrived(self) -> list[Event]:
-        """The events of the inbox, from its start, that may reach the machine now in any order across objects: here all."""
+        """The first events of the inbox that may reach the machine now, in any order across objects: here all."""
         return list(self.inbox)
 
     def _decide(self, events: list[Event]) -> list[Effect]:

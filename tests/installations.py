@@ -77,7 +77,7 @@ class Installation(Harness):
 
 
 def check_owners(one: Installation) -> None:
-    """Check that at rest all installations agree on each group's owner, and that at most one has the group."""
+    """Check that at rest each group has one owner, or its scheduler name has no installation; all must agree on it."""
     keys = {*one.groups, *(key for each in one.peers for key in each.machine.gangs if not key.pod_uid)}
     for key in keys:
         owners = [each for each in one.peers if key in each.machine.gangs]

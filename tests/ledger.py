@@ -40,7 +40,7 @@ class Told:
         self.foreign: dict[tuple[str, GroupKey], ForeignGroup] = {}
 
     def hear(self, event: Event) -> None:
-        """The machine is told this."""
+        """Record what the machine receives."""
         match event:
             case PodSeen(pod):
                 self._see(pod)
@@ -93,7 +93,7 @@ class Ledger:
         self._sent: dict[str, str] = {}
 
     def hear(self, events: Iterable[Event]) -> None:
-        """The machine is told this."""
+        """Record what the machine receives."""
         for event in events:
             self.told.hear(event)
             if isinstance(event, PodBound | BindRefused):
