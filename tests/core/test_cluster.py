@@ -300,7 +300,7 @@ def test_relief_tells_of_what_a_nominated_pod_was_going_to_close(cluster, happen
     ],
 )
 def test_any_answer_about_pods_may_change_with_labels_and_taints_and_the_end_of_a_node(cluster, happens, all_asked):
-    """A new node is empty and opens no other node; otherwise each new node would cause a retry of thousands of gangs."""
+    """A new node is empty and opens no other node; otherwise each one would cause a retry of thousands of gangs."""
     cluster.set_node(node("n1", labels={"zone": "a"}))
     cluster.set_node(node("n2", labels={"zone": "a"}))
     cluster.set_namespace("other", (("team", "a"),))

@@ -67,7 +67,7 @@ def test_the_smallest_are_tried_when_the_first_do_not_fit(cluster_of, monkeypatc
 
 @pytest.mark.usefixtures("no_search")
 def test_what_fits_only_when_the_smallest_go_first_is_found_so(cluster_of):
-    """Scarcest first puts the 3, which fits only on n1, there; but both 2 fit only there as well."""
+    """The two members of 2 must share one node, so that the member of 3 gets the other."""
     cluster = cluster_of(node("n1", cpu=4, labels={"zone": "a"}), node("n2", cpu=4, labels={"zone": "a", "disk": "b"}))
     gang = [pod("big", cpu=3, node_selector={"zone": "a"}), *members(2, 2)]
     assert set(names(run(cluster, gang))) == {"big", "m0", "m1"}

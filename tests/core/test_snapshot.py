@@ -249,7 +249,7 @@ def test_the_nodes_without_pods_are_made_once_for_all_refusals_and_stay_empty():
 
 
 def test_whether_a_gang_could_ever_fit_is_found_out_once_until_the_nodes_change(monkeypatch):
-    """Regression: each refusal in each call planned on the empty nodes again, though only the nodes decide the result."""
+    """Regression: each refusal in each call planned on the empty nodes again, though only nodes decide the result."""
     planned: list[Snapshot] = []
     emptied = Snapshot.emptied
 

@@ -82,7 +82,7 @@ def test_the_facts_alone_decide_the_phase_wherever_the_group_comes_from(phase):
 
 
 def test_every_row_of_the_table_is_the_first_that_holds_for_some_possible_facts():
-    """A row that never decides would be dead, and the diagram of the table would show a transition that never happens."""
+    """A row that never decides would be dead, and the table's diagram would show a transition that never happens."""
     deciding = set()
     for given, phase in product(POSSIBLE, Phase):
         for at, step in enumerate(TABLE):
