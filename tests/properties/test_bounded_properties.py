@@ -110,7 +110,7 @@ def test_members_placed_by_class_stand_where_each_alone_would_stand(problem):
     assert found.refused.keys() == expected.refused.keys()
     if len({member.shape for member in ask.members}) == 1:
         spread = ask.strategy is STRATEGIES["Spread"]
-        # Spread evens out the numbers on nodes; among nodes with equal numbers, the emptiest is not recomputed each time.
+        # Spread evens out the numbers on nodes; among equal nodes, it does not recompute the emptiest each time.
         of_both = [Counter(where for _, where in each.places) for each in (found, expected)]
         if spread:
             of_both = [Counter((each + Counter(ask.own)).values()) for each in of_both]

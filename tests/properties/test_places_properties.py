@@ -355,7 +355,7 @@ class Places(Story):
         self.check_replay()
 
     def complete(self, key: GroupKey) -> None:
-        """Remove a group's irregularities and create its missing members."""
+        """Replace a group's pods by the members of its quorum, under plain policies."""
         harness = self.harness
         spec = harness.groups[key].spec
         assert isinstance(spec, GroupSpec)
