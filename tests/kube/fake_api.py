@@ -62,7 +62,7 @@ class Inbox:
 
 
 class FakeApi:
-    """Answers are queued by method and path; a watch is the method WATCH. A request without a queued answer gets 500."""
+    """Answers are queued by method and path; a watch is the method WATCH. A request without an answer gets 500."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []

@@ -55,7 +55,7 @@ def installed(version: int, *, old: bool = False) -> dict[str, Any]:
 
 
 class FakeApi:
-    """Serves CustomResourceDefinitions. `lists` and `watches` hold the next refusals; after these every call succeeds."""
+    """Serves CustomResourceDefinitions. `lists` and `watches` hold the next refusals; later calls succeed."""
 
     def __init__(self) -> None:
         self.lists: deque[int] = deque()

@@ -126,7 +126,7 @@ async def test_of_a_large_burst_only_so_much_is_handed_over_at_a_time_and_others
 
 
 async def test_work_that_is_left_is_gone_on_with_at_once_though_nothing_happens(monkeypatch):
-    """A past deadline before the cycle's time means work is left; one reached since waits for the pause between cycles."""
+    """A deadline before the last cycle means unfinished work; one reached since then waits for the pause after it."""
     slept = []
     sleep = asyncio.sleep
 

@@ -325,9 +325,9 @@ class TestKeep:
 
 class TestTheNextTerm:
     async def test_a_lease_that_was_lost_is_waited_for_like_anybodys_under_another_name(self, caplog):
-        """Steps: we lead, the server is away for 10 s, nobody else wants the lease.
+        """Steps: we lead, the server is unreachable for 10 s, no other replica wants the lease.
 
-        A binding sent at second 9 may still arrive, so that the lease has to expire before we act again.
+        A binding sent at second 9 may still arrive, so the lease has to expire before we act again.
         """
         caplog.set_level(logging.INFO, "gangsched")
         world = World()
