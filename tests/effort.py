@@ -1,6 +1,6 @@
 """How many cases tests try: a tenth of the usual number in `make check`, twenty times as many in `make nightly`.
 
-The hypothesis profile decides this by its default number of examples, of which 100 is the usual; `tests/conftest.py`
+The hypothesis profile decides this by its default number of examples, usually 100; `tests/conftest.py`
 defines the profiles and loads one before any test is imported.
 
 `make test` tries three tenths of random cases and of sweeps over many cases: the rest took half of its time.

@@ -110,7 +110,7 @@ def test_webhooks_are_called_on_this_machine_and_asked_only_about_pods_of_their_
 
 
 class FakeChild:
-    """A process that runs until it is told to have ended."""
+    """A process that runs until the test ends it."""
 
     def __init__(self):
         self.status = None

@@ -246,7 +246,7 @@ FAILURES = {
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())
 async def test_an_outage_costs_no_list_and_misses_nothing(failure: Any) -> None:
-    """Ten watches fail in a row; the events that were never posted arrive once the server is back."""
+    """Ten watches fail in a row; events not delivered during the outage arrive once the server is back."""
     api = FakeApi()
     api.answer("GET", PODS.path, page([pod("a", 1)], 9))
     # A lost GET may be sent twice: aiohttp repeats it once itself if the connection had been kept alive.
