@@ -1,4 +1,4 @@
-"""Core values with defaults, so that a test says only what matters to it."""
+"""Core values with defaults, so that a test names only what matters to it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def label_pairs(pairs: Mapping[str, str]) -> Labels:
 
 
 def key(name: str) -> GroupKey:
-    """`key("default/a")` or `key("a")`: the group's key, in namespace `default` unless said."""
+    """`key("default/a")` or `key("a")`: the group's key; the namespace defaults to `default`."""
     return GroupKey(*_names(name))
 
 
@@ -59,7 +59,7 @@ def taint(text: str) -> Taint:
 
 
 def toleration(text: str = "") -> Toleration:
-    """`key=value:Effect` (Equal), `key:Effect` (Exists), `:Effect` (any key); without effect all; "" tolerates all."""
+    """`key=value:Effect` (Equal), `key:Effect` (Exists), `:Effect` (any key); no effect means all; "" tolerates all."""
     pair, _, effect = text.partition(":")
     name, equal, value = pair.partition("=")
     return Toleration(key=name, operator="Equal" if equal else "Exists", value=value, effect=effect)
@@ -82,7 +82,7 @@ def shape(
     unsupported: Iterable[str] = (),
     features: Iterable[str] = (),
 ) -> Shape:
-    """What a pod asks of a node: 1 cpu and nothing else by default; `requests` replaces cpu, memory and gpu."""
+    """A pod's requirements of a node: 1 cpu and nothing else by default; `requests` replaces cpu, memory and gpu."""
     if requests is None:
         requests = {"cpu": cpu or 0, "memory": memory or 0, GPU: gpu}
     return Shape(
@@ -145,8 +145,9 @@ def pod(
     """A pending pod of 1 cpu that declares itself a member of group `a`; `group=""` makes a plain pod.
 
     `name` is `namespace/name` or a name in `default`; the UID is `uid-namespace/name` unless given; `declaration`
-    replaces what `group` and `role` would declare. The keywords of `shape` apply. `likes` are preferred terms by
-    weight, `images` one for each container. `near` are terms about other pods by weight, negative to be far from them.
+    replaces what `group` and `role` would declare. The keywords of `shape` apply. `likes` maps weights to preferred
+    node terms, `images` has one image for each container, and `near` maps weights to terms about other pods; a negative
+    weight prefers to be away from them.
     """
     namespace, bare = _names(name)
     if declaration is None and group:
@@ -201,7 +202,7 @@ def soft(
     near: Mapping[int, PodTerm] | None = None,
     spread: Iterable[Spread] = (),
 ) -> Soft | None:
-    """What a pod prefers: terms by weight, an image for each container, and what it prefers of other pods."""
+    """A pod's preferences: node terms by weight, an image for each container, and terms about other pods."""
     names = tuple(sorted(images))
     found = Soft(tuple(likes.items()), names, max(1, len(names)), tuple((near or {}).items()), tuple(spread))
     return found if likes or names or found.pod_terms or found.spread else None
@@ -221,9 +222,9 @@ def node(
     features: Iterable[str] = (),
     images: Mapping[str, int] | None = None,
 ) -> Node:
-    """A node of 8 cpu, 32Gi and 110 pods that accepts everybody; `extra` adds or replaces allocatable resources.
+    """A node of 8 cpu, 32Gi and 110 pods that accepts every pod; `extra` adds or replaces allocatable resources.
 
-    `images` are sizes in MiB by name.
+    `images` maps image names to sizes in MiB.
     """
     return Node(
         name=name,
@@ -270,7 +271,7 @@ def claim(name: str = "default/c", volume: str = "", **fields: Any) -> VolumeCla
 
 
 def volume(name: str = "v", *, zone: str = "", driver: str = "csi", **fields: Any) -> Volume:
-    """A volume of the CSI driver; with a zone, its node affinity wants the label `zone` to have this value."""
+    """A volume of the CSI driver; with a zone, its node affinity requires the label `zone` to have this value."""
     if zone:
         fields["node_affinity"] = (NodeTerm((Requirement("zone", "In", (zone,)),)),)
     return Volume(name, **{"attachment": (driver, name)} | fields)
@@ -287,7 +288,7 @@ def foreign_group(
     phase: SeenPhase | None = None,
     **spec: Any,
 ) -> ForeignGroup:
-    """What another system's PodGroup declares, with minMember 2; otherwise as `group`."""
+    """Another system's PodGroup, with minMember 2; otherwise like `group`."""
     return ForeignGroup(
         dialect=dialect,
         key=key(name),

@@ -10,22 +10,22 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-# No test asks a cluster that it has not started.
+# No test talks to a cluster that it has not started.
 os.environ["KUBECONFIG"] = "/nonexistent/kubeconfig"
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 pytest_plugins = ["tests.run_checks"]
 
-# How long an example takes says something about the machine's load, nothing about the code.
+# The duration of an example depends on the machine's load, not on the code.
 _COMMON = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-# `make check` and CI try the same examples each time, so that they judge the change and not the draw.
+# `make check` and CI try the same examples each time, so that a failure is due to the change, not to chance.
 hypothesis.settings.register_profile("check", _COMMON, max_examples=10, derandomize=True)
-# That an example fails is enough: shrinking it takes minutes.
+# A failing example is enough: shrinking it takes minutes.
 _UNSHRUNK = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
 hypothesis.settings.register_profile("mutations", hypothesis.settings.get_profile("check"), phases=_UNSHRUNK)
 hypothesis.settings.register_profile("test", _COMMON, derandomize=os.environ.get("CI") == "true")
-# Without the examples that failed before, so that the seed alone repeats a run.
+# No database of earlier failures, so that the seed alone reproduces a run.
 hypothesis.settings.register_profile("nightly", _COMMON, max_examples=2000, database=None)
 hypothesis.settings.load_profile("test")
 
@@ -40,14 +40,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take long come first, so that all workers end at the same time."""
+    """Run slow files first, so that all workers end at about the same time."""
     items.sort(
         key=lambda item: [item.get_closest_marker(mark) is None for mark in ("workloads", "integration", "slow")]
     )
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays: neither time nor the tests that measure it go to collecting garbage there."""
+    """Exempt everything loaded by now from garbage collection, which costs time and disturbs tests that measure it."""
     gc.collect()
     gc.freeze()
 
@@ -55,7 +55,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def _faults_are_not_contained(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """An exception in the core fails the test, unless the test is about such faults (marker `faults`)."""
-    # Where nothing has imported the core, importing it here would count as covering it.
+    # If nothing has imported the core yet, importing it here would count towards its coverage.
     module = sys.modules.get("gangsched.core.containment")
     if module is not None and request.node.get_closest_marker("faults") is None:
 

@@ -49,7 +49,7 @@ class Disks:
     # The API server
 
     def write(self, what: Prebinding) -> bool:
-        """Write it if nobody else has written anything there. Returns whether it is there."""
+        """Write the pre-binding unless another writer was first. Returns whether it is in place."""
         claims = self._harness.storage[StorageKind.CLAIM]
         assert isinstance(what, SelectNode | ClaimVolume)
         claim = claims.get((what.namespace, what.claim))
@@ -69,7 +69,7 @@ class Disks:
         return True
 
     def undo(self, what: Prebinding) -> None:
-        """Take it back unless it has come to its end."""
+        """Undo the pre-binding unless it is complete."""
         assert isinstance(what, SelectNode | ClaimVolume)
         claim = self._harness.storage[StorageKind.CLAIM].get((what.namespace, what.claim))
         if isinstance(what, ClaimVolume):
@@ -84,7 +84,7 @@ class Disks:
     # Controllers
 
     def work(self) -> None:
-        """Provision and bind all that can be."""
+        """Provision and bind everything possible."""
         for claim in [claim for claim in self.claims() if claim.selected and not claim.volume]:
             self.provision(claim)
         for volume in [volume for volume in self.volumes() if volume.available and volume.claimed_by]:
@@ -118,7 +118,7 @@ class Disks:
         self._harness.provide(replace(claim, volume=name, bound=True))
 
     def take(self, storage_class: str, size: int, labels: dict[str, str]) -> bool:
-        """Take storage of the segment of these labels, if it says what it has, and say what is left."""
+        """Take storage from the segment of these labels, if it publishes its capacity, and publish the remainder."""
         for found in list(self._harness.storage[StorageKind.CAPACITY].values()):
             assert isinstance(found, StorageCapacity)
             here = found.topology is not None and matches(found.topology.expressions, labels)

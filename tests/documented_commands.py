@@ -1,7 +1,7 @@
-"""The commands that pages and the heads of manifests tell people to run, and what runs each.
+"""The commands in pages and in the heads of manifests, and the test that runs each.
 
-That is tests/integration/test_documented_commands.py, unless a table here says otherwise: a new command in any page is
-run there. If it cannot be, it gets a row in `ELSEWHERE` or `NOT_HERE`.
+tests/integration/test_documented_commands.py runs them, including every new one, unless a table here says otherwise: a
+command that cannot run there needs a row in `ELSEWHERE` or `NOT_HERE`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SHELL = ("sh", "bash", "console", "shell")
 NO_COMMANDS = ("yaml", "text", "json", "mermaid", "promql", "toml", "dockerfile")
-"""The languages of blocks that show something else."""
+"""The languages of blocks without commands."""
 
 WORKLOADS = "tests/workloads/test_workloads.py::test_its_page_makes_a_whole_gang_of_the_pods_that_simulate_makes"
 ANSWERS = "tests/integration/test_answers.py::test_a_tenant_is_told_by_each_replica_what_only_the_operator_can_know"
@@ -33,7 +33,7 @@ ELSEWHERE = {
     "test_the_page_shows_what_is_told_of_each_kind",
     ("docs/workloads/[a-z]+.md", ".*"): WORKLOADS,
 }
-"""By patterns of page and first line: the test of its own that runs such a command."""
+"""Patterns of page and first line, with the dedicated test that runs such a command."""
 
 NOT_HERE = {
     r"docker (build|push) .*": "needs Docker, and push a registry; the workflow of a release does both",
@@ -44,7 +44,7 @@ NOT_HERE = {
     r"helm test .*": "needs a kubelet, which runs its pod; tests/integration/test_helm.py runs what that pod runs",
     r"make (?!help$).*": "prepares .venv anew, and runs for minutes or until Ctrl-C; what it calls is tested",
 }
-"""By pattern: commands that no test runs, and why. That they could be run is checked as far as it can be."""
+"""Patterns of commands that no test runs, with the reason. As far as possible, a check ensures that they could run."""
 
 _FENCED = re.compile(
     r"^(?P<indent> *)(?P<marks>`{3,}|~{3,})(?P<language>[\w-]*).*\n(?P<text>(?:.*\n)*?)(?P=indent)(?P=marks)$",
@@ -54,7 +54,7 @@ _FENCED = re.compile(
 
 @dataclass(frozen=True)
 class Command:
-    """One command of a page as it stands there, without its comment."""
+    """One command as written in a page, without its comment."""
 
     page: str
     line: int
@@ -73,11 +73,11 @@ class Command:
 
     @property
     def run_by(self) -> str:
-        """The test of its own that runs it; empty if it has none."""
+        """The dedicated test that runs it; empty if there is none."""
         return next((test for row, test in ELSEWHERE.items() if self.is_of(*row)), "")
 
     def is_of(self, page: str, head: str) -> bool:
-        """Whether these patterns are those of its page and first line."""
+        """Whether these patterns match its page and first line."""
         return bool(re.fullmatch(page, self.page) and re.fullmatch(head, self.head))
 
 
@@ -91,7 +91,7 @@ class Block:
     text: str
 
     def commands(self) -> Iterator[Command]:
-        """What a reader is to run: each command of a shell, all of a program, what stands after `$` elsewhere."""
+        """The commands for the reader: each command of a shell block, a whole program, elsewhere the text after `$`."""
         if self.language == "python":
             yield Command(self.page, self.line + 1, "python", self.text.strip())
             return
@@ -142,7 +142,7 @@ def commands(page: str) -> list[Command]:
 
 
 def inline(page: str) -> list[str]:
-    """What stands between single backquotes in the sentences of a page."""
+    """The texts between single backquotes in the sentences of a page."""
     sentences = _FENCED.sub("", (ROOT / page).read_text(encoding="utf-8"))
     return [" ".join(each.split()) for each in re.findall(r"(?<!`)`([^`]+)`(?!`)", sentences)]
 

@@ -1,9 +1,9 @@
-"""How much the tests try: a tenth of the usual in `make check`, twenty times as much in `make nightly`.
+"""How many cases tests try: a tenth of the usual number in `make check`, twenty times as many in `make nightly`.
 
-The hypothesis profile says it (`tests/conftest.py` has the three), by how many examples it gives a property that names
-no number of its own; 100 is the usual. It is loaded before any test is imported.
+The hypothesis profile decides this by its default number of examples, usually 100; `tests/conftest.py`
+defines the profiles and loads one before any test is imported.
 
-`make test` tries three tenths of what is random and of sweeps over many cases: the rest took half of its time.
+`make test` tries three tenths of random cases and of sweeps over many cases: the rest took half of its time.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Of = TypeVar("Of")
 _USUAL = 100
 
 first_seed = 1
-"""Where the seeds of `seeded` begin: `--hypothesis-seed`, where it is given."""
+"""First seed of `seeded`: the value of `--hypothesis-seed` if given."""
 
 
 def tries(usual: int) -> int:
-    """How often to try in this run what `make test` tries so often; at least once."""
+    """How many cases to try in this run if `make test` tries `usual`; at least one."""
     return max(1, usual * hypothesis.settings().max_examples // _USUAL)
 
 
@@ -34,7 +34,7 @@ def examples(usual: int) -> int:
 
 
 def seeded(usual: int) -> Callable[[Callable[..., Any]], pytest.MarkDecorator]:
-    """Calls the test with as many values of `seed`; `make nightly` takes other values each time."""
+    """Call the test with `examples(usual)` values of `seed`; `make nightly` takes different values each time."""
     seeds = range(first_seed, first_seed + examples(usual))
     return lambda test: pytest.mark.explores(pytest.mark.parametrize("seed", seeds)(test))
 
@@ -42,9 +42,9 @@ def seeded(usual: int) -> Callable[[Callable[..., Any]], pytest.MarkDecorator]:
 def in_turn(
     names: str, cases: Iterable[Any], *, ids: Callable[[Any], object] | None = None
 ) -> Callable[[Callable[..., Any]], pytest.MarkDecorator]:
-    """Calls the test, each call of which takes seconds, with a third of the cases, which follows from its name.
+    """Call a slow test (seconds a call) with a third of the cases, chosen by the test's name.
 
-    `make nightly` tries all. Otherwise as `pytest.mark.parametrize`.
+    `make nightly` tries all cases. Otherwise like `pytest.mark.parametrize`.
     """
 
     def decorated(test: Callable[..., Any]) -> pytest.MarkDecorator:
@@ -58,6 +58,6 @@ def in_turn(
 
 
 def some(cases: Sequence[Of], *, draw: str) -> list[Of]:
-    """Three tenths of the cases, a tenth in `make check` and all in `make nightly`; the draw decides which."""
+    """Three tenths of the cases, a tenth in `make check` and all in `make nightly`; `draw` seeds the choice."""
     number = min(len(cases), examples(len(cases)))
     return [cases[index] for index in sorted(Random(draw).sample(range(len(cases)), number))]

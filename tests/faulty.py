@@ -1,7 +1,7 @@
-"""A moody API server: the living harness with answers that are lost, late or refusals, and watches that lag and gap.
+"""A faulty API server: the living harness with lost, late and refused writes, and watches with lags and gaps.
 
-What goes wrong is said in advance, as a list of moods for each kind of write; an empty list means that all goes well.
-So a failing example of hypothesis shrinks to the few moods that matter.
+Faults are set in advance, as a list of moods for each kind of write; with an empty list every write succeeds. A failing
+example of hypothesis therefore shrinks to the few moods that matter.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ LATEST_S = 3.5
 SLOW_S = 2.0
 LONG_S = 40.0
 DEAD = -1
-"""No process hears the answer."""
+"""The life of no process: the result is dropped."""
 
 
 class Faulty(Living):
-    """`moods` are what the API server does with the next writes of each kind; `stalled` watches tell nothing now."""
+    """`moods` decides the results of the next writes of each kind; `stalled` watches deliver nothing for now."""
 
     def __init__(self, policy: Policy | None = None, *, seed: int | None = None) -> None:
         super().__init__(policy, seed=seed)
@@ -75,14 +75,14 @@ class Faulty(Living):
         self._stalls = 0
 
     def calm(self) -> None:
-        """From now on all goes well."""
+        """Let every write succeed from now on."""
         for moods in self.moods.values():
             moods.clear()
 
     # Watches
 
     def stall(self, watch: str, seconds: float, *, gap: bool) -> None:
-        """Let a watch say nothing for a while; after a gap it lists, and what happened in between is never told."""
+        """Silence a watch for a while; after a gap it lists, and the events in between are never delivered."""
         self._stalls += 1
         mine = self.stalled[watch] = self._stalls
 
@@ -98,7 +98,7 @@ class Faulty(Living):
         self.after(seconds, end)
 
     def _arrived(self) -> list[Event]:
-        """What is told now: a list is told alone, after all that its watch has said before it."""
+        """The events to deliver now: a list is delivered alone, after all earlier events of its watch."""
         silent = tuple(kind for watch in self.stalled for kind in WATCHES[watch])
         arrived = [event for event in self.inbox if not isinstance(event, silent)]
         first = next((number for number, event in enumerate(arrived) if isinstance(event, LISTS)), None)
@@ -131,7 +131,7 @@ class Faulty(Living):
         return self.moods[kind].popleft() if self.moods[kind] else ""
 
     def _reply(self, event: Event, seconds: float = 0.0) -> None:
-        """Answer the process that asked, if it still lives by then."""
+        """Deliver the result to the process that made the request, if it is still alive by then."""
         if not seconds:
             self.inbox.append(event)
             return
@@ -174,7 +174,7 @@ class Faulty(Living):
                 self._reply(self._answer_bind(effect))
 
     def _act_later(self, seconds: float, act: Callable[[], Event], life: int) -> None:
-        """Let something take effect after some seconds; the process of that life hears the answer."""
+        """Let a write take effect after some seconds; only the process of that life receives the result."""
 
         def late() -> None:
             answer = act()
@@ -208,7 +208,7 @@ class Faulty(Living):
                 self._reply(self._answer_eviction(effect))
 
     def _patch_status(self, effect: PatchStatus) -> None:
-        """One write in flight for a group: the newest of those that wait follows it."""
+        """At most one write in flight for each group; the newest pending one follows it."""
         if effect.key in self._writing:
             self._writing[effect.key] = effect
             return
@@ -233,5 +233,5 @@ class Faulty(Living):
             self._patch_status(newer)
 
     def foresee(self, kind: str, moods: Iterable[str]) -> None:
-        """Say what the API server does with the next writes of a kind."""
+        """Set the moods of the next writes of a kind."""
         self.moods[kind] = deque(moods)

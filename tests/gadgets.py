@@ -31,7 +31,7 @@ GPUS = DeviceClass("gpu", (CelSelector(f"device.driver == '{DRIVER}'"),))
 
 
 def gpu(name: str, model: str = "a100", *, numa: int | None = None, **fields) -> Device:
-    """A device with a model and perhaps a NUMA node."""
+    """A device with a model and optionally a NUMA node."""
     found = [Attribute(f"{DRIVER}/model", AttributeType.STRING, model)]
     if numa is not None:
         found.append(Attribute(f"{DRIVER}/numa", AttributeType.INT, str(numa)))
@@ -39,7 +39,7 @@ def gpu(name: str, model: str = "a100", *, numa: int | None = None, **fields) ->
 
 
 def gpus(node: str, number: int = 1, *, per_numa: int | None = None, **fields) -> ResourceSlice:
-    """The slice of a node's own pool with so many devices, so many of which are on one NUMA node."""
+    """The slice of a node's own pool with `number` devices, `per_numa` of them on each NUMA node."""
     devices = tuple(gpu(f"gpu-{at}", numa=None if per_numa is None else at // per_numa) for at in range(number))
     return ResourceSlice(f"{node}-gpus", DRIVER, node, **{"node": node, "devices": devices, **fields})
 
@@ -51,18 +51,18 @@ def asks(count: int = 1, *, name: str = "gpu", device_class: str = "gpu", where:
 
 
 def wishes(*requests: DeviceRequest | tuple[DeviceRequest, ...], same: str = "", **fields) -> DeviceWishes:
-    """What a claim asks for; a tuple are alternatives. All devices have the `same` value of that attribute."""
+    """A claim's requests; a tuple holds alternatives. All devices must share one value of the attribute `same`."""
     matches = (Match(f"{DRIVER}/{same}"),) if same else ()
     return DeviceWishes(tuple(each if isinstance(each, tuple) else (each,) for each in requests), matches, **fields)
 
 
 def device_claim(name: str, what: DeviceWishes | None = None, **fields) -> ResourceClaim:
-    """A claim in `default`, for one device unless it says otherwise."""
+    """A claim in `default`, for one device by default."""
     return ResourceClaim("default", name, f"uid-{name}", wishes(asks()) if what is None else what, **fields)
 
 
 class Gadgets:
-    """Claims of a harness."""
+    """The ResourceClaims of a harness."""
 
     def __init__(self, harness: Harness) -> None:
         self._harness = harness
@@ -82,7 +82,7 @@ class Gadgets:
         }
 
     def write(self, what: UseDevices) -> bool:
-        """Allocate and reserve the claim unless somebody else has. Returns whether it is so."""
+        """Allocate and reserve the claim unless another writer was first. Returns whether both are in place."""
         claim = self._harness.devices[DeviceKind.CLAIM].get((what.namespace, what.claim))
         if what.making is not None and claim is None:
             asked = [asks(count, name=name, device_class=of) for name, of, count in what.making.requests]
@@ -99,7 +99,7 @@ class Gadgets:
         return True
 
     def undo(self, what: UseDevices) -> None:
-        """Take the reservation back, with the last one the devices, and from a claim without devices the mark."""
+        """Remove the reservation; with the last one also the devices, and from a claim without devices the mark."""
         claim = self._harness.devices[DeviceKind.CLAIM].get((what.namespace, what.claim))
         if what.making is not None and isinstance(claim, ResourceClaim) and claim.uid == what.uid:
             self._harness.retract(claim)

@@ -1,9 +1,9 @@
-"""The machine with a tiny API server in memory, stepped by hand: every effect is carried out and reported back.
+"""The machine with a small in-memory API server, stepped by hand: every effect is carried out and reported back.
 
-Bindings, status and conditions are applied to the objects as the real API server would; their watch events come back in
-the next step. The clock moves only when a test moves it. With a seed, what has happened reaches the machine in another
-order, in several steps and sometimes twice, as several watches and answers to writes may deliver it; of each object the
-order stays.
+Bindings, status and conditions are applied to the objects as the real API server would apply them; their watch events
+arrive in the next step. The clock moves only when a test moves it. With a seed, events reach the machine out of order,
+over several steps and sometimes twice, as separate watches and results of writes may deliver them; the events of one
+object stay in order.
 """
 
 from __future__ import annotations
@@ -117,20 +117,20 @@ KINDS: dict[type, StorageKind] = {
 }
 START = 1_000_000.0
 REPEATED = 0.1
-"""With a seed, every tenth event reaches the machine twice."""
+"""With a seed, the share of events that reach the machine twice."""
 LEADERLESS_S = 15.0
-"""So long nobody leads in the course of that name."""
+"""Time without a leader, in seconds, in the course LEADERLESS."""
 FIRST_BATCHES = 4
-"""Within so many batches the leader is lost for that time."""
+"""In the course LEADERLESS, the leader is lost within this number of batches of events."""
 
 
 class Course(Enum):
-    """How a story runs that says nothing about it: see `tests/scenarios/conftest.py`.
+    """How a story runs unless it says so itself: see `tests/scenarios/conftest.py`.
 
-    RESTARTS: after each batch of watch events a new leader lists everything and begins with the statuses.
-    STANDBYS: after such batches, by the seed, a warm standby takes over.
-    LEADERLESS: once, early, nobody leads for `LEADERLESS_S`; this does not count as time that the story lets pass.
-    DISORDER: events arrive in an order that follows from the seed, as `Harness(seed=…)` says.
+    RESTARTS: after each batch of watch events a new leader lists everything and starts from the statuses.
+    STANDBYS: after some batches, chosen by the seed, a warm standby takes over.
+    LEADERLESS: once, early on, there is no leader for `LEADERLESS_S`; the story does not count this time as passed.
+    DISORDER: events arrive in an order derived from the seed, as in `Harness(seed=…)`.
     """
 
     PLAIN = "plain"
@@ -142,32 +142,31 @@ class Course(Enum):
 
 @dataclass(slots=True)
 class Standby:
-    """A second replica that sees everything and decides nothing; `lag` are the events that have not reached it yet."""
+    """A second replica that sees everything and decides nothing; `lag` holds the events not delivered to it yet."""
 
     machine: Machine
     history: list[tuple[tuple[Event, ...], float, tuple[Effect, ...]]] = field(default_factory=list)
     lag: list[Event] = field(default_factory=list)
 
     def see(self, now: float, *, late: int = 0) -> None:
-        """Let it see what has happened, but for the last events."""
+        """Deliver the pending events, except for the last `late` ones."""
         seen = max(0, len(self.lag) - late)
         events, self.lag = self.lag[:seen], self.lag[seen:]
         self.history.append((tuple(events), now, tuple(self.machine.handle(events, now))))
 
 
 class Harness:
-    """A cluster in memory. `pods`, `nodes`, `groups` are what the API server holds; `emitted` every Event so far.
+    """A cluster in memory. `pods`, `nodes` and `groups` are the API server's objects; `emitted` is every Event so far.
 
-    `inbox` is what has happened and has not reached the machine yet. `refuse_bind` and `refuse_status` may refuse a
-    write; a binding for which `lose_answer` holds is made, but answered as if it had not been. One that `withhold`
-    holds waits to be sent, until `send_withheld`. `jobs` are answers about Jobs by UID, None for no answer. `foreign`
-    are other systems' objects and workloads; a list of those of `hidden` dialects fails, as the event says.
-    `namespaces` are those with labels that matter. `storage` are claims,
-    volumes and what else decides about these, by kind; `disks` binds and provisions. `refuse_prebinding` may
-    refuse a pre-binding; one for which `lose_prebinding` holds is neither written nor answered, and one for which
-    `lose_undoing` holds is not taken back. `demands` are the Demand objects of ours, None while they are not served.
-    `history` is all that the machine was given and what it decided, since the last restart. What is to happen `after`
-    some seconds happens while a test lets time pass with `wait`.
+    `inbox` holds the events that have not reached the machine yet. `refuse_bind` and `refuse_status` may refuse a
+    write. If `lose_answer` is true for a binding, it is made but reported as failed; if `withhold` is true, it is not
+    sent until `send_withheld`. `jobs` maps the UIDs of Jobs to the results of their look-ups, None for no result.
+    `foreign` holds other systems' objects and workloads; listing a `hidden` dialect fails, as its event says.
+    `namespaces` holds the namespaces whose labels matter. `storage` holds claims, volumes and other storage objects by
+    kind; `disks` binds and provisions them. `refuse_prebinding` may refuse a pre-binding. If `lose_prebinding` is true
+    for one, it is neither written nor answered; if `lose_undoing` is true, it is not undone. `demands` holds our Demand
+    objects, None while the API server does not serve them. `history` is everything that the machine received and
+    decided since the last restart. Actions planned with `after` run while a test lets time pass with `wait`.
     """
 
     course: ClassVar[Course] = Course.PLAIN
@@ -240,7 +239,7 @@ class Harness:
                 self.report(GroupSeen(self.groups[thing.key]))
 
     def change(self, name: str, **fields: object) -> None:
-        """Change a pod, by namespace/name; one that gets a node is bound now."""
+        """Change a pod, by namespace/name; a pod that gets a node is bound at the current time."""
         pod = self.pod(name)
         if fields.get("node") and not pod.node:
             fields = {"bound_at": self.server_time, **fields}
@@ -300,12 +299,12 @@ class Harness:
         self.report(ForeignGroupGone(dialect, key))
 
     def hide(self, dialect: str, why: str, *, denied: bool = False) -> None:
-        """The dialect's objects cannot be listed from now on."""
+        """Make listing the dialect's objects fail from now on."""
         self.hidden[dialect] = ForeignGroupsHidden(dialect, why, denied)
         self.report(self.hidden[dialect])
 
     def show(self, dialect: str) -> None:
-        """The dialect's objects are listed."""
+        """Let the dialect's objects be listed again."""
         self.hidden.pop(dialect, None)
         self.report(self._all_of(dialect))
 
@@ -313,7 +312,7 @@ class Harness:
         return ForeignGroupsReplaced(dialect, tuple(g for g in self.foreign.values() if g.dialect == dialect))
 
     def label_namespace(self, name: str, labels: Mapping[str, str]) -> None:
-        """Create a namespace, or give it these labels and no others."""
+        """Create a namespace, or replace its labels by these."""
         self.namespaces[name] = tuple(sorted(labels.items()))
         self.report(NamespaceSeen(name, self.namespaces[name]))
 
@@ -323,7 +322,7 @@ class Harness:
         self.report(DemandsReplaced(()))
 
     def add_demand(self, demand: DemandObject, uid: str = "") -> None:
-        """A Demand object of ours is there, whoever made it."""
+        """Add a Demand object of ours, regardless of who made it."""
         assert self.demands is not None
         self._planned += 1
         self.demands[demand.key] = SeenDemand(uid or f"uid-demand-{self._planned}", demand)
@@ -336,13 +335,13 @@ class Harness:
         self.report(DemandGone(key))
 
     def run_pods(self, phase: PodPhase = PodPhase.RUNNING, *, prefix: str = "") -> None:
-        """Let bound pods reach the phase, as a kubelet would."""
+        """Move bound pods to the phase, as a kubelet would."""
         for pod in list(self.pods.values()):
             if pod.node and not pod.terminal and f"{pod.namespace}/{pod.name}".startswith(prefix):
                 self.add(replace(pod, phase=phase))
 
     def report(self, event: Event) -> None:
-        """A watch has something to tell."""
+        """Queue an event of a watch."""
         self.inbox.append(event)
         if self.standby is not None:
             self.standby.lag.append(event)
@@ -351,16 +350,16 @@ class Harness:
 
     @property
     def server_time(self) -> float:
-        """The time as the API server writes it: in whole seconds."""
+        """The current time as the API server writes it: in whole seconds."""
         return float(int(self.now))
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
-        """Have something happen when so much time has passed."""
+        """Run the action once this many seconds have passed."""
         self._planned += 1
         heappush(self._later, (self.now + seconds, self._planned, action))
 
     def settle(self, *, rounds: int = 50) -> None:
-        """Step until nothing happens any more at this moment."""
+        """Step until nothing more happens at the current time."""
         if self._random is not None:
             rounds *= 20
         for _ in range(rounds):
@@ -371,7 +370,7 @@ class Harness:
         raise AssertionError(f"no rest after {rounds} rounds")
 
     def step(self) -> list[Effect]:
-        """Hand over what has arrived, carry out what is decided."""
+        """Give the machine the events that have arrived and carry out its effects."""
         arrived = self._arrived()
         events = arrived or [TimePassed()]
         rest = self.inbox[len(arrived) :]
@@ -385,7 +384,7 @@ class Harness:
         return effects
 
     def _take_course(self) -> None:
-        """What happens to the leader after a batch of watch events; answers alone would be asked for again for ever."""
+        """Apply the course after a batch of watch events; after results alone, restarts would go on for ever."""
         self._batches_left -= 1
         match self.course:
             case Course.RESTARTS:
@@ -396,7 +395,7 @@ class Harness:
                 self.pass_without_leader(LEADERLESS_S)
 
     def _arrived(self) -> list[Event]:
-        """The first events of the inbox, which may reach the machine in any order across objects: here all of them."""
+        """The first events of the inbox that may reach the machine now, in any order across objects: here all."""
         return list(self.inbox)
 
     def _decide(self, events: list[Event]) -> list[Effect]:
@@ -417,7 +416,7 @@ class Harness:
         return effects
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, stopping at every deadline that the machine names and at all that is to happen on the way."""
+        """Let time pass, stopping at every deadline of the machine and at every planned action."""
         end = self.now + seconds - self._leaderless_s
         self.settle()
         while (moment := self.next_moment()) <= end + self._leaderless_s:
@@ -429,13 +428,13 @@ class Harness:
         self.settle()
 
     def next_moment(self) -> float:
-        """When something happens next by itself; infinity if nothing does."""
+        """The next time at which something happens without further input; infinity if nothing does."""
         deadline = self.machine.next_deadline()
         planned = self._later[0][0] if self._later else float("inf")
         return min(planned, float("inf") if deadline is None else deadline)
 
     def restart(self) -> None:
-        """Replace the machine by a new one that knows only what the API server holds, which it lists before it acts."""
+        """Replace the machine by a new one that knows only what it lists from the API server before it acts."""
         self.machine = Machine(self.policy)
         self.history = []
         self.inbox = []
@@ -443,7 +442,7 @@ class Harness:
         self._hand_over([*self.lists(), Synced()])
 
     def fail_over(self, *, lag: int = 0) -> None:
-        """The leading process has died; the standby leads, though the last events have not reached it yet."""
+        """The leading process dies and the standby takes over before it has received the last `lag` events."""
         heir = self.standby
         assert heir is not None
         heir.see(self.now, late=lag)
@@ -454,7 +453,7 @@ class Harness:
         self._hand_over([Synced()])
 
     def pass_without_leader(self, seconds: float) -> None:
-        """The leading process has died; the next one lists everything after so long."""
+        """The leading process dies; its successor lists everything after this many seconds."""
         end = self.now + seconds
         while self._later and self._later[0][0] <= end:
             self.now = max(self.now, self._later[0][0])
@@ -464,9 +463,9 @@ class Harness:
         self.restart()
 
     def lead_again(self) -> None:
-        """The same process has lost the lease and leads again: it knows what it has seen, not what it has decided.
+        """The same process loses the lease and leads again: it keeps what it has seen, not what it has decided.
 
-        It lists the groups and reads the pods whose bindings were not answered. Watches go on where they are.
+        It lists the groups and reads the pods whose bindings have no result. Watches continue where they are.
         """
         told = [event for events, *_ in self.history for event in events] + self.inbox
         answered = {(event.uid, event.node) for event in told if isinstance(event, PodBound)}
@@ -488,7 +487,7 @@ class Harness:
         self._hand_over([*seen, *bound, GroupsReplaced(tuple(self.groups.values())), *found, Synced()])
 
     def lists(self) -> list[Event]:
-        """All that there is, as it is listed."""
+        """All objects, as lists return them."""
         return [
             *(StorageReplaced(kind, tuple(found.values())) for kind, found in self.storage.items()),
             *(DeviceObjectsReplaced(kind, tuple(found.values())) for kind, found in self.devices.items()),
@@ -521,7 +520,7 @@ class Harness:
         return next(condition for condition in self.status(name).conditions if condition.type == type_)
 
     def bound(self, prefix: str = "") -> list[str]:
-        """Names of pods that have a node and have not ended."""
+        """Names of the pods that are bound and not terminal."""
         return sorted(
             f"{pod.namespace}/{pod.name}"
             for pod in self.pods.values()
@@ -532,7 +531,7 @@ class Harness:
         return [event for event in self.emitted if event.reason == reason]
 
     def check_capacity(self) -> None:
-        """No node holds more than it can give."""
+        """Assert that no node holds more than its allocatable resources."""
         for node in self.nodes.values():
             given = dict(node.allocatable)
             there = [pod for pod in self.pods.values() if pod.node == node.name and not pod.terminal]
@@ -618,7 +617,7 @@ class Harness:
         return PodBound(effect.uid, effect.node)
 
     def send_withheld(self) -> None:
-        """Send the bindings that waited."""
+        """Send the bindings that were withheld."""
         for effect in self._withheld.values():
             self._bind(effect)
         self._withheld.clear()
@@ -634,16 +633,16 @@ class Harness:
         return PodEvicted(effect.uid)
 
     def end_terminating(self) -> None:
-        """Let the pods that terminate be gone, as a kubelet would."""
+        """Delete the terminating pods, as a kubelet would."""
         self.delete(*(f"{pod.namespace}/{pod.name}" for pod in list(self.pods.values()) if pod.terminating))
 
     def check_once(self, effect: BindPod) -> None:
-        """A pod that is bound is only bound again where the machine cannot know it."""
+        """Assert that a bound pod is bound again only if the machine cannot know that it is bound."""
         name = f"{effect.namespace}/{effect.name}"
         assert self.refused_before(effect) or name not in dict(self.bound_log), f"{name} is bound twice"
 
     def refused_before(self, effect: BindPod) -> bool:
-        """Whether an answer to a binding of this pod was lost, so that it is rightly sent again."""
+        """Whether a binding of this pod was reported as refused, so that sending it again is right."""
         given = (event for events, _, _ in self.history for event in events)
         return any(isinstance(event, BindRefused) and event.uid == effect.uid for event in given)
 
@@ -671,7 +670,7 @@ class Harness:
             self.delete_demand(str(effect.key))
 
     def _write_phase(self, effect: PutPhase) -> None:
-        """As a server-side apply: refused where somebody else has written a phase."""
+        """Write the phase by server-side apply: refused if another field manager has written it."""
         there = next((each for each in self.foreign.values() if (each.key, each.uid) == (effect.key, effect.uid)), None)
         if there is None or there.phase is None or self.refuse_phase(effect):
             return
@@ -692,7 +691,7 @@ class Harness:
         return StatusWritten(key, self.groups[key].resource_version, effect.status.reservation is not None)
 
     def _some_of(self, events: Iterable[Event], random: Random) -> list[Event]:
-        """Some of the events, in another order across objects and with repetitions; the others stay in the inbox."""
+        """Some of the events, reordered across objects and some repeated; the rest stay in the inbox."""
         queues: dict[object, list[Event]] = {}
         for event in events:
             queues.setdefault(_stream_of(event), []).append(event)
@@ -712,7 +711,7 @@ class Harness:
 
 
 def _stream_of(event: Event) -> object:  # noqa: PLR0911 - a table
-    """What delivers the event in order: the watch of one object, or the answers to writes about it."""
+    """The stream that delivers the event in order: the watch of one object, or the results of writes to it."""
     match event:
         case PodSeen(pod):
             return ("pod", pod.uid)

@@ -1,4 +1,4 @@
-"""Several installations of gangsched on one API server in memory: what happens there reaches every one of them."""
+"""Several installations of gangsched on one in-memory API server, whose events reach every installation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHARED = ("pods", "nodes", "groups", "foreign", "namespaces")
 
 
 class Installation(Harness):
-    """One of them, with its own machine; `peers` are all, in the order in which they were made."""
+    """One installation, with its own machine; `peers` holds all of them, in the order of their creation."""
 
     def __init__(self, *names: str, beside: Installation | None = None, seed: int | None = None) -> None:
         super().__init__(Policy(scheduler_names=names), seed=seed)
@@ -33,7 +33,7 @@ class Installation(Harness):
             Harness.report(each, event)
 
     def settle_all(self, *, rounds: int = 2000) -> None:
-        """Step each of them in turn until nothing happens any more at this moment."""
+        """Step the installations in turn until nothing more happens at the current time."""
         for _ in range(rounds):
             busy = [each for each in self.peers if each.busy()]
             if not busy:
@@ -43,13 +43,13 @@ class Installation(Harness):
         raise AssertionError(f"no rest after {rounds} rounds")
 
     def take_withheld(self) -> list[BindPod]:
-        """The bindings that waited to be sent: they are on their way now, and cannot be withdrawn."""
+        """Take the withheld bindings: they are in flight from now on and cannot be withdrawn."""
         waiting = [*self._withheld.values()]
         self._withheld.clear()
         return waiting
 
     def answer(self, effect: BindPod) -> None:
-        """A binding that was on its way has arrived."""
+        """A binding in flight arrives."""
         self._bind(effect)
 
     def busy(self) -> bool:
@@ -58,7 +58,7 @@ class Installation(Harness):
         return bool(self.inbox) or (deadline is not None and deadline <= self.now)
 
     def wait_all(self, seconds: float) -> None:
-        """Let time pass for all, stopping at every deadline."""
+        """Let time pass for all installations, stopping at every deadline."""
         end = self.now + seconds
         self.settle_all()
         while (moment := min(each.next_moment() for each in self.peers)) <= end:
@@ -77,7 +77,7 @@ class Installation(Harness):
 
 
 def check_owners(one: Installation) -> None:
-    """At rest every group has one owner, or nobody serves the name whose it is; whose it is they say alike."""
+    """Check that at rest each group has one owner, or its scheduler name has no installation; all must agree on it."""
     keys = {*one.groups, *(key for each in one.peers for key in each.machine.gangs if not key.pod_uid)}
     for key in keys:
         owners = [each for each in one.peers if key in each.machine.gangs]

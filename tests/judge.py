@@ -30,9 +30,9 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What is said of one pod: each node is either feasible or refused. `pod` is the manifest as it would be stored.
+    """The result for one pod: each node is either feasible or refused. `pod` is the manifest as it would be stored.
 
-    `scores` are, if asked for, the weighed scores of feasible nodes by plugin.
+    `scores` holds, on request, the weighted scores of feasible nodes by plugin.
     """
 
     pod: Json
@@ -51,7 +51,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class RefusedError(Exception):
-    """The API server would not take an object, or a filter failed; the message is theirs."""
+    """The API server would reject an object, or a filter failed; the message is theirs."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,12 @@ class Judge:
             pass
 
     def ask(self, objects: Sequence[Json], probes: Sequence[Json], *, score: bool = False) -> Said:
-        """What the filters (and with `score` the scores) say of each probe alone, in a cluster of these objects.
+        """Run the filters (and with `score` the scores) for each probe alone, in a cluster of these objects.
 
         All have apiVersion and kind.
 
         Raises:
-            RefusedError: the API server would not take an object, or a filter other than DynamicResources failed.
+            RefusedError: the API server would reject an object, or a filter other than DynamicResources failed.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -1,4 +1,4 @@
-"""What one deciding machine was told and asked for, by its events and effects: nothing is asked of itself."""
+"""The inputs and requests of one deciding machine, from its events and effects: its own state is never read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.faults.objects import excess
 
 
 class Told:
-    """The cluster as one machine was told of it: a watch that is behind an answer unbinds nobody."""
+    """The cluster as one machine has seen it: a watch event older than the result of a binding unbinds no pod."""
 
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}
@@ -40,7 +40,7 @@ class Told:
         self.foreign: dict[tuple[str, GroupKey], ForeignGroup] = {}
 
     def hear(self, event: Event) -> None:
-        """The machine is told this."""
+        """Record what the machine receives."""
         match event:
             case PodSeen(pod):
                 self._see(pod)
@@ -79,10 +79,10 @@ class Told:
 
 
 class Ledger:
-    """What one deciding machine has asked for and been told: no pod is bound twice, no node is filled beyond its room.
+    """The requests and inputs of one deciding machine: no pod is bound twice, no node is filled beyond its capacity.
 
-    A binding that was refused counts no more; one without an answer that takes effect later is as good as a stranger.
-    `unanswered` are bindings on their way; `tried` are pods that it ever wanted to bind.
+    A refused binding no longer counts; if it takes effect later after all, it counts like one of another scheduler.
+    `unanswered` holds the bindings in flight, `tried` the pods that the machine ever wanted to bind.
     """
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class Ledger:
         self._sent: dict[str, str] = {}
 
     def hear(self, events: Iterable[Event]) -> None:
-        """The machine is told this."""
+        """Record what the machine receives."""
         for event in events:
             self.told.hear(event)
             if isinstance(event, PodBound | BindRefused):
@@ -105,7 +105,7 @@ class Ledger:
                 del self._sent[event.uid]
 
     def check(self, effects: Iterable[Effect]) -> None:
-        """The machine has decided this, and may."""
+        """Check that the machine may decide this."""
         for effect in effects:
             if isinstance(effect, BindPod):
                 assert not self.told.pods[effect.uid].node, f"{effect.name} is bound and is bound again"
@@ -115,7 +115,7 @@ class Ledger:
                 assert not found, f"{effect.name} is bound to {found}"
 
     def decide(self, effect: BindPod) -> str:
-        """Count the binding; what it exceeds by all that the machine knows, empty if it fits."""
+        """Count the binding. Returns what it exceeds as far as the machine knows; empty if it fits."""
         name = effect.node
         self.unanswered[effect.uid] = name
         self._sent[effect.uid] = name

@@ -1,6 +1,6 @@
-"""The harness with what lives around it: controllers, kubelets, a warm standby, and the end of the leading process.
+"""The harness with its surroundings: controllers, kubelets, a warm standby, and crashes of the leading process.
 
-The promises of `tests.promises` are watched at every step.
+The invariants of `tests.promises` are checked at every step.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from tests.promises import RuleOne
 
 ANSWERS = (PodBound, BindRefused, PodEvicted, EvictionRefused, OwnerSeen, StatusWritten, StatusRefused)
 GRACE_S = 1.0
-"""A pod that terminates is gone after this."""
+"""Time, in seconds, until a terminating pod is deleted."""
 REMADE_S = 0.5
-"""A controller makes a lost pod again after this."""
+"""Time, in seconds, until a controller recreates a deleted pod."""
 
 
 class Death(Enum):
-    """Where a process dies, as seen from one effect: before or after it, or amid those decided together, all but it."""
+    """When a process dies: before an effect, after it, or after the rest of its batch with this effect left out."""
 
     BEFORE = auto()
     AFTER = auto()
@@ -44,11 +44,11 @@ class Death(Enum):
 
 
 class Living(Harness):
-    """A cluster in memory in which lost pods are made again by their controllers, until those are `retired` (by UID).
+    """A cluster in memory whose controllers recreate deleted pods, except those of `retired` controllers (by UID).
 
-    `crash_in` is the number of effects after which the leading process dies, `death` where exactly; `succeed` is then
-    called with the effect at which it died. `carried` are the effects of the leading process so far, decided in
-    `batches` of so many. `landed` are pods by UID in the order in which they came to their nodes.
+    `crash_in` is the number of effects after which the leading process dies, `death` when exactly; `succeed` is then
+    called with the effect at which it died. `carried` holds the effects of the leading process so far, `batches` the
+    sizes of the batches in which they were decided. `landed` lists the UIDs of pods in the order of their bindings.
     """
 
     def __init__(self, policy: Policy | None = None, *, seed: int | None = None) -> None:
@@ -116,7 +116,7 @@ class Living(Harness):
         )
 
     def _admit(self, name: str) -> None:
-        """Let the kubelet refuse the pods that came last and for which there is no room."""
+        """Let the kubelet reject the latest pods for which the node has no room."""
         node = self.nodes.get(name)
         if node is None:
             return
@@ -130,7 +130,7 @@ class Living(Harness):
             else:
                 free.update({resource: free[resource] - amount for resource, amount in asked.items()})
 
-    # The process that leads, and the one that follows it
+    # The leading process and its successor
 
     def _decide(self, events: list[Event]) -> list[Effect]:
         self.rule_one.look()
@@ -166,7 +166,7 @@ class Living(Harness):
         return effects
 
     def restart(self) -> None:
-        """The leading process has died; a new one lists everything and leads."""
+        """The leading process dies; a new one lists everything and leads."""
         self._die()
         super().restart()
 
@@ -188,7 +188,7 @@ class Living(Harness):
         self.rule_one.forget(self.ledger)
 
     def carry_out_late(self, effect: Effect, seconds: float) -> None:
-        """Let an effect of a process that has died take place after some seconds; nobody hears the answer."""
+        """Let an effect of a dead process take place after some seconds; its result is lost."""
 
         def act() -> None:
             known = {id(event) for event in self.inbox}
@@ -198,7 +198,7 @@ class Living(Harness):
         self.after(seconds, act)
 
     def check_once(self, effect: BindPod) -> None:
-        """The ledger does it, by what the machine was told."""
+        """The ledger checks this, by the machine's input."""
 
     def check_capacity(self) -> None:
-        """The ledger does it, by what the machine was told; the kubelets refuse what is too much."""
+        """The ledger checks this, by the machine's input; kubelets reject pods beyond the capacity."""

@@ -40,7 +40,7 @@ _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
 }
 _TESTS = ("-m", "pytest", "-q", "-x", "-n", "2", "--dist", "load", "--hypothesis-profile=mutations")
 _CHOSEN = ("-m", "not slow and not integration", "--ignore=tests/integration", "-p", "no:cacheprovider")
-# Tests run in this order: those that are most likely to notice come first.
+# Tests run in this order: those most likely to detect a defect come first.
 _FOLDERS = ("tests/core", "tests/scenarios", "tests/properties", "tests")
 _HANGS_S = 600
 _Z = 1.96
@@ -62,7 +62,7 @@ class Mutation:
 
 
 def mutations(path: Path, source: str) -> Iterator[Mutation]:
-    """Every defect that can be made in this text of the file, in the order of the text."""
+    """Every possible defect in this source of the file, in source order."""
     text = source.encode()
     starts = [0]
     for line in text.splitlines(keepends=True):
@@ -116,7 +116,7 @@ def _changed(node: ast.expr | ast.stmt) -> Iterator[str]:
 
 
 def sample(number: int, seed: int) -> list[Mutation]:
-    """So many defects of the core; the same for a seed and a checkout."""
+    """This number of defects of the core; deterministic for a seed and a checkout."""
     every = [
         mutation
         for path in sorted((ROOT / CORE).rglob("*.py"))
@@ -126,7 +126,7 @@ def sample(number: int, seed: int) -> list[Mutation]:
 
 
 def copy_checkout(folder: Path) -> None:
-    """Copy to this new folder what belongs to the checkout: not what git ignores."""
+    """Copy the files of the checkout, except those that git ignores, to this new folder."""
     ignored = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").split()]
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", *ignored))
 

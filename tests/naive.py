@@ -1,6 +1,6 @@
-"""What fits where, decided the slow and obvious way: the oracle that placements and the cluster are checked against.
+"""Which pods fit on which nodes, decided the slow and obvious way: the oracle for placements and the cluster.
 
-Nothing here uses the scheduler's own predicates, sums or indexes; everything is added up anew for every question.
+Nothing here uses the scheduler's own predicates, sums or indexes; every call adds everything up from scratch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def role_of(pod: Pod) -> str:
 
 
 def requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    """Of well-formed requirements only."""
+    """Whether the labels meet the requirement, which must be well-formed."""
     there = requirement.key in labels
     value = labels.get(requirement.key, "")
     if requirement.operator in ("Gt", "Lt"):
@@ -53,7 +53,7 @@ def tolerated(toleration: Toleration, taint: Taint) -> bool:
 
 
 def node_objection(pod: Pod, node: Node) -> str:
-    """Why the node would not take the pod even if it were empty and endless; empty if it would."""
+    """Why the node would refuse the pod even with unlimited free resources; empty if it would accept it."""
     shape = pod.shape
     if node.unschedulable and not any(
         tolerated(toleration, Taint("node.kubernetes.io/unschedulable", "NoSchedule"))
@@ -69,7 +69,7 @@ def untolerated(pod: Pod, node: Node) -> bool:
 
 
 def mismatch(pod: Pod, node: Node) -> str:
-    """What of its node selector and required node affinity does not match; empty if all does."""
+    """Which of the pod's node selector and required node affinity does not match; empty if both do."""
     shape, labels = pod.shape, dict(node.labels)
     if any(key not in labels or labels[key] != value for key, value in shape.node_selector):
         return "selector"
@@ -85,7 +85,7 @@ def mismatch(pod: Pod, node: Node) -> str:
 
 @dataclass
 class World:
-    """Nodes by name, and the pods that stand on one of them."""
+    """Nodes by name, and the pods placed on them."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     standing: list[tuple[Pod, str]] = field(default_factory=list)
@@ -195,9 +195,9 @@ class World:
 
 
 def one_by_one(world: World, members: Sequence[tuple[Pod, Sequence[str]]], need: int) -> bool:
-    """Whether so many of the members can be put, one after the other, each on one of its nodes.
+    """Whether `need` of the members can be placed, one after the other, each on one of its nodes.
 
-    What is placed before decides what a node says to the next, so all orders are tried.
+    Earlier placements decide whether a node accepts the next member, so all orders are tried.
     """
     failed: set[frozenset[tuple[str, str]]] = set()
 
@@ -223,14 +223,14 @@ def one_by_one(world: World, members: Sequence[tuple[Pod, Sequence[str]]], need:
 
 
 def quorum_exists(world: World, members: Sequence[Pod], need: int, role_needs: Mapping[str, int]) -> bool:
-    """Whether `need` of the members, with each role's among them, fit together."""
+    """Whether `need` of the members fit together, including the minimum of each role."""
     return most_that_fit(world, members, need, role_needs) == max(need, sum(role_needs.values()))
 
 
 def most_that_fit(world: World, members: Sequence[Pod], need: int, role_needs: Mapping[str, int]) -> int:
-    """How many of the quorum's slots can be filled at once, by trying every number of members on every node.
+    """How many of the quorum's slots can be filled together, by trying every number of members on every node.
 
-    Members that nothing here can tell apart are counted, not tried one by one. None has anti-affinity of its own.
+    Interchangeable members are counted, not tried one by one. No member may have anti-affinity of its own.
     """
     assert not any(member.shape.anti_affinity for member in members)
     labels_matter = any(pod.shape.anti_affinity for pod, _ in world.standing)
@@ -254,7 +254,7 @@ def most_that_fit(world: World, members: Sequence[Pod], need: int, role_needs: M
 def _together(
     world: World, name: str, alike: Sequence[Sequence[Pod]], numbers: tuple[int, ...], first: int
 ) -> Iterator[tuple[int, ...]]:
-    """All numbers of each kind, from the `first` one on, that the node takes beside what stands on it."""
+    """All counts by kind, from the kind `first` on, that the node accepts beside the pods placed on it."""
     yield numbers
     for at in range(first, len(alike)):
         if numbers[at] < len(alike[at]) and not world.objection(alike[at][0], name):
@@ -269,6 +269,6 @@ def _roles(alike: Sequence[Sequence[Pod]], numbers: Sequence[int]) -> Iterator[s
 
 
 def _filled(roles: Counter[str], role_needs: Mapping[str, int], free: int) -> int:
-    """How many slots so many members of each role fill: first their role's own, then those that are anybody's."""
+    """How many slots these members fill: first those of their own role, then those open to any role."""
     own = sum(min(roles[role], number) for role, number in role_needs.items())
     return own + min(free, roles.total() - own)

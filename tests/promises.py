@@ -1,6 +1,6 @@
-"""The promises that hold whatever fails, measured by what the API server holds and by what the machine was told.
+"""The invariants that hold under any fault, checked against the API server's objects and the machine's input.
 
-Nothing is asked of the machine itself: see `tests.ledger`.
+The machine's own state is never read: see `tests.ledger`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from tests.harness import Harness
 from tests.ledger import Ledger, Told
 
 TELLING_S = 3.0
-"""A degraded group says so after it has been degraded for 2 s."""
+"""Longest time, in seconds, until a degraded group's status says so; the machine waits 2 s before it reports it."""
 UNTOLD_S = 15.0
-"""A status that the API server refused is written again within this."""
+"""Longest time, in seconds, until a status that the API server refused is written again."""
 HELD_S = 10.0
-"""A refused binding is sent again within this: until then what was decided may still be under way."""
+"""Longest time, in seconds, until a refused binding is sent again: until then the quorum may still be in progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How many members must be bound together, and of each role how many."""
+    """The number of members that must be bound together, in all and for each role."""
 
     minimum: int
     roles: Mapping[str, int]
@@ -39,17 +39,17 @@ class Terms:
         return cls(max(minimum, sum(least.values())), least)
 
     def least(self, other: Terms) -> Terms:
-        """What both ask for."""
+        """The lower of both terms' requirements."""
         roles = {role: min(number, other.roles.get(role, 0)) for role, number in self.roles.items()}
         return Terms(min(self.minimum, other.minimum), roles)
 
     def met_by(self, roles: Counter[str]) -> bool:
-        """Whether so many members of each role are enough."""
+        """Whether these numbers of members by role are enough."""
         return roles.total() >= self.minimum and all(roles[role] >= number for role, number in self.roles.items())
 
 
 def terms_of(there: Told | Harness, key: GroupKey, pods: Iterable[Pod]) -> Terms | None:
-    """What the group asks for: by its PodGroup, by another system's, or by these pods of it; None where nobody says."""
+    """The group's terms from its PodGroup, another system's object, or else these pods; None if none of them says."""
     group = there.groups.get(key)
     says = [pod.declaration for pod in pods if pod.declaration is not None]
     objects = [there.foreign.get((dialect, key)) for say in says for dialect in say.objects]
@@ -64,10 +64,10 @@ def terms_of(there: Told | Harness, key: GroupKey, pods: Iterable[Pod]) -> Terms
 
 @dataclass(slots=True)
 class Quorum:
-    """A quorum of which the first binding was asked for: its terms, who landed, and since when it is partial.
+    """A quorum whose first binding has been requested: its terms, its bound members, and since when it is partial.
 
-    `done` are members of it that succeeded. `ours`: the machine has begun it. `touched` is when a binding of it was
-    last asked for, or answered. `refused`: its status was, at that time.
+    `done` holds its members that succeeded, by UID. `ours`: the machine began it. `touched` is when one of its bindings
+    was last requested or answered. `refused` is when its status was last refused.
     """
 
     terms: Terms
@@ -82,7 +82,7 @@ class Quorum:
     free: bool = False
 
     def met_by(self, bound: Iterable[Pod]) -> bool:
-        """Whether these, and those that have succeeded, are enough."""
+        """Whether these pods and the succeeded members are enough."""
         there = {pod.uid: role_of(pod) for pod in bound} | self.done
         return self.terms.met_by(Counter(there.values()))
 
@@ -90,10 +90,11 @@ class Quorum:
 class RuleOne:
     """No quorum stays partly bound for longer than the repair deadline (contract rule 1).
 
-    Counted while the machine runs and the API server answers: `excuse` begins the count anew. Members that nothing
-    would make again, and those whose eviction is refused, may stay; the group must say so. `longest` is the longest
-    time that any quorum was partial, in seconds. `whole` are groups that had their minimum bound in this run: at the
-    API server, or in what the machine was told, which may have heard of a loss only later and then repairs it.
+    The time counts only while the machine runs and the API server answers: `excuse` restarts the count. Members that no
+    controller would recreate, and members whose eviction is refused, may stay; the group's status must say so.
+    `longest` is the longest time that any quorum was partial, in seconds. `whole` holds the groups that had their
+    minimum bound in this run, either at the API server or as the machine saw it: it may learn of a loss only later and
+    then repairs it.
     """
 
     def __init__(self, harness: Harness, ledger: Ledger) -> None:
@@ -102,20 +103,20 @@ class RuleOne:
         self.quorums: dict[GroupKey, Quorum] = {}
         self.whole: set[GroupKey] = set()
         self.longest = 0.0
-        # Quorums that were whole at the API server: the machine may not hear of it before a member ends.
+        # Quorums that were whole at the API server: a member may end before the machine learns of it.
         self._last: dict[GroupKey, Quorum] = {}
 
     def excuse(self) -> None:
-        """Begin to count anew: something kept the machine from knowing or doing what it must."""
+        """Restart the count: something kept the machine from seeing or doing what it must."""
         self.look()
         for quorum in self.quorums.values():
             quorum.since = self._harness.now if quorum.since else 0.0
 
     def forget(self, ledger: Ledger) -> None:
-        """Whoever leads now knows what is listed: without a PodGroup's status, a quorum begun shows only in the pods.
+        """A new leader knows only what it lists: without a PodGroup's status, only pods show that a quorum has begun.
 
-        It shows where a member still waits that existed when the others were bound. With a PodGroup, members that were
-        bound before it existed are none of its quorum.
+        They show it if a member that existed when the others were bound is still waiting. With a PodGroup, members that
+        were bound before it existed do not belong to its quorum.
         """
         self._ledger = ledger
         self.excuse()
@@ -132,7 +133,7 @@ class RuleOne:
                     del self.quorums[key]
 
     def hear(self, events: Iterable[Event]) -> None:
-        """The machine has been told this."""
+        """Record events that the machine has received."""
         now = self._harness.now
         for event in events:
             if isinstance(event, StatusRefused) and event.key in self.quorums:
@@ -155,7 +156,7 @@ class RuleOne:
                 self.whole.add(key)
 
     def decided(self, effects: Iterable[Effect]) -> None:
-        """The machine has decided this. An undo evicts nobody whom nothing would make again (rule 13)."""
+        """Check and record the machine's effects. A rollback evicts no pod that nothing would recreate (rule 13)."""
         told = self._ledger.told
         for effect in effects:
             if isinstance(effect, EvictPod):
@@ -177,19 +178,19 @@ class RuleOne:
                     self._take_over(key, begun)
 
     def _begin(self, key: GroupKey, begun: Quorum | None) -> None:
-        """A quorum is bound under the terms that the machine knows; what is under way ends under its own (rule 9)."""
+        """Begin a quorum under the terms that the machine knows; one in progress ends under its own terms (rule 9)."""
         terms = terms_of(self._ledger.told, key, members_of(self._ledger.told, key)) or Terms(1, {})
         self.quorums[key] = Quorum(self._eased(terms, key, begun), ours=True, touched=self._harness.now)
 
     def _take_over(self, key: GroupKey, begun: Quorum) -> None:
-        """The machine goes on with what a rival began: by the terms that it knows, which may not be the newest."""
+        """The machine continues a quorum that a rival began, under the terms that it knows, which may be stale."""
         known = terms_of(self._ledger.told, key, members_of(self._ledger.told, key))
         begun.terms = known.least(begun.terms) if known is not None else begun.terms
         begun.ours = True
         begun.touched = self._harness.now
 
     def _eased(self, terms: Terms, key: GroupKey, begun: Quorum | None) -> Terms:
-        """The terms, and where a quorum of the machine's is under way no more than what it was begun with (rule 9)."""
+        """The terms; while a quorum of the machine is in progress, no more than those that it began with (rule 9)."""
         under_way = begun or self._last.get(key)
         if under_way is None or not under_way.ours:
             return terms
@@ -200,7 +201,7 @@ class RuleOne:
         return terms.least(under_way.terms)
 
     def landed(self, pod: Pod) -> None:
-        """A pod has been bound. One that the machine first sees when it is bound already is nobody's quorum."""
+        """Record a binding. A pod that is already bound when the machine first sees it belongs to no quorum."""
         key = key_of(pod)
         if key in self.whole or pod.declaration is None or pod.uid not in self._ledger.told.pods:
             return
@@ -216,12 +217,12 @@ class RuleOne:
         quorum.declared = terms is not None and key not in self._harness.groups
 
     def look(self) -> None:
-        """See how every quorum stands now. One begun by a rival is nobody's to finish once its PodGroup is gone."""
+        """Check every quorum now. Once its PodGroup is gone, a quorum that a rival began need not be completed."""
         live: dict[GroupKey, list[Pod]] = {}
         for pod in self._harness.pods.values():
             if pod.declaration is not None and is_live(pod):
                 live.setdefault(key_of(pod), []).append(pod)
-        # Told in another order, old and new members may seem to have met: to the machine the run goes on.
+        # Events out of order may make old and new members seem to overlap: for the machine the run continues.
         if self._harness.in_order:
             self.whole &= live.keys()
         for key, quorum in list(self.quorums.items()):
@@ -261,7 +262,7 @@ class RuleOne:
             quorum.since = 0.0
 
     def _held(self, key: GroupKey, terms: Terms, bound: list[Pod]) -> bool:
-        """Whether places for those to come stand in the status, not expired: rule 1 counts bound and reserved."""
+        """Whether the status has an unexpired reservation for the missing members: rule 1 counts bound and reserved."""
         group = self._harness.groups.get(key)
         held = group.status.reservation if group is not None else None
         if held is None or held.expires < self._harness.now:
@@ -272,7 +273,7 @@ class RuleOne:
         return terms.met_by(roles)
 
     def partial(self) -> list[str]:
-        """Groups never whole in this run of which a part is bound that may not stay, by what they ask for now."""
+        """Groups never whole in this run that are partly bound, under current terms, with members that may not stay."""
         found = []
         for key in {key_of(pod) for pod in self._harness.pods.values() if pod.declaration is not None} - self.whole:
             live = members_of(self._harness, key)
@@ -285,7 +286,7 @@ class RuleOne:
         return sorted(found)
 
     def spared(self, pod: Pod) -> bool:
-        """Whether an undo leaves the pod where it is."""
+        """Whether a rollback leaves the pod where it is."""
         if pod.owner is None:
             return True
         answer = self._harness.jobs.get(pod.owner.uid)
@@ -298,7 +299,7 @@ def members_of(there: Told | Harness, key: GroupKey) -> list[Pod]:
 
 
 def degraded(group: Group) -> bool:
-    """Whether the PodGroup is shown as Degraded, or as Failed."""
+    """Whether the PodGroup's phase is Degraded or Failed."""
     return group.status.phase in ("Degraded", "Failed")
 
 
@@ -310,5 +311,5 @@ def key_of(pod: Pod) -> GroupKey:
 
 
 def is_live(pod: Pod) -> bool:
-    """Whether the pod is a member that has not ended and is not about to."""
+    """Whether the pod is neither terminating nor gated nor terminal."""
     return not (pod.terminating or pod.gated or pod.terminal)

@@ -1,8 +1,8 @@
-"""What must hold when a test run ends: nothing is left behind, and (with --cov) the core is covered.
+"""Checks at the end of a test run: nothing is left behind, and (with --cov) the core is covered.
 
-Both are told before pytest's summary, which stays the last thing printed, and both fail the run. Measurements, which
-tests give to `record_property` under the name `measured`, are told there too. In a parallel run each worker looks for
-what its tests left behind, and the process that started the workers tells.
+Both are reported before pytest's summary, which stays the last thing printed, and both fail the run. Measurements that
+tests pass to `record_property` under the name `measured` are printed there too. In a parallel run each worker checks
+for leftovers of its tests, and the process that started the workers reports them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _percent(files: str) -> float:
-    """How much of these files the run has covered; pytest-cov has written it before the session finishes."""
+    """Coverage of these files by this run, in percent; pytest-cov writes the data before the session finishes."""
     measured = coverage.Coverage()
     try:
         measured.load()

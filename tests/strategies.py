@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the core's values; small alphabets, so that things meet, match and collide."""
+"""Hypothesis strategies for the core's values; small alphabets, so that values match and collide often."""
 
 from __future__ import annotations
 

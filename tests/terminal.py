@@ -1,4 +1,4 @@
-"""Runs a command on a terminal of its own, as a person would see it."""
+"""Run a command on its own terminal, as a person would see it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Terminal:
     def __init__(self, command: Sequence[str | Path], *, env: Mapping[str, str], columns: int = 80) -> None:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        # Whoever starts the tests in the background has them, and so the command, ignore SIGINT.
+        # Tests started in the background ignore SIGINT, and so would the command.
         heeding = ["env", "--default-signal=INT", *command]
         self._child = subprocess.Popen(heeding, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=env)
         os.close(theirs)
@@ -50,7 +50,7 @@ class Terminal:
         return self.shown.replace("\r\n", "\n").splitlines()
 
     def until(self, holds: Callable[[str], bool], *, within_s: float = 60) -> str:
-        """Wait until what is shown is like that."""
+        """Wait until the condition holds for the shown text."""
         deadline = time.monotonic() + within_s
         while not holds(self.shown):
             assert time.monotonic() < deadline, self.shown
@@ -62,7 +62,7 @@ class Terminal:
         self._child.send_signal(signal.SIGINT)
 
     def ended(self, *, within_s: float = 60) -> int:
-        """The exit status, once the command has ended and all that it wrote has been read."""
+        """The exit status, once the command has ended and all its output has been read."""
         status = self._child.wait(timeout=within_s)
         self._reader.join(timeout=10)
         return status
@@ -72,7 +72,7 @@ class Terminal:
             try:
                 piece = os.read(self._ours, 65536)
             except OSError:
-                # Linux says EIO once the other end is closed.
+                # Linux returns EIO once the other end is closed.
                 return
             if not piece:
                 return

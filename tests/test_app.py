@@ -1,4 +1,4 @@
-"""What the composition root must not forget: the question that is asked before every write."""
+"""The composition root must wire in the check that precedes every write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must agree between the chart and the rest of the repository."""
+"""The chart and the rest of the repository must agree."""
 
 from __future__ import annotations
 

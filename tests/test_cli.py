@@ -14,7 +14,7 @@ from gangsched.config.settings import Settings
 
 @pytest.fixture
 def started(monkeypatch):
-    """What the operator was started with, instead of starting it."""
+    """The arguments of the operator's start, which is replaced."""
     calls: list[dict] = []
 
     async def run(settings: Settings, **options: object) -> int:

@@ -1,4 +1,4 @@
-"""The workload controllers of the testbed, decided without building or running any."""
+"""The workload controllers of the testbed, tested without building or running any."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_all_are_built_unless_the_quick_ones_or_names_are_asked_for(monkeypatch,
 
 
 class FakeGo:
-    """Says that a module is in that folder, with that sum."""
+    """Reports that a module is in that folder, with that sum."""
 
     def __init__(self, folder, sum_):
         self.answer = f'{{"Dir": "{folder}", "Sum": "{sum_}"}}'
@@ -110,7 +110,7 @@ def test_webhooks_are_called_on_this_machine_and_asked_only_about_pods_of_their_
 
 
 class FakeChild:
-    """A process that runs until it is told to have ended."""
+    """A process that runs until the test ends it."""
 
     def __init__(self):
         self.status = None
@@ -123,7 +123,7 @@ class FakeChild:
 
 
 class FakeControlPlane(ControlPlane):
-    """Starts what a controller's start needs of it."""
+    """Starts only the parts that a controller's start needs."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -175,7 +175,7 @@ def test_a_run_of_some_plays_keeps_what_is_known_of_others_but_nothing_that_is_n
 
 @pytest.fixture
 def tables(tmp_path):
-    """Writes what was seen; returns the rows of both tables for JobSet."""
+    """Write the observations; return the rows of both tables for JobSet."""
 
     def write(*found):
         (tmp_path / matrix.FIGURES.parent).mkdir(parents=True, exist_ok=True)

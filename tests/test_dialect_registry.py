@@ -1,4 +1,4 @@
-"""A dialect is one row in the registry and one file: all else follows from these."""
+"""A dialect is one row in the registry and one file: everything else is derived from these."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """What the copy with a toy has, by the names in the script."""
+    """The contents of the copy with the toy dialect, by the names in the script."""
     tree = tree_with_a_toy(tmp_path_factory.mktemp("toy"))
     return json.loads(run_python(tree, "-c", SCRIPT))
 

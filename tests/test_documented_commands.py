@@ -1,4 +1,4 @@
-"""Every command of a page is run by a test, or stands in a table with the reason why none does."""
+"""Every command of a page is run by a test, or is in a table with the reason why none runs it."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def test_a_command_knows_its_line() -> None:
 
 
 def test_no_command_has_a_token_among_its_arguments() -> None:
-    """Every user of a machine sees the arguments of all programs that run there."""
+    """Every user of a machine can see the arguments of all running programs."""
     secret = re.compile(r"Bearer +\$\(|--token[= ]+\$\(|Bearer +[A-Za-z0-9._-]{20,}")
     assert secret.search('curl --header "Authorization: Bearer $(kubectl create token reader)"')
     assert not [f"{each.page}: {each.text}" for each in ALL if secret.search(each.text)]
 
 
 def test_there_are_commands_in_the_readme_and_in_docs() -> None:
-    """Else the tables below would be right about nothing."""
+    """Otherwise the checks below would pass on an empty set."""
     assert Counter(command.page.partition("/")[0] for command in ALL)["docs"] > 50
     assert sum(command.page == "README.md" for command in ALL) > 5
 

@@ -1,4 +1,4 @@
-"""Alerts, runbook and dashboard: every expression is PromQL of metrics and labels that exist, and is explained."""
+"""Alerts, runbook and dashboard: every expression is PromQL on existing metrics and labels, and is documented."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GIVEN = {"namespace", "job", "pod"}
 
 
 def series() -> dict[str, set[str]]:
-    """The labels of every time series that the operator has."""
+    """The labels of every time series of the operator."""
     found: dict[str, set[str]] = {}
     for metric in describe():
         for name, more in parts(metric):
@@ -40,7 +40,7 @@ def parts(metric: Described) -> Iterator[tuple[str, set[str]]]:
 
 
 def wrong(expr: str) -> list[str]:
-    """What of the expression is no series, or no label of every series that it asks."""
+    """The names in the expression that are not a series, or not a label of every series that it queries."""
     known = series()
     named: list[str] = []
     asked: set[str] = set()

@@ -41,7 +41,7 @@ def test_the_interval_of_a_share_is_wilsons() -> None:
 
 
 def test_the_copy_has_everything_that_the_tests_look_at(tmp_path: Path) -> None:
-    """Workflows and hooks were left out because their names begin with a dot: the tests failed without a defect."""
+    """Regression: workflows and hooks were left out for the dot in their names, and tests failed without a defect."""
     copy_checkout(tmp_path / "copy")
     for name in ("Makefile", ".github/workflows", ".pre-commit-config.yaml", ".gitignore", "gangsched/core/machine.py"):
         assert (tmp_path / "copy" / name).exists(), name

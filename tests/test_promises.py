@@ -1,4 +1,4 @@
-"""The promises are judged by what is seen: a machine that breaks one is found out, whatever it says of itself."""
+"""The invariants are checked from the outside: a machine that breaks one is caught, whatever its own state says."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ OWN = {
     *("machine", "state", "intake", "upkeep", "cycle", "gang", "planning"),
     *("queueing", "cluster", "constraints", "status", "autoscaling"),
 }
-"""What the core decides with, and what therefore may not judge it."""
+"""Names that the core decides with, and that the checks must therefore not use."""
 
 
 class Puppet:
-    """A machine that decides what the test says, and thinks well of itself."""
+    """A machine that decides what the test says and always reports a valid state."""
 
     def __init__(self) -> None:
         self.orders: list[list[Effect]] = []
@@ -52,7 +52,7 @@ def evict(name: str) -> EvictPod:
 
 
 def told(*members: Pod, cpu: int = 3) -> tuple[Living, Puppet]:
-    """Three members of a group of three, which the puppet has been told of."""
+    """A group of three with these members, which the puppet has seen."""
     harness, puppet = Living(), Puppet()
     harness.machine = puppet  # type: ignore[assignment]
     harness.add(node("n1", cpu=cpu), group("a", min_member=3), *(members or pods("a", 3, owner=SET)))
@@ -73,7 +73,7 @@ def a_part(harness: Living, puppet: Puppet) -> None:
 
 
 def one_after_the_other(harness: Living, puppet: Puppet) -> None:
-    """Three have been bound, never together."""
+    """Three members are bound one after the other, never together."""
     harness.retired.add("set-a")
     obey(harness, puppet, bind("a-0"), bind("a-1"))
     harness.delete("default/a-0")
@@ -128,7 +128,7 @@ def test_the_eviction_of_a_member_that_nothing_would_make_again_is_found() -> No
 
 
 def refused_with_a_raised_minimum() -> Living:
-    """A group of which one binding of one has been refused, and whose minimum is then raised to three."""
+    """A group whose only binding has been refused, and whose minimum is then raised from one to three."""
     harness = Living()
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no")
     harness.add(node("n1", cpu=1), group("a", min_member=1), *pods("a", 2, owner=SET))
@@ -140,7 +140,7 @@ def refused_with_a_raised_minimum() -> Living:
 
 @pytest.mark.parametrize("leader", ["stays", "dies"])
 def test_a_quorum_under_way_that_a_rival_completes_is_none_of_the_raised_minimum(leader: str) -> None:
-    """It ends under its own, which a new leader reads from the status (rule 9)."""
+    """It ends under its own terms, which a new leader reads from the status (rule 9)."""
     harness = refused_with_a_raised_minimum()
     if leader == "dies":
         harness.restart()
@@ -166,7 +166,7 @@ def test_a_quorum_whose_bindings_wait_for_their_answers_ends_under_the_terms_it_
 
 
 def test_a_quorum_that_a_rival_began_ends_under_the_terms_that_the_machine_knew_when_it_completed_it() -> None:
-    """The spec gets roles while the watch of PodGroups says nothing: what is under way ends under its own (rule 9)."""
+    """The spec gets roles while the watch of PodGroups is silent: a quorum in progress keeps its terms (rule 9)."""
     harness = Faulty()
     harness.add(group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.settle()

@@ -1,4 +1,4 @@
-"""examples/what-if.ipynb and docs/python.md print what they show."""
+"""examples/what-if.ipynb and docs/python.md print the output that they show."""
 
 from __future__ import annotations
 

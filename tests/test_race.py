@@ -1,4 +1,4 @@
-"""The race's judgement on scenes made by hand, and what the demo shows of them and does before there is a cluster."""
+"""The race's evaluation of hand-made scenes, the demo's display of them, and its steps before a cluster exists."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_person_sees_groups_members_nodes_and_why_one_waits():
 class TestWhileBuilding:
     @pytest.fixture
     def build(self, monkeypatch):
-        """Has this Python code run in place of the build."""
+        """Run this Python code in place of the build."""
         return lambda code: monkeypatch.setattr(demo, "BUILD", (sys.executable, "-u", "-c", code))
 
     def test_the_race_is_played_in_memory_and_the_progress_is_told(self, build, capfd):

@@ -1,4 +1,4 @@
-"""What README.md says of versions and shows in its picture is so."""
+"""The versions and the picture in README.md are correct."""
 
 from __future__ import annotations
 

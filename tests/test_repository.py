@@ -1,4 +1,4 @@
-"""The files that a forge and its tools read say what the Makefile and the chart say."""
+"""The files for the forge and its tools agree with the Makefile and the chart."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_chart_takes_the_image_that_a_release_publishes() -> None:
 
 
 def test_krew_gets_an_archive_for_each_platform_and_a_manifest_without_gaps() -> None:
-    """The step of the release that fills in the manifest is run here, on archives of one byte."""
+    """Runs the release step that fills in the manifest, on archives of one byte."""
     jobs = read(".github/workflows/release.yaml")["jobs"]
     built = [each["platform"] for each in jobs["plugin"]["strategy"]["matrix"]["include"]]
     [step] = [each for each in jobs["publish"]["steps"] if each.get("name", "").startswith("The krew manifest")]

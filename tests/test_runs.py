@@ -1,4 +1,4 @@
-"""How test runs are judged and how much they try: small runs of pytest, in processes of their own."""
+"""How test runs pass or fail and how many cases they try: small runs of pytest, in separate processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ways = pytest.mark.parametrize("way", [(), ("-n", "2")], ids=["alone", "in paral
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Runs pytest on a test file of this text, with the plug-ins of this suite."""
+    """Run pytest on a test file with this text and the plug-ins of this suite."""
 
     def ran(text: str, *options: str) -> subprocess.CompletedProcess[str]:
         file = tmp_path / "test_small.py"
@@ -134,7 +134,7 @@ def test_tests_that_explore_can_be_picked(run: Run) -> None:
 
 @pytest.mark.parametrize("asked", [("SEED=7", "DURATION=9"), ()])
 def test_a_night_goes_on_after_a_part_that_fails_and_tells_it_with_the_seed(tmp_path: Path, asked: tuple[str, ...]):
-    """With a Python that prints what it is asked to run."""
+    """Uses a Python that prints its arguments instead of running them."""
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text('#!/bin/sh\necho "runs $@"\ncase "$*" in *faults.soak*) exit 3;; esac\n')

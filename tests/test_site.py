@@ -1,4 +1,4 @@
-"""The documentation as a site: it builds, needs no network, and a mistake in a page fails the build."""
+"""The documentation site builds without a network, and a mistake in a page fails the build."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SECTIONS = [
 
 
 def made(root: Path, **pages: str) -> Path:
-    """The site of an index that lists two pages, with these texts; a third page is in no list."""
+    """A site whose index lists two pages with these texts; a third page is in no list."""
     texts = {
         "README": "# Index\n\n## Start\n\n- [One](one.md)\n- [Two](two.md)",
         "one": "# One",

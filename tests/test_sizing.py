@@ -1,4 +1,4 @@
-"""docs/sizing.md: what is recommended follows from what was measured, and the chart does as it says."""
+"""docs/sizing.md: the recommendations follow from the measurements, and the chart's values match them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KWOK's stages of pods that become ready late."""
+"""KWOK's stages for pods that become ready late."""
 
 from __future__ import annotations
 

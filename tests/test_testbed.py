@@ -1,4 +1,4 @@
-"""Where the control plane's programs come from, decided without building any."""
+"""The choice of the control plane's programs, tested without building any."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def hack_folder(root):
 
 
 def program(folder, name, version):
-    """A script that says that version as the real program does."""
+    """A script that prints the version as the real program does."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_text(f"#!/bin/sh\necho '{OUTPUTS.get(name, 'Kubernetes v{}.3').format(version)}'\n")
@@ -45,7 +45,7 @@ def program(folder, name, version):
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine with an empty PATH, cache and no assets; the folders to fill."""
+    """A machine with an empty PATH and cache and without assets; returns the folders to fill."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)

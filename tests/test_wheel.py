@@ -1,4 +1,4 @@
-"""The wheel in an environment of its own, as a person without a cluster installs it."""
+"""The wheel in a separate environment, as a person without a cluster installs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What effects tell users, for checks that hold of every message."""
+"""The user-visible messages of effects, for checks that apply to every message."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def messages(effects: Iterable[Effect]) -> Iterator[str]:
 
 
 def miscounted(messages: Iterable[str]) -> list[str]:
-    """Messages that count more of a total than it is, as in "4 of 1 members"."""
+    """Messages whose count exceeds its total, as in "4 of 1 members"."""
     return [said for said in messages if any(int(some) > int(total) for some, total in _OF.findall(said))]

@@ -1,4 +1,4 @@
-"""A copy of this repository with one dialect more: one row in the registry and one file."""
+"""A copy of this repository with one additional dialect: one row in the registry and one file."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def tree_with_a_toy(folder: Path) -> Path:
 
 
 def run_python(tree: Path, *arguments: str) -> str:
-    """What Python prints with these arguments and the packages of the tree."""
+    """Run Python with these arguments and the packages of the tree; return its output."""
     environment = os.environ | {"PYTHONPATH": str(tree)}
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""What each node says to a pod, one by one: the same questions that a plan puts to all nodes at once."""
+"""Each node's result for a pod, one by one: the same checks that a plan makes for all nodes at once."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ OF_RESOURCES = {words.reason for words in NodeResources.words}
 
 
 def class_of(snapshot: Snapshot, pod: Pod) -> MemberClass:
-    """The class of which the pod is a member."""
+    """The pod's member class."""
     return classify(snapshot, [pod])[pod.uid]
 
 
 def verdicts(snapshot: Snapshot, member: MemberClass) -> dict[str, str]:
-    """For each node that refuses the class the first reason, room last."""
+    """The first reason of each node that refuses the class; room comes last."""
     found: dict[str, str] = {}
     for reason, rows in refusals(snapshot, member):
         for row in rows:
@@ -32,7 +32,7 @@ def verdicts(snapshot: Snapshot, member: MemberClass) -> dict[str, str]:
 
 
 def refusals(snapshot: Snapshot, member: MemberClass) -> list[tuple[str, list[int]]]:
-    """Each reason, and the rows that refuse for it."""
+    """Each reason with the rows that refuse the class for it."""
     every = np.arange(snapshot.size)
     found = [
         (reason, np.flatnonzero(where).tolist())
@@ -48,7 +48,7 @@ def closed(snapshot: Snapshot, member: MemberClass, reason: NodeReason) -> list[
 
 
 def refusal(asked: Shape, offered: Node) -> str | None:
-    """Why the node takes no pod of this shape however empty it is; None if it takes them."""
+    """Why the node refuses every pod of this shape even when empty; None if it accepts them."""
     cluster = Cluster()
     cluster.set_node(offered)
     reason = verdicts(Snapshot(cluster), MemberClass(asked)).get(offered.name)

@@ -1,4 +1,4 @@
-"""An API server that knows some tokens and rights, for tests of the answers."""
+"""An API server with some tokens and rights, for tests of the answers' server."""
 
 from __future__ import annotations
 

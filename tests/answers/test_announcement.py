@@ -1,4 +1,4 @@
-"""How a replica tells where it answers."""
+"""How a replica announces its address for queries."""
 
 from __future__ import annotations
 

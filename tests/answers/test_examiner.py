@@ -1,4 +1,4 @@
-"""The process that decides on a copy: its answers, its end, and what it costs the operator's loop."""
+"""The process that decides on a copy: its answers, its end, and its cost for the operator's event loop."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KEY = GroupKey("mine", "w")
 
 
 def known(pods: int = 0, nodes: int = 2) -> list[Event]:
-    """What a standby knows of a cluster with one group that waits, and of others that run."""
+    """A standby's facts about a cluster with one waiting group and other, running pods."""
     running = [
         pod(f"theirs/r{each}", group=f"g{each // 10}", node=f"n{each % nodes}", cpu="10m") for each in range(pods)
     ]
@@ -58,7 +58,7 @@ def known(pods: int = 0, nodes: int = 2) -> list[Event]:
 
 Make = Callable[..., Examiner]
 PATIENT_S = 200.0
-"""The process that answers has the lowest priority: beside busy tests it may get little of the processor."""
+"""Timeout, in seconds: the answering process has the lowest priority and may get little CPU time beside busy tests."""
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_events_arrive_as_they_were_sent(number):
 
 @pytest.mark.slow
 def test_a_piece_is_cut_by_what_is_in_its_values():
-    """Making a piece of this weight takes some milliseconds, and 500 ResourceSlices of 64 devices take a second."""
+    """A piece of this weight takes some milliseconds to make, and 500 ResourceSlices of 64 devices take a second."""
     attributes = tuple(Attribute(f"gpu.example/a{each}", AttributeType.STRING, f"v{each}") for each in range(12))
     devices = tuple(Device(f"gpu-{each}", attributes, (("memory", "80Gi"),)) for each in range(64))
     slices = tuple(ResourceSlice(f"s{each}", "gpu.example", "n", node="n", devices=devices) for each in range(500))
@@ -197,7 +197,7 @@ class TestItsProcess:
         assert await asked.explain(KEY, MINE)
 
     def test_what_cannot_be_read_for_want_of_memory_is_passed_over_and_said(self):
-        """The process ended, and tenants were told of a fault instead of the remedy."""
+        """Regression: the process ended, and tenants saw a fault instead of the remedy."""
 
         class Tight(io.BytesIO):
             def read(self, size: int | None = -1, /) -> bytes:

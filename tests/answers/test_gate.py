@@ -1,4 +1,4 @@
-"""Who may be answered, and with which names."""
+"""Which accounts get answers, and which names these may contain."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ async def test_strangers_cannot_make_the_operator_flood_the_api_server(gate, api
 
 
 async def test_strangers_do_not_keep_out_who_was_here_before(gate, clock):
-    """Twenty made-up tokens a second for a minute, while one account asks with a new token from time to time."""
+    """Twenty invented tokens a second for a minute, while one account sometimes asks with a new token."""
     await gate.admit(f"Bearer {token('me')}", KEY)
     for second in range(1, 60):
         for number in range(20):

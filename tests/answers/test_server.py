@@ -1,4 +1,4 @@
-"""Requests to the answers' server, over TLS."""
+"""Requests to the answers' server over TLS."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ async def test_a_failure_says_nothing_but_that(served, failure, status, sentence
 
 @pytest.mark.slow
 async def test_connections_beyond_the_most_wait_and_silent_ones_end(served):
-    """Eight that say nothing: four are taken, which end after a second; a question that came later is answered."""
+    """Eight silent connections: four are accepted and end after a second; a later question is answered."""
     silent = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(2)]
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
@@ -191,7 +191,7 @@ async def test_connections_beyond_the_most_wait_and_silent_ones_end(served):
 
 
 async def test_a_connection_carries_one_question(served):
-    """So that a slot is not kept by requests that are refused, one after another."""
+    """Otherwise a series of refused requests could keep a slot."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port, ssl=tls)
@@ -204,7 +204,7 @@ async def test_a_connection_carries_one_question(served):
 
 
 async def test_who_has_been_let_in_takes_no_place_from_who_comes(served):
-    """More are let in and wait for their answers than connections are taken of people of whom nothing is known."""
+    """More authorized requests wait for their answers than connections of unknown clients are accepted."""
     accounts = [f"one-{number}" for number in range(6)]
     served.api.accounts |= set(accounts)
     served.api.rights |= {(account, "get", "podgroups", "mine", "") for account in accounts}

@@ -15,7 +15,7 @@ def manifest(spec: Mapping[str, Any] | None, *, name: str = "a") -> Manifest:
 
 
 class Refusal(NamedTuple):
-    """A manifest that is wrong, and what the API server and `Group.error` each must say of it."""
+    """An invalid manifest and the required messages of the API server and of `Group.error`."""
 
     case: str
     manifest: Manifest

@@ -139,7 +139,7 @@ def test_a_manifest_without_name_is_an_error():
 
 
 def test_an_object_with_an_error_keeps_its_identity_and_status():
-    """Its members wait under its name, and what it holds is not forgotten because somebody broke the spec."""
+    """Its members wait under its name, and its reservation survives an invalid spec."""
     group = group_from_object({**manifest({"minMember": 0}), "status": {"phase": "Running", "bound": 2}})
     assert (group.key.name, group.status) == ("a", GroupStatus(Record(phase=Phase.RUNNING), bound=2))
 

@@ -1,4 +1,4 @@
-"""What the schema must be everywhere, for the API server to take it and for people to understand it."""
+"""Rules for the whole schema, so that the API server accepts it and people understand it."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ workloads = st.builds(
 
 @st.composite
 def records(draw):
-    """Records as the engine makes them: what contradicts itself cannot be written."""
+    """Records as the engine makes them: a contradictory record cannot be written."""
     scheduled_at = draw(st.just(0.0) | moments)
     outcome = draw(st.sampled_from([Outcome.NONE, *(ENDS if scheduled_at else [])]))
     living = st.sampled_from([phase for phase in Phase if phase not in (Phase.SUCCEEDED, Phase.FAILED)])
@@ -272,7 +272,7 @@ def test_a_status_of_a_version_without_the_record_is_read_as_far_as_it_goes(stat
 
 
 def test_more_roles_than_the_schema_allows_are_added_up_under_no_role():
-    """Pods may name any number of roles that their group does not have; the whole status would be refused for them."""
+    """Pods may name any number of roles unknown to their group; the API server would refuse the whole status."""
     counts = tuple((f"r{number:03}", 1) for number in range(200))
     written = status_to_object(GroupStatus(Record(succeeded=counts)))["status"]
     assert len(written["record"]["roleSuccesses"]) == 128

@@ -1,4 +1,4 @@
-"""What is concluded from pairs of runs: the interval of the median, and whether the checkout is as fast as the base."""
+"""The conclusions from pairs of runs: the median's interval, and whether the checkout is as fast as the base."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.scenarios import Kind, Scenario
     [(6, 1), (8, 1), (9, 2), (11, 2), (12, 3), (15, 4), (20, 6), (25, 8), (30, 10), (50, 18)],
 )
 def test_the_interval_ends_at_the_ranks_of_the_sign_test(count, rank):
-    """The ranks as they are tabulated for the 95 % interval of a median."""
+    """The tabulated ranks for the 95 % interval of a median."""
     values = [float(value) for value in range(1, count + 1)]
     low, _, high = interval(values[::-1])
     assert (low, high) == (rank, count + 1 - rank)

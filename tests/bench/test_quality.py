@@ -1,4 +1,4 @@
-"""The optimum is one that pods can really be placed in, and gangsched comes near it on random gangs."""
+"""The optimum is a placement that pods can really have, and gangsched comes near it on random gangs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def world_of(instance: Instance) -> naive.World:
 
 
 def put(outcome: Outcome) -> None:
-    """Puts all members where they were placed, in some order; fails where there is none."""
+    """Put all members on their nodes, in some order; fail if no order works."""
     world = world_of(outcome.instance)
     for gang in outcome.instance.gangs:
         names = {role: [*outcome.placed.get((gang.name, role), Counter()).elements()] for role in ("worker", "driver")}
@@ -39,7 +39,7 @@ def put(outcome: Outcome) -> None:
 
 
 def kept(outcome: Outcome) -> None:
-    """Every gang has its minimum and each role's, or nothing."""
+    """Check that every gang has its minimum and that of each role, or no member placed."""
     for gang in outcome.instance.gangs:
         if outcome.of(gang):
             assert outcome.of(gang) >= gang.need
@@ -74,7 +74,7 @@ def cpus(number: int, count: int, role: str = "worker") -> Kind:
 
 
 def outcome(**placed: dict[str, int]) -> Outcome:
-    """Nodes of 4 and 6 CPUs, and two gangs that ask for 2 and 4 CPUs by member."""
+    """Nodes of 4 and 6 CPUs, and two gangs that request 2 and 4 CPUs for each member."""
     nodes = [node(name, cpu=cpu, labels={ZONE: "a"}) for name, cpu in (("n0", 4), ("n1", 6))]
     gangs = [Gang(name, 0, 0.0, 1, [cpus(size, 2)], Rule.NONE) for name, size in (("small", 2), ("large", 4))]
     instance = Instance(0, nodes, [], gangs)
@@ -83,7 +83,7 @@ def outcome(**placed: dict[str, int]) -> Outcome:
 
 
 def test_fragmentation_is_what_nodes_hold_of_the_sizes_against_one_node_with_all_their_room():
-    # 10 CPUs are free: one node would take 5 and 2, these two take 2 + 3 and 1 + 1.
+    # 10 CPUs are free: a single node would take 5 and 2 members, these two nodes take 2 + 3 and 1 + 1.
     assert outcome().fragmentation() == 0.0
     assert outcome(small={"n0": 1, "n1": 1}).fragmentation() == pytest.approx(1 - (3 / 3 + 1 / 1) / 2)
     assert outcome(small={"n0": 1, "n1": 2}).fragmentation() == pytest.approx(1 - (2 / 2 + 0 / 1) / 2)

@@ -1,4 +1,4 @@
-"""Lines, bars and the page of the benchmark, from figures that are given."""
+"""The benchmark's lines, bars and page, from given figures."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_timeline_reads_what_was_written_since_it_began_also_in_pieces(tmp_pat
 
 
 def test_the_longest_call_is_measured_of_what_it_says():
-    """Each raises if its members are not bound, or its gangs not refused, as it is meant."""
+    """Each measurement raises unless its members are bound, or its gangs refused, as intended."""
     for found in (calls.members(40, 3), calls.parked(6, 2), calls.racks(8, 2)):
         assert 0 < found["longest_ms"] <= found["cpu_ms"]
         assert found["calls"] > 1

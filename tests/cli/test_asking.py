@@ -1,4 +1,4 @@
-"""The flags by which the operator is asked, where no cluster is needed."""
+"""The flags for queries to the operator, as far as they need no cluster."""
 
 from __future__ import annotations
 

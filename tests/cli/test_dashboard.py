@@ -1,4 +1,4 @@
-"""What `gangsched dashboard` says of what it shows: old data are called old, and nothing is decided about them."""
+"""The notices of `gangsched dashboard`: stale data are marked as stale, and no decision is based on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEEN = Look(Overview((), ()), (), Settings())
 
 
 class Cluster:
-    """A cluster that answers, or does not while there is an `error`."""
+    """A cluster that answers, unless `error` is set."""
 
     def __init__(self) -> None:
         self.error: Exception | None = None
@@ -34,7 +34,7 @@ class Cluster:
         return SEEN
 
     async def troubles(self, number: int) -> list[str | None]:
-        """So many different troubles that the page tells, from its opening on."""
+        """The first `number` distinct problems that the page reports after it opens."""
         told: list[str | None] = []
         async with asyncio.timeout(5), aclosing(self.live.board.follow(silent_s=5)) as lines:
             async for line in lines:

@@ -1,4 +1,4 @@
-"""How a command ends when its output cannot be written, or somebody presses Ctrl-C."""
+"""How a command ends when its output cannot be written, or on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = [sys.executable, "-m", "gangsched"]
-# With it, Python would write at once what is buffered where people run the program.
+# With it, Python would not buffer output as it does for users of the program.
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,7 @@ def test_ctrl_c_ends_a_command_in_the_middle_of_its_computing():
         "    while True: pass\n"
         "raise SystemExit(run(argparse.Namespace(prog='x'), work()))\n"
     )
-    # Whoever starts the tests in the background has them, and so the command, ignore it.
+    # Tests started in the background ignore it, and so would the command.
     command = ["env", "--default-signal=INT", sys.executable, "-c", code]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:

@@ -18,11 +18,11 @@ ARGUMENTS = argparse.Namespace(prog="gangsched list")
 
 
 class Over(Exception):  # noqa: N818 - a state of affairs
-    """The looks are over."""
+    """There are no more looks to follow."""
 
 
 async def followed(monkeypatch: pytest.MonkeyPatch, looks: Sequence[Sequence[Item] | Exception]) -> list[float]:
-    """Follow these looks; returns how long it rested after each."""
+    """Follow these looks; returns the pause after each."""
     rests: list[float] = []
     left: Iterator[Sequence[Item] | Exception] = iter(looks)
 

@@ -1,4 +1,4 @@
-"""What `list` and `top` show of a cluster, without one."""
+"""The output of `list` and `top`, without a cluster."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_gang_that_only_its_pods_declare_is_told_by_them(pods, phase, reason):
 
 
 def test_all_of_many_groups_are_seen_and_explained():
-    """One call of the machine is bounded: with 51 groups `explain` failed with a KeyError."""
+    """Regression: one call of the machine is bounded, and with 51 groups `explain` failed with a KeyError."""
     many = 400
     groups = [group(f"g{number:03}", min_member=2) for number in range(many)]
     pods = [pod(f"g{number:03}-{each}", group=f"g{number:03}", cpu="9") for number in range(many) for each in range(2)]

@@ -1,4 +1,4 @@
-"""How `gangsched explain` reads lists, and what it says of other systems' groups that it cannot read."""
+"""How `gangsched explain` reads lists, and its messages about other systems' groups that it cannot read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXPIRED = status(410, "The provided continue parameter is too old", reason="Expi
 
 
 def cluster(*, kai: Answer = MISSING, apart: Sequence[str] = ()) -> FakeApi:
-    """An API server with empty lists, except of `apart`; `kai` is its discovery of that system's PodGroups."""
+    """An API server with empty lists, except those in `apart`; `kai` is its discovery of KAI's PodGroups."""
     api = FakeApi()
     api.answer("GET", "/apis/gangsched.io/v1alpha1/namespaces/n/podgroups/g", MISSING)
     for path in LISTS:
@@ -78,7 +78,7 @@ async def test_what_cannot_be_listed_is_said_and_spoils_nothing_else(discovery, 
 
 
 async def test_a_list_whose_pages_expire_is_read_anew_and_no_mixture_of_two():
-    """A continue token that is older than what the server keeps is answered by 410: on a large cluster."""
+    """On a large cluster a continue token may expire, which the server answers with 410."""
     api = cluster(apart=["/api/v1/namespaces"])
     api.answer("GET", "/api/v1/namespaces", page([namespace("old"), namespace("both")], 1, more="one"), EXPIRED)
     api.answer("GET", "/api/v1/namespaces", page([namespace("both")], 9, more="two"), page([namespace("new")], 9))

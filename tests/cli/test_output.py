@@ -20,7 +20,7 @@ HOSTILE = "a\x1b]0;owned\x07\x9b31m\u202eb\nc"
 
 
 class Screen(io.StringIO):
-    """A stream that says that it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Why pods are missing, as the workloads say that make them: what is read of each kind, and what is told."""
+"""Why pods are missing, according to their workloads: the facts read from each kind and the resulting remedies."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def made(kind: str, name: str, spec: Json, *, of: str = "", said: Json | None = 
 
 
 def replicated(template: Json, **spec: Any) -> Json:
-    """The spec of a JobSet of one Job of 2 pods."""
+    """The spec of a JobSet with one Job of 2 pods."""
     job = {"parallelism": 2, "completions": 2, "template": template}
     return {"replicatedJobs": [{"name": "w", "replicas": 1, "template": {"spec": job}}], **spec}
 
 
 async def told(*objects: Json, events: Mapping[str, list[Json]] | None = None, minimum: int = 4, group: str = "g"):
-    """The remedies for the group, given these objects; `events` are those with each reason."""
+    """The remedies for the group, given these objects; `events` maps reasons to Events."""
     api = FakeApi()
     for kind in LISTS:
         items = [each for each in objects if each["kind"] == kind]

@@ -1,4 +1,4 @@
-"""What a snapshot leaves out of an object."""
+"""The parts of an object that a snapshot omits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gangsched replay` from the command line: its table, its JSON, its plots, and what it says of mistakes."""
+"""`gangsched replay` from the command line: its table, JSON, plots and error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By which settings a command decides."""
+"""The settings that a command uses for its decisions."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_operator_of_another_namespace_decides_nothing():
 
 @pytest.mark.parametrize("schedulers", [[], ["gangsched"]])
 def test_of_two_that_claim_one_schedulername_with_different_settings_none_is_believed(schedulers):
-    """Whoever may create a Lease in some namespace could pretend to be the operator."""
+    """An account that may create a Lease in any namespace could pretend to be the operator."""
     fake = leader("aaa/gangsched", maxPriority=7)
     decided = rules(arguments(), led(fake, A, B), schedulers=schedulers)
     assert decided.settings == Settings()

@@ -1,4 +1,4 @@
-"""`gangsched simulate` from the files to what is printed."""
+"""`gangsched simulate` from its input files to its output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RACE = Path(__file__).resolve().parents[2] / "examples" / "race"
 
 @pytest.fixture(autouse=True)
 def _wide_terminal(monkeypatch):
-    """Lines are wrapped at the terminal's width, which is another one for each way to run the tests."""
+    """Fix the terminal's width, at which lines wrap: it differs between ways to run the tests."""
     monkeypatch.setenv("COLUMNS", "100")
 
 
@@ -78,7 +78,7 @@ def priority_class(name, value, **fields):
 
 
 class Run:
-    """What a simulation of these objects says."""
+    """The output of a simulation of these objects."""
 
     def __init__(self, capsys, tmp_path, *objects, options=()):
         self.file = tmp_path / "objects.yaml"
@@ -520,7 +520,7 @@ class TestDevices:
         assert "DeviceClass c" in lacking["message"]
 
     def test_a_gang_of_workers_with_templates_gets_its_devices_or_waits_whole(self, run):
-        """Two devices of one NUMA node for each of four workers, as in the acceptance of gangs with devices."""
+        """Two devices of one NUMA node for each of four workers, as in the acceptance test of gangs with devices."""
         wanted = {
             "requests": [{"name": "gpus", "exactly": {"deviceClassName": "c", "count": 2}}],
             "constraints": [{"requests": ["gpus"], "matchAttribute": "d.example.com/numa"}],
@@ -590,7 +590,7 @@ class TestDevices:
 
 
 class TestAdmission:
-    """The defaults of the API server, seen by what finds room."""
+    """The defaults of the API server, visible in which pods fit."""
 
     @pytest.mark.parametrize(
         ("spec", "bound"),
@@ -615,7 +615,7 @@ class TestAdmission:
     def test_a_pod_tolerates_a_node_that_is_not_ready_unless_it_says_itself_what_it_tolerates(
         self, run, tolerations, bound
     ):
-        """The API server gives it that toleration; here it waited for another node."""
+        """Regression: the API server adds that toleration, but in the simulation the pod waited for another node."""
         not_ready = node(taints=[{"key": NOT_READY, "effect": "NoExecute"}])
         assert run(not_ready, group(), pod("a", tolerations=tolerations)).group()["bound"] == bound
 
@@ -754,7 +754,7 @@ class TestUnreadable:
 
 
 class TestOtherSystems:
-    """Their PodGroups, as they stand on the pages for those who come from them."""
+    """Other systems' PodGroups, as in the pages for users who migrate."""
 
     PAGES = Path(__file__).resolve().parents[2] / "docs" / "migrate"
 

@@ -1,4 +1,4 @@
-"""The example of a strategy plug-in, built and installed as its users would, and used by `gangsched simulate`."""
+"""The example strategy plug-in, built and installed as users would, and run by `gangsched simulate`."""
 
 from __future__ import annotations
 

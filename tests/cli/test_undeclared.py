@@ -1,4 +1,4 @@
-"""`gangsched simulate` and `explain` see the gangs that nobody declares, as the operator does."""
+"""`gangsched simulate` and `explain` recognise undeclared gangs, as the operator does."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def placed(outcome: Outcome) -> int:
 @pytest.mark.parametrize("cpus", [4, 5])
 @pytest.mark.parametrize("kind", ["JobSet", "LeaderWorkerSet", "RayCluster", "MPIJob", "PyTorchJob"])
 def test_the_workload_of_a_page_is_bound_whole_or_not_at_all_in_a_labelled_namespace(kind, cpus):
-    """The page has no group. A replica of a LeaderWorkerSet is a gang."""
+    """The page declares no group. Each replica of a LeaderWorkerSet is a gang."""
     outcome = run(*yaml.safe_load_all(manifest(kind, AUTO)), LABELLED, node(cpus))
     [(name, number)] = bound(outcome).items()
     names = {"LeaderWorkerSet": "lws.bert.0"}
@@ -159,7 +159,7 @@ def served(*plurals: str) -> Answer:
 
 
 def api_with(*there: Json) -> FakeApi:
-    """An API server with the namespace default, without a label, these pods and a node with 2 CPUs."""
+    """An API server with the namespace `default` without labels, these pods, and a node with 2 CPUs."""
     api = cluster(apart=("/api/v1/pods", "/api/v1/nodes", "/api/v1/namespaces"))
     meta = {"name": "default", "resourceVersion": "1", "labels": {}}
     api.answer("GET", "/api/v1/namespaces", page([{"metadata": meta}], 1))
@@ -174,7 +174,7 @@ def _placed(found: Json) -> Json:
 
 
 async def explained(api: FakeApi, name: str, **settings: Any) -> tuple[Diagnosis | None, list[str]]:
-    """The diagnosis, and what could not be read."""
+    """The diagnosis, and the kinds that could not be read."""
     async with serving(api) as session:
         reading = await read(session, GroupKey("default", name), Settings(**settings))
     found = from_cluster(reading.events, GroupKey("default", name), policy=Policy(), now=2e9)

@@ -26,7 +26,7 @@ def room() -> Room:
 
 
 class Answer:
-    """A strategy that says what it was told to say."""
+    """A strategy that returns a given answer."""
 
     says: object = None
 
@@ -116,7 +116,7 @@ def test_what_makes_no_sense_is_handed_out_to_nobody_and_logged_once(monkeypatch
 
 
 class Greedy:
-    """Strategies that change what they are shown."""
+    """Strategies that modify their arguments."""
 
     def distribute(self, room, count):
         room.caps.sort()

@@ -1,4 +1,4 @@
-"""What a leader says of its settings, and what another version makes of it."""
+"""The settings that a leader publishes, and how another version reads them."""
 
 from __future__ import annotations
 

@@ -366,7 +366,7 @@ def test_every_setting_is_described(field):
 
 
 def test_settings_survive_as_json(tmp_path):
-    """The process that answers tenants gets them so."""
+    """The process that answers tenants receives its settings as JSON."""
     text = """
         schedulerNames: [gangsched, batch]
         dialects: [koordinator, pfnet, volcano]

@@ -1,4 +1,4 @@
-"""Clusters made of nodes and pods in one line."""
+"""One-line construction of clusters from nodes and pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose fault a refusal is, for how long it counts, and how much of all this is kept."""
+"""Which node or pod a refusal counts against, for how long, and how many refusals are remembered."""
 
 from __future__ import annotations
 

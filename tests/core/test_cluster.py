@@ -1,4 +1,4 @@
-"""What any sequence of changes leaves right is tests/properties/test_cluster_properties.py's; here is the rest."""
+"""Single cases of the cluster; tests/properties/test_cluster_properties.py checks arbitrary sequences of changes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_verdicts_are_right_for_more_nodes_than_there_was_room_for_at_first(clus
 
 @pytest.mark.parametrize("changing", ["labels", "taints"])
 def test_values_that_come_and_go_are_forgotten(cluster, changing):
-    """A taint whose value is a time was kept for ever for each time that there was."""
+    """Regression: a taint whose value is a time left an entry for each time, for ever."""
     asked = shape(node_selector={"zone": "a"}) if changing == "labels" else shape()
     for at in range(2000):
         fields = {"labels": {"zone": f"z{at}"}} if changing == "labels" else {"taints": [f"ends={at}:NoSchedule"]}
@@ -210,19 +210,19 @@ def forbidding_pod_gone(cluster):
 
 
 def forbidding_node_gone(cluster):
-    """The zone that its pod closed has other nodes."""
+    """The zone that the node's pod closed has other nodes."""
     cluster.remove_node("n2")
     return set(), True
 
 
 def forbidding_node_relabelled(cluster):
-    """The only forbidding pod leaves its domain with its node: the other nodes there open."""
+    """The only forbidding pod leaves its domain with its node: the domain's other nodes open."""
     cluster.set_node(node("n2"))
     return {"n2"}, True
 
 
 def node_relabelled_beside_it(cluster):
-    """Whom a constraint keeps from a node may depend on other nodes' labels."""
+    """Other nodes' labels may decide which pods a constraint keeps off a node."""
     cluster.set_node(node("n1", labels={"zone": "b"}))
     return {"n1"}, True
 
@@ -300,7 +300,7 @@ def test_relief_tells_of_what_a_nominated_pod_was_going_to_close(cluster, happen
     ],
 )
 def test_any_answer_about_pods_may_change_with_labels_and_taints_and_the_end_of_a_node(cluster, happens, all_asked):
-    """A node that comes is empty, and opens no other one: thousands of gangs would be tried with each."""
+    """A new node is empty and opens no other node; otherwise each one would cause a retry of thousands of gangs."""
     cluster.set_node(node("n1", labels={"zone": "a"}))
     cluster.set_node(node("n2", labels={"zone": "a"}))
     cluster.set_namespace("other", (("team", "a"),))
@@ -409,7 +409,7 @@ def test_validate_finds_whatever_contradicts_the_nodes_and_the_pods(break_it, fo
 
 
 def test_a_port_that_nobody_takes_any_more_is_forgotten_with_its_row(cluster):
-    """An empty entry stayed for each row that ever had one in use."""
+    """Regression: an empty entry remained for each row on which the port was ever in use."""
     cluster.set_node(node("n1"))
     cluster.set_pod(pod("a", node="n1", host_ports=[80]))
     cluster.remove_pod("uid-default/a")
@@ -417,7 +417,7 @@ def test_a_port_that_nobody_takes_any_more_is_forgotten_with_its_row(cluster):
 
 
 def test_pods_are_counted_again_only_if_a_namespace_is_relabelled_and_a_question_looks_at_its_labels(cluster):
-    """Thousands of nodes may be relabelled in a row, each of which would cost a look at all pods."""
+    """Thousands of nodes may be relabelled in a row, and each change would otherwise cost a scan of all pods."""
     cluster.set_node(node("a", labels={"zone": "east"}))
     cluster.set_pod(pod("x", node="a", labels={"app": "web"}))
     in_namespace, in_team = of_term(anti()), of_term(anti(namespaces=(), namespace_selector=TEAM_A))

@@ -10,7 +10,7 @@ INFINITY = float("inf")
 
 
 def due(deadlines, now):
-    """All that are due, one after the other."""
+    """All entries that are due, one after the other."""
     return list(iter(lambda: deadlines.take_due(now), None))
 
 

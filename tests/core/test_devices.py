@@ -1,4 +1,4 @@
-"""Which devices a member gets, rule by rule, and against a naive search over all choices."""
+"""The devices that a member gets, rule by rule, and compared with a naive search over all choices."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def on_node(*devices: Device, whole: bool = True, **fields) -> Offers:
 
 
 def found(*what: DeviceWishes, offers: Offers, used: str = "", none: str = "") -> list[str] | None:
-    """The names of the devices of each claim, with those of `used` in use; requests do not select those of `none`."""
+    """The device names of each claim while those of `used` are in use; requests do not select those of `none`."""
     numbers = [at for at, offer in enumerate(offers.devices) if offer.device.name not in none.split()]
     result = allocate(what, offers, selected=lambda _: numbers, in_use=lambda key: key[2] in used.split())
     return None if result is None else [" ".join(each.device[2] for each in claim.devices) for claim in result]
@@ -189,7 +189,7 @@ def claim_wishes(draw):
 
 
 def solvable(what: list[DeviceWishes], offers: Offers, used: set[str]) -> bool:
-    """Whether any choice of alternatives and devices keeps all rules, each tried."""
+    """Whether any choice of alternatives and devices meets all rules, by trying each."""
     devices = [offer.device for offer in offers.devices]
     flat = [(claim, alternatives) for claim, each in enumerate(what) for alternatives in each.requests]
     for chosen in product(*(alternatives for _, alternatives in flat)):
@@ -402,7 +402,7 @@ def test_how_far_a_claim_has_come_that_is_made_for_its_pod(claims, standing):
     [({}, True), ({"node": "n0"}, False), ({"phase": "Failed"}, False), (None, False)],
 )
 def test_a_claim_that_was_made_is_left_over_while_its_pod_has_no_node(of_its_pod, left):
-    """For a pod that is gone the garbage collector deletes it."""
+    """The claim of a deleted pod is deleted by the garbage collector."""
     cluster = world()
     if of_its_pod is not None:
         cluster.set_pod(pod("default/pod", uid="p", requests={"example.com/gpu": 1}, **of_its_pod))

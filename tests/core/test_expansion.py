@@ -1,4 +1,4 @@
-"""What new nodes must bring for a refused quorum, and when none could help."""
+"""The resources and labels that new nodes need for a refused quorum, and when no new node could help."""
 
 from __future__ import annotations
 

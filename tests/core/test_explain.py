@@ -179,7 +179,7 @@ def test_what_new_nodes_must_bring_is_written_as_a_person_would():
 
 
 def test_where_no_node_objects_to_one_more_nothing_is_said_of_nodes(cluster_of):
-    """A role that nobody names: what is missing is no room."""
+    """No member has the role: the refusal is not for lack of room."""
     found = place(Snapshot(cluster_of(node("n1"))), Ask(members=members(3), need=2, role_needs={"ps": 1}))
     assert isinstance(found, Refusal)
     assert "even if they were empty" in refused(found)
@@ -401,7 +401,7 @@ def test_answers_are_remembered_until_they_are_renewed(cluster_of):
 
 
 def test_where_no_node_accepts_them_no_amount_is_called_missing(cluster_of):
-    """Two empty, cordoned nodes: uncordoning one would do, so cpu is not what is missing."""
+    """Two empty, cordoned nodes: uncordoning one would be enough, so cpu is not missing."""
     cluster = cluster_of(node("n1", cpu=4, unschedulable=True), node("n2", cpu=4, unschedulable=True))
     assert refused(refuse(cluster, members(2))) == (
         "None of 2 members fits: no node accepts them. Of 2 nodes: 2 cordoned."

@@ -1,4 +1,4 @@
-"""Whose a group is: every installation finds the same answer from the pods and the PodGroup."""
+"""The owner of a group: every installation derives the same one from the pods and the PodGroup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine's door: lists that replace what was known, objects that come and go, and what metrics read."""
+"""The machine's interface: lists that replace the known state, objects that come and go, and values for metrics."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_places_held_later_are_made_durable_anew():
 
 
 def everything() -> list[Event]:
-    """Of every kind of fact something, and pods in every state."""
+    """At least one fact of every kind, and pods in every state."""
     return [
         NamespacesReplaced((("default", label_pairs({"a": "b"})),)),
         PriorityClassesReplaced((("high", 5),)),
@@ -214,8 +214,7 @@ def everything() -> list[Event]:
 
 
 def test_a_successor_that_is_given_the_facts_decides_as_one_that_lists_everything():
-    """Steps: a machine has seen one thing of every kind and decides; its facts go to a new machine, and from there on
-    to a third."""
+    """Steps: a machine has seen a fact of every kind and decides; its facts go to a second machine, then to a third."""
     first = synced(*everything())
     effects = {}
     for name, facts in {
@@ -232,7 +231,7 @@ def test_a_successor_that_is_given_the_facts_decides_as_one_that_lists_everythin
 
 
 def test_a_successor_knows_a_binding_that_was_answered_and_not_yet_shown_by_the_watch():
-    """Steps: two members are decided, one is answered, the lease is lost before the watch shows it."""
+    """Steps: two bindings are decided, one is answered, and the lease is lost before the watch shows it."""
     machine = synced(NodeSeen(node("n1", cpu=1)), NodeSeen(node("n2", cpu=1)))
     members = pods("a", 2, cpu=1)
     given = dict(bindings(machine, GroupSeen(group("a", min_member=2)), *map(PodSeen, members)))
@@ -257,7 +256,7 @@ def test_a_successor_knows_a_binding_that_was_answered_and_not_yet_shown_by_the_
 )
 @pytest.mark.parametrize("leads", [True, False])
 def test_news_of_an_earlier_terms_binding_do_no_harm_whatever_has_become_of_the_pod(found, node_after, leads):
-    """A binding without an answer is read back; meanwhile the watch may have told the end of the pod."""
+    """A binding without a result is read back; meanwhile the watch may have shown that the pod ended."""
     machine = Machine(Policy())
     start: list[Event] = [NodeSeen(node("n1")), NodeSeen(node("n2")), GroupSeen(group("a", min_member=2))]
     machine.handle([*start, *map(PodSeen, found), *([Synced()] if leads else [])], 1000.0)

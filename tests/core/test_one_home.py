@@ -1,4 +1,4 @@
-"""Rules of the house that are read from the code: each attribute of the core has one home, and modules stay small."""
+"""House rules checked against the source: each attribute of the core is changed in one place, and modules are small."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MUTATING = {
     *("difference_update", "intersection_update", "symmetric_difference_update"),
 }
 FUNCTIONS = {"heapify", "heappop", "heappush", "heapreplace", "insort"}
-"""They change their first argument."""
+"""Functions that change their first argument."""
 
 
 def test_each_attribute_is_changed_in_one_module_only():
@@ -38,7 +38,7 @@ def test_modules_are_short_enough_to_be_read_at_once():
 
 
 def test_the_decision_path_can_be_read_at_one_sitting():
-    """The sizes of ADR 43: what does not concern one gang's life, the queue or the cycle has a room of its own."""
+    """The sizes of ADR 43: code outside one gang's life, the queue and the cycle has modules of its own."""
     paths = [CORE / "machine.py", CORE / "cycle.py", *(CORE / "gang").glob("*.py"), *(CORE / "queueing").glob("*.py")]
     assert sum(lines_of_code(path.read_text(encoding="utf-8")) for path in paths) <= MOST_LINES_OF_DECISIONS
 
@@ -83,7 +83,7 @@ def test_reading_is_no_change():
 
 
 def changes(tree: ast.AST, owner: str = "") -> Iterator[tuple[str, str]]:
-    """(class, attribute) of each change. An object's class is told by its name: `gang` and `self._gang` are a Gang."""
+    """(class, attribute) of each change. An object's name implies its class: `gang` and `self._gang` are a Gang."""
     for node in ast.iter_child_nodes(tree):
         inside = node.name if isinstance(node, ast.ClassDef) else owner
         for target in map(_container, _targets(node)):
@@ -93,7 +93,7 @@ def changes(tree: ast.AST, owner: str = "") -> Iterator[tuple[str, str]]:
 
 
 def lines_of_code(source: str) -> int:
-    """The lines that are neither blank nor comment nor docstring."""
+    """The number of lines that are neither blank nor comment nor docstring."""
     told = {
         line
         for node in ast.walk(ast.parse(source))
@@ -120,7 +120,7 @@ def _targets(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _container(node: ast.expr) -> ast.expr:
-    """What an item belongs to, or the expression itself."""
+    """The container of a subscript, or the expression itself."""
     return _container(node.value) if isinstance(node, ast.Subscript) else node
 
 

@@ -1,4 +1,4 @@
-"""Which members' owners count as one, who of several has the name, and what is said of it."""
+"""Which owners of members count as the same, which of several owns the group's name, and the messages about it."""
 
 from __future__ import annotations
 

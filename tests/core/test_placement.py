@@ -26,7 +26,7 @@ def run(cluster, members, **fields):
 
 
 def spread_over(found):
-    """How many members each node got."""
+    """The number of members on each node."""
     assert isinstance(found, Placement), found
     counts: dict[str, int] = {}
     for _, name in found.assignments:
@@ -55,7 +55,7 @@ def test_pack_fills_the_fullest_accepted_node_first(cluster_of):
 
 
 def test_the_scarcest_requested_resource_decides_best_fit_and_most_used(cluster_of):
-    """GPUs are scarcer than CPUs here: by CPUs the other node would be the tighter and the more used one."""
+    """GPUs are scarcer than CPUs here: judged by CPUs, the other node would be the tighter and fuller one."""
     cluster = cluster_of(
         node("a", cpu=64, gpu=8),
         node("b", cpu=64, gpu=4),
@@ -122,7 +122,7 @@ def test_gpus_are_what_matters_to_whoever_asks_for_them_however_scarce_cpus_are(
 
 
 def test_scarce_counts_only_nodes_that_accept_the_members_and_no_debts(cluster_of):
-    """Slots are plentiful on the closed node; of CPUs the overcommitted one owes more than the others have."""
+    """The closed node has plenty of slots; the overcommitted node lacks more CPUs than the others have free."""
     slots = "example.com/slot"
     cluster = cluster_of(
         node("closed", cpu=64, extra={slots: "1000"}, unschedulable=True),
@@ -138,7 +138,7 @@ def test_scarce_counts_only_nodes_that_accept_the_members_and_no_debts(cluster_o
 
 
 class Nothing:
-    """A strategy that hands out nothing, as a plug-in that does not work."""
+    """A strategy that places no member, like a broken plug-in."""
 
     def distribute(self, _room, _count):
         return []
@@ -339,7 +339,7 @@ def test_any_resource_counts_as_in_tenstacks_table(cluster_of, resource, amount,
 
 @pytest.mark.parametrize("idle", [True, False])
 def test_a_resource_that_nobody_uses_yet_is_there_for_a_gang(cluster_of, idle):
-    """Unlike tenstack's scheduler, which takes one that no pod has asked for as missing."""
+    """Unlike tenstack's scheduler, which treats a resource that no pod has requested as missing."""
     used = [] if idle else [pod("there", group="", gpu=1, node="n1")]
     cluster = cluster_of(node("n1", gpu=4), node("n2", gpu=4), *used)
     assert isinstance(run(cluster, gang(6, gpu=1)), Placement)

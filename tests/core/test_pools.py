@@ -1,4 +1,4 @@
-"""Which instance groups must grow by what for a refused group, in the form of palantir's Demand objects."""
+"""The instance groups that must grow for a refused group, and by how much, as palantir's Demand objects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def demanded(cluster, members, *, topology=None) -> tuple[PoolDemand, ...]:
 
 
 def each(*names: str, others: int = 0, **requests: str) -> DemandUnit:
-    """A unit of these pods and so many others that do not exist."""
+    """A unit of these pods and `others` more that do not exist yet."""
     return DemandUnit(len(names) + others, amounts(requests), names)
 
 

@@ -11,7 +11,7 @@ RANK = (False, (True, 0, 0.0, "default", "a"))
 
 
 def test_a_bucket_that_was_emptied_and_made_again_between_two_calls_is_tried_as_it_is_now(monkeypatch):
-    """One call ends before the bucket is tried; then its gangs are deleted, and others ask for the same."""
+    """One call ends before the bucket is tried; then its gangs are deleted, and others make the same requests."""
     cluster = Cluster()
     queue, snapshot = Queue(cluster.capacity), Snapshot(cluster)
     key = GroupKey("default", "a")
@@ -30,7 +30,7 @@ def test_a_bucket_that_was_emptied_and_made_again_between_two_calls_is_tried_as_
 
 
 def test_of_those_that_have_waited_equally_long_the_more_urgent_is_tried_first(monkeypatch):
-    """The position that a bucket happens to have decided, which is that of one that was emptied before."""
+    """Regression: the bucket's position decided, which could be that of an earlier, emptied bucket."""
     monkeypatch.setattr(module, "PATIENCE", 0)
     cluster = Cluster()
     queue, snapshot = Queue(cluster.capacity), Snapshot(cluster)

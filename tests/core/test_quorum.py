@@ -1,4 +1,4 @@
-"""The ways in which a quorum is found when the first does not lead anywhere."""
+"""The fallbacks that find a quorum when the first attempt fails."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_of_members_that_fit_somewhere_but_not_together_the_later_are_passed_ove
 
 @pytest.mark.usefixtures("no_search")
 def test_a_member_that_its_role_cannot_do_without_is_not_passed_over(cluster_of):
-    """All three 2-cpu members are too many; the last is the only `ps` and another makes way for it."""
+    """Not all three 2-cpu members fit; the last is the only `ps`, so another one is left out."""
     cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=1))
     gang = [
         pod("w0", cpu=2, role="w"),
@@ -67,7 +67,7 @@ def test_the_smallest_are_tried_when_the_first_do_not_fit(cluster_of, monkeypatc
 
 @pytest.mark.usefixtures("no_search")
 def test_what_fits_only_when_the_smallest_go_first_is_found_so(cluster_of):
-    """Scarcest first puts the 3 that only fits on n1 there, where both 2 would fit and nowhere else do."""
+    """The two members of 2 must share one node, so that the member of 3 gets the other."""
     cluster = cluster_of(node("n1", cpu=4, labels={"zone": "a"}), node("n2", cpu=4, labels={"zone": "a", "disk": "b"}))
     gang = [pod("big", cpu=3, node_selector={"zone": "a"}), *members(2, 2)]
     assert set(names(run(cluster, gang))) == {"big", "m0", "m1"}
@@ -100,7 +100,7 @@ def test_what_fits_only_with_the_smallest_packed_first_is_found_so(cluster_of):
 
 
 def test_what_every_greedy_order_misses_is_found_by_the_search(cluster_of, monkeypatch):
-    """Ten and ten, each filled to the brim by one distribution alone: 5+3+2 and 4+3+3."""
+    """Two nodes of ten, which only one distribution fills exactly: 5+3+2 and 4+3+3."""
     cluster = cluster_of(node("n1", cpu=10), node("n2", cpu=10))
     gang = members(4, 5, 3, 3, 3, 2)
     assert len(names(run(cluster, gang))) == 6

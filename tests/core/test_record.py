@@ -1,4 +1,4 @@
-"""What is remembered of a gang, step by step."""
+"""A gang's record, step by step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.builders import key
 
 @pytest.mark.parametrize("policy", TimeoutPolicy)
 def test_successes_of_a_quorum_that_is_given_up_with_its_places_count_for_no_later_one(policy):
-    """They stayed in the record when the time of the places ran out, and the next quorum needed so many fewer."""
+    """Regression: they stayed in the record when the reservation expired, and the next quorum's minimum was too low."""
     gang = Gang(key("a"))
     gang.record = Record(run_start=1.0, quorum=Minima(2), quorum_done=(("", 1),))
     placeholders.wait_no_longer(gang, GroupSpec(min_member=2, timeout_policy=policy), 5.0)

@@ -190,7 +190,7 @@ def test_never_does_not_forget_cordons_and_taints(cluster_of):
 
 
 def test_equal_refusals_are_equal(cluster_of):
-    """What is told again only when it changes is compared."""
+    """A message is written again only if the refusal has changed, so refusals are compared."""
     cluster = cluster_of(node("n1", cpu=4))
     assert refuse(cluster, gang(5)) == refuse(cluster, gang(5))
     assert refuse(cluster, gang(5)) != refuse(cluster, gang(6))

@@ -1,4 +1,4 @@
-"""What a refusal tells of each constraint: which label, taint, port, volume, driver, claim, device or domain it is."""
+"""What a refusal names for each constraint: the label, taint, port, volume, driver, claim, device or domain."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def members(number: int = 1, **fields):
 
 
 def each_with(what: str, number: int, **fields):
-    """Members each of which has a claim of its own."""
+    """Members, each with its own claim."""
     return [pod(f"m{at}", **{what: [f"c{at}"], **fields}) for at in range(number)]
 
 
@@ -352,7 +352,7 @@ def test_each_constraint_names_what_it_is_about_and_what_lacks(there, asking, co
 
 
 def test_every_reason_that_can_be_about_something_names_it():
-    """Cordons and the number of pods alone are about nothing else."""
+    """Only cordons and the number of pods name no further object."""
     silent = {
         words.reason for each in registry.CONSTRAINTS for words in each.words if "{resource}" not in words.description
     }
@@ -368,7 +368,7 @@ def test_a_gangs_own_anti_affinity_is_told_as_its_own():
 
 
 def test_a_pod_that_declares_another_group_later_leaves_nothing_behind():
-    """Its anti-affinity is told of under the group that it declared first."""
+    """Its anti-affinity is reported under the group that it declared first."""
     cluster = Cluster()
     for each in zoned("a1", "a2"):
         cluster.set_node(each)

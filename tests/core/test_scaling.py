@@ -1,4 +1,4 @@
-"""Names of Demand objects: valid for the API server, and different for what is different."""
+"""Names of Demand objects: valid for the API server, and different for different demands."""
 
 from __future__ import annotations
 

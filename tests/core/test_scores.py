@@ -1,4 +1,4 @@
-"""What each plug-in of kube-scheduler scores, and how the scores are weighed."""
+"""The scores of each kube-scheduler plug-in, and how they are weighted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.builders import node, pod
 
 
 def wants(*pairs, **labels):
-    """A term that wants these labels' values; a pair (key, operator, values …) is any other requirement."""
+    """A term that requires these labels' values; a tuple (key, operator, values …) is any other requirement."""
     found = [Requirement(key, "In", (value,)) for key, value in labels.items()]
     return NodeTerm(tuple(found) + tuple(Requirement(key, operator, tuple(rest)) for key, operator, *rest in pairs))
 
@@ -33,7 +33,7 @@ def asked(snapshot, **fields) -> MemberClass:
 
 
 def scores(cluster, kind, **fields) -> list[int] | None:
-    """The score of each node in the order of addition; None if the plug-in sees no reason for one."""
+    """The score of each node in the order of addition; None if the plug-in does not score the pod."""
     snapshot = Snapshot(cluster)
     member = asked(snapshot, **fields)
     [plan] = [plan for plan in snapshot.plans if isinstance(plan, kind)]
@@ -258,7 +258,7 @@ def test_a_score_that_depends_on_pods_is_taken_again_when_its_plan_says_so(clust
 
 @pytest.mark.parametrize("likes", [{}, {1: wants(disk="ssd")}], ids=["without preferences", "with them"])
 def test_a_gang_that_fits_only_without_its_preferences_is_placed_without_them(cluster_of, likes):
-    """More nodes than are searched. Large members that take what they prefer leave too little for the small ones."""
+    """More nodes than are searched. Large members that take their preferred nodes leave too little for small ones."""
     labels = {"a": {"large": "yes"}, "b": {"large": "yes", "disk": "ssd", "small": "yes"}, "c": {"small": "yes"}}
     sizes = {"a": (100, 2), "b": (100, 2), "c": (25, 4)}
     nodes = [
@@ -298,7 +298,7 @@ def test_pods_are_counted_again_for_what_is_preferred_when_a_namespace_has_other
 
 
 def test_members_that_fit_only_the_other_way_round_count_for_what_others_prefer(cluster_of):
-    """The large members first, as usual, would leave no room for the last small one."""
+    """Placing the large members first, as usual, would leave no room for the last small one."""
     snapshot = Snapshot(cluster_of(node("n1", cpu=4, labels={"x": "1"}), node("n2", cpu=6, labels={"x": "2"})))
     fond = asked(snapshot, near={1: PodTerm("x", (Requirement("app", "In", ("a",)),), ("default",))})
     small = [pod(f"small-{at}", cpu=2, labels={"app": "a"}) for at in range(2)]

@@ -18,7 +18,7 @@ def member(*args, **fields):
 
 
 def find(cluster, *wanted, steps=None):
-    """Places for (class, number) pairs, by class and node name; None if there are none."""
+    """Placements of (class, number) pairs, by class and node name; None if there are none."""
     snapshot = Snapshot(cluster)
     attempt = Search(snapshot, [each for each, _ in wanted], steps or Steps())
     found = whole(attempt.find({(each, ""): number for each, number in wanted}))
@@ -52,7 +52,7 @@ def test_classes_of_which_none_is_wanted_take_no_part(cluster_of):
 
 
 def test_equal_nodes_are_told_apart_by_the_ports_taken_on_the_way(cluster_of):
-    """A class placed first takes a port on one of two equal nodes; the next must go to the other."""
+    """The class placed first takes a port on one of two equal nodes; the next must go to the other node."""
     cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=4))
     first, second = member("2", host_ports=[80, 81]), member("2", host_ports=[81])
     third = member("2", host_ports=[82])

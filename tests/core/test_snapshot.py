@@ -103,7 +103,7 @@ def test_the_host_ports_of_a_pod_that_leaves_are_free_for_who_takes_its_place_un
     ],
 )
 def test_a_nominated_pod_of_equal_or_higher_priority_keeps_all_that_it_asks_of_its_node(cluster_of, heir, asked, room):
-    """One that asked also for what no node ever had kept nothing, and required anti-affinity was never kept."""
+    """Regression: a pod with a request for an unknown resource kept nothing, and anti-affinity was never kept."""
     zones = [node(name, labels={"zone": zone}) for name, zone in (("n1", "a"), ("n2", "a"), ("n3", "b"))]
     cluster = cluster_of(*zones)
     see_nominated(cluster, pod("heir", nominated_node="n1", **{"priority": 5, **heir}))
@@ -233,7 +233,7 @@ def test_of_thousands_of_classes_only_the_last_are_kept_and_all_are_right():
 
 
 def test_the_nodes_without_pods_are_made_once_for_all_refusals_and_stay_empty():
-    """They were made and planned on anew for each refusal of a pass."""
+    """Regression: they were rebuilt and planned on again for each refusal of a scheduling cycle."""
     cluster = Cluster()
     cluster.set_node(node("n1", cpu=4))
     cluster.set_pod(pod("there", cpu=4, node="n1"))
@@ -249,7 +249,7 @@ def test_the_nodes_without_pods_are_made_once_for_all_refusals_and_stay_empty():
 
 
 def test_whether_a_gang_could_ever_fit_is_found_out_once_until_the_nodes_change(monkeypatch):
-    """Each refusal planned on the empty nodes again, in each call, though only the nodes decide what they take."""
+    """Regression: each refusal in each call planned on the empty nodes again, though only nodes decide the result."""
     planned: list[Snapshot] = []
     emptied = Snapshot.emptied
 

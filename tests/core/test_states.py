@@ -24,15 +24,15 @@ def facts(*true):
 
 
 def consistent(given):
-    """Whether a group can be in this state at all.
+    """Whether a group can be in this state.
 
     - a run ended well or badly, not both; one that has ended is not scheduled any more, and only one that was scheduled
       ends in either way, so that its clock had stopped and cannot have failed it for good;
-    - being short or having a running quorum is said only of a scheduled run;
+    - only a scheduled run can be short or have a running quorum;
     - a scheduled run's bindings are repairs or extras, never the quorum's, and no clock runs against it;
-    - bindings on their way are either all held or some are sent;
+    - bindings in flight are either all held or some are sent;
     - a group whose workload is suspended has no member left: it is neither complete nor scheduled;
-    - a group that failed by its clock wants nothing any more: it holds no place and waits out no back-off.
+    - a group that failed by its clock needs nothing any more: it has no reservation and no back-off.
     """
     ended = given.ended_well or given.ended_badly
     return not (
@@ -50,7 +50,7 @@ POSSIBLE = [given for given in ALL if consistent(given)]
 
 
 def test_from_every_phase_all_facts_come_to_rest():
-    """The one exception is a run that ended well and badly at once, which no run can."""
+    """The only exception is a run that both succeeded and failed, which is impossible."""
     for given, phase in product(ALL, Phase):
         if given.ended_well and given.ended_badly:
             continue
@@ -58,7 +58,7 @@ def test_from_every_phase_all_facts_come_to_rest():
 
 
 def expected(given):
-    """The phase that the facts mean, said without the table."""
+    """The phase that follows from the facts, without the table."""
     if given.ended_well or given.ended_badly:
         return Phase.SUCCEEDED if given.ended_well else Phase.FAILED
     if given.failed_for_good:
@@ -76,13 +76,13 @@ def expected(given):
 
 @pytest.mark.parametrize("phase", Phase)
 def test_the_facts_alone_decide_the_phase_wherever_the_group_comes_from(phase):
-    """So a lost event or a restart cannot leave it in a wrong one."""
+    """Therefore a lost event or a restart cannot leave the group in a wrong phase."""
     for given in POSSIBLE:
         assert settle(phase, given) is expected(given), given
 
 
 def test_every_row_of_the_table_is_the_first_that_holds_for_some_possible_facts():
-    """A row that never decides would be dead, and the diagram drawn from the table would show a step nobody takes."""
+    """A row that never decides would be dead, and the table's diagram would show a transition that never happens."""
     deciding = set()
     for given, phase in product(POSSIBLE, Phase):
         for at, step in enumerate(TABLE):
@@ -105,7 +105,7 @@ def test_a_table_with_a_circle_is_told_and_not_walked_for_ever(monkeypatch):
         settle(Phase.PENDING, facts("complete"))
 
 
-# What is done on each step
+# The actions of each transition
 
 FULL = Record(
     phase=Phase.DEGRADED,

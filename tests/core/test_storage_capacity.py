@@ -1,4 +1,4 @@
-"""CSIStorageCapacity: kube-scheduler's rule for one pod, and what is promised to the members before."""
+"""CSIStorageCapacity: kube-scheduler's rule for one pod, less the capacity reserved for earlier members."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def segment(name: str, topology: NodeTerm | None, capacity: int | None = None, *
 
 
 def wanting(*sizes: int, name: str = "x", **fields) -> list[object]:
-    """A pod and its claims of these sizes."""
+    """A pod and its claims with these sizes."""
     claims = [
         claim(f"default/{name}-{at}", storage_class="later", size=size, uid=f"{name}-{at}", **fields)
         for at, size in enumerate(sizes)
@@ -116,7 +116,7 @@ def test_storage_that_our_own_claim_may_have_taken_already_is_not_asked_for_agai
     ],
 )
 def test_a_segment_has_room_for_as_many_members_as_its_storage_suffices_for(told, sizes, room):
-    """The claims of one pod are judged each for itself, as kube-scheduler does: 5 suffice for one who wants 5 twice."""
+    """Each claim of a pod is checked on its own, as in kube-scheduler: 5 are enough for a pod with two claims of 5."""
     cluster = known(*NODES, LATER, TELLS, told, *wanting(*sizes))
     found = rooms(cluster, cluster.pods["uid-default/x"])
     assert found == {"a0": room, "a1": room, "b0": 0, "b1": 0}
@@ -313,7 +313,7 @@ def test_where_storage_is_short_no_volume_is_said_to_be():
 
 
 def sharing_and_own(cluster: Cluster, number: int) -> list:
-    """Members that share one unbound claim of 5, and have one of 3 each."""
+    """Members that share one unbound claim of 5 and have their own claim of 3 each."""
     provide(cluster, claim("default/shared", storage_class="later", size=5, uid="shared", modes=("ReadWriteMany",)))
     members = [pod(f"default/s-{at}", volume_claims=["shared", f"own-{at}"]) for at in range(number)]
     for at, each in enumerate(members):

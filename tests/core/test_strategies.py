@@ -14,7 +14,7 @@ from tests.builders import GPU, node, pod
 
 
 def room(caps, *, fullness=None, own=None, rank=None, rows=None, preference=None, left=None, used=None, spared=None):
-    """A room of one member each by default; `left` and `used` of the scarcest resource."""
+    """Rooms with one slot each by default; `left` and `used` are those of the scarcest resource."""
     size = len(caps)
     scarce = Scarce(np.array(left or [0] * size), np.array(used or [0] * size))
     return Room(
@@ -126,18 +126,18 @@ LETTERS = "abcdef"
     ],
 )
 def test_minimal_fragmentation_takes_whole_nodes_and_leaves_nearly_empty_ones_alone(count, shares):
-    """The rooms of k8s-spark-scheduler's own example; what it comes to is computed anew from its rule."""
+    """The rooms of k8s-spark-scheduler's own example; the expected result is recomputed from its rule."""
     found = MinimalFragmentation().distribute(room([1, 1, 3, 5, 5, 17]), count)
     assert {LETTERS[row]: number for row, number in found} == shares
 
 
 def test_minimal_fragmentation_halves_as_whole_numbers_do():
-    """As k8s-spark-scheduler: (7 + 8) / 2 is 7, and a node with room for 7 is left alone."""
+    """As in k8s-spark-scheduler: (7 + 8) / 2 is 7, and a node with room for 7 is not used."""
     assert sorted(MinimalFragmentation().distribute(room([7, 6, 1, 8]), 7)) == [(1, 6), (2, 1)]
 
 
 def test_minimal_fragmentation_puts_a_further_member_beside_the_others():
-    """Its case of an application on node 2, while node 1 is the fuller one with less room."""
+    """k8s-spark-scheduler's case: an application on node 2, while node 1 is fuller and has less room."""
     assert MinimalFragmentation().distribute(room([2, 5, 6], fullness=[0.9, 0.1, 0.1], own=[0, 2, 1]), 1) == [(1, 1)]
     assert MinimalFragmentation().distribute(room([2, 5], own=[0, 0]), 1) == [(0, 1)]
 
@@ -148,7 +148,7 @@ def test_a_node_half_way_between_what_is_wanted_and_the_largest_room_is_one_to_l
 
 
 def beside_a_driver(strategy, driver, executor, count, nodes):
-    """Executors by node once a driver has taken its share of the first node with which all of them fit.
+    """Executors by node once a driver has taken its share of the first node that lets all of them fit.
 
     Sizes and nodes are (cpu, memory, gpu); the nodes are in the order in which the packers of k8s-spark-scheduler try
     them. None if they do not fit.

@@ -1,4 +1,4 @@
-"""All members in one topology domain: which one is chosen, who stays in it, and what is said where none has room."""
+"""All members in one topology domain: which domain is chosen, which members stay in it, and how refusals explain it."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_members_on_nodes_without_the_label_decide_nothing(cluster_of):
 
 
 def test_the_domain_that_is_explained_is_the_one_that_takes_most_members(cluster_of):
-    """Zone a has ten nodes for the one small member and none for the large ones; zone b takes the small and a large."""
+    """Zone a has ten nodes for the small member and none for the large ones; zone b fits the small and one large."""
     small = [zoned(f"a{at}", "a", cpu=1) for at in range(10)]
     refused = run(cluster_of(*small, zoned("b1", "b", cpu=8)), gang(1, 4, 4, 4))
     assert isinstance(refused, Refusal)
@@ -160,7 +160,7 @@ def test_a_class_that_is_bound_to_a_domain_fits_on_its_nodes_alone(cluster_of):
 
 
 def test_domains_that_take_each_member_but_not_all_of_them_are_not_searched(cluster_of, monkeypatch):
-    """Every node is a domain of its own, has room for each of the two classes and not for both."""
+    """Every node is its own domain and has room for either of the two classes, not for both."""
     cluster = cluster_of(*(zoned(f"n{at}", f"z{at}", cpu=8) for at in range(50)))
 
     def find(_quorum: Quorum) -> None:

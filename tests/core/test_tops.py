@@ -1,4 +1,4 @@
-"""A workload's object below another one: what both say together."""
+"""A workload object owned by another one: what both declare together."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read(kind: str, meta: object, spec: object) -> ForeignGroup:
 
 
 def found(*objects: ForeignGroup, hidden: ForeignGroupsHidden | None = None) -> ForeignGroup | None:
-    """The JobSet as it is found among these objects."""
+    """The JobSet as read among these objects."""
     foreign = Foreign()
     for each in objects:
         foreign.keep(each)

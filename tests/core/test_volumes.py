@@ -43,7 +43,7 @@ def withdraw(cluster: Cluster, found: StorageObject) -> None:
 
 
 def refused(cluster: Cluster, asking) -> dict[str, str]:
-    """Why each node refuses the pod, which is known."""
+    """Why each node refuses the pod, which the cluster knows."""
     cluster.set_pod(asking)
     snapshot = Snapshot(cluster)
     member = class_of(snapshot, asking)
@@ -147,7 +147,7 @@ def test_a_node_with_a_zone_must_be_in_that_of_the_volume(labels, zones, taken):
 
 
 def attached(*limits: int | None) -> list[object]:
-    """Nodes that can attach so many volumes, and claims of volumes: c0 … c4 of single ones, twin of the same as c0."""
+    """Nodes with these attachment limits, and claims: c0 … c4 with a volume each, and `twin` with the volume of c0."""
     return [
         *(node(f"n{at}", cpu=64) for at in range(len(limits))),
         *(CsiNode(f"n{at}", (("csi", limit),)) for at, limit in enumerate(limits) if limit is not None),
@@ -224,7 +224,7 @@ def test_a_claim_counts_as_what_its_class_will_make_until_it_is_bound():
 
 
 def taking(cluster: Cluster, *members):
-    """A snapshot, and the classes of these pods, which are known."""
+    """A snapshot and the classes of these pods, which the cluster knows."""
     for each in members:
         cluster.set_pod(each)
     snapshot = Snapshot(cluster)
@@ -416,7 +416,7 @@ def test_many_members_whose_claims_are_not_ready_are_one_class_and_the_first_cla
 
 
 def test_whether_a_member_with_a_volume_could_ever_fit_is_found_out_each_time():
-    """Not the nodes alone decide it: so do the limits of their drivers."""
+    """The nodes alone do not decide it: the limits of their drivers matter too."""
     cluster, recent = known(node("n1"), claim("c", "v"), volume("v"), pod("there", cpu=8, node="n1")), RecentRequests()
     never = []
     for limit in (0, 1):

@@ -1,4 +1,4 @@
-"""A scripted API server on loopback: it answers what it was told to, in order, and remembers what it was asked."""
+"""A scripted API server on loopback: it gives the queued answers in order and records the requests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Asked:
 
 
 class Inbox:
-    """Takes what a watch posts and counts for it; `until` waits for a condition on that."""
+    """Collects what a watch posts and counts; `until` waits for a condition on it."""
 
     def __init__(self) -> None:
         self.batches: list[list[Event]] = []
@@ -62,7 +62,7 @@ class Inbox:
 
 
 class FakeApi:
-    """Answers are queued by method and path; a watch is the method WATCH. One that nobody queued is a 500."""
+    """Answers are queued by method and path; a watch is the method WATCH. A request without an answer gets 500."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
@@ -77,7 +77,7 @@ class FakeApi:
         return [asked for asked in self.asked if asked.method == method]
 
     async def until_asked(self, count: int) -> None:
-        """Wait until so many requests have come."""
+        """Wait until this number of requests has arrived."""
         async with asyncio.timeout(30):
             while len(self.asked) < count:
                 self._news.clear()
@@ -101,7 +101,7 @@ class FakeApi:
 
 @asynccontextmanager
 async def serving(api: FakeApi) -> AsyncIterator[ApiSession]:
-    """A session with the fake."""
+    """A session with the fake server."""
     app = web.Application(client_max_size=1 << 30)
     app.router.add_route("*", "/{path:.*}", api.handle)
     server = TestServer(app)
@@ -128,7 +128,7 @@ def body(content: object, code: int = 200) -> Answer:
 
 
 def status(code: int, message: str = "", *, reason: str = "", headers: Mapping[str, str] | None = None) -> Answer:
-    """A failure as the API server says it."""
+    """A failure in the API server's format."""
 
     async def answer(_: web.Request) -> web.StreamResponse:
         told = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}
@@ -143,7 +143,7 @@ def page(items: Iterable[object], version: int, *, more: str | None = None) -> A
 
 
 def stream(*pieces: object, then: str = "end") -> Answer:
-    """A watch: dicts become lines, bytes are sent as they are; `then` it ends, hangs or drops the connection."""
+    """A watch: dicts become lines, bytes are sent unchanged; `then` it ends, hangs or drops the connection."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()

@@ -23,7 +23,7 @@ def pod(*, uid: str = "u1", node: str | None = None, deleted: str | None = None,
 
 
 async def asked_of(api: FakeApi, effect: BindPod = BIND) -> Event | None:
-    """What comes of the binding."""
+    """The result of the binding."""
     async with serving(api) as session:
         return (await bind(session, effect)).event
 
@@ -80,7 +80,7 @@ async def test_a_refusal_that_leaves_nothing_open_is_sorted_by_its_status(code: 
 async def test_a_refusal_that_no_node_can_help_is_told_from_one_that_may_be_the_nodes(
     message: str, causes: Any, why: Refused
 ) -> None:
-    """A restarted server denies every binding for some seconds: that is neither a refusal for good nor the node's."""
+    """A restarted server denies every binding for some seconds: that is neither permanent nor due to the node."""
     api = FakeApi()
     answer = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": message, "details": {"causes": causes}}
     api.answer("POST", BIND_PATH, body(answer, code=403))

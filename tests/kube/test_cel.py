@@ -1,4 +1,4 @@
-"""What expressions say of devices: test_oracle_devices.py compares each function with kube-scheduler's."""
+"""Expressions on devices; test_oracle_devices.py compares each function with kube-scheduler's."""
 
 from __future__ import annotations
 
@@ -122,5 +122,5 @@ def test_deep_brackets_are_an_error_and_nothing_worse() -> None:
 
 
 def test_no_function_is_called_as_one_of_the_library_is() -> None:
-    """Its own come first, so that ours would never be called."""
+    """The library's own functions take precedence, so ours would never be called."""
     assert not {"size", "matches", "contains", "startsWith", "endsWith", "string", "int"} & FUNCTIONS.keys()

@@ -1,4 +1,4 @@
-"""What is made of the API server's answers; the clock is the test's."""
+"""The conclusions from the API server's answers; the test sets the clock."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class World:
         self.failed.append((problem, verb, resource))
 
     def say(self, what: int | ApiError | str | None, path: str = PODS, method: str = "GET") -> None:
-        """The answer to one request: a status or an error; a text for none, None if all is well."""
+        """Report the result of one request: a status, an error, a text if there was no answer, None for success."""
         match what:
             case "no credentials":
                 self.contact.without_credentials(method, path, "the plug-in failed")
@@ -49,7 +49,7 @@ class World:
     def keep_saying(
         self, what: int | ApiError | str | None, seconds: float, path: str = PODS, method: str = "GET"
     ) -> None:
-        """As reflectors do, every five seconds; the last time at the end."""
+        """Report every five seconds, as reflectors do; the last time at the end."""
         end = self.now + seconds
         while self.now < end:
             self.say(what, path, method)
@@ -162,7 +162,7 @@ def test_one_right_is_not_another() -> None:
 def test_only_after_a_minute_without_a_success_a_right_is_called_missing_and_credentials_wrong(
     answer: int | str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A restarted API server denies everything for some seconds."""
+    """A restarted API server denies every request for some seconds."""
     world = World()
     world.keep_saying(answer, 30.0)
     world.say(None)
@@ -223,7 +223,7 @@ def test_a_path_that_is_no_resource_is_granted_as_a_path() -> None:
 def test_a_problem_lasts_from_its_first_answer_to_its_last_and_is_told_no_more_when_nobody_asks(
     answer: int | str | None, for_s: float, asked_s: float, told: str
 ) -> None:
-    """As a replica that met it while it led and has become a standby, which binds nothing."""
+    """For example a replica that met the problem as leader and is now a standby, which binds nothing."""
     world = World()
     world.keep_saying(answer, for_s, BINDING, "POST")
     world.now += asked_s

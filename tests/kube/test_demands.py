@@ -43,7 +43,7 @@ IN_ZONE = replace(DEMAND, pool=replace(DEMAND.pool, single_zone=True, zone="z1")
 
 
 def found(demand: DemandObject = DEMAND, **spec: Any) -> dict[str, Any]:
-    """The object as the API server gives it."""
+    """The object as the API server returns it."""
     made = demand_to_object(demand)
     meta = {**made["metadata"], "uid": "u1", "resourceVersion": "7"}
     return {**made, "metadata": meta, "spec": {**made["spec"], **spec}, "status": {"phase": "pending"}}
@@ -99,7 +99,7 @@ def test_what_cannot_be_read_is_nothing_that_anybody_wants(units):
 
 
 async def watched(session: ApiSession, count: int) -> list[Event]:
-    """The first so many events of a watch."""
+    """The first `count` events of a watch."""
     inbox = Inbox()
     discovery = Discovery(session, every_s=0.01)
     watch = ForeignWatch(session, DEMANDS, inbox.post, observer=inbox, discovery=discovery, retry_s=0.01)

@@ -1,4 +1,4 @@
-"""Conversion of devices, what expressions say of them, and the writes of allocations."""
+"""Conversion of devices, expressions on them, and the writes of allocations."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_a_claim_with_the_same_devices_is_reserved_too_and_one_with_others_is_le
 
 @pytest.mark.parametrize("lost", MARKED)
 def test_a_claim_that_has_lost_its_finalizer_or_mark_gets_no_devices(lost):
-    """It was taken back in between, for another member: without them its devices would be left behind."""
+    """It was released in between, for another member: without finalizer and mark its devices would be left behind."""
     assert claiming.using(shown(**{key: value for key, value in MARKED.items() if key != lost}), USE) is None
 
 

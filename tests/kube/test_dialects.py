@@ -1,4 +1,4 @@
-"""What pods say of their group, in every dialect, as tables."""
+"""Pods' declarations of their group in every dialect, as tables."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ TASK_GROUP = f"{YUNIKORN}/task-group-name"
 
 
 def read(labels: dict[str, str], annotations: dict[str, str], *names) -> Declaration | None:
-    """What the pod says in these dialects, or in all."""
+    """The pod's declaration in these dialects, or in all."""
     return (chosen(Settings(dialects=names)) if names else DEFAULT).declaration(labels, annotations)
 
 
 def terms(found: Declaration | None) -> tuple[object, ...]:
-    """Everything but messages and where things stand."""
+    """Everything but the messages and the places of the declaration."""
     assert found is not None
     assert found.error == found.contradiction == ""
     time_s = found.default_time_s if found.max_schedule_time_s is None else found.max_schedule_time_s
@@ -52,7 +52,7 @@ JOB = "batch.kubernetes.io/job-name"
 
 
 class TestGroupBy:
-    """One template serves many groups: a label's value names each."""
+    """One template serves many groups: the value of a label names each group."""
 
     @pytest.mark.parametrize(
         ("labels", "annotations", "group"),
@@ -155,7 +155,7 @@ class TestPfnet:
 
 
 def koordinator(**said: str) -> dict[str, str]:
-    """Its annotations on a pod of the gang `a`."""
+    """Koordinator's annotations on a pod of the gang `a`."""
     return {f"{KOORDINATOR}/{key.replace('_', '-')}": text for key, text in {"name": "a", **said}.items()}
 
 
@@ -176,7 +176,7 @@ SAID: list[tuple[dict[str, str], dict[str, str], tuple[object, ...] | None]] = [
             *(("1m1500ms", 61.5), ("168h", 604800.0)),
         )
     ),
-    # Groups that name the gang alone, and a topology that is only preferred, change nothing.
+    # Gang groups with only this gang, and a topology that is only preferred, change nothing.
     *(
         ({}, OF_TWO | {f"{KOORDINATOR}/groups": groups}, ("koordinator", "a", 2, None))
         for groups in ("", "[]", '["a"]', '["default/a"]')
@@ -184,7 +184,7 @@ SAID: list[tuple[dict[str, str], dict[str, str], tuple[object, ...] | None]] = [
     *(({}, OF_TWO | {NETWORK: text}, ("koordinator", "a", 2, None)) for text in ("", PREFERRED)),
     ({f"{OLD}/name": "a", f"{OLD}/min-available": "3"}, {}, ("scheduler-plugins", "a", 3, None)),
     ({f"{OLD}/name": "a"}, {}, ("scheduler-plugins", "a", None, None)),
-    # Of pfnet's, no name and a size of at most one are no gang.
+    # In pfnet's dialect, no name or a size of at most one means no gang.
     ({}, {f"{PFNET}-size": "2"}, None),
     ({}, {f"{PFNET}-name": "", f"{PFNET}-size": "2"}, None),
     ({}, {f"{PFNET}-name": "a"}, None),

@@ -166,7 +166,7 @@ async def test_throttling_is_no_disruption_budget(answer: Answer) -> None:
 async def test_where_the_answer_leaves_it_open_the_pod_tells(
     answer: Answer, lasting: Spared, seen: Answer, expected: PodEvicted | None
 ) -> None:
-    """The server asks budgets before it compares UIDs, so that even those refusals may be about a namesake."""
+    """The server checks budgets before it compares UIDs, so even such a refusal may concern another pod of the name."""
     api = FakeApi()
     api.answer("POST", EVICTION_PATH, answer)
     api.answer("GET", POD_PATH, seen)

@@ -1,4 +1,4 @@
-"""Extended resources of pods, as requests of the ResourceClaim that may be made for them, and that claim."""
+"""Pods' extended resources as requests of the ResourceClaim that may be made for them, and that claim."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def group(name: str, version: int = 1, minimum: int = 2) -> dict[str, Any]:
 
 
 def server(*, discovery: Answers = (), apis: Answers = (), lists: Answers = (), watches: Answers = ()) -> FakeApi:
-    """An API server that answers these requests so, one after the other."""
+    """An API server with these answers to requests, in order."""
     api = FakeApi()
     api.answer("GET", DISCOVERY, *discovery)
     api.answer("GET", "/apis", *apis)
@@ -54,7 +54,7 @@ def server(*, discovery: Answers = (), apis: Answers = (), lists: Answers = (), 
 
 
 class Said(Inbox):
-    """What a watch of volcano's PodGroups brought, in words."""
+    """The events of a watch of Volcano's PodGroups, in words."""
 
     @property
     def said(self) -> list[str]:
@@ -161,7 +161,7 @@ async def test_one_request_asks_for_all_kinds_and_none_is_sent_while_nobody_wait
 
 
 async def test_that_discovery_is_denied_for_good_keeps_no_replica_from_being_ready():
-    """Some clusters take discovery from ordinary accounts; then other systems' kinds are hidden, and that is all."""
+    """Some clusters deny discovery to ordinary accounts; the only effect is that other systems' kinds are hidden."""
     failed: list[str] = []
 
     class Told:
@@ -208,7 +208,7 @@ async def test_what_may_not_be_read_is_hidden_and_said_once_until_it_may(caplog,
 
 @pytest.mark.parametrize(("patience_s", "hidden"), [(60.0, False), (0.0, True)])
 async def test_what_could_be_read_is_hidden_only_when_it_is_denied_for_long(caplog, patience_s, hidden):
-    """A server that has just been started denies everything for a moment."""
+    """A server that has just started denies every request for a moment."""
     api = server(
         discovery=[*[SERVED] * 5],
         lists=[page([group("a")], 5), DENIED, DENIED, DENIED, page([group("b")], 9)],
@@ -265,7 +265,7 @@ async def test_a_server_that_fails_keeps_nobody_waiting_and_what_it_lists_later_
 
 @pytest.mark.parametrize("early", [True, False])
 async def test_what_a_server_denies_that_has_just_started_is_asked_again_before_it_counts(early):
-    """Denied at first, either before the start settles it or while it does; then the server knows the rights."""
+    """The request is denied at first, before or during the start's decision; then the server knows the rights."""
     api = server(discovery=[DENIED, SERVED], lists=[page([group("a")], 5)], watches=[HANG])
     async with watching(api, retry_s=60.0) as (watch, inbox):
         if early:

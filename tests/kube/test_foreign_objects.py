@@ -1,4 +1,4 @@
-"""What other systems' custom resources declare, as tables; and how pods name them."""
+"""Declarations in other systems' custom resources, as tables, and how pods refer to them."""
 
 from __future__ import annotations
 
@@ -382,7 +382,7 @@ def test_a_pod_names_its_group_and_says_little_else(labels, annotations, group, 
 
 
 def test_a_native_group_beside_gangscheds_own_label_does_not_count():
-    """The Job controller makes one for every parallel Job."""
+    """The Job controller makes a native group for every parallel Job."""
     labels = {"gangsched.io/pod-group": "mine"}
     found = DEFAULT.declaration(labels, {"gangsched.io/min-member": "3"}, scheduling_group="train-7fk2p")
     assert found is not None

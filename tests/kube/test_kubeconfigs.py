@@ -1,4 +1,4 @@
-"""The library that reads kubeconfigs: only that part of it is imported, and whoever wants the rest has it."""
+"""The library that reads kubeconfigs: only that part is imported, and other programs can still import the rest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MODULES = f"[name for name in sys.modules if name.partition('.')[0] == {LIBRARY!
 
 
 def told(*lines: str) -> str:
-    """What a new Python says to this."""
+    """The output of these lines in a new Python."""
     program = "\n".join(("import sys", *lines))
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
 

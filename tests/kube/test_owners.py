@@ -143,7 +143,7 @@ async def test_a_server_that_is_unavailable_leaves_it_unanswered(code: int) -> N
 
 
 async def test_an_owner_of_any_name_is_asked_for_in_its_place_and_told_on_one_line() -> None:
-    """The API server checks names of owners in no way."""
+    """The API server does not validate the names of owners."""
     api = FakeApi()
     api.answer("GET", "/apis/batch/v1/namespaces/team/jobs/..%2F..%2Fsecrets%3Fx%0Aforged", status(404))
     async with serving(api) as session:

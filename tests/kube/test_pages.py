@@ -1,4 +1,4 @@
-"""Lists that are read page by page."""
+"""Lists read page by page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def page(*names: str, following: str = "") -> dict[str, object]:
 
 
 def expired(following: str) -> dict[str, object]:
-    """What the API server sends where the version of a list is no longer to be had."""
+    """The API server's answer when the resource version of a list has expired."""
     return {"kind": "Status", "code": 410, "reason": "Expired", "metadata": {"continue": following}}
 
 

@@ -1,4 +1,4 @@
-"""How the phase of a Volcano PodGroup is written, and when not."""
+"""How the phase of a Volcano PodGroup is written, and when it is not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases/volcano"
 EFFECT = PutPhase(GroupKey("ns", "g"), "u1", ForeignPhase.INQUEUE)
 FREE = status(404, "leases volcano not found", reason="NotFound")
 RENEWED = 1_700_000_000.0
-"""What the Lease of these tests says in its own form."""
+"""The renew time in the Lease of these tests, as a timestamp."""
 
 
 def lease(holder: str | None = "vc-1", renewed: str | None = "2023-11-14T22:13:20.000000Z", seconds: int = 15):
@@ -28,7 +28,7 @@ def lease(holder: str | None = "vc-1", renewed: str | None = "2023-11-14T22:13:2
 
 
 async def put(api: FakeApi, *, now: float = RENEWED, times: int = 1, apart_s: float = 0.0) -> WriteResult:
-    """The last of so many writes, with so many seconds between them."""
+    """The result of the last of `times` writes, with a fixed number of seconds between them."""
     clock = 0.0
     async with serving(api) as session:
         client = LeaseClient(session=session, namespace="volcano-system", name="volcano", essential=False)

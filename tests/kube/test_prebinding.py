@@ -1,4 +1,4 @@
-"""Pre-bindings against a scripted API server: what each of its answers means."""
+"""Pre-bindings against a scripted API server: the meaning of each answer."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ ANSWERS = [
 @pytest.mark.parametrize("step", range(4), ids=["look", "mark", "look again", "status"])
 @pytest.mark.parametrize(("failure", "result"), ANSWERS)
 def test_what_an_answer_means_at_each_step_of_an_allocation(failure, result, step):
-    """Whatever it is, nothing more is written, and the group learns of it."""
+    """After any failure nothing more is written, and the group learns of it."""
     api = FakeApi()
     steps = [
         ("GET", DEVICES, body(shown())),
@@ -218,7 +218,7 @@ def test_what_an_answer_means_at_each_step_of_an_allocation(failure, result, ste
 @pytest.mark.parametrize("step", range(4), ids=["look", "status", "look again", "mark"])
 @pytest.mark.parametrize(("failure", "result"), ANSWERS)
 def test_what_an_answer_means_at_each_step_of_taking_devices_back(failure, result, step):
-    """The mark stays while devices may be there: by it the claim is known as one to take back."""
+    """The mark stays while the claim may have devices: it identifies the claim as one to release."""
     api = FakeApi()
     steps = [
         ("GET", DEVICES, body(shown(state=HAD, **OURS))),
@@ -235,7 +235,7 @@ def test_what_an_answer_means_at_each_step_of_taking_devices_back(failure, resul
 @pytest.mark.parametrize("step", range(8))
 @pytest.mark.parametrize(("failure", "result"), ANSWERS)
 def test_what_an_answer_means_at_each_step_for_a_claim_that_is_made(failure, result, step):
-    """It is made, marked, told to its pod and allocated, each only after the one before."""
+    """The claim is made, marked, named in the pod's status and allocated, each step only after the one before."""
     api = FakeApi()
     owner = {"uid": "p1", "controller": True}
     made = shown(**OURS | {"annotations": {MARK: "p1", EXTENDED: "true"}, "ownerReferences": [owner]})
@@ -250,7 +250,7 @@ def test_what_an_answer_means_at_each_step_for_a_claim_that_is_made(failure, res
         ("PATCH", f"{DEVICES}/status", body({})),
     ]
     for at, (method, path, found) in enumerate(steps):
-        # The client itself asks again once where a connection is lost while it reads.
+        # The client itself repeats a read once if the connection is lost.
         asked_twice = 2 if result is Outcome.UNAVAILABLE else 1
         api.answer(method, path, *([failure] * asked_twice if at == step else [found]))
     answer = written(api, msgspec.structs.replace(USE, uid="", making=Making((("gpu", "gpu", 1),))))
@@ -263,7 +263,7 @@ def test_what_an_answer_means_at_each_step_for_a_claim_that_is_made(failure, res
 
 
 def test_a_reservation_that_another_makes_at_the_same_time_stays():
-    """Two members share the claim: the second write meets the first one's, and is made anew beside it."""
+    """Two members share the claim: the second write conflicts with the first and is repeated on top of it."""
     other = {"resource": "pods", "name": "w-1", "uid": "p2"}
     theirs = {"allocation": HAD["allocation"], "reservedFor": [other]}
     api = FakeApi()
@@ -286,7 +286,7 @@ def test_a_claim_that_another_allocates_at_the_same_time_keeps_its_devices():
 
 
 def test_the_last_reservation_alone_takes_the_devices_with_it():
-    """Another member reserves the claim while ours is taken back: devices, mark and finalizer stay with it."""
+    """Another member reserves the claim while ours is released: devices, mark and finalizer stay."""
     other = {"resource": "pods", "name": "w-1", "uid": "p2"}
     both = HAD | {"reservedFor": [*HAD["reservedFor"], other]}
     kept = HAD | {"reservedFor": [other]}

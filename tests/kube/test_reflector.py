@@ -24,7 +24,7 @@ HANG = stream(then="hang")
 
 
 class Pods(Inbox):
-    """What a watch of pods brought."""
+    """The events of a watch of pods."""
 
     @property
     def lists(self) -> list[list[str]]:
@@ -36,7 +36,7 @@ class Pods(Inbox):
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """For what a server or a reflector knows and nobody tells."""
+    """Poll for a state of a server or reflector that no event announces."""
     async with asyncio.timeout(10):
         while not holds():  # noqa: ASYNC110
             await asyncio.sleep(0.001)
@@ -67,7 +67,7 @@ def event(kind: str, name: str, version: int, **metadata: Any) -> dict[str, Any]
 
 
 def of_pods(lists: list[Any], watches: list[Any]) -> FakeApi:
-    """An API server that answers lists and watches of pods so, one after the other."""
+    """An API server with these answers to lists and watches of pods, in order."""
     api = FakeApi()
     api.answer("GET", PODS.path, *lists)
     api.answer("WATCH", PODS.path, *watches)
@@ -246,7 +246,7 @@ FAILURES = {
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())
 async def test_an_outage_costs_no_list_and_misses_nothing(failure: Any) -> None:
-    """Ten failures in a row, of one watch after the other; what was never posted comes once the server is back."""
+    """Ten watches fail in a row; events not delivered during the outage arrive once the server is back."""
     api = FakeApi()
     api.answer("GET", PODS.path, page([pod("a", 1)], 9))
     # A lost GET may be sent twice: aiohttp repeats it once itself if the connection had been kept alive.
@@ -260,7 +260,7 @@ async def test_an_outage_costs_no_list_and_misses_nothing(failure: Any) -> None:
 
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())
 async def test_what_lasts_is_a_problem_though_each_watch_begins_well(failure: Any) -> None:
-    """Steps: the watch is answered 200 and brings an ERROR, or is not answered, for as long as the test looks."""
+    """Steps: for the whole test, each watch is answered 200 and delivers an ERROR, or is not answered."""
     api = of_pods([page([pod("a", 1)], 9)], [stream(event("ADDED", "b", 10)), *[failure] * 400])
     async with reflecting(api, timing=Timing(backoff_s=0.001, backoff_max_s=0.001, short_s=60.0)) as (running, inbox):
         await inbox.until(lambda: inbox.seen == ["b"])
@@ -338,7 +338,7 @@ async def test_a_kind_that_vanishes_is_listed_once_it_is_back_and_meanwhile_its_
 
 
 class TestOptional:
-    """A kind of another system, which may not be served or not be readable."""
+    """A kind of another system, which may be neither served nor readable."""
 
     KIND = replace(PODS, optional=True)
 
@@ -408,7 +408,7 @@ class TestRenew:
 
     @pytest.mark.parametrize("turns", range(12))
     async def test_in_the_very_moment_in_which_a_watch_ends(self, turns: int) -> None:
-        """Whatever the event loop does first, the list is made."""
+        """The list is made whatever the event loop runs first."""
         ended = asyncio.Event()
 
         async def answer(request: web.Request) -> web.StreamResponse:
@@ -526,7 +526,7 @@ async def test_nodes_are_posted_as_nodes() -> None:
 
 
 async def test_a_list_that_is_not_whole_yet_is_no_news() -> None:
-    """After an interruption: whoever waits for `going` must not decide by half of what there is."""
+    """After an interruption: a waiter for `going` must not decide on a partial list."""
     api = FakeApi()
     api.answer("GET", PODS.path, page([], 9))
     api.answer("WATCH", PODS.path, status(410), HANG)
@@ -546,7 +546,7 @@ async def test_a_list_that_is_not_whole_yet_is_no_news() -> None:
 
 
 async def test_a_watch_that_resumes_is_news_once_it_has_lasted() -> None:
-    """After a restart of the API server older versions are too old, which a watch says only after it was accepted."""
+    """After an API server restart older versions have expired, which a watch reports only after it was accepted."""
     expired = stream({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}, then="hang")
     api = of_pods([page([pod("a", 1)], 9), page([pod("b", 2)], 20)], [status(503), expired, HANG])
     async with reflecting(api, timing=Timing(backoff_s=0.01, short_s=0.05)) as (running, inbox):

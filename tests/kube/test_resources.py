@@ -136,7 +136,7 @@ def test_an_unreadable_pod_keeps_what_its_place_depends_on() -> None:
     ids=str,
 )
 def test_no_podgroup_keeps_the_others_from_being_read(found: Any) -> None:
-    """Whatever an older or newer CustomResourceDefinition has let in, for one list holds everybody's."""
+    """Whatever an older or newer CustomResourceDefinition has accepted: one list holds the PodGroups of all users."""
     meta = {"name": "a", "namespace": "team", "uid": "u", "resourceVersion": "5"}
     version, group = GROUPS.read(msgspec.Raw(msgspec.json.encode({"metadata": meta, **found})))
     assert (version, group.key, group.uid) == ("5", GroupKey("team", "a"), "u")

@@ -66,7 +66,7 @@ def kubeconfig(
 
 
 def in_team(path: Path) -> None:
-    """Give the context two a namespace."""
+    """Give the context `two` a namespace."""
     content = yaml.safe_load(path.read_text())
     content["contexts"][1]["context"]["namespace"] = "team"
     path.write_text(yaml.safe_dump(content))
@@ -131,7 +131,7 @@ async def test_the_namespace_is_that_of_the_context_or_default(tmp_path: Path) -
 
 
 async def test_several_kubeconfigs_are_read_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As kubectl does: the first file that has an entry decides about it, and a missing file is skipped."""
+    """As in kubectl: the first file with an entry decides it, and a missing file is skipped."""
     whole = Path(kubeconfig(tmp_path / "whole", server="http://whole"))
     content = {"current-context": "two", "contexts": [{"name": "mine", "context": {"cluster": "one", "user": "me"}}]}
     (tmp_path / "first").write_text(yaml.safe_dump(content))
@@ -249,7 +249,7 @@ async def test_a_user_is_authorized_as_the_kubeconfig_says(tmp_path: Path, user:
 
 
 def plugin(folder: Path, failures: str = "", *, expired: int) -> dict[str, Any]:
-    """A plug-in for credentials that counts its calls, and whose tokens have expired before the call of that number."""
+    """A credential plug-in that counts its calls and returns expired tokens before call number `expired`."""
     path = folder / "plugin.py"
     path.write_text(
         "import json, pathlib, sys\n"
@@ -360,7 +360,7 @@ async def test_how_requests_are_answered_is_noted_but_of_those_that_may_fail_for
 
 @pytest.mark.parametrize("how", ["request", "stream"])
 async def test_an_answer_to_what_may_fail_for_good_shows_too_that_the_server_can_be_reached(how: str) -> None:
-    """Steps: one request gets no answer, another one does, and much later one gets none: that is no outage."""
+    """Steps: one request gets no answer, another does, and much later one gets none: that is not an outage."""
     now = [0.0]
     api = FakeApi()
     api.answer("GET", "/x", body({}))
@@ -465,7 +465,7 @@ async def test_an_answer_that_cannot_be_decoded_is_an_answer_all_the_same(said: 
 
 
 async def test_a_stream_whose_framing_is_broken_later_ends() -> None:
-    """Steps: a chunk arrives whole; then, in another packet, comes what is no chunk, and the connection stays open."""
+    """Steps: a whole chunk arrives; then another packet is not a valid chunk, and the connection stays open."""
 
     async def broken(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -494,7 +494,7 @@ async def test_a_stream_whose_framing_is_broken_later_ends() -> None:
 
 
 async def test_a_stream_does_not_wait_for_credentials_for_ever() -> None:
-    """A plug-in that hangs would keep everybody else from being authorized too, as it is called once at a time."""
+    """A plug-in that hangs would block the authorization of all other requests, as its calls are serialized."""
 
     async def never() -> str | None:
         await asyncio.Event().wait()
@@ -508,7 +508,7 @@ async def test_a_stream_does_not_wait_for_credentials_for_ever() -> None:
 
 
 async def test_a_stream_that_is_not_answered_is_given_up_before_it_counts_as_silent(monkeypatch) -> None:
-    """A server that has just started may take a watch and never answer it."""
+    """A server that has just started may accept a watch and never answer it."""
     monkeypatch.setattr("gangsched.kube.session._WATCH_ANSWER_S", 0.1)
     api, never = FakeApi(), asyncio.Event()
 
@@ -577,7 +577,7 @@ async def test_a_thousand_requests_without_an_answer_keep_neither_the_next_nor_t
 
 @contextmanager
 def resetting() -> Iterator[str]:
-    """A server, by its address, that resets each connection as soon as it stands."""
+    """The address of a server that resets each connection as soon as it is established."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -596,7 +596,7 @@ def resetting() -> Iterator[str]:
 
 @pytest.mark.slow
 def test_a_connection_that_is_reset_while_it_is_made_closes_no_other_one() -> None:
-    """On uvloop, as the operator runs: the number of the closed descriptor is given to the next that is opened."""
+    """On uvloop, as in the operator: the number of a closed descriptor is reused for the next one opened."""
     others: list[int] = []
 
     async def ask(server: str) -> None:
@@ -621,7 +621,7 @@ def test_a_connection_that_is_reset_while_it_is_made_closes_no_other_one() -> No
 
 
 async def test_the_lease_is_renewed_though_no_connection_can_be_opened_any_more() -> None:
-    """Bindings that are not answered take every idle connection, then the process may open no more files."""
+    """Unanswered bindings occupy every idle connection, and then the process may open no more files."""
     api = FakeApi()
     api.answer("PATCH", LEASE, *[body({"metadata": {"resourceVersion": "2"}})] * 2)
     api.answer("POST", "/binding", *[stream(then="hang")] * 9)

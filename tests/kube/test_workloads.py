@@ -1,4 +1,4 @@
-"""What is read of workloads: which pods belong to them, and what their objects say."""
+"""Reading workloads: which pods belong to them, and what their objects declare."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read(body: Json, kinds: Workloads = ALL) -> Pod:
 
 
 def of(kind: str, spec: object, *, status: object = None, name: str = "w", **metadata: object) -> ForeignGroup:
-    """What the object with this spec says."""
+    """The declaration of the object with this spec."""
     body: Json = {"metadata": {"name": name, "namespace": "ns", "uid": "u", **metadata}, "spec": spec}
     if status is not None:
         body["status"] = status
@@ -55,7 +55,7 @@ def of(kind: str, spec: object, *, status: object = None, name: str = "w", **met
 
 
 def said(found: ForeignGroup) -> tuple[int, dict[str, int], str]:
-    """The minimum of its gangs, those of their roles, and why it wants no pods."""
+    """The minimum of its gangs, the minima of their roles, and why it wants no pods."""
     assert found.spec is not None
     assert found.workload is not None
     roles = {role.name: role.min_member for role in found.spec.roles}
@@ -499,7 +499,7 @@ TRAINER = "trainer.kubeflow.org/v1alpha1"
         ("jobset", made_by(TRAINER, "TrainJob", controller=False), None),
         ("jobset", made_by("example.com/v1", "TrainJob"), None),
         ("raycluster", made_by("ray.io/v1", "RayService"), None),
-        # The Job that submits a RayJob is on its own, and so is not counted in the RayJob's minimum.
+        # The Job that submits a RayJob is separate and not counted in the RayJob's minimum.
         ("job", made_by("ray.io/v1", "RayJob"), None),
         ("job", [], None),
     ],
@@ -528,7 +528,7 @@ def test_a_kind_above_one_that_is_not_chosen_is_not_watched():
         ("trainjob", {"suspend": False}, ""),
         ("rayjob", {"suspend": True, "entrypoint": "run"}, "is suspended"),
         ("rayjob", None, ""),
-        # Its Jobs go on.
+        # Its Jobs continue.
         ("cronjob", {"suspend": True, "schedule": "* * * * *"}, ""),
     ],
 )

@@ -32,7 +32,7 @@ EVENT = EmitEvent(
 
 
 async def sent(effect: MakeGroup | PatchStatus | PatchPodCondition, answer: Reply) -> tuple[WriteResult, FakeApi]:
-    """What comes of the write that is answered so, and the server."""
+    """The result of the write that gets this answer, and the server."""
     api = FakeApi()
     async with serving(api) as session:
         match effect:
@@ -49,7 +49,7 @@ async def sent(effect: MakeGroup | PatchStatus | PatchPodCondition, answer: Repl
 
 @pytest.mark.parametrize(("code", "outcome"), [(201, Outcome.WRITTEN), (409, Outcome.STALE)])
 async def test_a_group_is_made_and_its_being_there_left_to_the_watch(code: int, outcome: Outcome) -> None:
-    """Its end may have been seen before the answer came, or another one has the name."""
+    """The watch may have shown its deletion before the result arrived, or another group has the name."""
     found, api = await sent(MAKE, status(code, "it is there"))
     assert found == WriteResult(outcome)
     assert api.asked[0].body == made_group(MAKE.key, MAKE.spec, DRIVER)

@@ -1,4 +1,4 @@
-"""kopf in its thread, against as much of an API server as it needs; the server has the test's event loop."""
+"""kopf in its thread, against a minimal API server that runs on the test's event loop."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def installed(version: int, *, old: bool = False) -> dict[str, Any]:
 
 
 class FakeApi:
-    """Serves CustomResourceDefinitions. `lists` and `watches` are how the next ones are refused; then all is well."""
+    """Serves CustomResourceDefinitions. `lists` and `watches` hold the next refusals; later calls succeed."""
 
     def __init__(self) -> None:
         self.lists: deque[int] = deque()

@@ -1,4 +1,4 @@
-"""What those who follow a board are sent."""
+"""The updates sent to followers of a board."""
 
 from __future__ import annotations
 

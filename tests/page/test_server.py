@@ -1,4 +1,4 @@
-"""Who is answered by the page, and with what."""
+"""Which requests the page answers, and how."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ async def test_what_a_browser_does_not_wait_for_any_more_is_given_up(served, mon
 
 
 async def test_connections_beyond_the_most_are_closed_at_once():
-    """Whoever may forward the operator's ports must not take all of its files."""
+    """A user who may forward the operator's ports must not exhaust its file descriptors."""
     listener = Listener(Page(Board(), again=AGAIN, what_if=Echo()), most_connections=3)
     port = await listener.start(0)
     silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""The page as the operator serves it: its address stands in the log, and is there when somebody looks for it."""
+"""The page as served by the operator: its address is in the log, and the page is reachable there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a machine is put on the board, and when."""
+"""Which of a machine's state goes on the board, and when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A manifest that is tried in a process of its own."""
+"""A manifest tried in a separate process."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ pytestmark = pytest.mark.slow
 
 
 def facts() -> list[Event]:
-    """Four cpus, of which two are taken; two groups wait for more than that."""
+    """Four cpus, two of them in use; two groups wait for more than the rest."""
     waits = [pod(f"waits-{number}", group="waits", cpu="2", created=NOW - 60) for number in range(2)]
     return [
         NamespacesReplaced((("default", ()),)),
@@ -156,7 +156,7 @@ async def test_what_takes_too_much_of_the_processor_is_ended(monkeypatch):
 
 
 def test_a_fault_of_ours_is_told_as_one(monkeypatch, capsysbinary):
-    """The process is this one, because no input is known that makes it fail."""
+    """Runs in the test's process, because no known input makes the real process fail."""
     written = pickle.dumps((Settings(), NOW, b"")) + pickle.dumps("not events")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(written)))
     monkeypatch.setattr(sys, "argv", ["subprocess_worker", str(1 << 30), "60"])

@@ -1,4 +1,4 @@
-"""What stories of random steps have in common: names, whom a number means, pods that end, and time."""
+"""Common parts of stories of random steps: names, the choice of pods by number, pods that end, and time."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ class Story(RuleBasedStateMachine):
         self.number = 0
 
     def name(self) -> str:
-        """One that nothing has had yet."""
+        """A name that no object has had yet."""
         self.number += 1
         return f"x{self.number}"
 
     def chosen(self, pod: Pod) -> bool:
-        """Whether a step may be about the pod."""
+        """Whether a step may choose the pod."""
         return not pod.terminal
 
     def some(self, which: int, *, bound: bool | None = None) -> Pod | None:
-        """One of the pods that there are; None if there is none."""
+        """One of the existing pods; None if there is none."""
         pods = self.harness.pods.values()
         found = [pod for pod in pods if self.chosen(pod) and bound in (None, bool(pod.node))]
         return found[which % len(found)] if found else None
 
     def put_group(self, name: str, **spec: Any) -> None:
-        """Make the PodGroup, or change it."""
+        """Create the PodGroup, or change it."""
         if GroupKey("default", name) in self.harness.groups:
             self.harness.change_spec(f"default/{name}", **spec)
         else:
             self.harness.add(group(name, created=self.harness.now, uid=self.name(), **spec))
 
     def drop_group(self, name: str) -> None:
-        """Delete the PodGroup if it is there."""
+        """Delete the PodGroup if it exists."""
         if GroupKey("default", name) in self.harness.groups:
             self.harness.delete_group(f"default/{name}")
 
@@ -72,14 +72,14 @@ class Story(RuleBasedStateMachine):
         self.harness.step()
 
     def check_replay(self) -> None:
-        """What the machine has decided is due to what it was told alone."""
+        """The machine's decisions follow from its input alone."""
         other = Machine(self.harness.policy)
         for events, now, effects in self.harness.history:
             assert tuple(other.handle(events, now)) == effects, "a replay decides otherwise"
 
 
 def effort(*, steps: int, usual: int = 150) -> settings:
-    """How long and how many the stories are."""
+    """The length and the number of the stories."""
     return settings(
         max_examples=examples(usual),
         stateful_step_count=steps,

@@ -1,4 +1,4 @@
-"""Work that is cut into pieces: the same places, nobody forgotten, everybody reached."""
+"""Work split into bounded calls: the same placements, no gang forgotten, every gang reached."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.effort import examples
 
 
 def one_by_one(snapshot, ask):
-    """What it was before: each member asks for itself, as a quorum of one."""
+    """The reference: each member is placed on its own, as a quorum of one."""
     own = Counter(ask.own)
     found = Found()
     for member in ask.members:
@@ -59,7 +59,7 @@ def one_by_one(snapshot, ask):
 
 @st.composite
 def crowds(draw):
-    """A few nodes in zones, some in none, and members of few shapes, in runs."""
+    """A few nodes, most of them in zones, and members of few shapes, in runs."""
     nodes = [
         node(
             f"n{at}",
@@ -94,7 +94,7 @@ def crowds(draw):
 @given(crowds())
 @settings(max_examples=examples(300))
 def test_members_placed_by_class_stand_where_each_alone_would_stand(problem):
-    """To the node where all are of one kind; otherwise as many, and if not all find room the same ones."""
+    """On the same nodes if all are of one kind; otherwise as many, and if not all fit, the same members."""
     nodes, ask = problem
     cluster = Cluster()
     for each in nodes:
@@ -104,13 +104,13 @@ def test_members_placed_by_class_stand_where_each_alone_would_stand(problem):
     assert not found.left
     event(f"{'some' if expected.refused else 'none'} refused, {len(found.places)} placed")
     if expected.refused and not found.refused:
-        # Class by class, out of turn, there was room for all of them, of whom some are left out one by one.
+        # Class by class, out of order, all of them fit; one by one, some are left out.
         return
     assert {member.uid for member, _ in found.places} == {member.uid for member, _ in expected.places}
     assert found.refused.keys() == expected.refused.keys()
     if len({member.shape for member in ask.members}) == 1:
         spread = ask.strategy is STRATEGIES["Spread"]
-        # Spread levels what each node has; of nodes that have as many, the emptier one is not asked for after each.
+        # Spread evens out the numbers on nodes; among equal nodes, it does not recompute the emptiest each time.
         of_both = [Counter(where for _, where in each.places) for each in (found, expected)]
         if spread:
             of_both = [Counter((each + Counter(ask.own)).values()) for each in of_both]
@@ -121,7 +121,7 @@ def test_members_placed_by_class_stand_where_each_alone_would_stand(problem):
 @given(crowds(), st.integers(1, 5))
 @settings(max_examples=examples(100))
 def test_what_the_budget_leaves_is_gone_on_with_until_all_is_placed_or_refused(problem, most):
-    """Not always as many as with a budget for all: those together are placed class by class, out of turn."""
+    """Not always as many as with a budget for all: members placed together go class by class, out of order."""
     nodes, ask = problem
     ask = changed(ask, topology=None, avoided=frozenset())
     cluster = Cluster()
@@ -161,7 +161,7 @@ steps = st.lists(
 @given(steps, st.sampled_from((0, 32)))
 @settings(max_examples=examples(200))
 def test_at_rest_nobody_waits_who_could_have_a_place(story, renewed):
-    """As if everybody was woken by everything: whoever is parked is refused by what there is now."""
+    """As if every event woke every gang: the current state refuses each parked gang."""
     with mock.patch.object(parking, "RENEWED", renewed):
         machine = played(story)
     waiting = [gang for gang in machine.gangs.values() if gang.attempt.parked]
@@ -178,7 +178,7 @@ def test_at_rest_nobody_waits_who_could_have_a_place(story, renewed):
 
 
 def played(story):
-    """A machine to which all this has happened, and which has nothing left to do."""
+    """A machine that has handled the whole story and has nothing left to do."""
     machine = Machine(Policy(default_max_schedule_time_s=1e6))
     machine.handle([Synced()], 0.0)
     there: dict[str, Pod] = {}
@@ -219,7 +219,7 @@ def played(story):
 
 
 def test_room_that_is_freed_bit_by_bit_is_added_up():
-    """Three slots on three nodes, a minute apart; too little each time to look at a gang of three."""
+    """Three slots on three nodes, a minute apart; each alone is too little to retry a gang of three."""
     with mock.patch.object(parking, "RENEWED", 0):
         machine = Machine(Policy(default_max_schedule_time_s=1e6))
         blocking = [pod(f"x{at}", group="", node=f"n{at}", cpu=4) for at in range(3)]
@@ -235,10 +235,10 @@ def test_room_that_is_freed_bit_by_bit_is_added_up():
 
 
 def test_under_constant_events_a_gang_is_reached_within_the_calls_that_are_promised(monkeypatch):
-    """More urgent gangs than a call has time for keep coming.
+    """More urgent gangs than one call has time for keep arriving.
 
-    A call brings one old and one new gang up to date: the last old one is in the queue after n calls, behind 2 n - 1
-    that waited already, and is tried PATIENCE + 2 n calls later.
+    A call updates one old and one new gang: after n calls the last old one is in the queue, behind 2 n - 1 gangs that
+    were waiting already, and is tried PATIENCE + 2 n calls later.
     """
     patience = 5
     monkeypatch.setattr(units, "CALL", 4 * units.GANG)
@@ -270,7 +270,7 @@ def test_under_constant_events_a_gang_is_reached_within_the_calls_that_are_promi
 
 
 def test_a_group_of_many_different_members_without_room_is_tried_once_for_each_relief():
-    """More kinds of requests than are kept apart: the group has a bucket of its own, which must not stay open."""
+    """More kinds of requests than are distinguished: the group has its own bucket, which must not stay open."""
     machine = Machine(Policy(default_max_schedule_time_s=1e6))
     several = [pod(f"a-{at}", cpu=50 + at) for at in range(parking.MOST_ASKED + 4)]
     first = pod("a-first", cpu=1)
@@ -292,7 +292,7 @@ def test_a_group_of_many_different_members_without_room_is_tried_once_for_each_r
 
 
 def at_rest(machine: Machine, now: float, *events: Event) -> list[str]:
-    """Tell the machine of this, let it finish, and name the pods whose bindings it sends."""
+    """Give the machine these events, let it finish, and return the names of the pods whose bindings it sends."""
     effects = machine.handle(list(events), now)
     for _ in range(100):
         due = machine.next_deadline()
@@ -303,7 +303,7 @@ def at_rest(machine: Machine, now: float, *events: Event) -> list[str]:
 
 
 def test_what_is_freed_right_after_a_refusal_wakes_though_many_nodes_had_just_changed():
-    """Nodes with CPU left and nodes with memory left all change at once; the gang is refused; then memory is freed."""
+    """Nodes with free CPU and nodes with free memory change together; the gang is refused; then memory is freed."""
     machine = Machine(Policy(default_max_schedule_time_s=1e6))
     nodes = [node(f"c{at}", cpu=8, memory=8) for at in range(5)] + [node(f"m{at}", cpu=4, memory=80) for at in range(5)]
     taken = [pod(f"c{at}", group="", node=f"c{at}", cpu="1m", memory=8) for at in range(5)]
@@ -315,7 +315,7 @@ def test_what_is_freed_right_after_a_refusal_wakes_though_many_nodes_had_just_ch
 
 
 def test_members_of_a_large_gang_that_were_refused_again_hear_of_what_is_freed_right_after():
-    """It is not brought up to date again at once, being large; another gang waits as well."""
+    """A large gang is not updated again at once; another gang waits as well."""
     machine = Machine(Policy(default_max_schedule_time_s=1e6), reconcile_pause_s_per_pod=0.01)
     members = [pod(f"a-{at:03}", cpu=2) for at in range(300)]
     taken = [pod("x", group="", node="n1", cpu=2), pod("y", group="", node="n2", cpu=2)]
@@ -330,7 +330,7 @@ def test_members_of_a_large_gang_that_were_refused_again_hear_of_what_is_freed_r
 
 
 def test_members_refused_for_more_requests_than_are_kept_apart_are_tried_when_anti_affinity_ends():
-    """The node of the pod that closed their zone goes, and no room with it comes."""
+    """The node of the pod that closed their zone is deleted, which frees no room."""
     machine = Machine(Policy(default_max_schedule_time_s=1e6))
     term = PodTerm("zone", (Requirement("app", "Exists", ()),), ("default",))
     guard = pod("guard", group="", node="n1", anti_affinity=[term])
@@ -344,7 +344,7 @@ def test_members_refused_for_more_requests_than_are_kept_apart_are_tried_when_an
 
 
 def test_a_domain_in_which_only_a_host_port_was_freed_is_looked_at_again():
-    """The pod that takes its place asks for as much, but for no port."""
+    """The pod that replaces it requests the same resources, but no port."""
     machine = Machine(Policy(default_max_schedule_time_s=1e6))
     nodes = [NodeSeen(node(f"{name}{at}", cpu=2, labels={"rack": f"r{at}"})) for at in range(2) for name in "xy"]
     taken = [pod(f"f{at}", group="", node=f"y{at}", host_ports=[80]) for at in range(2)]
@@ -356,7 +356,7 @@ def test_a_domain_in_which_only_a_host_port_was_freed_is_looked_at_again():
 
 
 def test_it_comes_to_rest_beside_room_that_is_kept_for_a_nominated_pod(monkeypatch):
-    """What more gangs ask for than one call has time for is there, but is not theirs."""
+    """Room for more gangs than one call has time for exists, but is reserved for another pod."""
     monkeypatch.setattr(units, "CALL", 6_000)
     monkeypatch.setattr(parking, "FEW", 1)
     machine = Machine(Policy(default_max_schedule_time_s=1e6))
@@ -371,7 +371,7 @@ def test_it_comes_to_rest_beside_room_that_is_kept_for_a_nominated_pod(monkeypat
 
 
 def test_what_is_kept_for_those_who_wait_goes_with_them():
-    """Pods that ask for resources which no node has come and go, as do groups that are not tried; one such stays."""
+    """Pods that request resources of no node come and go, as do groups that are never tried; one such group stays."""
     policy = Policy(default_max_schedule_time_s=1e6, namespace_limits=NamespaceLimits(waiting_groups=1))
     machine = Machine(policy)
     first: list[Event] = []
@@ -389,7 +389,7 @@ def test_what_is_kept_for_those_who_wait_goes_with_them():
 
 
 def test_further_members_are_tried_though_the_time_ended_with_a_repair_that_was_refused(monkeypatch):
-    """A scheduled gang has lost a member. Its first replacement fits nowhere, the second does."""
+    """A scheduled gang has lost a member. The first replacement fits nowhere, the second one fits."""
     monkeypatch.setattr(units, "CALL", units.GANG)
     machine = Machine(Policy())
     members = [pod(f"a-{at}", created=float(at)) for at in range(2)]

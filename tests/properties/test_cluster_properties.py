@@ -53,7 +53,7 @@ Rooms = dict[tuple[int, Seen], dict[str, int]]
 
 
 class ClusterMachine(RuleBasedStateMachine):
-    """Any sequence of what can happen to a cluster, beside a plain record of it."""
+    """Any sequence of changes to a cluster, compared with a plain record of them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class ClusterMachine(RuleBasedStateMachine):
             self.cluster.set_node(self.nodes[name])
         self.read_relief(self.rooms(self.cluster))
 
-    # What happens
+    # Steps
 
     @rule(name=node_names, data=st.data())
     def set_node(self, name, data):
@@ -184,7 +184,7 @@ class ClusterMachine(RuleBasedStateMachine):
         if seen.node or seen.terminal:
             self.assumed.pop(seen.uid, None)
 
-    # What must hold
+    # Invariants
 
     @invariant()
     def all_is_well(self):
@@ -241,7 +241,7 @@ class ClusterMachine(RuleBasedStateMachine):
         assert not self.cluster.relief
 
     def rooms(self, cluster: Cluster) -> Rooms:
-        """For each probe and what is forbidden to it: how many of it each node takes."""
+        """For each probe and its anti-affinity: how many such pods each node accepts."""
         snapshot = Snapshot(cluster)
         found = {}
         for at, probe in enumerate(PROBES):
@@ -275,7 +275,7 @@ domain_steps = st.one_of(
 @given(st.lists(domain_steps, min_size=6, max_size=20), st.sampled_from((1, 3)))
 @settings(max_examples=examples(200))
 def test_whatever_opens_a_domain_that_anti_affinity_closed_is_told(steps, patience):
-    """The same checks where little else happens: roomy nodes in few domains, pods that forbid them."""
+    """The same checks with few other changes: roomy nodes in few domains, and pods that forbid these."""
     machine = ClusterMachine()
     machine.patience = patience
     for what, name, value in steps:

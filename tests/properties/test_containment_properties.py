@@ -1,4 +1,4 @@
-"""A fault in one gang at any step of any story leaves nothing half-bound, nothing counted twice, and nobody parked."""
+"""A fault in one gang at any step of any story leaves no half-bound gang, no double count, and no gang parked."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ STEPS = (
     (StatusWriter, "schedule"),
     (StatusWriter, "write"),
 )
-"""Functions that are called for one gang, but for `rollback.go_on`: where that fails too, a part stays bound."""
+"""Functions called for one gang, except `rollback.go_on`: if that fails too, a part of the gang stays bound."""
 
 
 class Raised(Exception):  # noqa: N818 - what a defect raises
@@ -47,7 +47,7 @@ class Raised(Exception):  # noqa: N818 - what a defect raises
 
 
 class Contained(Faults):
-    """The same world around a machine with defects."""
+    """The same story around a machine with defects."""
 
     replays = False
 
@@ -63,7 +63,7 @@ class Contained(Faults):
         release = Containment.release
 
         def begin_again(containment, key, now):
-            # It begins as after a restart: a quorum begun shows as it does then.
+            # The gang starts as after a restart: a quorum in progress shows as it does then.
             self.harness.rule_one.forget(self.harness.ledger)
             return release(containment, key, now)
 
@@ -92,7 +92,7 @@ class Contained(Faults):
         after=st.booleans(),
     )
     def fail(self, step, calls, times, after):
-        """The function fails after so many calls, before or after its work, so many times."""
+        """Make the function fail after `calls` calls, `times` times, before or after its work."""
         owner, name = step
         self.armed[f"{owner.__name__}.{name}"] = [calls, times, after]
 
@@ -112,7 +112,7 @@ class Contained(Faults):
 
 @pytest.mark.faults
 class TestContained(Contained.TestCase):  # type: ignore[misc, valid-type]
-    """Run by unittest."""
+    """The entry point for the test runner."""
 
 
 TestContained.settings = effort(steps=25, usual=80)

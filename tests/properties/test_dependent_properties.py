@@ -1,4 +1,4 @@
-"""Members that depend on where other pods are: affinity, anti-affinity and topology spread, judged pod by pod."""
+"""Members that depend on other pods: affinity, anti-affinity and topology spread, compared with a pod-by-pod check."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def problems(draw: st.DrawFn) -> tuple[Cluster, World, list[Pod]]:
 
 
 def answers(snapshot: Snapshot, members: list[Pod]) -> dict[str, list[str]]:
-    """The nodes that take each member now."""
+    """The nodes that accept each member now."""
     classes = classify(snapshot, members)
     return {
         member.uid: [snapshot.name(row) for row in np.flatnonzero(snapshot.caps(classes[member.uid])).tolist()]
@@ -122,7 +122,7 @@ def expected(world: World, members: list[Pod]) -> dict[str, list[str]]:
 @given(problems(), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.booleans()), max_size=6))
 @settings(max_examples=examples(400))
 def test_nodes_say_to_each_member_what_judging_pod_by_pod_finds(problem, steps):
-    """Also while members are placed and taken back again."""
+    """Also while members are placed and removed again."""
     cluster, world, members = problem
     snapshot = Snapshot(cluster)
     assert answers(snapshot, members) == expected(world, members)

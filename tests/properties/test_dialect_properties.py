@@ -1,4 +1,4 @@
-"""Pods that say anything in any dialect: nothing breaks, and no group is bound in part."""
+"""Pods with arbitrary declarations in any dialect: nothing breaks, and no group is partly bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replicas that race for one Lease over a network that delays, loses and keeps what it likes: never do two act."""
+"""Replicas race for one Lease over a network that delays and loses messages: never do two act at a time."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Claim = tuple[LeaseSpec, str]
 
 @dataclass
 class Replica:
-    """One of several lives of a replica, with a monotonic clock of its own and a wall clock that stands still.
+    """One of several lives of a replica, with its own monotonic clock and a wall clock that stands still.
 
-    A life has several terms: whoever has lost the lease campaigns again.
+    A life has several terms: a replica that has lost the lease campaigns again.
     """
 
     number: int
@@ -35,9 +35,9 @@ class Replica:
     life: int = 0
     attempt: int = 0
     sure: bool = False
-    """Whether the version that it would write upon is what its last call brought."""
+    """Whether the resource version for its next write comes from its last call."""
     acts_until: float = float("-inf")
-    """The last moment, in true time, at which this or an earlier life of it may have sent something."""
+    """The last moment, in true time, at which this or an earlier life may have sent a write."""
     terms: int = 0
     acted_in: tuple[int, int] = (0, 0)
     """The life and term in which it last acted."""
@@ -64,7 +64,7 @@ class Replica:
 
 
 class World:
-    """True time, the API server, and what is on its way; `chance` decides about every delay."""
+    """True time, the API server and the messages in flight; `chance` decides every delay."""
 
     def __init__(self, chance: Random, *, calm: float) -> None:
         self.chance = chance
@@ -98,7 +98,7 @@ class World:
         heapq.heappush(self._due, (self.now + delay_s, next(self._order), action))
 
     def delay(self) -> float:
-        """Of a request, an answer or a process: short as a rule, else anything."""
+        """The delay of a request, a result or a process: usually short, otherwise anything."""
         return self.chance.uniform(0, 0.5) if self.chance.random() < self.calm else self.chance.uniform(0, 25)
 
     def attempt(self, replica: Replica) -> None:
@@ -116,7 +116,7 @@ class World:
 
     def let_go_or_crash(self, replica: Replica) -> None:
         if self.chance.random() < 0.5:
-            # Whoever lets go has waited for the end of all that it had sent.
+            # A replica releases the lease only after all its writes have ended.
             replica.acts_until = float("-inf")
             written = replica.election.let_go(wall=replica.wall)
             if written is not None:
@@ -124,7 +124,7 @@ class World:
         replica.begin()
 
     def call(self, replica: Replica, write: Claim | None, began: float) -> None:
-        """Send a read or a write. Its answer is heard unless the replica has given it up meanwhile."""
+        """Send a read or a write. Its result is delivered unless the replica has given up waiting."""
         number, sent = replica.attempt, self.now
 
         def arrive() -> None:
@@ -159,15 +159,15 @@ class World:
         self.call(replica, claimed, began)
 
     def arrive(self, write: Claim) -> None:
-        """A write whose answer nobody waits for."""
+        """A write arrives whose result is no longer awaited."""
         self.act(write)
 
     def act(self, write: Claim) -> Lease | None:
-        """What the server does with a write; None is its 409."""
+        """Apply a write at the server; None stands for its 409."""
         spec, version = write
         if version != (self.lease.version if self.lease is not None else ""):
             return None
-        # An update that changes nothing is none: the version stays.
+        # An update that changes nothing keeps the resource version.
         if self.lease is None or spec != self.lease.spec:
             self.lease = Lease(str(next(self._versions)), spec)
         return self.lease

@@ -1,4 +1,4 @@
-"""New nodes that are exactly what a refusal demands make the group fit, and no more are demanded than needed."""
+"""New nodes that match a refusal's demand exactly make the group fit, and the demand is no larger than needed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def nodes(draw: st.DrawFn, name: str) -> Node:
 
 @st.composite
 def problems(draw: st.DrawFn) -> tuple[Cluster, Ask]:
-    """At most four nodes, pods there already, members with roles, and perhaps a domain that they must share."""
+    """At most four nodes, pods on them, members with roles, and sometimes a topology domain that they must share."""
     number = draw(st.integers(0, 4))
     cluster = Cluster()
     for at in range(number):
@@ -80,7 +80,7 @@ def problems(draw: st.DrawFn) -> tuple[Cluster, Ask]:
 
 
 def added(demand: tuple[Demand, ...]) -> list[Node]:
-    """A node of its own for each member that is demanded: exactly its requests, one pod, the labels that are asked."""
+    """One node for each member of the demand: exactly its requests, room for one pod, and the required labels."""
     return [
         Node(
             name=f"new-{entry}-{at}",

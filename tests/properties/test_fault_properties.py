@@ -1,4 +1,4 @@
-"""Nothing is ever half-bound, whatever fails: the promises under a moody API server, crashes, rivals and lost nodes."""
+"""No gang stays half-bound, whatever fails: a faulty API server, crashes, rival schedulers and lost nodes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ROLES = (Role("r", 1), Role("s", 1))
 class Faults(Story):
     """Users, controllers, rivals and accidents around one machine and its standby.
 
-    Unless `replays`, what the machine has decided is not only due to what it was told.
+    Unless `replays`, the machine's decisions do not follow from its input alone.
     """
 
     harness: Faulty
@@ -94,7 +94,7 @@ class Faults(Story):
         seconds=st.sampled_from((5.0, 19.5, 21.0, 31.0)),
     )
     def bind_in_part(self, name, lucky, roles, owner, mood, degraded, seconds):
-        """A group of which one or two members are bound and the rest cannot be, until after the repair deadline."""
+        """A group with one or two bound members whose rest cannot be bound until after the repair deadline."""
         self.add_node(4)
         self.write_group(name, 3, roles, degraded, TimeoutPolicy.RETRY)
         self.harness.foresee("bind", [""] * lucky + [mood] * 40)
@@ -136,7 +136,7 @@ class Faults(Story):
 
     @rule(name=st.sampled_from((*GROUPS, UNDECLARED)))
     def delete_members(self, name):
-        """All members at once; their controllers make them again."""
+        """Delete all members at once; their controllers recreate them."""
         for found in list(self.harness.pods.values()):
             if found.declaration is not None and found.declaration.group == name:
                 self.harness.delete(f"default/{found.name}")
@@ -205,7 +205,7 @@ class Faults(Story):
     def stall(self, watch, seconds, gap):
         self.harness.stall(watch, seconds, gap=gap)
 
-    # The process
+    # The leading process
 
     @rule(
         effects=st.integers(0, 6),
@@ -241,10 +241,10 @@ class Faults(Story):
     def wait(self, seconds):
         self.harness.wait(seconds)
 
-    # What must hold
+    # Invariants
 
     def check_rest(self) -> None:
-        """Nobody waits who would fit into what is free."""
+        """No gang waits that would fit into the free room."""
         machine = self.harness.machine
         cluster = Cluster()
         for held in self.harness.nodes.values():

@@ -1,4 +1,4 @@
-"""Two installations on one API server: whenever both have seen everything, each group has one owner at most."""
+"""Two installations on one API server: once both have seen everything, each group has at most one owner."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANNOTATED = st.sampled_from(("", "gangsched", "green", "nobody"))
 
 
 class TwoInstallations(RuleBasedStateMachine):
-    """Users, kubelets and leaders that change, around two installations; the node has room for everything."""
+    """Users, kubelets and changes of leader around two installations; the node has room for everything."""
 
     def __init__(self) -> None:
         super().__init__()

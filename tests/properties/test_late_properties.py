@@ -1,4 +1,4 @@
-"""Sets whose pods are created one after the other are never in pieces: what is not bound has a place, or nothing is."""
+"""Sets whose pods are created one by one are never partly bound: either the rest has reservations or none is bound."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_set_is_bound_with_places_for_all_that_is_to_come_or_not_at_all(steps:
 
 
 def _may_follow(harness: Harness, name: str, number: int) -> bool:
-    """Whether the controller creates the next pod: all before it are bound."""
+    """Whether the controller may create the next pod: all earlier ones are bound."""
     return all(harness.pod(f"default/{name}-{each}").node for each in range(number))
 
 

@@ -1,4 +1,4 @@
-"""Whatever happens, in whatever order it is told: the promises that hold for every history of a cluster."""
+"""Invariants that hold for every history of a cluster, in whatever order its events arrive."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ POLICY = Policy(default_max_schedule_time_s=20.0)
 
 
 class Watched(Harness):
-    """Looks at every single step, at what the machine knew before and at what it sent."""
+    """Checks each step against the machine's state before it and the effects that it sent."""
 
     def _hand_over(self, events: list[Event]) -> list[Effect]:
         refused = {event.uid for past, _, _ in self.history for event in past if isinstance(event, BindRefused)}
@@ -55,7 +55,7 @@ class Watched(Harness):
         return effects
 
     def check_whole(self, gang: Gang) -> None:
-        """Whoever is bound while nobody of its group is, is so together with its whole quorum."""
+        """If no member of a group is bound, the first bindings cover its whole quorum."""
         states = {binding.state for binding in gang.operations.bindings.values()}
         if BindState.BOUND in states or any(member.node for member in gang.live()):
             return
@@ -71,7 +71,7 @@ class Watched(Harness):
 
 
 class Cluster(Story):
-    """Users, kubelets and a moody API server, with the harness between them and the machine."""
+    """Users, kubelets and a faulty API server, with the harness between them and the machine."""
 
     harness: Watched
 
@@ -102,7 +102,7 @@ class Cluster(Story):
         self.status_refusals -= 1
         return StatusRefused(effect.key, stale=bool(self.status_refusals % 2))
 
-    # What happens
+    # Steps
 
     @rule(
         name=st.sampled_from(GROUPS),
@@ -111,7 +111,7 @@ class Cluster(Story):
         seconds=st.sampled_from((0.0, 0.0, 30.0)),
     )
     def add_gang(self, name, cpus, more, seconds):
-        """A whole group at once, so that much of what follows meets one."""
+        """Add a whole group at once, so that many later steps meet one."""
         self.write_group(name, len(cpus) - more, None, (), None, TimeoutPolicy.RETRY, OnDegraded.REPAIR, "Pack")
         self.add_pods(name, cpus, "", gated=False)
         self.wait(seconds)
@@ -206,10 +206,10 @@ class Cluster(Story):
         assert self.harness.groups.keys() <= self.harness.machine.gangs.keys()
         self.check_rest()
 
-    # What must hold
+    # Invariants
 
     def check_rest(self) -> None:
-        """Nobody waits who would fit, and who waits for the clock has a deadline."""
+        """No gang waits that would fit, and each gang that waits for a time has a deadline."""
         machine = self.harness.machine
         for key, assessment in machine.assessments.items():
             gang = machine.gangs[key]

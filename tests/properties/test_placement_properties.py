@@ -56,7 +56,7 @@ ANTI = PodTerm(topology_key="colour", selector=(Requirement("team", "In", ("a",)
 
 @st.composite
 def small_problems(draw: st.DrawFn) -> tuple[Cluster, World, Ask]:
-    """At most four nodes, three pods there already, six members of few shapes, and what is needed of them."""
+    """At most four nodes, three pods on them, six members of few shapes, and the quorum's terms."""
     number = draw(st.integers(1, 4))
     cluster = Cluster()
     world = World()
@@ -104,7 +104,7 @@ def wanted(ask: Ask) -> int:
 
 
 def check(world: World, ask: Ask, found: Placement) -> None:
-    """The placement is a quorum of the members, and each of them may stand where it is put beside all others."""
+    """The placement is a quorum, and each member may run on its node beside all other pods."""
     assert len(found.assignments) == wanted(ask)
     chosen = [member for member, _ in found.assignments]
     assert len({member.uid for member in chosen}) == len(chosen)
@@ -123,7 +123,7 @@ PROBES = [
 
 
 def picture(snapshot: Snapshot) -> tuple[object, ...]:
-    """All that can be seen of a snapshot."""
+    """All observable state of a snapshot."""
     ports = [closed(snapshot, probe, NodeReason.HOST_PORT) for probe in PROBES]
     return snapshot.free.tolist(), snapshot.own.tolist(), ports, snapshot.mark()
 
@@ -131,9 +131,9 @@ def picture(snapshot: Snapshot) -> tuple[object, ...]:
 @given(small_problems())
 @settings(max_examples=examples(400))
 def test_placing_agrees_with_trying_everything(problem):
-    """On small problems nothing that fits is refused, whoever may be passed over, and what is said of it is true.
+    """On small problems no gang that fits is refused, whichever members may be left out, and refusals are correct.
 
-    Nodes that are avoided keep nobody out.
+    Avoided nodes exclude no member.
     """
     cluster, world, ask = problem
     snapshot = Snapshot(cluster)
@@ -164,7 +164,7 @@ def placed_terms(draw: st.DrawFn) -> tuple[PodTerm, ...]:
 
 @st.composite
 def lenient(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> Any:
-    """A shape or a node without most of its constraints, so that some things fit."""
+    """A shape or a node without most of its constraints, so that some pods fit."""
     value = draw(values)
     unconstrained: dict[str, Any] = (
         {"node_selector": (), "node_affinity": None, "host_ports": (), "tolerations": (Toleration("", "Exists"),)}
@@ -176,7 +176,7 @@ def lenient(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> Any:
 
 @st.composite
 def rich_problems(draw: st.DrawFn) -> tuple[Cluster, World, list[Pod]]:
-    """Nodes, pods on them and waiting members with every constraint there is, and labels that meet."""
+    """Nodes, pods on them and waiting members with every kind of constraint, and labels that often match."""
     cluster = Cluster()
     world = World()
     for name in NAMES[: draw(st.integers(1, 5))]:
@@ -277,7 +277,7 @@ def test_the_room_of_a_node_is_what_putting_members_there_one_by_one_finds(probl
 @given(rich_problems(), st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), max_size=12))
 @settings(max_examples=examples(150))
 def test_what_a_snapshot_knows_of_its_rows_is_what_a_fresh_look_finds(problem, steps):
-    """Room and fullness are kept and brought up to date by the rows that takes and undos have changed."""
+    """Room and fullness are cached and updated for the rows that takes and undos have changed."""
     cluster, _, members = problem
     snapshot = Snapshot(cluster)
     every = np.arange(snapshot.size)

@@ -1,4 +1,4 @@
-"""Places for members to come, whatever happens: never beyond a node, never for nobody, never for ever or in vain."""
+"""Reservations for future members never exceed a node, outlive their gang, last for ever or stay unused."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ CAPPED = Policy(
     max_hold_s=7.0,
     namespace_limits=NamespaceLimits(held_percent=40, held_places=4, free_places=1, waiting_groups=1),
 )
-"""One under which much is capped."""
+"""A policy with low caps."""
 GROUPS = ("a", "b")
-"""Groups with a PodGroup of their users."""
+"""Groups with a PodGroup made by users."""
 SPARK = "s"
-"""A Spark application: what its driver says makes the PodGroup."""
+"""A Spark application: its PodGroup is made from its driver's annotations."""
 SET = Owner("StatefulSet", "s", "set", "apps")
 EXECUTORS = 2
 
 
 class Watched(Harness):
-    """Looks at every step at the places that are held, and lets evicted pods go after a second."""
+    """Checks the reservations at every step, and deletes evicted pods after a second."""
 
     def __init__(self, policy: Policy, *, seed: int | None) -> None:
         super().__init__(policy, seed=seed)
@@ -62,7 +62,7 @@ class Watched(Harness):
         return effects
 
     def check_places(self, gang: Gang) -> None:
-        """Places are held beside a live member only, and only while their time runs."""
+        """Reservations exist only beside a live member, and only until they expire."""
         if not gang.operations.placeholders():
             return
         assert gang.live(), f"{gang.key} holds places for nobody"
@@ -75,7 +75,7 @@ class Watched(Harness):
         assert record.held_since <= self.now < record.held_since + self.policy.max_hold_s, "held for too long"
 
     def check_limits(self) -> None:
-        """No namespace comes to hold more than it may; less of it may be left of the nodes later."""
+        """No namespace's reservations grow beyond its cap; the cap itself may shrink later, with the nodes."""
         cluster = self.machine.cluster
         places = [found.shape for found in cluster.pods.values() if not found.name]
         limits = self.policy.namespace_limits
@@ -87,9 +87,9 @@ class Watched(Harness):
         self.held = len(places)
 
     def is_partial(self, gang: Gang) -> bool:
-        """Whether some of a quorum are bound, and the rest neither is nor has places (rule 1).
+        """Whether a part of a quorum is bound while the rest is neither bound nor reserved (rule 1).
 
-        Members that nothing would make again are left where they are, and those whose group a cap has met.
+        Members that no controller would recreate may stay, as may those of a group that has hit a cap.
         """
         record = gang.record
         if record.scheduled_at or record.ended or record.quorum is None or record.capped is not None:
@@ -103,7 +103,7 @@ class Watched(Harness):
         return any(found.uid in begun for found in bound) and len(bound) + reserved + done < record.quorum.total
 
     def excuse(self) -> None:
-        """Count anew: something keeps the machine from knowing or doing what it must."""
+        """Restart the count: something keeps the machine from seeing or doing what it must."""
         self.partial = dict.fromkeys(self.partial, self.now)
 
     def _answer_eviction(self, effect: EvictPod) -> PodEvicted:
@@ -121,7 +121,7 @@ class Watched(Harness):
 
 
 class Places(Story):
-    """Users who write templates and make members now or later, and what may happen to them."""
+    """Users who write templates and create members now or later, and what may happen to these."""
 
     harness: Watched
 
@@ -199,7 +199,7 @@ class Places(Story):
         seconds=st.sampled_from((0.0, 1.0, 19.0)),
     )
     def begin_app(self, name, workers, owned, there, seconds):
-        """A driver with room for its workers, of which some are there: much of what follows meets held places."""
+        """Add a driver with room for its workers, some of which exist: many later steps meet reservations."""
         self.add_node(6, "z")
         if name != SPARK:
             self.write_group(
@@ -271,7 +271,7 @@ class Places(Story):
 
     @rule(which=st.integers(0, 9), how=st.sampled_from(("gone", "cordoned", "relabelled", "foreign pod")))
     def worsen_node(self, which, how):
-        # Another scheduler that is quicker than the watch may fill a node too much, and nobody could help it.
+        # Another scheduler may overfill a node before the watch shows it, which gangsched cannot prevent.
         self.harness.settle()
         names = sorted(self.harness.nodes)
         if not names:
@@ -288,7 +288,7 @@ class Places(Story):
         self.harness.settle()
 
     def room(self, name: str) -> int:
-        """CPUs that nothing has been bound or sent to."""
+        """CPUs without a binding, made or in flight."""
         on_their_way = [
             binding.pod
             for gang in self.harness.machine.gangs.values()
@@ -355,7 +355,7 @@ class Places(Story):
         self.check_replay()
 
     def complete(self, key: GroupKey) -> None:
-        """Take away what is odd in a group, and make the members that it lacks."""
+        """Replace a group's pods by the members of its quorum, under plain policies."""
         harness = self.harness
         spec = harness.groups[key].spec
         assert isinstance(spec, GroupSpec)

@@ -1,4 +1,4 @@
-"""What members prefer of other pods: placed members count as if bound, and it never decides whether a gang fits."""
+"""Preferences about other pods: placed members count as bound, and preferences never decide whether a gang fits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pods_like(draw: st.DrawFn, name: str) -> Pod:
 
 @st.composite
 def problems(draw: st.DrawFn) -> tuple[list[Node], list[Pod], list[Pod]]:
-    """Nodes, pods there and members."""
+    """Nodes, pods on them, and members."""
     zones = st.sampled_from(["x", "y", None])
     there = []
     for at in range(draw(st.integers(2, 5))):
@@ -69,7 +69,7 @@ def cluster_of(there: list[Node], pods: list[Pod]) -> Cluster:
 
 
 def weighed(snapshot: Snapshot, member: Pod, among: list[Pod]) -> dict[str, list[int]]:
-    """Each plug-in's scores by row; None where it has none."""
+    """Each plug-in's scores by row; None if it has none."""
     known = preferring(snapshot, among, classify(snapshot, among), {})[member.uid]
     rows = np.flatnonzero(snapshot.accepts(known))
     return {

@@ -1,4 +1,4 @@
-"""What members prefer orders nodes as kube-scheduler's scores do, and never decides whether a gang fits."""
+"""Members' preferences order nodes as kube-scheduler's scores do, and never decide whether a gang fits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ softs = st.none() | st.builds(
 
 @st.composite
 def problems(draw: st.DrawFn) -> tuple[list[Node], list[Pod]]:
-    """Nodes with images, and members of few shapes that prefer different things."""
+    """Nodes with images, and members of few shapes with different preferences."""
     there = [replace(draw(nodes(f"n{at}")), images=draw(images)) for at in range(draw(st.integers(1, 5)))]
     palette = draw(st.lists(shapes, min_size=1, max_size=2))
     members = [
@@ -56,7 +56,7 @@ def cluster_of(there: list[Node]) -> Cluster:
 
 
 def plain(node: Node) -> Node:
-    """The node without anything that a pod may prefer, except its labels."""
+    """The node without any property that a pod may prefer, except its labels."""
     return replace(node, images=(), taints=tuple(taint for taint in node.taints if taint.effect != "PreferNoSchedule"))
 
 
@@ -177,7 +177,7 @@ def test_images_that_come_and_go_with_nodes_are_counted_as_if_seen_for_the_first
 
 
 def ranked(cluster: Cluster, image: str) -> list[str]:
-    """The nodes in the order in which a pod with this image prefers them."""
+    """The nodes in the order of preference of a pod with this image."""
     snapshot = Snapshot(cluster)
     one = replace(pod("a"), soft=Soft(images=(image,), containers=1))
     member = preferring(snapshot, [one], classify(snapshot, [one]), {})[one.uid]

@@ -19,7 +19,7 @@ def rounded(value: Fraction) -> int:
 
 
 def oracle(text: str) -> Fraction:
-    """The quantity to the nano, by arithmetic on fractions."""
+    """The quantity, rounded away from zero to a multiple of 1e-9, by arithmetic on fractions."""
     match = PARTS.fullmatch(text)
     assert match
     number, suffix = match.groups()

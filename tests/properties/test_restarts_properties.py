@@ -1,4 +1,4 @@
-"""Whatever becomes of a gang's members and their workload, its held places stay within what it was scheduled with."""
+"""Whatever happens to a gang's members and workload, its reservations never exceed what it was scheduled with."""
 
 from __future__ import annotations
 

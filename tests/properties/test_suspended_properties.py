@@ -1,4 +1,4 @@
-"""Whatever becomes of a group and its Job: only what has failed is Failed, and a restart changes nothing."""
+"""Whatever happens to a group and its Job: only a failed group is Failed, and a restart changes nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SPECS: dict[str, dict[str, Any]] = {
 
 
 class Life:
-    """A Job's group, and what the last thing was that the Job said."""
+    """A Job's group and the Job's latest state."""
 
     def __init__(self) -> None:
         self.story = Story("job")
@@ -105,7 +105,7 @@ def test_only_what_has_failed_is_failed_and_what_is_suspended_is_told_so(steps: 
 @given(STEPS)
 @example([("terminate", 2), ("make", 1), ("end", PodPhase.FAILED, 1)])
 def test_a_new_leader_comes_to_the_same_phase(steps: list[tuple[Any, ...]]):
-    """But where of a scheduled group only unbound members live: nothing shows whether they came after the others."""
+    """Except for a scheduled group with only unbound live members: nothing shows whether they came after the others."""
     life = Life()
     for step in steps:
         life.take(step)

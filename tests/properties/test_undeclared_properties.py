@@ -1,4 +1,4 @@
-"""What a workload's pods declare follows from what there is, in whatever order it became known."""
+"""A workload's pods get the same declaration in whatever order the objects become known."""
 
 from __future__ import annotations
 

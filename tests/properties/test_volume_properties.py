@@ -1,4 +1,4 @@
-"""Whatever happens to claims, volumes and their users: accounts agree, and plans are judged like clusters."""
+"""Whatever happens to claims, volumes and their pods: the accounting agrees, and plans are checked like clusters."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ steps = st.lists(
 
 
 def after(steps) -> Cluster:
-    """A cluster of roomy nodes after these steps, checked after each of them."""
+    """A cluster of roomy nodes after these steps, checked after each step."""
     cluster = Cluster()
     for at, name in enumerate(NODES):
         cluster.set_node(node(name, cpu="64", labels={"zone": "ab"[at]} if at < 2 else {}))

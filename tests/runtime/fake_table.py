@@ -1,4 +1,4 @@
-"""The table of effects without an API server: lanes, keys and retries are the real ones, the senders a test's."""
+"""The table of effects without an API server: lanes, keys and retries are real, the test supplies the senders."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ REAL = table(cast("ApiSession", None), instance="", now=lambda: 0.0, rival=cast(
 
 
 async def _waits(_: Effect) -> None:
-    """What was sent and not answered has not happened."""
+    """A look-up that finds that an unanswered write has not happened."""
 
 
 def table_of(
     send: Callable[[Any], Awaitable[WriteResult]], outcome: Callable[[Any], Awaitable[Event | None]] = _waits
 ) -> Table:
-    """The real table whose writes are all sent, and looked up where they are, by these."""
+    """The real table with these functions to send all writes and to look up the unanswered ones."""
     return {
         kind: replace(row, send=send, outcome=row.outcome and outcome) if isinstance(row, Write) else row
         for kind, row in REAL.items()
@@ -39,7 +39,7 @@ def job(effect: Effect, since: float = 0.0) -> Job:
 
 
 def answer_with(event: PodBound | BindRefused | PodEvicted | EvictionRefused | OwnerSeen) -> WriteResult:
-    """As the senders of these answer."""
+    """Answer as the senders of these effects do."""
     if isinstance(event, BindRefused | EvictionRefused):
         return refused(event)
     done = {PodBound: Outcome.BOUND, PodEvicted: Outcome.EVICTED, OwnerSeen: Outcome.SEEN}

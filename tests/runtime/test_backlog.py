@@ -85,7 +85,7 @@ def backlog(*, patience_s: float = 1.0, events_limit: int = 100, dropped: list[N
 
 
 def holding(*effects: Effect) -> Backlog:
-    """One to which these were added, one after the other."""
+    """A backlog to which these were added, one after the other."""
     queue = backlog()
     for effect in effects:
         queue.add(job(effect, 0.0))
@@ -110,7 +110,7 @@ def finish(queue: Backlog, effect: Effect, *, now: float = 0.0) -> None:
 
 
 def in_full(queue: Backlog, now: float = 0.0) -> list[Effect]:
-    """Everything in the order in which it is sent, if each write is answered at once."""
+    """All effects in the order of sending if each write is answered at once."""
     order: list[Effect] = []
     while not queue.empty:
         if (head := queue.next(now)) is None:
@@ -477,7 +477,7 @@ EFFECTS = st.one_of(
 
 
 def subject(effect: Effect) -> object:
-    """What at most one write may be in flight about; None for bindings and Events."""
+    """The object that may have at most one write in flight; None for bindings and Events."""
     match effect:
         case PatchStatus(key=key) | PutDemand(key=key) | DropDemand(key=key):
             return key
@@ -491,7 +491,7 @@ INFORMING = EmitEvent | PatchPodCondition | PutDemand | DropDemand
 
 
 class Sender:
-    """Takes and finishes jobs and checks what must hold at every moment."""
+    """Takes and finishes jobs and checks the invariants at every moment."""
 
     def __init__(self, queue: Backlog, now: float) -> None:
         self.queue, self.now = queue, now
@@ -513,7 +513,7 @@ class Sender:
         return True
 
     def wait(self) -> bool:
-        """Until something is due, if anything is."""
+        """Let time pass until something is due, if anything is."""
         until = self.queue.due(self.now)
         waits, self.now = self.now < until < float("inf"), until
         return waits
@@ -551,7 +551,7 @@ def test_everything_is_sent_in_the_end_and_never_two_of_one_group_or_pod_at_once
 
 
 def test_a_binding_drops_the_condition_that_waits_for_its_pod():
-    """Sent after the binding it would say PodScheduled=False of a bound pod."""
+    """Sent after the binding, it would report PodScheduled=False for a bound pod."""
     queue = holding(condition("a"), condition("b"), bind("a"))
 
     assert in_full(queue) == [bind("a"), condition("b")]

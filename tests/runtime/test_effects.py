@@ -136,7 +136,7 @@ class Ring(Struct, frozen=True):
 
 
 async def test_a_new_write_is_a_sender_and_a_row() -> None:
-    """It waits, replaces an older one, is counted, tried again and answered without anything else knowing of it."""
+    """It is queued, replaces an older one, is counted, retried and answered without a change anywhere else."""
     answers = [WriteResult(Outcome.UNAVAILABLE, message="503"), WriteResult(Outcome.WRITTEN, Synced())]
     rung: list[Ring] = []
     posted: list[Event] = []

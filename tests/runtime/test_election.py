@@ -1,4 +1,4 @@
-"""The rules of leader election, with clocks that do what clocks do."""
+"""The rules of leader election, with clocks that jump and drift."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def election() -> Election:
 
 
 def leading(*, sent: float = 100.0) -> Election:
-    """One that took the lease over by a request sent at `sent`."""
+    """An election that took over the lease by a request sent at `sent`."""
     made = election()
     made.saw(lease(holder=""), now=sent)
     take(made, sent=sent)
@@ -33,7 +33,7 @@ def leading(*, sent: float = 100.0) -> Election:
 
 
 def take(made: Election, *, sent: float, version: str = "8", answered: float | None = None) -> None:
-    """Claim, as it must be possible at `sent`."""
+    """Claim the lease, which must be possible at `sent`."""
     claimed = made.claim(now=sent, wall=WALL)
     assert claimed is not None
     made.wrote(Lease(version, claimed[0]), sent=sent, now=sent if answered is None else answered)

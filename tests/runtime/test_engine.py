@@ -28,7 +28,7 @@ GONE = PodGone(uid="u")
 
 @dataclass
 class FakeMachine:
-    """Answers every pass with the same effects and remembers what it was told."""
+    """Returns the same effects in every scheduling cycle and records its input."""
 
     effects: list[Effect] = field(default_factory=list)
     deadline: float | None = None
@@ -126,7 +126,7 @@ async def test_of_a_large_burst_only_so_much_is_handed_over_at_a_time_and_others
 
 
 async def test_work_that_is_left_is_gone_on_with_at_once_though_nothing_happens(monkeypatch):
-    """A deadline of the past pass means so; one that has come since waits for the rest between two passes."""
+    """A deadline before the last cycle means unfinished work; one reached since then waits for the pause after it."""
     slept = []
     sleep = asyncio.sleep
 
@@ -201,9 +201,9 @@ async def test_what_is_posted_before_it_leads_is_known_when_it_decides():
 
 
 async def test_standing_down_a_new_machine_knows_what_was_seen_and_nothing_of_what_was_decided():
-    """Steps: it leads; answers, a watch event and the word to decide have come and were not dealt with yet.
+    """Steps: it leads; results, a watch event and the signal to decide have arrived and are not handled yet.
 
-    Of the answers only that a pod is bound is more than an answer: it is so, and the watch may show it late.
+    Of the results only a completed binding is kept: it is a fact that the watch may show late.
     """
     heir = FakeMachine(effects=[BIND])
     rig = Rig(FakeMachine(effects=[BIND], seen=[PodGone(uid="seen")], deadline=2000.0), heirs=[heir])
@@ -299,7 +299,7 @@ async def test_pods_that_somebody_else_binds_are_told_once_a_batch_and_are_a_pro
 
 
 async def test_a_replica_that_leads_no_longer_takes_its_successors_bindings_for_no_rivals():
-    """A process that was stopped for a while sees them before it learns that its Lease has gone to another."""
+    """A process that was stopped for a while sees them before it learns that another replica has the Lease."""
     rig = Rig(FakeMachine(rivals=[("ns/p", "n")]), heirs=[FakeMachine()])
     rig.inbox.post([GONE])
     await rig.engine.step()
@@ -397,7 +397,7 @@ async def test_what_lives_long_is_spared_before_the_collector_would_look_at_ever
 
 
 async def test_a_pass_that_decides_nothing_leaves_the_collector_alone(monkeypatch):
-    """Most passes only hear what kubelets write: a collection for each is what they would cost most."""
+    """Most cycles only receive the writes of kubelets: a garbage collection in each would be their largest cost."""
     rig = Rig(FakeMachine())
     rig.inbox.post([Synced()])
     await rig.engine.step()

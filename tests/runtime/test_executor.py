@@ -101,7 +101,7 @@ class FakeTimer:
 
 @dataclass
 class Rig:
-    """An executor whose server is the test."""
+    """An executor whose writes the test answers."""
 
     calls: asyncio.Queue[Call] = field(default_factory=asyncio.Queue)
     posted: list[Event] = field(default_factory=list)
@@ -146,7 +146,7 @@ class Rig:
         return self.timers[-1]
 
     async def time_passes(self) -> None:
-        """Let the newest timer that was set run out, unless it was cancelled."""
+        """Let the newest timer expire, unless it was cancelled."""
         await self.settle()
         timer = self.timers[-1]
         if not timer.cancelled:
@@ -163,7 +163,7 @@ class Rig:
         return PodBound(effect.uid, effect.node)
 
     async def looked_up(self) -> list[str]:
-        """The UIDs of what may have happened without the executor's knowing."""
+        """The UIDs of the pods whose writes may have taken effect without a result."""
         found = [await look_up() for look_up in self.executor.unanswered()]
         return [event.uid for event in found if isinstance(event, PodBound)]
 
@@ -176,7 +176,7 @@ class Rig:
         return call.effect
 
     async def settle(self) -> None:
-        """Let every task run that can."""
+        """Let every runnable task run."""
         for _ in range(10):
             await asyncio.sleep(0)
 
@@ -327,7 +327,7 @@ class TestInforming:
             assert (await rig.sent()).effect == status(1)
 
     async def test_a_pause_that_ends_while_a_worker_looks_for_work_is_noticed(self):
-        """The clock goes on between looking at what may be sent and setting the timer for what may be sent later."""
+        """The clock advances between the check for effects that are due and the timer for those due later."""
         async with running() as rig:
             rig.executor.submit([*(bind(str(number)) for number in range(BURST)), status(1)])
             rig.tick_s = 0.6 * QUIET_S
@@ -455,7 +455,7 @@ class TestOwners:
             assert [record.message for record in caplog.records] == ["reading a Job failed; it is retried"]
 
     async def test_a_long_outage_does_not_make_the_delay_too_large_a_number(self):
-        """Steps: the server answers 503 for half a day; 0.5 s times 2 to the power of 1,100 is no float."""
+        """Steps: the server answers 503 for half a day; 0.5 s times 2 to the power of 1,100 overflows a float."""
         async with running() as rig:
             rig.executor.submit([LOOK_UP])
             for _ in range(1100):
@@ -721,7 +721,7 @@ class TestDrain:
 
 class TestUnanswered:
     async def test_what_may_have_happened_without_our_knowing_is_remembered(self):
-        """Of bindings: without an answer, bound, refused, in flight, and one that waits to be sent."""
+        """The bindings: one each without an answer, bound, refused, in flight, and waiting to be sent."""
         async with running() as rig:
             flying = [f"flies {number}" for number in range(SLOTS)]
             rig.executor.submit(bind(uid) for uid in ("lost", "bound", "refused", *flying, "waits"))

@@ -1,4 +1,4 @@
-"""How many connections the process may have."""
+"""The number of connections that the process may open."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ A, B, C = (PodGone(uid=uid) for uid in "abc")
 
 
 async def drain(inbox: Inbox, timeout_s: float, most: int) -> list[Event]:
-    """As the engine does between two passes."""
+    """Drain the inbox as the engine does between two cycles."""
     await inbox.arrival(timeout_s)
     return inbox.take(most)
 

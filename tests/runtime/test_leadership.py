@@ -1,4 +1,4 @@
-"""Leader election as it runs, on a Lease in memory whose answers fail as the test wants and a clock that it moves."""
+"""Leader election in operation, on an in-memory Lease whose calls fail as the test wants and on the test's clock."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ UNREACHABLE = ApiUnreachable("the network is down")
 
 
 class Lost(Exception):  # noqa: N818
-    """The write was done, its answer is lost."""
+    """The write was made, but its result is lost."""
 
 
 @dataclass
 class World:
-    """The API server's Lease and the one clock. Every call fails as the next of `faults` says; None: it does not."""
+    """The API server's Lease and the only clock. Each call fails with the next of `faults`; None: it succeeds."""
 
     lease: Lease | None = None
     now: float = 1000.0
@@ -61,7 +61,7 @@ class World:
         )
 
     def write(self, spec: LeaseSpec) -> None:
-        """Somebody else writes the Lease."""
+        """Write the Lease as another replica."""
         self.lease = Lease(str(int(self.lease.version) + 1 if self.lease else 1), spec)
 
     @property
@@ -123,7 +123,7 @@ async def leading(world: World) -> Leadership:
 
 
 async def keep_for(world: World, made: Leadership, seconds: float) -> None:
-    """It keeps the lease for so long."""
+    """Check that the lease is kept for this many seconds."""
     world.ends_after_s = seconds
     with pytest.raises(TimeoutError):
         await made.keep()
@@ -289,7 +289,7 @@ class TestKeep:
         assert world.holder == "me"
 
     async def test_a_term_that_has_lapsed_while_the_lease_was_read_is_not_taken_up_again(self):
-        """Steps: a renewal fails; the machine sleeps while the Lease is read. What was decided is dropped."""
+        """Steps: a renewal fails; the machine sleeps while the Lease is read. The decision is dropped."""
         world = World()
         made = await leading(world)
         world.faults.append(UNREACHABLE)
@@ -325,9 +325,9 @@ class TestKeep:
 
 class TestTheNextTerm:
     async def test_a_lease_that_was_lost_is_waited_for_like_anybodys_under_another_name(self, caplog):
-        """Steps: we lead, the server is away for 10 s, nobody else wants the lease.
+        """Steps: we lead, the server is unreachable for 10 s, no other replica wants the lease.
 
-        A binding sent at second 9 may still arrive, so that the lease has to expire before we act again.
+        A binding sent at second 9 may still arrive, so the lease has to expire before we act again.
         """
         caplog.set_level(logging.INFO, "gangsched")
         world = World()
@@ -356,7 +356,7 @@ class TestTheNextTerm:
         assert set(world.calls) == {"get"}
 
     async def test_what_the_last_term_held_is_not_released_by_the_next(self):
-        """Its bindings may still be on their way."""
+        """Its bindings may still be in flight."""
         world = World()
         made = await leading(world)
         world.now += 60.0

@@ -1,4 +1,4 @@
-"""How much memory a container has left."""
+"""The memory that a container has left."""
 
 from __future__ import annotations
 

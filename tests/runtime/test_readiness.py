@@ -10,7 +10,7 @@ from gangsched.runtime.readiness import Readiness
 
 
 def parts(**changed: Any) -> tuple[Readiness, SimpleNamespace]:
-    """A replica that leads, with what is changed of it."""
+    """A leading replica with these changes."""
     world = SimpleNamespace(
         synced=True,
         silent_s=0.0,

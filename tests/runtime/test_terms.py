@@ -106,7 +106,7 @@ class World:
 
 
 async def settle() -> None:
-    """Let everybody do what there is to do; the engine rests for 10 ms between two passes."""
+    """Let every task finish its work; the engine pauses for 10 ms between two cycles."""
     for _ in range(4):
         await asyncio.sleep(0.015)
 
@@ -153,7 +153,7 @@ async def test_nothing_is_decided_before_everything_is_up_to_date():
 async def test_nothing_of_a_term_is_sent_after_it_and_the_next_decides_anew():
     """Steps: of four bindings two are in flight when the lease is lost; one of the pods is gone when it is won again.
 
-    What was in flight is given up and read back.
+    The bindings in flight are given up and read back.
     """
     async with running(NodeSeen(node()), *gang("a", 4)) as world:
         world.given.set()
@@ -182,7 +182,7 @@ async def test_nothing_of_a_term_is_sent_after_it_and_the_next_decides_anew():
     "failures", [[], [UNHEARD, ApiError(403, "Forbidden", "no"), ApiError(500, "x", "y"), Garbled("half")]]
 )
 async def test_a_binding_without_an_answer_is_read_back_before_anything_is_decided(failures):
-    """Steps: two bindings reach the server, which says so of neither; the lease is lost and won; no watch tells."""
+    """Steps: two bindings reach the server, which answers neither; the lease is lost and won; no watch shows them."""
     async with running(NodeSeen(node()), *gang("a", 2)) as world:
         world.given.set()
         await settle()

@@ -18,7 +18,7 @@ class Resource:
 
 
 class FakeReflector:
-    """A watch as it stands; `renewed` counts the lists that were asked for."""
+    """A watch in a fixed state; `renewed` counts the lists requested."""
 
     def __init__(self, name: str, *, listed: bool = True) -> None:
         self.resource = Resource(name)
@@ -34,7 +34,7 @@ class FakeReflector:
         self.disregarded = ""
 
     async def run(self) -> None:
-        """It brings nothing."""
+        """Deliver no event."""
 
     async def renew(self) -> None:
         self.renewed += 1
@@ -126,7 +126,7 @@ async def test_a_watch_that_was_interrupted_is_waited_for_but_not_for_ever(monke
 
 
 async def test_pods_are_waited_for_without_limit_because_they_show_what_a_former_leader_has_bound():
-    """Found by the soak: their list came 84 ms after the limit, and a half bound quorum was not recognised as one."""
+    """Regression (soak): their list came 84 ms after the limit, and a half-bound quorum was not recognised as one."""
     pods = FakeReflector("pods", listed=False)
     found, _ = watches(pods=pods)
     catching_up = asyncio.create_task(found.caught_up(mandate(elected=True, handed_over=False)))

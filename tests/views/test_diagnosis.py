@@ -1,4 +1,4 @@
-"""What would unblock a group, found on a copy of the cluster."""
+"""The changes that would unblock a group, found on a copy of the cluster."""
 
 from __future__ import annotations
 

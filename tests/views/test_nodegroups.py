@@ -1,4 +1,4 @@
-"""A refusal by groups of nodes: who shares what, how many members they take, what refuses the rest."""
+"""A refusal by groups of nodes: their common properties, how many members they take, and what refuses the rest."""
 
 from __future__ import annotations
 

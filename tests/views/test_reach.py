@@ -1,4 +1,4 @@
-"""What a diagnosis names to whom, and that its JSON says all of it."""
+"""The names that a diagnosis shows to each reader; its JSON holds everything shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MINE = Reach(namespace="mine", node_names=False)
 
 @pytest.fixture(scope="module")
 def copy() -> Copy:
-    """Two nodes that are full of a group of ours and one of others; two groups of others wait before ours."""
+    """Two nodes full of one group of ours and one of another tenant; two groups of other tenants are ahead of ours."""
     nodes = (node("secret-node-1", cpu="3"), node("secret-node-2", cpu="2"))
     running = [
         *(pod(f"mine/own-{each}", group="own", node="secret-node-1") for each in range(2)),
@@ -107,7 +107,7 @@ def test_a_person_reads_how_many_others_there_are(copy):
 
 
 def test_a_node_that_is_a_domain_is_not_named_either():
-    """The message names the domain that was looked at, which with this key is a node."""
+    """The message names the examined domain, which with this key is a node."""
     one = group("mine/w", min_member=3, topology=Topology("kubernetes.io/hostname", required=True))
     nodes = tuple(
         node(name, cpu="2", labels={"kubernetes.io/hostname": f"host-{name}"}) for name in ("secret-a", "secret-b")
@@ -125,7 +125,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 def asked_about(*events: Event, members: int = 1, topology: Topology | None = None) -> Copy:
-    """A copy in which a group of ours waits, beside what these events tell."""
+    """A copy in which a group of ours waits, with the state of these events added."""
     waiting = tuple(pod(f"mine/w-{each}", group="w", volume_claims=["data"]) for each in range(members))
     one = group("mine/w", min_member=members, topology=topology)
     return Copy([*events, GroupsReplaced((one,)), PodsReplaced(waiting), Synced()], policy=Policy(), now=NOW)

@@ -1,4 +1,4 @@
-"""`gangsched.simulate`: what the scheduler would decide, for Python programs."""
+"""`gangsched.simulate`: the scheduler's decisions for Python programs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What `gangsched simulate` makes of workloads of other operators, and of CronJobs.
+"""`gangsched simulate` on workloads of other operators and on CronJobs.
 
-`make workloads` compares the pods of the same manifests with those that the real controllers make.
+`make workloads` compares the simulated pods of the same manifests with those of the real controllers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def objects(text: str) -> list[Manifest]:
 
 
 def workload(kind: str, change: Any = None) -> Manifest:
-    """The one of its page, changed by what is done to its spec."""
+    """The workload of its page, with the change applied to its spec."""
     [found] = objects(manifest(kind, AUTO))
     if change:
         change(found.body["spec"])
@@ -59,7 +59,7 @@ TORCH = ["bert-master-0", *(f"bert-worker-{index}" for index in range(4))]
 
 
 def set_in(*path: Any) -> Any:
-    """Sets the last of the path in what the others lead to."""
+    """Set the value, the last item of the path, at the key path before it."""
 
     def change(spec: Any) -> None:
         *way, key, value = path
@@ -253,7 +253,7 @@ def test_the_group_of_a_page_is_bound_whole_or_not_at_all(kind, cpus):
 
 
 def test_those_that_come_later_come_once_the_first_run():
-    """Alone, without a gang: each pod of the job that depends on another is made as soon as that one is bound."""
+    """Without a gang: each pod of a job that depends on another job is created as soon as that one is bound."""
     depending = workload("JobSet", set_in("replicatedJobs", 1, "dependsOn", [{"name": "leader", "status": "Ready"}]))
     [node] = objects("apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 5, pods: 110}}\n")
     outcome = simulate(build([depending, node]), Policy())

@@ -1,4 +1,4 @@
-"""A replay binds whole gangs in the order of the contract, never too much; its figures are those of its bindings."""
+"""A replay binds whole gangs in contract order and never overcommits; its figures follow from its bindings."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class TestMeasures:
         assert found.used["cpu"] == pytest.approx(0.25)
 
     def test_free_cpu_beside_no_free_gpu_is_fragmented_for_those_who_need_both(self):
-        """Half of the members need a GPU, which the first has taken: for them the other 6 of 8 CPUs are useless."""
+        """Half of the members need a GPU, which the first one has taken: for them the other 6 of 8 CPUs are useless."""
         nodes = [node("n", 8, **{"nvidia.com/gpu": 1})]
         both = gang("both", 0, 1, cpu=2, run=100, **{"nvidia.com/gpu": 1})
         found = measure(play(both, gang("cpu", 100, 1, cpu=2, run=0), nodes=nodes))

@@ -1,4 +1,4 @@
-"""The simulation of what the core decides, without files."""
+"""The simulation of the core's decisions, without files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.builders import group, node, pods
 
 
 def test_a_large_group_is_told_as_what_it_has_become_at_that_moment():
-    """The core looks at a large group less often, which must not show where time is simulated."""
+    """The core updates a large group less often, which must not show in simulated time."""
     world = World(
         nodes=[node("n1", cpu=300, pods=300)],
         groups=[group("a", min_member=300)],

@@ -1,4 +1,4 @@
-"""Traces as files: what each form means, and what is said of mistakes."""
+"""Trace files: the meaning of each format, and the error messages."""
 
 from __future__ import annotations
 
