@@ -4,8 +4,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
 NO_PYTHON = error: gangsched needs Python 3.11 or later and finds none: install one (https://www.python.org/downloads) or name it, as in make demo PYTHON=/path/to/python3.12
 
-# For make soak and nightly, DURATION: seconds of the soak. For make soak, outages, nightly and mutations, SEED: the seed
-# of a run to repeat.
+# For make soak and nightly, DURATION: seconds of the soak. For make soak, outages, nightly and mutations, SEED: the
+# seed of a run to repeat.
 DURATION ?= 600
 SEED ?=
 # For make mutations: the number of random defects.
@@ -21,7 +21,7 @@ GO = GOGC=400
 # For make check and coverage: the quick tests.
 QUICK = -n auto --dist worksteal --hypothesis-profile=check -m "not slow and not integration" \
 	--ignore=tests/integration --ignore=tests/workloads
-# For make workloads and nightly: four control planes keep two cores busy, because the plays wait more than they compute.
+# For make workloads and nightly: four control planes keep two cores busy; the plays wait more than they compute.
 PLAYS = -n 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
