@@ -118,7 +118,7 @@ async def _create(made: Lab, beside: Beside) -> None:
             await asyncio.sleep(max(0.0, began + number / PER_S - time.monotonic()))
             await made.load.post(path, body)
 
-    # The first object is created alone: it is the group that the members name.
+    # The first object is created alone: with Crowd.MEMBERS it is the group that the members name.
     await made.load.post(*next(pending)[1])
     await asyncio.gather(*(worker() for _ in range(4)))
 
