@@ -10,7 +10,7 @@ from bench.scenarios import ALL, Kind
 
 BARE = "bare_pods_per_s"
 FULL_BARE = 1275.0
-"""Absolute times apply if the bare API server binds this many pods per second, and scale with it otherwise."""
+"""Absolute limits hold if the bare API server binds this many pods per second, and scale with its rate otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Bar:
     scales: bool = False
 
     def limit(self, line: Line) -> float:
-        """The limit on the machine of this line."""
+        """The limit for the machine that this line was measured on."""
         if self.least is not None:
             return self.least
         slower = max(1.0, FULL_BARE / line[BARE][1]) if self.scales and BARE in line else 1.0

@@ -1,9 +1,9 @@
 """Delays next to a crowd, on the real API server: those of a healthy gang, and of requests for /livez.
 
 The crowd is created at a steady rate that does not saturate the API server, because the benchmark measures gangsched,
-which shares two cores with it. A gang's own delay runs from the time at which this client's watch saw its last member
-to the request of its last binding. The API server's time to deliver a pod to a watch and to answer a binding is
-reported separately.
+which shares two cores with it. A gang's own delay runs from the moment this client's watch sees its last member to the
+request of its last binding. The API server's time to deliver a pod to a watch and to answer a binding is reported
+separately.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from testbed.operator import Operator
 from testbed.workloads import Json, member, pod_group
 
 PER_S = 250.0
-"""Objects of the crowd per second."""
+"""Rate at which the crowd's objects are created, per second."""
 SIZE = 5
 SAMPLE_S = 0.1
 _BOUND_WITHIN_S = 300.0
@@ -44,7 +44,7 @@ class Crowd(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Beside:
-    """So many of a crowd, on so many nodes."""
+    """A scenario: `number` objects of a crowd on `nodes` nodes."""
 
     crowd: Crowd
     number: int
@@ -57,11 +57,11 @@ class Beside:
 
     @property
     def to_bind(self) -> int:
-        """How many pods of the crowd have room."""
+        """The number of the crowd's pods that fit."""
         return self.number if self.crowd in (Crowd.URGENT, Crowd.MEMBERS) else 0
 
     def objects(self) -> Iterator[tuple[str, Json]]:
-        """The crowd, as paths and manifests."""
+        """The crowd's objects: for each the path to create it at, and its manifest."""
         if self.crowd is Crowd.MEMBERS:
             yield GROUPS, pod_group("crowd", min_member=1)
             for at in range(self.number):
@@ -118,13 +118,13 @@ async def _create(made: Lab, beside: Beside) -> None:
             await asyncio.sleep(max(0.0, began + number / PER_S - time.monotonic()))
             await made.load.post(path, body)
 
-    # One at a time for what begins it: its members name the group.
+    # The first object is created alone: with Crowd.MEMBERS it is the group that the members name.
     await made.load.post(*next(pending)[1])
     await asyncio.gather(*(worker() for _ in range(4)))
 
 
 async def _healthy(made: Lab, name: str) -> None:
-    """Create a gang of five, wait until it is bound, and delete it."""
+    """Create a gang of five, wait for its binding, and delete it."""
     group, pods = (path.replace("/default/", f"/{_NAMESPACE}/") for path in (GROUPS, PODS))
     await made.load.post(group, pod_group(name, min_member=SIZE))
     names = _names(name)
@@ -142,7 +142,7 @@ def _bound(made: Lab) -> int:
 
 
 def _figures(made: Lab, seen: _Seen, gangs: int) -> Figures:
-    """The longest of each wait."""
+    """The longest time of each kind of wait."""
     timeline = made.timeline
     own, whole, server = [], [], []
     for gang in range(gangs):
@@ -158,27 +158,27 @@ def _figures(made: Lab, seen: _Seen, gangs: int) -> Figures:
 
 
 class _Seen:
-    """When pods were first seen by a watch, in epoch seconds, by name."""
+    """The time at which the watch first saw each pod, in epoch seconds, by name."""
 
     def __init__(self) -> None:
         self.at: dict[str, float] = {}
 
     def post(self, events: Iterable[Event]) -> None:
-        """Take what a reflector posts."""
+        """Record the pods of a reflector's events."""
         for event in events:
             pods = event.pods if isinstance(event, PodsReplaced) else [event.pod] if isinstance(event, PodSeen) else []
             for pod in pods:
                 self.at.setdefault(pod.name, time.time())
 
     def watch_events(self, resource: str, count: int) -> None:
-        """Nobody counts."""
+        """Does nothing: the benchmark keeps no such metric."""
 
     def relisted(self, resource: str, cause: str) -> None:
-        """Nobody counts."""
+        """Does nothing: the benchmark keeps no such metric."""
 
 
 class _Sampler:
-    """Asks for /livez ten times a second, in a thread of its own, and notes how long each answer took."""
+    """Requests /livez ten times a second in a separate thread and records how long each response took."""
 
     def __init__(self, operator: Operator) -> None:
         self.took: list[float] = []

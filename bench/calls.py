@@ -1,4 +1,4 @@
-"""The longest call of `Machine.handle` for demanding workloads of a tenant. A call blocks the whole process.
+"""The longest call of `Machine.handle` under a tenant's demanding workloads. A call blocks the whole process.
 
 Events are passed in batches, as in the engine, and the machine is called again while work is left. The garbage
 collector runs as in the operator. Times are processor times.
@@ -34,7 +34,7 @@ _TIME_OUT_S = 600.0
 
 
 class _Calls:
-    """A machine that is synced, and how long each call of it took."""
+    """A synced machine, and the duration of each call to it."""
 
     def __init__(self, nodes: Sequence[Node], pods: Sequence[Pod] = ()) -> None:
         self.machine = Machine(Policy())
@@ -45,14 +45,14 @@ class _Calls:
         gc.freeze()
 
     def hand_over(self, events: Sequence[Event], *, most: int = MOST_EVENTS) -> list[BindPod]:
-        """All these events, so many at a time, and what follows of them at once."""
+        """Pass these events in batches of `most`, then run all work that is due at once; returns the bindings."""
         found: list[BindPod] = []
         for start in range(0, len(events), most):
             found += self._call(events[start : start + most])
         return [*found, *self.wait(0.0)]
 
     def wait(self, seconds: float) -> list[BindPod]:
-        """Let time pass, with all that is due on the way."""
+        """Advance the clock and run all work that falls due on the way; returns the bindings."""
         found: list[BindPod] = []
         end = self.now + seconds
         while (due := self.machine.next_deadline()) is not None and due <= max(end, self.now):
@@ -62,7 +62,7 @@ class _Calls:
         return found
 
     def figures(self) -> Figures:
-        """What the calls took."""
+        """The longest and the total duration of the calls, and their number."""
         gc.unfreeze()
         return {"longest_ms": 1000 * max(self.took), "cpu_ms": 1000 * sum(self.took), "calls": float(len(self.took))}
 
@@ -76,7 +76,7 @@ class _Calls:
 
 
 def members(number: int = 25_000, nodes: int = 5000) -> Figures:
-    """One group of minimum 1 with thousands of members, from their creation to their bindings being seen."""
+    """One group of minimum 1 with thousands of members, from their creation until their bindings are seen."""
     calls = _Calls([_node(at) for at in range(nodes)])
     key = GroupKey("default", "a")
     pods = {pod.uid: pod for pod in (_pod(key, at, cpu=1000) for at in range(number))}
@@ -91,7 +91,7 @@ def members(number: int = 25_000, nodes: int = 5000) -> Figures:
 
 
 def parked(gangs: int = 20_000, nodes: int = 500) -> Figures:
-    """Gangs of two that are refused, told so and time out, while pods end: each frees room for half a gang."""
+    """Gangs of two are refused, get that status and time out, while pods end: each pod frees room for half a gang."""
     running = [_pod(GroupKey("other", "old"), at, cpu=1000, node=f"n{at % nodes}") for at in range(32 * nodes)]
     calls = _Calls([_node(at) for at in range(nodes)], running)
     keys = [GroupKey("default", f"g{at}") for at in range(gangs)]
@@ -109,7 +109,7 @@ def parked(gangs: int = 20_000, nodes: int = 500) -> Figures:
 
 
 def racks(number: int = 500, gangs: int = 3, size: int = 22) -> Figures:
-    """Gangs of two sizes that must be in one rack: each has room enough in sum, and none has it for both."""
+    """Gangs with members of two sizes that must share a rack: every rack has enough in total, none fits both sizes."""
     random = Random(1)  # noqa: S311 - the same racks in every run
     nodes = [replace(_node(at), labels=(("rack", f"r{at // _PER_RACK}"),)) for at in range(number * _PER_RACK)]
     running = [

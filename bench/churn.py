@@ -1,10 +1,10 @@
-"""`python -m bench.churn [MINUTES]`: memory of the operator while gangs come and go, one JSON line.
+"""`python -m bench.churn [MINUTES]`: the operator's memory while gangs come and go, as one JSON line.
 
 Gangs are created at a steady rate, each with a new name. Most are bound, run on KWOK's nodes and are deleted, half of
 them after their pods have succeeded. Some never become complete, some never fit, and some are plain pods. Nodes of new
-kinds come and go, and the API server restarts from time to time. The resident memory of the operator is read from /proc
-every 10 s. The result is the ratio of the end to the fifth minute (in a run shorter than 15 minutes: to its first
-third). Progress goes to standard error.
+kinds come and go, and the API server restarts from time to time. The operator's resident memory is read from /proc
+every 10 s. The result is the ratio of the memory at the end to that of the fifth minute (in a run shorter than 15
+minutes: at a third of the run). Progress goes to standard error.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ _NOT_FOUND, _CONFLICT, _SERVER_ERROR = 404, 409, 500
 
 @dataclass(slots=True)
 class Bound:
-    """Counts pods when they are first seen bound, and wakes tasks that wait for them."""
+    """Counts pods when their binding is first seen, and wakes the tasks that wait for it."""
 
     count: int = 0
     _awaited: dict[str, asyncio.Event] = field(default_factory=dict)
 
     def await_pod(self, name: str) -> asyncio.Event:
-        """Set once the pod of this name has a node."""
+        """An event that is set once the pod of this name has a node."""
         return self._awaited.setdefault(name, asyncio.Event())
 
     def post(self, events: Iterable[Event]) -> None:
-        """Take what a reflector of pods posts."""
+        """Record the bound pods of a reflector's events."""
         for event in events:
             pods = event.pods if isinstance(event, PodsReplaced) else [event.pod] if isinstance(event, PodSeen) else []
             for pod in pods:
@@ -70,14 +70,14 @@ class Bound:
                     self.count += 1
 
     def watch_events(self, resource: str, count: int) -> None:
-        """Nobody counts."""
+        """Does nothing: the benchmark keeps no such metric."""
 
     def relisted(self, resource: str, cause: str) -> None:
-        """Nobody counts."""
+        """Does nothing: the benchmark keeps no such metric."""
 
 
 class Churn:
-    """Gangs that come and go, each in a task of its own."""
+    """Gangs that come and go, each in its own task."""
 
     def __init__(self, session: ApiSession, bound: Bound) -> None:
         self.kinds: Counter[str] = Counter()
@@ -85,7 +85,7 @@ class Churn:
         self._bound = bound
 
     async def run(self, until: float) -> None:
-        """Create gangs at the steady rate until this time of `time.monotonic`, and let the last ones end."""
+        """Create gangs at the steady rate until this `time.monotonic` time, then let the last ones end."""
         began, number = time.monotonic(), 0
         async with asyncio.TaskGroup() as gangs:
             while time.monotonic() < until:
@@ -128,7 +128,7 @@ class Churn:
             await self._call("DELETE", f"{_NODES}/own-{name}", {})
 
     async def _call(self, method: str, path: str, body: dict[str, Any]) -> None:
-        """Retry until the API server has accepted the request, also across its restarts."""
+        """Send the request and retry until the API server accepts it, across restarts too."""
         content_type = MERGE_PATCH if method == "PATCH" else "application/json"
         while True:
             try:
@@ -191,7 +191,7 @@ async def _churn(control_plane: ControlPlane, operator: Operator, seconds: float
 
 
 def _around(samples: Sequence[tuple[float, float]], at_s: float) -> float:
-    """The median of the samples nearest to this time: a single one may fall on a passing peak."""
+    """The median of the samples nearest to this time: a single sample may fall on a short peak."""
     nearest = sorted(samples, key=lambda sample: abs(sample[0] - at_s))[:5]
     return median(rss for _, rss in nearest)
 

@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def judged(scenario: Scenario, here: list[Figures], base: list[Figures]) -> tuple[dict[str, Any], pairs.Verdict]:
-    """The line of a scenario and its verdict, from the runs of both in the order of the pairs."""
+    """The JSON line of a scenario and its verdict, from the runs of both commits in the order of the pairs."""
     found = pairs.ratios(here, base)
     speed = found[_RATE] if scenario.kind is not Kind.STREAM else pairs.inverse(found[_LATENCY])
     cpu = found[_CPU_PER_POD] if scenario.kind is Kind.STREAM else found[_CPU]

@@ -1,4 +1,4 @@
-"""The core without a cluster: the cost of a plan, an event, a wake-up and a known object, in processor time."""
+"""The core without a cluster: the processor time of a plan, an event and a wake-up, and the memory of an object."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Benchmark = tuple[str, Callable[[], Figures]]
 
 
 def benchmarks(*, quick: bool) -> Iterator[Benchmark]:
-    """Title and measurement of each."""
+    """The title and the measurement of each benchmark."""
     yield "core: plan 5,000 nodes × 1,000 identical", partial(plan_identical, 5000, 1000)
     yield "core: plan 5,000 nodes × 100 of 10 signatures", partial(plan_mixed, 5000, 100)
     yield "core: plan 5,000 nodes × 100 spread by zone, apart by hostname", partial(plan_dependent, 5000, 100)
@@ -80,13 +80,13 @@ def benchmarks(*, quick: bool) -> Iterator[Benchmark]:
 
 
 def plan_identical(nodes: int, members: int) -> Figures:
-    """One class of members on empty nodes, whose verdicts on it are not known yet."""
+    """One class of members on empty nodes; the first plan starts with no cached results of the filters."""
     cluster = _cluster(nodes)
     return _plan(cluster, [_pod(GroupKey("default", "a"), number) for number in range(members)])
 
 
 def plan_mixed(nodes: int, members: int) -> Figures:
-    """Ten classes in one gang: each has its own amount and port, a zone, and a taint that it tolerates."""
+    """Ten classes in one gang: each has its own requests and port, a zone, and a taint that it tolerates."""
     cluster = _cluster(nodes, mixed=True)
     shapes = [
         Shape(
@@ -102,7 +102,7 @@ def plan_mixed(nodes: int, members: int) -> Figures:
 
 
 def plan_dependent(nodes: int, members: int) -> Figures:
-    """One class of members, each of which changes what all nodes say to the next."""
+    """One class of members with spread and anti-affinity: each placement changes every node's result for the next."""
     app = (Requirement("app", "In", ("a",)),)
     zone, host = (PodTerm(key, app, ("default",)) for key in ("zone", "kubernetes.io/hostname"))
     shape = replace(_SHAPE, spread=(Spread(zone, max_skew=1),), anti_affinity=(host,))
@@ -130,12 +130,12 @@ def _plan(cluster: Cluster, members: list[Pod]) -> Figures:
 
 
 def wake_without_gpu() -> Figures:
-    """Parked groups ask for GPUs that no node has; a pod that asks for none ends."""
+    """Parked groups request GPUs that no node has; a pod without GPUs ends."""
     return _wake(Shape(requests=(("cpu", 1000), ("nvidia.com/gpu", 1))), ending=1000)
 
 
 def wake_without_cpu() -> Figures:
-    """Parked groups ask for more CPUs than are free; what ends frees too little for any member."""
+    """Parked groups request more CPUs than are free; the pod that ends frees too little for any member."""
     return _wake(Shape(requests=(("cpu", 4000),)), ending=1000)
 
 
@@ -162,9 +162,9 @@ def _wake(wanted: Shape, *, ending: int) -> Figures:
 
 
 def pod_events(gangs: int, size: int) -> Figures:
-    """From a line of a watch to the state: running pods of scheduled gangs change, fifty at a time and singly.
+    """From a line of a watch to the state: running pods of scheduled gangs change, in batches of fifty and singly.
 
-    What changes of the last ones is nothing that the core knows.
+    The last events (`unchanged_event_us`) change only fields that the core does not read.
     """
     machine, pods = _scheduled(gangs, size)
     lines = [Raw(json.dumps(_wire(pod, restarts=1)).encode()) for pod in pods]
@@ -189,9 +189,9 @@ def pod_events(gangs: int, size: int) -> Figures:
 
 
 def life(nodes: int, gangs: int, size: int) -> Figures:
-    """All that the machine does for a pod from its creation to its binding being seen, in batches of fifty events.
+    """All the machine's work for a pod, from its creation until its binding is seen, in batches of fifty events.
 
-    They come as fast as a bare API server binds, so that it counts how often the machine looks at a gang.
+    Events arrive as fast as a bare API server binds, so the result also depends on how often a gang is evaluated.
     """
     machine = Machine(Policy())
     keys = [GroupKey("default", f"g{number}") for number in range(gangs)]
@@ -210,7 +210,7 @@ def life(nodes: int, gangs: int, size: int) -> Figures:
 
 
 def life_of_more_nodes() -> Figures:
-    """How the cost per pod grows from 500 to 5,000 nodes, for the same gangs."""
+    """The growth of the cost per pod from 500 to 5,000 nodes, for the same gangs."""
     few, many = life(500, 250, 20), life(5000, 250, 20)
     return {
         "few_us_per_pod": few["cpu_us_per_pod"],
@@ -229,7 +229,7 @@ def _feed(machine: Machine, events: list[Event], now: float) -> list[BindPod]:
 
 
 def _rest(machine: Machine, now: float) -> list[Effect]:
-    """Let the machine do all that is due."""
+    """Run all work that is due in the machine."""
     effects = machine.handle([TimePassed()], now)
     while (due := machine.next_deadline()) is not None and due <= now:
         effects += machine.handle([TimePassed()], now)
@@ -245,7 +245,7 @@ def _seen(line: Raw) -> PodSeen:
 
 
 def memory() -> Figures:
-    """What the machine keeps of each node and pod, by Python's own count."""
+    """The memory that the machine holds per node and per pod, as tracemalloc counts it."""
     tracemalloc.start()
     try:
         machine = Machine(Policy())
@@ -284,7 +284,7 @@ def _members(gangs: int, size: int, *, nodes: int) -> list[Pod]:
 
 
 def _wire(pod: Pod, *, restarts: int, label: str = "") -> dict[str, object]:
-    """The pod as the API server sends it, with what a kubelet says of it."""
+    """The pod as the API server sends it, with the status that a kubelet reports."""
     manifest = member(pod.name, pod.declaration.group if pod.declaration else "", nodeName=pod.node)
     manifest["metadata"]["labels"] |= {"changed": label} if label else {}
     manifest["metadata"] |= {

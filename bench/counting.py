@@ -1,7 +1,7 @@
 """A minimal gang scheduler: `python -m bench.counting KUBECONFIG NODES SIZE`, a process like gangsched.
 
 It watches pods, counts each gang's members by their names, and binds a gang once it has seen all of them. It ignores
-PodGroups, nodes, room and statuses. The difference to gangsched, with the same connections, is gangsched's own time.
+PodGroups, nodes, capacity and statuses. It uses the same connections, so the difference is gangsched's own time.
 """
 
 from __future__ import annotations

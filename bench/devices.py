@@ -1,4 +1,4 @@
-"""The devices of a scenario: a class, a pool of each node, and a claim of each pod."""
+"""The devices of a scenario: one DeviceClass, a pool for each node, and a ResourceClaim for each pod."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PER_NODE = 8
 
 
 def device_class() -> Json:
-    """The class of all devices."""
+    """The DeviceClass of all devices."""
     return {
         "metadata": {"name": _CLASS},
         "spec": {"selectors": [{"cel": {"expression": f"device.driver == '{_DRIVER}'"}}]},
@@ -23,7 +23,7 @@ def device_class() -> Json:
 
 
 def pool(node: str) -> Json:
-    """The slice of a node with all its devices."""
+    """The ResourceSlice with all devices of a node."""
     devices = [{"name": f"gpu-{at}", "attributes": {"model": {"string": "a100"}}} for at in range(_PER_NODE)]
     return {
         "metadata": {"name": node},
@@ -37,7 +37,7 @@ def pool(node: str) -> Json:
 
 
 def claim(pod: str) -> Json:
-    """A claim for one device, as kube-controller-manager makes it of a template before a scheduler does anything."""
+    """A claim for one device, as kube-controller-manager creates it from a template before a scheduler acts."""
     asked = {
         "deviceClassName": _CLASS,
         "selectors": [{"cel": {"expression": f"device.attributes['{_DRIVER}'].model == 'a100'"}}],
@@ -46,17 +46,17 @@ def claim(pod: str) -> Json:
 
 
 def use(pod: str) -> Json:
-    """What stands in the spec of the pod."""
+    """The fields of the pod's spec that refer to its claim."""
     return {"resourceClaims": [{"name": "gpu", "resourceClaimName": pod}]}
 
 
 def given(found: Json) -> list[tuple[str, str]]:
-    """Pool and name of the devices of a claim on the API server."""
+    """The pool and name of each device allocated to a claim that was read from the API server."""
     allocation = found.get("status", {}).get("allocation") or {"devices": {"results": []}}
     return [(each["pool"], each["device"]) for each in allocation["devices"]["results"]]
 
 
 def taken(pod: str, pod_uid: str, claim_uid: str, *, number: int, nodes: int) -> UseDevices:
-    """What a client without a plan writes for the pod, where those before have taken the devices before."""
+    """The allocation that a client without planning writes for pod `number`: pods take the devices in order."""
     device = (_DRIVER, f"n{number % nodes}", f"gpu-{number // nodes}")
     return UseDevices("default", pod, claim_uid, pod, pod_uid, Allocation((AllocatedDevice("gpu", device),)))

@@ -1,4 +1,4 @@
-"""A browser that has the operator's page open: `python -m bench.follower ADDRESS` reads its events and drops them."""
+"""A stand-in for a browser on the operator's page: `python -m bench.follower ADDRESS` reads and drops its events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import aiohttp
 
 
 async def follow(address: str) -> None:
-    """Exchange the address's token and read until the server ends."""
+    """Exchange the address's token and read events until the server ends."""
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
         async with session.get(address) as page:
             page.raise_for_status()
@@ -22,6 +22,6 @@ async def follow(address: str) -> None:
 
 
 if __name__ == "__main__":
-    # What a browser does with the events happens on another machine.
+    # A real browser runs on another machine.
     os.nice(19)
     asyncio.run(follow(sys.argv[1]))

@@ -35,9 +35,9 @@ Figures = dict[str, float]
 
 
 class Lab:
-    """A control plane with the scenario's nodes, and nothing else on it; `lab` makes one.
+    """A control plane that has only the scenario's nodes; `lab` creates one.
 
-    `program` is the gangsched that is measured.
+    `program` is the command of the measured gangsched.
     """
 
     def __init__(self, control_plane: ControlPlane, load: Load, scenario: Scenario, *, kubeconfig: Path) -> None:
@@ -51,7 +51,7 @@ class Lab:
         self._kubeconfig = kubeconfig
 
     async def bare(self) -> Figures:
-        """Measure the API server without a scheduler: bind the scenario's pods that have room, then delete them."""
+        """Measure the API server without a scheduler: bind as many of the scenario's pods as fit, then delete them."""
         pods = await self.load.add_pods()
         fitting = pods[: self.scenario.to_bind or len(pods)]
         rate = await self.bind_bare(fitting)
@@ -59,7 +59,7 @@ class Lab:
         return {"bare_pods_per_s": rate, "bare_s": len(fitting) / rate}
 
     async def bind_bare(self, pods: list[Made]) -> float:
-        """Bind these without a plan; how many per second."""
+        """Bind these pods without planning; returns the rate per second."""
         self.timeline.begin()
         await self.load.bind_bare(pods)
         await self.until(lambda: len(self.timeline.bound) >= len(pods))
@@ -67,10 +67,10 @@ class Lab:
 
     @asynccontextmanager
     async def operator(self, *, ready: bool = False) -> AsyncIterator[Operator]:
-        """gangsched, ended after the block, which begins with its process or, with `ready`, once it is ready.
+        """Run gangsched for the block, which begins when the process starts or, with `ready`, once it is ready.
 
         Raises:
-            RuntimeError: it did not end in order.
+            RuntimeError: it ended with a non-zero status.
         """
         settings = self._control_plane.folder / "page.yaml"
         settings.write_text(_PAGE)
@@ -90,7 +90,7 @@ class Lab:
             raise RuntimeError(f"gangsched ended with status {status}; its log is {operator.child.log}")
 
     def _start(self, operator: Operator) -> Child | None:
-        """Start it; returns the browser that follows its page, None without one."""
+        """Start the operator; returns the process that follows its page, or None."""
         operator.start()
         if not self.page:
             return None
@@ -99,10 +99,10 @@ class Lab:
 
     @asynccontextmanager
     async def counting(self) -> AsyncIterator[None]:
-        """The client that only counts members and binds, watching; ended after the block."""
+        """Run the client that only counts members and binds; the block begins once it watches."""
         command = [sys.executable, "-m", counting.__name__, str(self._kubeconfig)]
         command += [str(self.scenario.nodes), str(self.scenario.size)]
-        # A log of its own: in a former client's this one would seem to be watching already.
+        # A separate log: an earlier client's log already contains the line that reports the watch.
         client = self._control_plane.spawn(f"counting-{next(_CLIENTS)}", command)
         try:
             await self.until(lambda: counting.READY in client.log.read_text())
@@ -111,10 +111,10 @@ class Lab:
             await asyncio.to_thread(client.stop)
 
     async def until(self, condition: Callable[[], bool], *, within_s: float = _WITHIN_S) -> None:
-        """Wait until the timeline says so.
+        """Read the timeline until the condition holds.
 
         Raises:
-            TimeoutError: it did not within that time.
+            TimeoutError: it does not hold within `within_s`.
         """
         async with asyncio.timeout(within_s):
             while True:
@@ -124,16 +124,16 @@ class Lab:
                 await asyncio.sleep(_LOOK_EVERY_S)
 
     async def until_bound(self) -> None:
-        """Wait until as many pods are bound as have room."""
+        """Wait until all pods that fit are bound."""
         await self.until(lambda: len(self.timeline.bound) >= self.scenario.to_bind)
 
     async def until_told(self) -> float:
-        """Wait until every PodGroup with bound pods says that it is scheduled; when the last was written."""
+        """Wait until every PodGroup with bound pods has the status scheduled; returns the time of the last write."""
         if self.scenario.plain:
             return self.timeline.last_bound
         scheduled = self.scenario.to_bind // self.scenario.size
         while True:
-            # A list of all groups costs the API server as much as many status writes, so it waits until it may help.
+            # Listing all groups costs the API server as much as many status writes, so list only when likely done.
             await self.until(lambda: len(self.timeline.told) >= scheduled and self._silent_s() >= _SILENT_S)
             groups = await self.load.get_all(GROUPS)
             if sum(_is_scheduled(group) for group in groups) >= scheduled:
@@ -147,11 +147,11 @@ class Lab:
         """Check the scheduler's guarantees.
 
         Raises:
-            RuntimeError: a gang is bound in part, a node has more than it can hold, or a pod no device of its own.
+            RuntimeError: a gang is partially bound, a node is overcommitted, or a pod has no device of its own.
         """
         bound = [pod for pod in await self.load.get_all(PODS) if pod["spec"].get("nodeName")]
         gangs = Counter(pod["metadata"]["name"].rpartition("-")[0] for pod in bound)
-        gangs.pop("", None)  # those that were bound when they were made
+        gangs.pop("", None)  # pods that were created bound
         partial = {gang: count for gang, count in gangs.items() if count != self.scenario.size}
         if partial:
             raise RuntimeError(f"gangs are bound in part: {partial}")
@@ -169,7 +169,7 @@ class Lab:
 
 @asynccontextmanager
 async def lab(scenario: Scenario) -> AsyncIterator[Lab]:
-    """A control plane of its own for one scenario, with its nodes and no pods."""
+    """A separate control plane for one scenario, with its nodes and no pods."""
     with ControlPlane(
         controllers=False,
         kwok=False,
@@ -182,7 +182,7 @@ async def lab(scenario: Scenario) -> AsyncIterator[Lab]:
         ),
     ) as control_plane:
         crds.install(control_plane)
-        # An administrator's requests are exempt from priority and fairness.
+        # Priority and fairness exempts an administrator's requests.
         kubeconfig = _account(control_plane) if scenario.fair else control_plane.kubeconfig
         session = await connect(kubeconfig=str(control_plane.kubeconfig))
         binder = await connect(kubeconfig=str(kubeconfig))
@@ -196,7 +196,7 @@ async def lab(scenario: Scenario) -> AsyncIterator[Lab]:
 
 
 def _account(control_plane: ControlPlane) -> Path:
-    """A kubeconfig of the chart's account, with its rights and its FlowSchemas."""
+    """A kubeconfig of the chart's service account, with its RBAC rules and FlowSchemas."""
     shown = [f"--show-only=templates/{part}.yaml" for part in ("serviceaccount", "rbac", "flowschemas")]
     text = control_plane.helm("template", "gangsched", CHART, "--set", "image.repository=none", *shown)
     control_plane.kubectl("apply", "--filename", "-", stdin=text)
@@ -204,13 +204,13 @@ def _account(control_plane: ControlPlane) -> Path:
 
 
 def cpu_s(operator: Operator) -> float:
-    """The processor seconds that the operator has used so far, in user and system mode."""
+    """The operator's processor seconds so far, user and system."""
     fields = Path(f"/proc/{operator.child.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
 
 
 def rss_mb(pid: int) -> float:
-    """The resident memory of a process now, in MB of 10⁶ bytes."""
+    """The current resident memory of a process, in MB of 10⁶ bytes."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024 / 1e6
@@ -218,7 +218,7 @@ def rss_mb(pid: int) -> float:
 
 
 async def cpu_share(operator: Operator, *, over_s: float) -> float:
-    """Which part of one core the operator uses over that time from now."""
+    """The share of one core that the operator uses during the next `over_s` seconds."""
     began, used = time.monotonic(), cpu_s(operator)
     await asyncio.sleep(over_s)
     return (cpu_s(operator) - used) / (time.monotonic() - began)

@@ -25,10 +25,11 @@ from testbed.workloads import Json, member, pod_group
 T = TypeVar("T")
 
 IN_FLIGHT = 32
-"""Requests in flight at once, as many as gangsched sends by default."""
+"""Limit of requests in flight, the same as gangsched's default."""
 CREATED_AT_A_TIME = 8
-"""Enough to keep two cores busy: with 16 as many pods a second are created and bound, but they queue up in the API
-server, and every binding waits in that queue (a gang of 20 took 33 ms instead of 23 from first to last)."""
+"""Concurrent creations. 8 keep two cores busy: with 16 the rates of creation and binding stay the same, but requests
+queue up in the API server, and every binding waits in that queue (a gang of 20 took 33 ms instead of 23 from first to
+last)."""
 PODS = "/api/v1/namespaces/default/pods"
 GROUPS = "/apis/gangsched.io/v1alpha1/namespaces/default/podgroups"
 _POOLS = 5
@@ -43,7 +44,7 @@ Made = tuple[str, str]
 
 
 class Load:
-    """Creates and deletes through one session and binds through `binder`, so many requests in flight."""
+    """Creates and deletes objects through one session and binds pods through `binder`, with bounded concurrency."""
 
     def __init__(self, session: ApiSession, scenario: Scenario, *, binder: ApiSession) -> None:
         self.session = session
@@ -52,7 +53,7 @@ class Load:
         self._claims: dict[str, str] = {}
 
     async def add_nodes(self) -> None:
-        """The scenario's hollow nodes; for mixed gangs each is in a zone, and half of them are tainted by pool."""
+        """Create the scenario's hollow nodes; for mixed gangs each is in a zone, and half of them have a pool taint."""
         nodes = range(self._scenario.nodes)
         await in_flight(self.post("/api/v1/nodes", self._node(number)) for number in nodes)
         if self._scenario.devices:
@@ -60,7 +61,7 @@ class Load:
             await in_flight(self.post(devices.SLICES, devices.pool(f"n{number}")) for number in nodes)
 
     async def add_groups(self) -> None:
-        """The PodGroups; none for single pods."""
+        """Create the PodGroups; none for single pods."""
         scenario = self._scenario
         if not scenario.plain:
             await in_flight(
@@ -69,7 +70,7 @@ class Load:
             )
 
     async def add_pods(self) -> list[Made]:
-        """The members, gang after gang, each after its claim."""
+        """Create the members, gang after gang, each after its claim."""
         if self._scenario.devices:
             names = [manifest["metadata"]["name"] for manifest in self._members()]
             claims = await in_flight(self.post(devices.CLAIMS, devices.claim(name)) for name in names)
@@ -78,7 +79,7 @@ class Load:
         return [(pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in made]
 
     async def add_bound_pods(self) -> None:
-        """The pods that are bound when they are made, evenly over the nodes."""
+        """Create the pods that are bound from the start, spread evenly over the nodes."""
         nodes = self._scenario.nodes
         await in_flight(
             self.post(PODS, member(f"b{number}", f"old-{number // 20}", nodeName=f"n{number % nodes}"))
@@ -86,7 +87,7 @@ class Load:
         )
 
     async def change_pods(self, per_s: int, *, over_s: float) -> None:
-        """Write to so many of the pods that are bound a second, as kubelets do, for so long."""
+        """Write to `per_s` of the bound pods per second, as kubelets do, for `over_s` seconds."""
         running, began = self._scenario.running, time.monotonic()
         for number in range(int(per_s * over_s)):
             await asyncio.sleep(max(0.0, began + number / per_s - time.monotonic()))
@@ -96,7 +97,7 @@ class Load:
             answer.checked()
 
     async def bind_bare(self, pods: Sequence[Made]) -> None:
-        """Bind these pods without a plan.
+        """Bind these pods without planning.
 
         Raises:
             RuntimeError: the server refused one.
@@ -107,7 +108,7 @@ class Load:
             raise RuntimeError(f"{len(refused)} bare bindings were refused; the first: {refused[0]}")
 
     async def _bind(self, number: int, name: str, uid: str) -> WriteResult:
-        """With the writes to its claim before."""
+        """Bind one pod, after the writes to its claim."""
         nodes = self._scenario.nodes
         if self._scenario.devices:
             what = devices.taken(name, uid, self._claims[name], number=number, nodes=nodes)
@@ -117,11 +118,11 @@ class Load:
         return await bind(self._binder, BindPod(uid, "default", name, f"n{number % nodes}"))
 
     async def clear(self) -> None:
-        """Delete every pod and PodGroup, and every claim with what has kept it until its pod was gone."""
+        """Delete every pod and PodGroup, and every claim with the finalizer that kept it until its pod was gone."""
         body = json.dumps({"gracePeriodSeconds": 0}).encode()
         for path in (PODS, GROUPS):
             for _ in range(_TRIES):
-                # The server gives up a deletion that takes longer than a minute, and has done a part of it.
+                # The server aborts a collection's deletion after a minute, with part of it done.
                 with suppress(ApiUnreachable):
                     answer = await self.session.request("DELETE", path, body=body, timeout_s=300)
                     if answer.status != _TIMEOUT:
@@ -189,7 +190,7 @@ def _of_app(name: str) -> Json:
 
 
 async def in_flight(work: Iterable[Coroutine[Any, Any, T]], *, most: int = IN_FLIGHT) -> list[T]:
-    """The results in order; so many are under way at a time, and the next is made only then."""
+    """Run the work with at most `most` items in flight; returns the results in order. The iterable is read lazily."""
     results: dict[int, T] = {}
     pending = enumerate(work)
 

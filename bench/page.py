@@ -1,4 +1,4 @@
-"""docs/performance.md and its plots, made of the lines that `bench.report` keeps."""
+"""docs/performance.md and its plots, generated from the lines that `bench.report` keeps."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ Without a cluster: the cost of planning and events in processor time, and of mem
 
 
 def write(lines: Sequence[Line]) -> None:
-    """Write the page and its plots from all lines that there are; a plot without its scenarios is left as it is."""
+    """Write the page and its plots from all available lines; a plot whose scenarios are missing is left as it is."""
     by_title = {line["scenario"]: line for line in lines}
     PAGE.write_text(
         _HEAD
@@ -81,7 +81,7 @@ def write(lines: Sequence[Line]) -> None:
         + _table([line for line in lines if line["scenario"].startswith("core")])
         + figures.section(by_title)
     )
-    # Text stays text, and equal figures give an equal file.
+    # Keep text as text in the SVG, and give equal figures an identical file.
     mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "gangsched"})
     backlog = QUICK[0]
     _plot("nodes", by_title, sorted((backlog, *NODES_SWEPT), key=lambda each: each.nodes), _throughput("nodes"))

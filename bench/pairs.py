@@ -22,7 +22,7 @@ Interval = tuple[float, float, float]
 LEAST_PAIRS = 9
 TOLERANCE = 0.03
 _ERROR = 0.025
-"""At either end: the interval is one of 95 %."""
+"""Probability of error at either end of the 95 % interval."""
 
 
 class Verdict(StrEnum):
@@ -34,19 +34,20 @@ class Verdict(StrEnum):
 
     @property
     def passes(self) -> bool:
-        """Whether the checkout may stay as it is."""
+        """Whether the checkout is fast enough."""
         return self is Verdict.AS_FAST
 
 
 def interval(values: Sequence[float]) -> Interval:
-    """The median with its 95 % interval, whatever the distribution: it ends at the ranks of the sign test.
+    """The median with its distribution-free 95 % interval, whose ends are the ranks of the sign test.
 
-    The median lies below the k-th smallest of n independent values with the probability that of n tosses of a coin
-    fewer than k show heads (Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2). The interval is
-    that of the largest k for which this is at most 2.5 %, from the k-th smallest to the k-th largest.
+    The probability that the median lies below the k-th smallest of n independent values equals the probability that
+    fewer than k of n coin tosses show heads (Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2).
+    The interval runs from the k-th smallest to the k-th largest value, for the largest k for which this is at most
+    2.5 %.
 
     Raises:
-        ValueError: fewer than six values, whose least and most are no such interval.
+        ValueError: there are fewer than six values; their minimum and maximum are no 95 % interval.
     """
     count, rank, fewer = len(values), 0, 1 / 2 ** len(values)
     while fewer <= _ERROR:
@@ -59,10 +60,10 @@ def interval(values: Sequence[float]) -> Interval:
 
 
 def verdict(speed: Interval, cpu: Interval) -> Verdict:
-    """The verdict by the ratios of speed and of processor time for each pod, the checkout's to the base's.
+    """The verdict from the ratios (checkout to base) of speed and of processor time per pod.
 
-    The interval of the speed must reach 0.97. One that is wider than 3 % tells too little: where it reaches 0.97, the
-    median of the processor time decides, which other work disturbs less and which may be 3 % higher.
+    The interval of the speed must reach 0.97. An interval wider than 3 % is inconclusive: if it reaches 0.97, the
+    median of the processor time decides. Other work disturbs that less, and it may be 3 % higher.
     """
     least, _, most = speed
     if most < 1 - TOLERANCE:
@@ -73,17 +74,17 @@ def verdict(speed: Interval, cpu: Interval) -> Verdict:
 
 
 def ratios(here: Sequence[Figures], base: Sequence[Figures]) -> dict[str, Interval]:
-    """Each figure of the checkout to that of the base, for those that both have and that were never nothing."""
+    """The ratio, checkout to base, of each figure that all runs of the base have and that is never zero there."""
     names = [name for name in here[0] if all(each.get(name) for each in base)]
     return {name: interval([own[name] / other[name] for own, other in zip(here, base, strict=True)]) for name in names}
 
 
 def inverse(found: Interval) -> Interval:
-    """The ratio of speeds that belongs to a ratio of times."""
+    """The ratio of speeds that corresponds to a ratio of times."""
     least, middle, most = found
     return 1 / most, 1 / middle, 1 / least
 
 
 def order(run: int, here: T, base: T) -> tuple[T, T]:
-    """The order of the two in this run. They alternate, because the first one may find a colder machine."""
+    """The order of the two in this run. They alternate, because the first may run on a colder machine."""
     return (here, base) if run % 2 else (base, here)

@@ -1,8 +1,9 @@
-"""The cost of PodGroups without pods for the operator.
+"""The operator's cost for PodGroups without pods.
 
-A dry run decides the status of each PodGroup and sends nothing. This client creates the PodGroups and then writes their
-statuses as the operator would. The operator therefore sees every group twice, as in production, without the cost of
-sending. The processor time is that of the process, independent of other work on the machine.
+The operator runs with dry-run: it decides the status of each PodGroup and sends nothing. This client creates the
+PodGroups and then writes their statuses as the operator would. The operator therefore sees every group twice, as in
+production, without the cost of sending. The figure is the process's own processor time, independent of other work on
+the machine.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _STATUS = {
 
 
 async def measure(number: int = NUMBER) -> Figures:
-    """Milliseconds of processor time for each PodGroup: seen when made, seen with its status, and both."""
+    """Milliseconds of processor time per PodGroup: for its creation, for its status, and for both."""
     with ControlPlane(controllers=False, kwok=False, not_ready_taint=False) as control_plane:
         crds.install(control_plane)
         session = await connect(kubeconfig=str(control_plane.kubeconfig))

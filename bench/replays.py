@@ -15,14 +15,14 @@ from gangsched.whatif.trace import GPU, Gang, Part, Trace
 
 GANGS, NODES, _GPUS = 10_000, 1000, 8
 LOADS = {f"core: replay of 10,000 gangs on 1,000 nodes, {load:g} of their GPUs asked for": load for load in (0.5, 1.0)}
-"""Of each benchmark the share of all GPUs that the gangs ask for together."""
+"""For each benchmark, the share of all GPUs that the gangs request together."""
 _ROOM: Amounts = (("cpu", 64_000), ("memory", 512 << 30), (GPU, _GPUS), ("pods", 110))
 _MEMBERS, _ASKED = (1, 1, 1, 2, 4, 8), (1, 2, 4, 8)
 _MEAN_RUN_S = 3600.0
 
 
 def replayed(load: float) -> Figures:
-    """Of gangs that together ask for `load` of all GPUs: 1 is what the nodes could just carry without a gap."""
+    """Replay gangs that together request `load` of all GPUs: at 1 the nodes could just carry them without a gap."""
     trace, nodes = _trace(load), [Node(name=f"node-{number}", allocatable=_ROOM) for number in range(NODES)]
     start = time.process_time()
     found = measure(replay(trace, nodes, Settings().policy()))
@@ -36,7 +36,7 @@ def replayed(load: float) -> Figures:
 
 
 def _trace(load: float) -> Trace:
-    """Arrivals and run times of a Poisson process, the same for each load but for the time between two arrivals."""
+    """Arrivals of a Poisson process and run times; the loads differ only in the time between two arrivals."""
     draw, at, gangs = random.Random(1), 0.0, []  # noqa: S311 - the same trace each time
     mean_gpus = sum(_MEMBERS) / len(_MEMBERS) * sum(_ASKED) / len(_ASKED)
     every_s = mean_gpus * _MEAN_RUN_S / (load * NODES * _GPUS)

@@ -14,15 +14,15 @@ Line = dict[str, Any]
 
 RESULTS = Path(__file__).resolve().parent.parent / "docs" / "performance.jsonl"
 START_S = 2.0
-"""Start-up time of a process that is subtracted before the time to the last binding is compared with the bare one."""
+"""Start-up time of a process, in seconds, subtracted from the time to the last binding in `whole_ratio`."""
 
 
 def line(title: str, found: Sequence[Figures]) -> Line:
     """One scenario's line: every figure as [least, median, most] of its runs.
 
-    `ratio` is the rate to the bare API server's; `whole_ratio` the time from the process's start to the last binding,
-    less START_S, to the time that the bare API server takes; `counting_ratio` a stream's median latency to that of the
-    client that only counts.
+    `ratio` is the rate divided by the bare API server's. `whole_ratio` is the time from the process's start to the last
+    binding, less START_S, divided by the time that the bare API server takes. `counting_ratio` is a stream's median
+    latency divided by that of the client that only counts.
     """
     figures = [dict(each) for each in found]
     for each in figures:
@@ -38,12 +38,12 @@ def line(title: str, found: Sequence[Figures]) -> Line:
 
 
 def kept() -> list[Line]:
-    """The lines that were written last."""
+    """The lines of the last write."""
     return [json.loads(each) for each in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
 
 
 def keep(lines: Sequence[Line]) -> list[Line]:
-    """Write these lines in place of former ones of the same scenarios. Returns all that are kept."""
+    """Write these lines, replacing earlier ones of the same scenarios; returns all kept lines."""
     new = {each["scenario"]: each for each in lines}
     old = {each["scenario"]: each for each in kept()}
     every = list((old | new).values())
@@ -56,5 +56,5 @@ def _spread(values: Sequence[float]) -> list[float]:
 
 
 def _rounded(value: float) -> float:
-    """Three significant figures, and whole numbers from 100 on."""
+    """Round to three significant figures, and to whole numbers from 100 on."""
     return float(f"{value:.3g}") if abs(value) < 100 else float(round(value))  # noqa: PLR2004 - as the docstring says

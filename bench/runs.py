@@ -11,14 +11,14 @@ from bench.scenarios import Kind
 from testbed.operator import Operator
 
 IDLE_S = 30.0
-"""How long the cost of waiting is measured while nothing changes."""
+"""Seconds over which the cost of idle waiting is measured."""
 TOLD_WITHIN_S = 60.0
 UPDATES_PER_S = 100
 PERCENTILES = (1, 10, 25, 50, 75, 90, 99)
 
 
 async def run(lab: Lab) -> Figures:
-    """Measure the bare API server and the counting client, then gangsched; delete all created objects afterwards."""
+    """Measure the bare API server and the counting client, then gangsched; deletes all created objects afterwards."""
     figures = {} if lab.scenario.running else await lab.bare()
     if lab.scenario.kind is Kind.STREAM:
         figures |= await counting(lab)
@@ -26,14 +26,14 @@ async def run(lab: Lab) -> Figures:
 
 
 async def alone(lab: Lab) -> Figures:
-    """Measure gangsched alone; delete all created objects afterwards."""
+    """Measure gangsched alone; deletes all created objects afterwards."""
     figures = await _RUNS[lab.scenario.kind](lab)
     await lab.load.clear()
     return figures
 
 
 async def counting(lab: Lab) -> Figures:
-    """A stream for the client that only counts members and binds: how long its gangs take."""
+    """Run a stream with the client that only counts members and binds; returns the latencies of its gangs."""
     async with lab.counting():
         lab.timeline.begin()
         await lab.load.add_pods()
@@ -44,7 +44,7 @@ async def counting(lab: Lab) -> Figures:
 
 
 async def backlog(lab: Lab) -> Figures:
-    """Every pod exists; from the start of the process to the last status."""
+    """All pods exist beforehand; measured from the start of the process to the last status."""
     await lab.load.add_groups()
     await lab.load.add_pods()
     lab.timeline.begin()
@@ -66,7 +66,7 @@ async def backlog(lab: Lab) -> Figures:
 
 
 async def stream(lab: Lab) -> Figures:
-    """It waits for pods; a gang's latency runs from its last member's creation to its last member's binding."""
+    """The operator waits for pods; a gang's latency runs from its last member's creation to its last one's binding."""
     await lab.load.add_groups()
     async with lab.operator(ready=True) as operator:
         figures = await _streamed(lab, operator)
@@ -75,7 +75,7 @@ async def stream(lab: Lab) -> Figures:
 
 
 async def _streamed(lab: Lab, operator: Operator) -> Figures:
-    """The pods of the PodGroups come; until all are bound and told."""
+    """Create the pods of the PodGroups and wait until all are bound and every status is written."""
     lab.timeline.begin()
     used, began = cpu_s(operator), time.time()
     await lab.load.add_pods()
@@ -91,7 +91,7 @@ async def _streamed(lab: Lab, operator: Operator) -> Figures:
 
 
 async def parked(lab: Lab) -> Figures:
-    """Nothing fits: when the last pod was told why, and what it costs to let them wait."""
+    """Nothing fits: the time until the last pod has its reason, and the cost of letting them wait."""
     await lab.load.add_groups()
     await lab.load.add_pods()
     lab.timeline.begin()
@@ -107,14 +107,14 @@ async def parked(lab: Lab) -> Figures:
 
 
 async def footprint(lab: Lab) -> Figures:
-    """Pods that run already: what it takes to list them, and what it costs when some of them change."""
+    """Pods run already: the cost of listing them, and of changes to some of them."""
     await lab.load.add_bound_pods()
     async with lab.operator(ready=True) as operator:
         return await _settled(lab, operator)
 
 
 async def in_use(lab: Lab) -> Figures:
-    """As a footprint; then gangs come, as in a stream."""
+    """A footprint, then gangs that arrive as in a stream."""
     await lab.load.add_bound_pods()
     await lab.load.add_groups()
     began = time.time()
@@ -125,7 +125,7 @@ async def in_use(lab: Lab) -> Figures:
 
 
 async def _settled(lab: Lab, operator: Operator) -> Figures:
-    """What knowing the pods that run takes, and what it costs when some of them change."""
+    """The memory and processor time for the running pods, and the cost of changes to some of them."""
     await asyncio.sleep(5)
     figures = {"rss_mb": rss_mb(operator.child.pid), "cpu_s": cpu_s(operator)}
     changing = asyncio.create_task(lab.load.change_pods(UPDATES_PER_S, over_s=IDLE_S))
@@ -153,7 +153,7 @@ def _of_bindings(lab: Lab, began: float) -> Figures:
 
 
 def _of_gangs(lab: Lab) -> tuple[list[float], list[float]]:
-    """In milliseconds, for each gang: last member created → last bound, and first binding → last."""
+    """For each gang, in milliseconds: last member created → last bound, and first binding → last binding."""
     timeline = lab.timeline
     latencies, spans = [], []
     for gang in lab.scenario.names:

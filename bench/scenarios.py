@@ -12,27 +12,27 @@ class Kind(StrEnum):
     BACKLOG = "backlog"
     """Every pod exists before gangsched starts."""
     STREAM = "stream"
-    """gangsched runs, and the pods come as fast as the API server takes them."""
+    """gangsched runs, and pods arrive as fast as the API server accepts them."""
     CONTENTION = "contention"
-    """As a backlog, but with more demand than room; then nothing changes for a while."""
+    """A backlog with more demand than capacity; then nothing changes for a while."""
     PARKED = "parked"
-    """Nothing fits: how soon all pods have their reason, and what waiting costs."""
+    """Nothing fits: the time until all pods have their reason, and the cost of waiting."""
     FOOTPRINT = "footprint"
-    """Many pods that are bound already: what knowing them takes."""
+    """Many pods that are bound already: the cost of tracking them."""
     IN_USE = "in use"
-    """Many pods that are bound already, some of which change; then gangs come as in a stream."""
+    """Many pods are bound already and some of them change; then gangs arrive as in a stream."""
     BESIDE = "beside"
-    """Nodes only: `bench.beside` brings what it measures."""
+    """Nodes only: `bench.beside` creates the objects that it measures."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """Nodes of `node_cpus`, gangs of `size` members of `pod_cpus` each; `mixed` gangs all ask for something else.
+    """Nodes of `node_cpus`, gangs of `size` members of `pod_cpus` each; `mixed` gangs all differ in their requests.
 
     `plain` pods have no group. Members of a gang that is `apart` exclude each other by hostname. With `devices`
-    each pod has a ResourceClaim, and who binds allocates it first. `fitting` is how many pods have room, all unless
-    said; `running` pods are bound when they are made. With `fair` the API server's priority and fairness is on, and who
-    binds has the chart's account.
+    each pod has a ResourceClaim, which the binding client allocates first. `fitting` is the number of pods that fit,
+    by default all; `running` pods are created bound. With `fair` the API server's priority and fairness is on, and the
+    binding client uses the chart's service account.
     """
 
     kind: Kind
@@ -52,12 +52,12 @@ class Scenario:
 
     @property
     def pods(self) -> int:
-        """How many pods there are in all."""
+        """The total number of pods."""
         return self.gangs * self.size
 
     @property
     def to_bind(self) -> int:
-        """How many of them have room."""
+        """The number of pods that fit."""
         return self.pods if self.fitting is None else self.fitting
 
     @property

@@ -1,7 +1,7 @@
 """The work of a standby at a takeover: `python -m bench.takeover [NODES GROUPS SIZE]`, one JSON line.
 
-A standby receives the same events as the leader and decides nothing. `fed_s` is its work before the takeover,
-`decided_s` the work at the takeover: adopting everything it has seen and deciding the first pass.
+A standby receives the same events as the leader and decides nothing. `fed_s` is its work before the takeover.
+`decided_s` is the work at the takeover: recovery of everything it has seen, and the first scheduling cycle.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ARGUMENTS = 3
 
 
 def measure(nodes: int, groups: int, size: int) -> dict[str, float]:
-    """Feed a machine with so many nodes and groups of one-CPU pods, and let it take over."""
+    """Feed a machine with `nodes` nodes and `groups` groups of `size` one-CPU pods, and let it take over."""
     shape = Shape(requests=(("cpu", 1000),))
     room = (("cpu", 1000 * (1 + groups * size // nodes)), ("pods", 110))
     machine = Machine(Policy())

@@ -30,7 +30,7 @@ AUDIT_POLICY: dict[str, Any] = {
         {"level": "None"},
     ],
 }
-"""Only what a timeline is made of, and no bodies: a log that costs the API server as little as possible."""
+"""Logs only the requests that a timeline needs, without bodies, so that the log costs the API server little."""
 
 
 class _Object(Struct):
@@ -56,10 +56,10 @@ _OK = 200
 
 
 class Timeline:
-    """What has happened since the last `begin`, in epoch seconds, by the name of the pod or PodGroup.
+    """The events since the last `begin`, in epoch seconds, by the name of the pod or PodGroup.
 
-    `created` and `told` (the last write of a PodGroup's status) are when the server answered; `bound` is when it was
-    asked and when it answered; `explained` is when a pod's condition was last written.
+    `created` and `told` (the last write of a PodGroup's status) hold the time of the server's response. `bound` holds
+    the times of the request and of the response. `explained` holds the last write of a pod's status.
     """
 
     def __init__(self, log: Path) -> None:
@@ -68,7 +68,7 @@ class Timeline:
         self.begin()
 
     def begin(self) -> None:
-        """Drop the past entries, and start with the entries from now on."""
+        """Drop all past entries; the timeline starts now."""
         self._read = self._log.stat().st_size if self._log.exists() else 0
         self._half = b""
         self.created: dict[str, float] = {}
@@ -77,7 +77,7 @@ class Timeline:
         self.explained: dict[str, float] = {}
 
     def read(self) -> None:
-        """Take in what was written since the last call."""
+        """Read the entries written since the last call."""
         with self._log.open("rb") as log:
             log.seek(self._read)
             new = log.read()
@@ -88,17 +88,17 @@ class Timeline:
 
     @property
     def first_bound(self) -> float:
-        """When the first binding was asked for."""
+        """The time of the first binding's request."""
         return min(asked for asked, _ in self.bound.values())
 
     @property
     def last_bound(self) -> float:
-        """When the last binding was answered."""
+        """The time of the last binding's response."""
         return max(answered for _, answered in self.bound.values())
 
     @property
     def pods_per_s(self) -> float:
-        """Bindings per second from the first that was asked for to the last answer."""
+        """Bindings per second from the first request to the last response."""
         return len(self.bound) / (self.last_bound - self.first_bound)
 
     def _take(self, entry: _Entry) -> None:

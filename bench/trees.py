@@ -17,10 +17,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @contextmanager
 def base(ref: str) -> Iterator[Path]:
-    """That commit in a worktree outside of the checkout, which is deleted after the block.
+    """Check the commit out in a worktree outside the checkout; it is deleted after the block.
 
     Raises:
-        subprocess.CalledProcessError: git does not know the commit; it has said so.
+        subprocess.CalledProcessError: git does not know the commit; git has printed the error.
     """
     with TemporaryDirectory(prefix="gangsched-base-") as folder:
         tree = Path(folder, "tree")
@@ -32,19 +32,19 @@ def base(ref: str) -> Iterator[Path]:
 
 
 def program(tree: Path) -> Program:
-    """How gangsched of this tree is called: by this process's Python where the dependencies are the same.
+    """The command that runs this tree's gangsched, with this process's Python if the dependencies are the same.
 
     Raises:
-        RuntimeError: it is another tree's that is called.
-        subprocess.CalledProcessError: it, or its environment, cannot be made; what was called has said why.
+        RuntimeError: the command would run another tree's gangsched.
+        subprocess.CalledProcessError: it, or its environment, cannot be built; the failed command has printed why.
     """
     python = sys.executable
     if not filecmp.cmp(tree / "uv.lock", ROOT / "uv.lock", shallow=False):
         _run(python, "-m", "testbed.environment", folder=tree)
         python = str(tree / ".venv" / "bin" / "python")
-    # With -P the folder that one stands in is not looked at.
+    # -P keeps the current directory off the module path.
     called = ("env", f"PYTHONPATH={tree}", python, "-P")
-    # Also compiles it, so that the first start takes no longer than the next.
+    # This also compiles the modules, so that the first start takes no longer than later ones.
     found = _run(*called, "-c", "import gangsched.app; print(gangsched.app.__file__)")
     if not Path(found.strip()).is_relative_to(tree):
         raise RuntimeError(f"{found.strip()} would be measured, which does not belong to {tree}")

@@ -1,4 +1,4 @@
-"""What volumes cost in memory: a process of its own with the operator's modules, 5,000 nodes and ten volumes each."""
+"""The memory cost of volumes, in a separate process with the operator's modules, 5,000 nodes and ten volumes each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 
 def memory() -> Figures:
-    """Resident memory once all is known, in a new process, so that nothing else is counted."""
+    """Resident memory once everything is loaded, in a new process, so that nothing else is counted."""
     child = subprocess.run([sys.executable, "-m", "bench.volumes"], check=True, capture_output=True, text=True)
     figures: Figures = json.loads(child.stdout)
     return figures

@@ -38,7 +38,7 @@ class Api:
         self._connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=_TIMEOUT_S, context=context)
 
     def get(self, path: str) -> Json:
-        """GET. If the server has closed the connection meanwhile, it is opened again."""
+        """GET. Reconnects if the server has closed the connection."""
         try:
             return self._request("GET", path)
         except (ConnectionError, http.client.HTTPException):
@@ -53,15 +53,15 @@ class Api:
         return self._request("PATCH", path, body=body, content_type="application/merge-patch+json")
 
     def delete(self, path: str, *, grace_s: int | None = None) -> Json:
-        """DELETE of an object or, with a collection's path, of all in it."""
+        """DELETE of an object or, with a collection's path, of all its objects."""
         return self._request("DELETE", path, body={} if grace_s is None else {"gracePeriodSeconds": grace_s})
 
     def text(self, path: str) -> str:
-        """GET of something that is not JSON, such as /readyz."""
+        """GET of a non-JSON body, such as /readyz."""
         return self._send("GET", path, None, {}).decode()
 
     def close(self) -> None:
-        """Closes the connection; the next request opens it again."""
+        """Closes the connection; the next request reopens it."""
         with self._lock:
             self._connection.close()
 
@@ -78,7 +78,7 @@ class Api:
                 try:
                     self._connection.request(method, path, body=body, headers=self._headers | headers)
                 except (BrokenPipeError, ssl.SSLEOFError):
-                    # The server has closed the connection meanwhile, and has not seen this request.
+                    # The server closed the idle connection and has not seen this request.
                     self._connection.close()
                     self._connection.request(method, path, body=body, headers=self._headers | headers)
                 response = self._connection.getresponse()

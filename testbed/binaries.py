@@ -43,7 +43,7 @@ Version = tuple[int, int]
 
 @dataclass(frozen=True)
 class Program:
-    """One binary: the Go package it is built from and how it says its version."""
+    """One binary: the Go package it is built from, and how it reports its version."""
 
     name: str
     package: str
@@ -52,7 +52,7 @@ class Program:
 
 
 def with_digest(name: str, source: Path) -> str:
-    """The name of a program from this repository's own source, so that the cache keeps one for each state of it."""
+    """The name of a program built from this repository's source, with its digest, so the cache has one per state."""
     digest = hashlib.sha256()
     for file in sorted(source.glob("*.go")):
         digest.update(file.read_bytes())
@@ -60,9 +60,9 @@ def with_digest(name: str, source: Path) -> str:
 
 
 JUDGE = with_digest("judge", HACK / "control-plane" / "judge")
-"""kube-scheduler's filters as a program that answers for any pod in any cluster; for tests alone."""
+"""kube-scheduler's filters as a program that evaluates any pod in any cluster; for tests only."""
 
-# In the order of the build: the first takes only seconds, and those that the demo needs come before the rest.
+# In build order: the first takes only seconds, and the programs for the demo come before the rest.
 PROGRAMS = {
     program.name: program
     for program in (
@@ -92,7 +92,7 @@ class Pins:
 
     @classmethod
     def read(cls, hack: Path = HACK) -> Pins:
-        """Reads hack/*/go.mod and go.sum; the key changes with any byte of them and with the recipe of the build."""
+        """Reads hack/*/go.mod and go.sum; the key changes with any byte of them and with the build recipe."""
         digest = hashlib.sha256(f"{_LINK_FLAGS} {_STAGE_SOURCES} {platform.system()} {platform.machine()}".encode())
         for module in MODULES:
             for file in ("go.mod", "go.sum"):
@@ -108,9 +108,9 @@ class Pins:
         )
 
     def accepts(self, name: str, version: Version, *, explicit: bool = False) -> bool:
-        """Whether a program of that version may stand in for the pinned one.
+        """Whether a program of that version may replace the pinned one.
 
-        ``explicit``: it is from KUBEBUILDER_ASSETS, which the user has set to test against another Kubernetes.
+        ``explicit``: it comes from KUBEBUILDER_ASSETS, which the user sets to test against another Kubernetes version.
         """
         if name == "etcd":
             return version >= _OLDEST_ETCD
@@ -145,7 +145,7 @@ def ensure(names: Collection[str] = ALL, *, report: Report) -> Path:
     """The folder with the named programs. Missing ones are built; ``report`` receives each step.
 
     Raises:
-        SetupError: a program could neither be found nor built.
+        SetupError: a program was not found and could not be built.
     """
     pins = Pins.read()
     found = _found(names, pins, report=report)
@@ -158,7 +158,7 @@ def ensure(names: Collection[str] = ALL, *, report: Report) -> Path:
 
 
 def _missing(names: Collection[str], found: Mapping[str, Path]) -> list[str]:
-    """What has to be built, in the order of the build."""
+    """The programs that have to be built, in build order."""
     wanted = [STAGES] if "kwok" in names else []
     wanted += [name for name in ALL if name in names]
     return [name for name in wanted if name not in found]
@@ -179,7 +179,7 @@ def _found(names: Collection[str], pins: Pins, *, report: Report) -> dict[str, P
 
 
 def _asset(program: Program, pins: Pins, *, report: Report) -> Path | None:
-    """The program in KUBEBUILDER_ASSETS, if it is there in a version that will do."""
+    """The program in KUBEBUILDER_ASSETS, if it exists there in an acceptable version."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if not assets or not (asset := Path(assets).absolute() / program.name).is_file():
         return None
@@ -209,7 +209,7 @@ def _version_of(command: Path, program: Program) -> Version:
 
 
 def _folder(found: Mapping[str, Path], pins: Pins) -> Path:
-    """The cache's folder, or one of links where a program comes from elsewhere."""
+    """The cache's folder, or a folder of links if a program comes from elsewhere."""
     built = cache_root() / pins.key
     if all(path.parent == built for path in found.values()):
         return built
@@ -251,7 +251,7 @@ def _build(missing: list[str], pins: Pins, *, report: Report) -> None:
 
 
 def _collect_stages(go: GoToolchain) -> str:
-    """KWOK's own Stage objects, which its binary does not carry; without pod-complete, so that pods keep running."""
+    """KWOK's Stage objects, which its binary does not include; without pod-complete, so that pods keep running."""
     download = go.run(["mod", "download", "sigs.k8s.io/kwok"], directory=HACK / "control-plane")
     where = go.run(["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"], directory=HACK / "control-plane")
     source = Path(where.stdout.strip() or "missing") / "kustomize" / "stage"
@@ -265,7 +265,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m testbed.binaries", description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=["demo"], help="just what make demo needs; the default is everything")
     chosen = parser.parse_args()
-    # SIGTERM ends it in the same orderly way as Ctrl-C.
+    # SIGTERM shuts down as cleanly as Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         folder = ensure(DEMO if chosen.only else ALL, report=lambda line: print(line, flush=True))

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 Report = Callable[[str], None]
-"""Is told each step, one line at a time."""
+"""Receives each step of the progress, one line per call."""
 
 
 class SetupError(Exception):
-    """This machine lacks something; the message names the remedy."""
+    """This machine lacks a prerequisite; the message names the remedy."""
 
 
 def cache_root() -> Path:
@@ -30,7 +30,7 @@ def cache_root() -> Path:
 
 @contextlib.contextmanager
 def locked(name: str, *, report: Report) -> Iterator[None]:
-    """One process at a time; the operating system frees the lock of one that was killed."""
+    """Hold the lock of this name, one process at a time; the operating system frees the lock of a killed process."""
     path = cache_root() / f"{name}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
@@ -43,14 +43,14 @@ def locked(name: str, *, report: Report) -> Iterator[None]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """A reader sees the whole text or no file."""
+    """Write the file so that a reader sees the whole text or no new file."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     unfinished.write_text(text)
     unfinished.replace(path)
 
 
 def pypi_environment(requirement: str, *, report: Report) -> Path:
-    """A virtual environment in the cache that holds one tool, ``NAME==VERSION``, from its wheel on PyPI.
+    """A virtual environment in the cache with one tool, ``NAME==VERSION``, from its wheel on PyPI.
 
     Raises:
         SetupError: this Python has no ensurepip, or pip failed.

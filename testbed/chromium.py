@@ -1,4 +1,4 @@
-"""A headless Chromium that tests drive over the DevTools protocol, and how it comes onto a Debian machine."""
+"""A headless Chromium that tests drive over the DevTools protocol, and its installation on a Debian machine."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _PRESSED: dict[str, dict[str, Any]] = {
     "Enter": {"text": "\r", "windowsVirtualKeyCode": 13},
     "Escape": {"windowsVirtualKeyCode": 27},
 }
-"""What the browser needs besides the name, for keys that do something by themselves."""
+"""Extra DevTools parameters for keys that have an effect of their own; the name alone is not enough for them."""
 _PHONE = 600
-"""Windows that are narrower, in CSS pixels, are those of phones."""
+"""Width in CSS pixels below which a window counts as a phone's."""
 
 
 def find() -> str:
@@ -36,10 +36,10 @@ def find() -> str:
 
 
 def install() -> str:
-    """The path of a Chromium, which is installed by apt-get if there is none and this user may.
+    """The path of a Chromium; apt-get installs it if it is missing and this user has the permission.
 
     Raises:
-        SetupError: there is none, and it cannot be installed.
+        SetupError: there is none and it cannot be installed.
     """
     if not find() and os.geteuid() == 0 and shutil.which("apt-get"):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -52,9 +52,9 @@ def install() -> str:
 
 
 class Tab:
-    """One tab. `problems` are exceptions, errors and violations of the page's policy that the browser has reported.
+    """One tab. `problems` lists the exceptions, errors and violations of the page's policy that the browser reports.
 
-    `requested` are the addresses of all requests.
+    `requested` lists the addresses of all requests.
     """
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
@@ -65,7 +65,7 @@ class Tab:
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
 
     async def listen(self) -> None:
-        """Take what the browser says until it ends."""
+        """Process the browser's messages until it ends."""
         async for message in self._socket:
             said = json.loads(message.data)
             if "id" in said:
@@ -78,10 +78,10 @@ class Tab:
                 self.requested.append(said["params"]["request"]["url"])
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:  # noqa: ANN401 - the protocol's own
-        """What the protocol's method returns.
+        """Call the protocol's method and return its result.
 
         Raises:
-            RuntimeError: the browser refuses it.
+            RuntimeError: the browser reports an error.
         """
         self._number += 1
         answer = self._answers[self._number] = asyncio.get_running_loop().create_future()
@@ -100,10 +100,10 @@ class Tab:
         return found["result"].get("value")
 
     async def until(self, expression: str, *, within_s: float = 20) -> Any:  # noqa: ANN401 - any JSON
-        """The value of the expression as soon as it is true.
+        """Poll the expression until its value is truthy, and return the value.
 
         Raises:
-            TimeoutError: it is not true within that time.
+            TimeoutError: it is not truthy within that time.
         """
         async with asyncio.timeout(within_s):
             while not (found := await self.value(expression)):  # noqa: ASYNC110 - nothing tells
@@ -117,7 +117,7 @@ class Tab:
         await self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     async def size(self, width: int, height: int) -> None:
-        """Have the window this size in CSS pixels."""
+        """Resize the window, in CSS pixels."""
         await self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < _PHONE
         )
@@ -125,7 +125,7 @@ class Tab:
 
 @asynccontextmanager
 async def tab() -> AsyncIterator[Tab]:
-    """An empty tab of a new browser, which ends with it.
+    """An empty tab of a new browser, which ends with the block.
 
     Raises:
         SetupError: there is no Chromium, or it does not start.
@@ -163,7 +163,7 @@ async def tab() -> AsyncIterator[Tab]:
 
 
 async def _address(session: aiohttp.ClientSession, folder: Path) -> str:
-    """Where the browser's first tab is driven."""
+    """The address of the DevTools WebSocket of the browser's first tab."""
     try:
         async with asyncio.timeout(_STARTS_WITHIN_S):
             told = folder / "DevToolsActivePort"
@@ -181,7 +181,7 @@ async def _address(session: aiohttp.ClientSession, folder: Path) -> str:
 
 
 def main() -> int:
-    """Install it, for CI."""
+    """Install Chromium, for CI."""
     try:
         print(f"Chromium: {install()}")
     except SetupError as error:

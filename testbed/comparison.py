@@ -1,6 +1,6 @@
-"""The tables of figures in README.md and docs/comparison.md: gangsched as `make bench` measures it, beside others.
+"""The tables of figures in README.md and docs/comparison.md: gangsched, measured by `make bench`, beside others.
 
-The others were measured once and by hand, on a machine of the same kind; docs/comparison.md says how.
+The others were measured once, by hand, on a machine of the same kind; docs/comparison.md describes the method.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HEAD = f"| | gangsched | {' | '.join(_OTHERS)} |\n|---|{'---:|' * (len(_OTHERS)
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured in which scenario of `make bench`, how it is written, and that of the others by name."""
+    """One figure: its scenario of `make bench`, its format, and the others' values by name."""
 
     what: str
     scenario: str

@@ -25,7 +25,7 @@ from testbed.stages import late
 from testbed.tether import Child, Tether, TetherError
 
 _START_WITHIN_S = 120
-# Its clean end waits for its watches; to its clients the kill that follows is a crash, which they must bear anyway.
+# A clean shutdown waits for watches. The kill after this time looks like a crash, which clients must tolerate anyway.
 _APISERVER_END_WITHIN_S = 2.0
 _COMMAND_WITHIN_S = 180
 _AUDIT_POLICY = {
@@ -34,14 +34,15 @@ _AUDIT_POLICY = {
     "omitStages": ["RequestReceived"],
     "rules": [{"level": "Metadata", "verbs": ["get", "list", "watch"]}, {"level": "Request"}],
 }
-# As an installed package has it: without, each start of the operator would compile two thousand modules for seconds.
+# Allow cached bytecode as in an installed package: without it, each start of the operator compiles two thousand modules
+# for seconds.
 _BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
-# Below the range from which the kernel takes the ports of outgoing connections, so that none of those is in the way.
+# Below the kernel's range of ephemeral ports, so that no outgoing connection occupies one of these.
 _PORTS = range(20000, 32000)
 
 
 class ControlPlaneError(Exception):
-    """A server did not start, or a command on it failed; carries the end of its log or output."""
+    """A server did not start, or a command failed; the message includes the end of its log or output."""
 
 
 class ControlPlane:
@@ -61,18 +62,18 @@ class ControlPlane:
         extra_controller_args: Sequence[str] = (),
         ready_after_s: float = 0,
     ) -> None:
-        """Nothing is started yet.
+        """Configure the control plane without starting it.
 
         Args:
             controllers: run kube-controller-manager; without it the ServiceAccount admission is off as well.
             kwok: run KWOK, which keeps nodes Ready and turns bound pods Running.
             scheduler: run kube-scheduler, for pods of ``default-scheduler``.
             audit: write requests to ``audit_log``.
-            audit_policy: which of them; all, writes with their bodies, unless said.
+            audit_policy: which requests to log; by default all, writes with their bodies.
             not_ready_taint: new nodes get the not-ready taint as in a real cluster; off if no controller removes it.
             users: names of users beside the administrator, for ``kubeconfig_of_user``.
             extra_apiserver_args: further flags of kube-apiserver, last on its command line.
-            extra_controller_args: the same of kube-controller-manager.
+            extra_controller_args: the same for kube-controller-manager.
             ready_after_s: how long pods run before KWOK makes them ready (see testbed.stages).
         """
         self._controllers = controllers
@@ -109,7 +110,7 @@ class ControlPlane:
         self._stack.close()
 
     def audited(self, user: str = "") -> list[Json]:
-        """The entries of the audit log, of one user if it is named; not one that is being written.
+        """The complete entries of the audit log, only of `user` if given; a half-written last line is skipped.
 
         A request that was answered 401 has an entry without a username.
         """
@@ -200,7 +201,7 @@ class ControlPlane:
         self._await(lambda: self.api.text("/readyz") == "ok", what="/readyz", child=self._apiserver)
 
     def _has_certificate(self) -> bool:
-        """Whether the certificate is there and written to its end."""
+        """Whether the certificate exists and is completely written."""
         return self._certificate.exists() and "END CERTIFICATE" in self._certificate.read_text()
 
     def start_apiserver(self) -> None:
@@ -267,7 +268,7 @@ class ControlPlane:
                 if condition():
                     return
             except (OSError, http.client.HTTPException, ApiError):
-                pass  # not there yet
+                pass  # not listening yet
             if (status := child.poll()) is not None:
                 raise ControlPlaneError(
                     f"{name} ended with status {status} during its start; its log ends with:\n{child.log_tail()}"
@@ -292,7 +293,7 @@ class ControlPlane:
             raise ControlPlaneError(f"{name} could not be started: {error}") from error
 
     def kubeconfig_for(self, *, user: str | None = None, groups: Sequence[str] = (), token: str | None = None) -> Path:
-        """A new kubeconfig: with that token, or for kubectl only, impersonating that user and groups."""
+        """A new kubeconfig with that token or, for kubectl only, one that impersonates that user and groups."""
         credentials: dict[str, object] = {"token": token or self._token}
         if user is not None:
             credentials |= {"as": user, "as-groups": list(groups)}
@@ -315,12 +316,12 @@ class ControlPlane:
         return path
 
     def kubeconfig_of_service_account(self, namespace: str, name: str) -> Path:
-        """A new kubeconfig with a fresh token of that ServiceAccount, which is good for longer than any test."""
+        """A new kubeconfig with a fresh token of that ServiceAccount, which is valid for longer than any test."""
         token = self.kubectl("create", "token", name, "--namespace", namespace, "--duration=24h")
         return self.kubeconfig_for(token=token.strip())
 
     def kubeconfig_of_user(self, name: str) -> Path:
-        """A new kubeconfig with the credentials of that one of ``users``."""
+        """A new kubeconfig with the credentials of that user, who must be one of ``users``."""
         return self.kubeconfig_for(token=self._tokens[name])
 
     def kubectl(
@@ -343,7 +344,7 @@ class ControlPlane:
         folder = self.binaries if (self.binaries / name).exists() else binaries.find([name])
         if folder is None:
             raise ControlPlaneError(f"{name} is not built yet: run make control-plane first.")
-        # KUBECONFIG rather than a flag: some of helm's sub-commands and kubectl's plug-ins do not take the flag.
+        # KUBECONFIG rather than a flag: some of helm's sub-commands and kubectl's plug-ins do not accept the flag.
         home = self._private_home() | {"KUBECONFIG": str(kubeconfig or self.kubeconfig)}
         done = subprocess.run(
             [folder / name, *arguments],
@@ -362,7 +363,7 @@ class ControlPlane:
         raise ControlPlaneError(f"{name} {shown} ended with status {done.returncode}: {done.stderr.strip()}")
 
     def _private_home(self) -> dict[str, str]:
-        """Caches and settings of the programs stay in the folder, and the user's own stay out."""
+        """Environment that keeps the programs' caches and settings in the folder and ignores the user's own."""
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         xdg = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA", "STATE")}
@@ -401,7 +402,7 @@ class ControlPlane:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports on 127.0.0.1 on which no process listens now."""
+    """Distinct ports on 127.0.0.1 on which no process listens at present."""
     held: list[socket.socket] = []
     try:
         while len(held) < count:

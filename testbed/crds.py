@@ -14,7 +14,7 @@ _SERVED_WITHIN_S = 30
 
 
 def install(control_plane: ControlPlane, manifest: str | None = None) -> None:
-    """Applies the manifest, the repository's own by default, and waits until PodGroups are served.
+    """Applies the manifest, by default the repository's, and waits until PodGroups are served.
 
     It lists PodGroups instead of reading the CRD's conditions: `kubectl wait` fails while a new CRD has no status.
 

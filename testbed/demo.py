@@ -32,7 +32,7 @@ _WIDTH = 100
 
 
 class Stage:
-    """The output on the terminal: lines with the time since the start, and scenes when they change."""
+    """The terminal output: lines with the time since the start, and each scene that differs from the last."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -44,11 +44,11 @@ class Stage:
         return time.monotonic() - self._started
 
     def say(self, text: str) -> None:
-        """One step, with its time."""
+        """Print one step with its time."""
         print(f"[{self.elapsed_s:5.1f} s] {text}", flush=True)
 
     def show(self, scene: Scene) -> None:
-        """The scene as a table, if it differs from the last one."""
+        """Print the scene as a table if it differs from the last one."""
         lines = list(table(scene))
         if lines != self._shown:
             self._shown = lines
@@ -56,7 +56,7 @@ class Stage:
 
 
 def table(scene: Scene) -> Iterator[str]:
-    """Groups, members and nodes, in lines of plain text."""
+    """Groups, members and nodes as lines of plain text."""
     rows = [("GROUP", "PHASE", "MEMBERS", "BOUND", "RUNNING", "NODES"), *map(_row, scene.groups.values())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -159,7 +159,7 @@ def _await(builder: subprocess.Popen[str]) -> None:
 
 @contextlib.contextmanager
 def _builder(stage: Stage) -> Iterator[subprocess.Popen[str]]:
-    # A session of its own, so that Ctrl-C reaches it once, from here, and it ends in order.
+    # A separate session, so that Ctrl-C reaches it once, from here, and it shuts down cleanly.
     with subprocess.Popen(
         BUILD,
         stdin=subprocess.DEVNULL,
@@ -187,7 +187,7 @@ def _tell(builder: subprocess.Popen[str], stage: Stage) -> None:
 
 
 def _gangsched(*arguments: str) -> str:
-    """What the command prints.
+    """Run the command and return its output.
 
     Raises:
         RaceError: it failed.
@@ -199,8 +199,8 @@ def _gangsched(*arguments: str) -> str:
 
 
 def end_in_order() -> None:
-    """Have the signals that end a program raise KeyboardInterrupt, so that all that was started is ended."""
-    # SIGINT too: a shell lets what it runs in the background ignore it.
+    """Make the terminating signals raise KeyboardInterrupt, so that everything that was started is stopped."""
+    # SIGINT too: a shell makes its background jobs ignore it.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:

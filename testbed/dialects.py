@@ -21,7 +21,7 @@ _WIDTH = 120
 
 
 def rights() -> str:
-    """The chart's file that says what each dialect needs rights for."""
+    """The chart's file with the rights that each dialect needs."""
     found = {
         row.name: [{"group": kind.group, "resource": kind.plural, "verbs": list(kind.verbs)} for kind in row.resources]
         for row in DIALECTS.values()
@@ -32,7 +32,7 @@ def rights() -> str:
 
 
 def with_default(values: str) -> str:
-    """The chart's values.yaml with its default of `dialects`, and why it leaves the others out."""
+    """The chart's values.yaml with its default for `dialects` and the reason why it leaves the others out."""
     reasons = [f"Left out is `{row.name}`: {row.left_out}." for row in DIALECTS.values() if row.left_out]
     lines = [f"# {line}" for reason in reasons for line in textwrap.wrap(reason, _WIDTH - 2)]
     lines += ["dialects:", *(f"- {name}" for name in IN_CHART), ""]
@@ -40,12 +40,12 @@ def with_default(values: str) -> str:
 
 
 def with_all_named(page: str) -> str:
-    """The page with all dialects in its command line of helm."""
+    """The page with all dialects in its helm command line."""
     return put(r"dialects=\{.*\}", f"dialects={{{','.join(NAMES)}}}", page)
 
 
 def with_tables(page: str) -> str:
-    """The page with its tables, each of them behind a comment that names it."""
+    """The page with its tables, each after a comment that names it."""
     for name, lines in (("dialects", _dialects()), ("keys", _keys()), ("objects", _objects())):
         head = f"<!-- Table of {name}, made by make docs from {_SOURCE} -->"
         page = put(rf"<!-- Table of {name}, .*\n\n(\|.*\n)*", "\n".join([head, "", *lines, ""]), page)
@@ -67,7 +67,7 @@ def _keys() -> Iterator[str]:
 
 
 def _said(keys: Iterable[Key]) -> str:
-    """The keys in order of precedence, for a table."""
+    """The keys in order of precedence, formatted for a table."""
     return ", else ".join(re.sub(r"^the (\w+) (.*)$", r"\1 `\2`", str(key)) for key in keys)
 
 

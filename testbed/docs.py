@@ -1,6 +1,6 @@
 """Writes the generated files: pages of docs/, the CRD, parts of the chart, and manifests/ from the chart.
 
-`python -m testbed.docs` (make docs) writes them. A test compares them with the code, so that they are always current.
+`python -m testbed.docs` (make docs) writes them. A test compares them with the code, so that they stay current.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> None:
-    """Write all pages, then the manifests that helm renders from the chart. Helm validates with the written schema."""
+    """Write all pages, then the manifests that helm renders; helm validates against the newly written schema."""
     for made in (pages, manifests.pages):
         for path, text in made().items():
             (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
@@ -147,7 +147,7 @@ def _decisions() -> str:
 
 
 def _of_record(names: Sequence[str]) -> str:
-    """These fields of the record; where they are most of them, those that are not among them."""
+    """The names of these fields of the record; "all except …" if they are most of its fields."""
     left = [name for name in Record.__struct_fields__ if name not in names]
     if len(left) >= len(names):
         return ", ".join(f"`{name}`" for name in names)
@@ -155,7 +155,7 @@ def _of_record(names: Sequence[str]) -> str:
 
 
 def _together(starts: Sequence[Phase]) -> Iterator[str]:
-    """The start phases of a step. A complete group of phases appears under its name."""
+    """The start phases of a step; a complete group of phases is replaced by its name."""
     left = list(starts)
     for name, phases in _GROUPED.items():
         if set(phases) <= set(left):
@@ -238,7 +238,7 @@ def _cli() -> str:
 
 
 def _block(parser: argparse.ArgumentParser) -> str:
-    # The width and colours of the terminal must not decide what is in the repository.
+    # The committed text must not depend on the terminal's width and colours.
     parser.formatter_class = lambda prog: argparse.HelpFormatter(prog, width=100)
     return f"```\n{parser.format_help()}```\n"
 
@@ -250,7 +250,7 @@ def _members(kind: type[StrEnum]) -> Iterator[tuple[str, str]]:
 
 
 def _documented(kind: type) -> Iterator[tuple[str, str]]:
-    """The names assigned or annotated in a class body, each with the string after it."""
+    """The names assigned or annotated in a class body, each with the string that follows it."""
     [body] = [node.body for node in ast.parse(inspect.getsource(kind)).body if isinstance(node, ast.ClassDef)]
     for node, after in itertools.pairwise(body):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):

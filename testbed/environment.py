@@ -19,10 +19,10 @@ READY = ROOT / ".venv" / ".ready"
 
 
 def prepare() -> None:
-    """Brings .venv to what uv.lock says.
+    """Brings .venv up to date with uv.lock.
 
     Raises:
-        SetupError: uv could not be installed or could not install the dependencies.
+        SetupError: uv could not be installed, or could not install the dependencies.
     """
     uv = pypi_environment(UV, report=print) / "bin" / "uv"
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}

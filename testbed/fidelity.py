@@ -1,4 +1,4 @@
-"""docs/fidelity.md: the code of each filter of kube-scheduler's default profile, and how often both agreed."""
+"""docs/fidelity.md: gangsched's code for each filter of kube-scheduler's default profile, and how often both agree."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FILTERS = {
     ),
     "NodeDeclaredFeatures": "",
 }
-"""The filters of the default profile in kube-scheduler's order, and what of each is not covered and why."""
+"""The filters of the default profile in kube-scheduler's order, each with its uncovered parts and the reasons."""
 
 _HEAD = """# Fidelity to kube-scheduler
 
@@ -106,7 +106,7 @@ SCORES = {
     "NodeResourcesFit": "the strategy of the group takes its place",
     "NodeResourcesBalancedAllocation": "the strategy of the group takes its place",
 }
-"""The scores of the default profile, and what of each is not covered and why."""
+"""The scores of the default profile, each with its uncovered parts and the reasons."""
 
 _SCORED = """
 ## Scores
@@ -122,7 +122,7 @@ named cases; `tests/integration/test_scores.py` compares the others. Each number
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """How often pods aimed at one filter (empty: at any) were judged, and with which verdicts."""
+    """The number of comparisons with pods aimed at one filter (empty: at any), and their results."""
 
     filter: str
     aim: str
@@ -139,12 +139,12 @@ def read(root: Path) -> list[Figures]:
 
 
 def filter_of(constraint: type[Constraint]) -> str:
-    """kube-scheduler's name of the filter that the constraint implements."""
+    """kube-scheduler's name for the filter that the constraint implements."""
     return _RENAMED.get(constraint.__name__, constraint.__name__)
 
 
 def page(root: Path) -> str:
-    """The whole page; it follows from the code and the committed figures."""
+    """The whole page, generated from the code and the committed figures."""
     found = read(root)
     files = {filter_of(each): _file(each, root) for each in CONSTRAINTS}
     decided = [_decided(name, files.get(name, "—"), why, found) for name, why in FILTERS.items()]

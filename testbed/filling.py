@@ -1,4 +1,4 @@
-"""Puts generated parts into a page that people write."""
+"""Inserts generated parts into a hand-written page."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 
 
 def put(pattern: str, new: str, text: str) -> str:
-    """The text with the one part that the pattern finds replaced.
+    """The text with the pattern's only match replaced.
 
     Raises:
-        ValueError: there is none, or there are several.
+        ValueError: the pattern has no match, or several.
     """
     text, number = re.subn(pattern, lambda _: new, text)
     if number != 1:

@@ -11,7 +11,7 @@ _SOURCE = "gangsched/config/workloads.py"
 
 
 def rights() -> str:
-    """The chart's file that says what each kind of workload needs rights for."""
+    """The chart's file with the rights that each kind of workload needs."""
     found = {
         row.name: [{"group": row.resource.group, "resource": row.resource.plural, "verbs": list(row.resource.verbs)}]
         for row in WORKLOADS.values()
@@ -21,12 +21,12 @@ def rights() -> str:
 
 
 def with_default(values: str) -> str:
-    """The chart's values.yaml with its default of `workloads`."""
+    """The chart's values.yaml with its default for `workloads`."""
     return put(r"workloads:\n(- .*\n)+", "\n".join(["workloads:", *(f"- {name}" for name in NAMES), ""]), values)
 
 
 def with_table(page: str) -> str:
-    """The page with its table, behind a comment that names it."""
+    """The page with its table, after a comment that names it."""
     head = f"<!-- Table of workloads, made by make docs from {_SOURCE} -->"
     lines = [head, "", "| name | kind | API group | size of a gang |", "|---|---|---|---|"]
     lines += [f"| `{row.name}` | {row.kind} | `{row.resource.group}` | {row.size} |" for row in WORKLOADS.values()]

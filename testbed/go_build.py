@@ -1,4 +1,4 @@
-"""Builds one program from a Go module into a folder of the cache: whole or not at all, and with word of its progress.
+"""Builds one program from a Go module into a folder of the cache, atomically, and reports the progress.
 
 Runs on a bare Python 3.11, before any virtual environment exists.
 """
@@ -23,7 +23,7 @@ _BUILD_ENDS_WITHIN_S = 10
 
 
 def remove_remains(folder: Path) -> None:
-    """Removes what builds that were killed have left in the folder; only under the lock that builds there hold."""
+    """Removes the remains of killed builds from the folder; call it only while holding the folder's build lock."""
     for stale in folder.glob(f"{_SCRATCH}*"):
         shutil.rmtree(stale)
 
@@ -40,7 +40,7 @@ def build_program(
 ) -> None:
     """Builds the package of the module in ``directory`` as the program ``target``.
 
-    ``options`` are further ones of ``go build``; ``step`` begins each line that ``report`` receives.
+    ``options`` are further options of ``go build``; ``step`` begins each line that ``report`` receives.
 
     Raises:
         SetupError: Go could not build it.
@@ -65,7 +65,7 @@ def build_program(
 
 
 def build_failure(what: str, output: str) -> str:
-    """What to tell when Go has failed with that output."""
+    """The error message for a failure of Go with that output."""
     tail = "\n".join(f"    {line}" for line in output.strip().splitlines()[-15:])
     return (
         f"Building {what} failed: where the module proxy is out of reach set GOPROXY or HTTPS_PROXY, where memory or "
@@ -75,7 +75,7 @@ def build_failure(what: str, output: str) -> str:
 
 @contextlib.contextmanager
 def _interrupted_at_exit(build: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    """Ends a running build with SIGINT, so that Go ends the compilers that it has started."""
+    """Ends a build that still runs at exit with SIGINT, so that Go ends the compilers it has started."""
     try:
         yield build
     finally:

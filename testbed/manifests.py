@@ -1,6 +1,6 @@
-"""The plain manifests in manifests/, made from the chart by the real helm, so that the ways to install cannot differ.
+"""The plain manifests in manifests/, rendered from the chart by the real helm, so that both ways to install agree.
 
-`make docs` writes them with the other generated files; a test on the real helm compares.
+`make docs` writes them with the other generated files; a test with the real helm compares them.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from testbed.dialects import IN_CHART
 
 CHART = Path(__file__).resolve().parent.parent / "charts" / "gangsched"
 IMAGE = "REGISTRY/gangsched"
-"""Stands for the image until a person has built and pushed one: no registry accepts a name in capitals."""
+"""Placeholder for the image until a user has built and pushed one; no registry accepts a name in capitals."""
 USER = "gangsched"
-"""Whom the static pod's kubeconfig names."""
+"""The user in the static pod's kubeconfig."""
 FOLDER = "/etc/kubernetes/gangsched"
-"""What the static pod reads on its node."""
+"""The folder that the static pod reads on its node."""
 LISTEN = "127.0.0.1:10270"
-"""Where the static pod answers, beside the ports that kube-scheduler and kube-controller-manager have on that node."""
+"""The static pod's listen address, next to the ports of kube-scheduler and kube-controller-manager on that node."""
 
 _CHOSEN = f"dialects: [{', '.join(IN_CHART)}], workloads: [{', '.join(WORKLOADS)}]"
-"""Those for which alone the static pod's user has the rights."""
+"""The only dialects and workloads for which the static pod's user has the rights."""
 _GENERATED = "# Generated from charts/gangsched by make docs: change the chart, not this file.\n"
 _DEPLOYMENT = (
     _GENERATED
@@ -90,15 +90,15 @@ _STATIC_POD = (
 
 
 def pages() -> dict[Path, str]:
-    """Every manifest's path, relative to the repository, and what must be in it.
+    """The path of every manifest, relative to the repository, and its content.
 
     Raises:
         FileNotFoundError: helm is not built yet.
-        subprocess.CalledProcessError: helm refuses the chart.
+        subprocess.CalledProcessError: helm rejects the chart.
     """
     parts = ("serviceaccount", "rbac", "flowschemas", "configmap", "deployment", "poddisruptionbudget")
     deployment = _rendered("gangsched-system", *parts)
-    # Nothing keeps a digest of the configuration current where people write the ConfigMap themselves.
+    # Drop the configuration's digest: it would become stale when users edit the ConfigMap themselves.
     deployment = re.sub(r"\n +annotations:\n.*\n +checksum/config: .*", "", deployment)
     account = "- kind: ServiceAccount\n  name: gangsched\n  namespace: kube-system\n"
     user = f"- apiGroup: rbac.authorization.k8s.io\n  kind: User\n  name: {USER}\n"
@@ -115,7 +115,7 @@ def pages() -> dict[Path, str]:
 
 
 def _rendered(namespace: str, *parts: str) -> str:
-    """These templates of the chart as helm renders them, without the metadata for helm itself."""
+    """These templates of the chart as helm renders them, without helm's own metadata."""
     folder = binaries.find(["helm"])
     if folder is None:
         raise FileNotFoundError("helm is not built yet: run make control-plane first.")
@@ -129,7 +129,7 @@ def _rendered(namespace: str, *parts: str) -> str:
 
 
 def _static_pod() -> str:
-    """The Deployment's pod with the network and files of its node: a static pod must not refer to API objects."""
+    """The Deployment's pod with its node's network and files, because a static pod must not refer to API objects."""
     [deployment] = yaml.safe_load_all(_rendered("kube-system", "deployment"))
     template = deployment["spec"]["template"]
     spec: dict[str, Any] = template["spec"]

@@ -1,4 +1,4 @@
-"""Monitoring: the chart's alerts, the runbook that explains each, and the chart's dashboard.
+"""Monitoring: the chart's alerts, the runbook that explains each of them, and the chart's dashboard.
 
 All are generated from the two tables here. A test parses each expression and compares its metrics with those
 that exist.
@@ -15,7 +15,7 @@ RUNBOOK = "docs/runbook.md"
 
 
 class Alert(NamedTuple):
-    """One alert: its expression must hold for `lasts`. `means` and `do` are its section of the runbook."""
+    """One alert; it fires once its expression holds for `lasts`. `means` and `do` are its section of the runbook."""
 
     name: str
     expr: str
@@ -27,7 +27,7 @@ class Alert(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One graph of the dashboard: its queries by legend, and the unit of its axis as Grafana names it."""
+    """One graph of the dashboard: its queries by legend, and the unit of its axis in Grafana's notation."""
 
     title: str
     unit: str

@@ -1,4 +1,4 @@
-"""Nodes for a control plane without kubelets: created whole, kept Ready by KWOK."""
+"""Nodes for a control plane without kubelets: created complete, kept Ready by KWOK."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def node(
     """A Node manifest.
 
     ``extra`` are further resources such as ``{"nvidia.com/gpu": "8"}``. ``ready`` is for a control plane without
-    KWOK, which would otherwise make it so.
+    KWOK, which otherwise makes nodes ready.
     """
     resources = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "100Gi"} | dict(extra or {})
     ready_condition = {
@@ -50,10 +50,10 @@ def node(
 
 
 def wait_until_ready(api: Api, name: str) -> None:
-    """Waits until the initial taint of a node is gone, because schedulers ignore the node until then.
+    """Waits until the initial taint of a node is gone; schedulers ignore the node until then.
 
     Raises:
-        TimeoutError: it has not gone within 30 s.
+        TimeoutError: it is still there after 30 s.
     """
     deadline = time.monotonic() + _READY_WITHIN_S
     while any(taint["key"] == NOT_READY for taint in api.get(f"/api/v1/nodes/{name}")["spec"].get("taints", [])):

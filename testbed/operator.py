@@ -1,4 +1,4 @@
-"""gangsched itself as a process beside the control plane, for tests, demo and benchmarks."""
+"""gangsched as a process beside the control plane, for tests, the demo and benchmarks."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ class Operator:
 
     @property
     def log(self) -> str:
-        """Its output since its last start."""
+        """The operator's output since its last start."""
         return self.child.log.read_text(errors="replace")
 
     @property
     def address(self) -> str:
-        """Where it answers, as HOST:PORT.
+        """The operator's listen address, as HOST:PORT.
 
         Raises:
-            LookupError: it has not said so yet.
+            LookupError: it has not logged the address yet.
         """
         found = _LISTEN.findall(self.log)
         if not found:
@@ -73,7 +73,7 @@ class Operator:
         """Start it and wait until /readyz answers.
 
         Raises:
-            ControlPlaneError: it ended or was not ready in time; its log's end is part of the message.
+            ControlPlaneError: it ended or was not ready in time; the message includes the end of its log.
         """
         self.launch()
         deadline = time.monotonic() + _READY_WITHIN_S
@@ -83,7 +83,7 @@ class Operator:
             time.sleep(0.02)
 
     def launch(self) -> None:
-        """Start it without waiting for it."""
+        """Start it without waiting until it is ready."""
         command = [*self._program, "run", "--kubeconfig", str(self._kubeconfig), "--listen", "127.0.0.1:0"]
         command += self._arguments
         self.child = self._control_plane.spawn(f"operator-{next(_NUMBERS)}", command, env=self._env)
@@ -98,7 +98,7 @@ class Operator:
         self.child.wait(timeout_s=10)
 
     def get(self, path: str) -> tuple[int, str]:
-        """Status and body of a GET on its own address, such as /metrics; status 0 while nothing answers."""
+        """The status and body of a GET of a path such as /metrics; status 0 while nothing listens."""
         try:
             with urllib.request.urlopen(f"http://{self.address}{path}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
@@ -109,7 +109,7 @@ class Operator:
             return 0, ""
 
     def metric(self, name: str, **labels: str) -> float:
-        """The value of a metric, summed over the series that carry these labels; 0.0 if there is none."""
+        """The value of a metric, summed over the series with these labels; 0.0 if there is none."""
         total = 0.0
         for line in self.get("/metrics")[1].splitlines():
             series, _, value = line.rpartition(" ")
@@ -124,7 +124,7 @@ class Operator:
 
 
 def address_of_page(operator: Operator) -> str:
-    """The address of the operator's page that it has logged last, which is good for one browser.
+    """The last address of its page that the operator logged, which is valid for one browser.
 
     Raises:
         LookupError: it has logged none.

@@ -1,6 +1,6 @@
-"""The pictures of docs/concepts.md, drawn by make docs from what gangsched decides and from its table of phases.
+"""The pictures of docs/concepts.md, drawn by make docs from gangsched's decisions and its table of phases.
 
-A picture carries its own background and colours for light and dark surroundings, so that it can be read in both.
+Each picture has its own background and colours for light and dark themes, so that it is readable in both.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Json = dict[str, Any]
 
 
 def pages() -> dict[Path, str]:
-    """The path of each picture, relative to the repository, and the picture."""
+    """Each picture by its path, relative to the repository."""
     return {FOLDER / f"{name}.svg": made() for name, made in _PICTURES.items()}
 
 
 def _quorum() -> str:
-    """Two times the same gang, with too little room and with enough, as gangsched decides about it."""
+    """The same gang twice, with too little room and with enough, as gangsched decides."""
     parts: list[str] = []
     for left, head, taken in (
         (30, "Room for 3: nothing is bound", (3, 2)),
@@ -91,7 +91,7 @@ def _pod(name: str, labels: Mapping[str, str] | None = None, **spec: str) -> Jso
 
 
 def _places() -> str:
-    """A driver whose executors come later."""
+    """A driver whose executors arrive later."""
     stages = (
         ("1. The driver exists", 1, 4, "It is bound, and four places", "are held for its executors."),
         ("2. Executors come", 3, 2, "Each takes a place before", "anything else is planned."),
@@ -137,7 +137,7 @@ STEPS: Sequence[tuple[Phase, Phase]] = (
     (Phase.DEGRADED, Phase.SCHEDULED),
     (Phase.RUNNING, Phase.FAILED),
 )
-"""The steps that are drawn, in the order of the list in docs/concepts.md that explains them."""
+"""The drawn steps, in the order of the list in docs/concepts.md that explains them."""
 
 
 def _phases() -> str:
@@ -160,7 +160,7 @@ def _phases() -> str:
 
 
 def _ends(start: Phase, then: Phase) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Where the arrow begins and ends: on the sides that face each other, beside an arrow the other way."""
+    """The ends of an arrow, on the sides that face each other and next to an arrow in the opposite direction."""
     (x1, y1, _), (x2, y2, _) = _AT[start], _AT[then]
     if y1 == y2:
         return (x1 + _WIDE, y1 + _HIGH // 2), (x2 - 2, y2 + _HIGH // 2)

@@ -1,6 +1,7 @@
 """A cluster to try gangsched in, left running until Ctrl-C: ``python -m testbed.playground`` (make playground).
 
-The control plane of the demo, nodes with GPUs, gangsched, and the commands to try. Nothing is left when it ends.
+It has the demo's control plane, nodes with GPUs and gangsched, and prints the commands to try. Nothing is left when it
+ends.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ FOLDER = ROOT / "examples" / "playground"
 
 @dataclass(frozen=True)
 class Step:
-    """What there is to see, and the commands that show it."""
+    """A step of the tour: a description, and the commands that show it."""
 
     what: str
     commands: Sequence[str]
@@ -69,7 +70,7 @@ STEPS = (
 
 
 def entrance(control_plane: ControlPlane) -> str:
-    """The command after which kubectl and gangsched speak to this cluster, from any folder."""
+    """The shell command that makes kubectl and gangsched use this cluster from any folder."""
     programs = [str(control_plane.binaries), str(Path(sys.executable).parent)]
     return "; ".join(
         (
@@ -81,7 +82,7 @@ def entrance(control_plane: ControlPlane) -> str:
 
 
 def play(stage: Stage) -> None:
-    """Start everything, say what to try, and wait for Ctrl-C.
+    """Start everything, print what to try, and wait for Ctrl-C.
 
     Raises:
         SetupError: the programs of the control plane are missing and cannot be built.
@@ -101,7 +102,7 @@ def play(stage: Stage) -> None:
 
 
 def add_nodes(control_plane: ControlPlane) -> None:
-    """The nodes of examples/playground."""
+    """Add the nodes of examples/playground."""
     for node in yaml.safe_load_all((FOLDER / "nodes.yaml").read_text()):
         given = dict(node["status"]["allocatable"])
         size = {name: given.pop(name) for name in ("cpu", "memory", "pods")}
@@ -110,7 +111,7 @@ def add_nodes(control_plane: ControlPlane) -> None:
 
 @contextlib.contextmanager
 def _page(control_plane: ControlPlane) -> Iterator[str]:
-    """What `gangsched dashboard` says when its page can be opened."""
+    """The output of `gangsched dashboard` once its page can be opened."""
     command = [sys.executable, "-m", "gangsched", "dashboard", "--kubeconfig", str(control_plane.kubeconfig)]
     child = control_plane.spawn("dashboard", command)
     deadline = time.monotonic() + _PAGE_WITHIN_S
@@ -132,7 +133,7 @@ def _told(control_plane: ControlPlane) -> Sequence[str]:
 
 
 def main(_: Sequence[str] = ()) -> int:
-    """The command line; the signal that ends it is how it should end."""
+    """The command line; ending by a signal counts as success."""
     end_in_order()
     try:
         play(Stage())

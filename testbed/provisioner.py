@@ -1,8 +1,8 @@
-"""Plays the external provisioner of a CSI driver: makes a volume for each claim that names a node.
+"""Simulates the external provisioner of a CSI driver: creates a volume for each claim that names a node.
 
 A claim of a StorageClass of this driver whose annotation names a node gets a PersistentVolume in the zone of that node,
-which kube-controller-manager binds to it. Where a zone has no room the annotation is removed, as the real one does when
-storage is exhausted. It may also say how much room there is, by a CSIStorageCapacity for each zone.
+which kube-controller-manager binds to it. If the zone has no room, the annotation is removed, as the real provisioner
+does when storage is exhausted. It can also report the free capacity, with a CSIStorageCapacity for each zone.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ Json = dict[str, Any]
 
 
 class Provisioner:
-    """Works while it is entered. `room` is how many volumes a zone takes in all; zones that it does not name take any.
+    """A context manager; works inside it. `room` limits the volumes per zone; zones without an entry are unlimited.
 
-    With `tells` it says for each class in how many volumes of 1 GiB that room is, and says so anew after each volume.
-    While it is `paused` it does nothing. `given_up` are the claims (namespace/name) that got no volume, in order.
+    With `tells` it reports the free capacity of each class and zone, 1 GiB for each volume, and updates it after each
+    new volume. While it is `paused` it does nothing. `given_up` lists the claims (namespace/name) without a volume, in
+    order.
     """
 
     def __init__(self, api: Api, *, room: Mapping[str, int] | None = None, tells: bool = False) -> None:
@@ -72,7 +73,7 @@ class Provisioner:
 
     def _work(self) -> None:
         while not self._ended.wait(_EVERY_S):
-            # What fails now is tried again the next time.
+            # A failed request is retried in the next round.
             with contextlib.suppress(ApiError, OSError):
                 self._look()
 

@@ -20,7 +20,7 @@ from testbed.control_plane import ControlPlane
 FOLDER = Path(__file__).resolve().parent.parent / "examples" / "race"
 FILES = tuple(sorted(FOLDER.glob("*.yaml")))
 RESOURCE = "cpu"
-"""What there is too little of for both groups."""
+"""The resource that does not suffice for both groups."""
 
 _GROUP_LABEL = "gangsched.io/pod-group"
 _PATHS = {
@@ -47,7 +47,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Group:
-    """A PodGroup as its status tells it, with the pods that name it."""
+    """A PodGroup according to its status, with the pods that name it."""
 
     name: str
     minimum: int
@@ -58,30 +58,30 @@ class Group:
 
     @property
     def bound(self) -> int:
-        """How many of its pods have a node."""
+        """The number of its pods that have a node."""
         return sum(bool(member.node) for member in self.members)
 
     @property
     def runs_whole(self) -> bool:
-        """Whether all of it runs, and its status says so."""
+        """Whether all its pods run and its status agrees."""
         running = sum(member.running for member in self.members)
         return self.phase == "Running" and running == len(self.members) >= self.minimum
 
     def waits_whole(self, holder: str) -> bool:
-        """Whether all of it is there, none of it is bound, and its status says what is missing and who holds it."""
+        """Whether all pods exist, none is bound, and the status names the missing resource and the holding group."""
         there = len(self.members) >= self.minimum and not self.bound
         return there and RESOURCE in self.message and holder in self.message
 
 
 @dataclass(frozen=True)
 class Scene:
-    """All groups at one moment, by name, and the pods on each node."""
+    """A snapshot of all groups, by name, and of the pods on each node."""
 
     groups: Mapping[str, Group]
     nodes: Mapping[str, tuple[str, ...]]
 
     def check(self) -> None:
-        """Check that the room was never divided among groups.
+        """Check that the room is not divided among groups.
 
         Raises:
             RaceError: more than one group has bound members.
@@ -100,7 +100,7 @@ class Scene:
         return ""
 
     def describe(self) -> str:
-        """What is there, for the message of a failure."""
+        """The scene in words, for the message of a failure."""
         return "; ".join(
             f"{group.name} is {group.phase or 'without status'} ({group.reason}: {group.message}) with {group.bound} "
             f"of {len(group.members)} members bound"
@@ -122,7 +122,7 @@ class Race:
         """The PodGroups and StatefulSets, in the order of the files."""
 
     def prepare(self) -> None:
-        """Add the nodes and what runs on them already."""
+        """Add the nodes and the pods that already run on them."""
         for node in self._nodes:
             given = node["status"]["allocatable"]
             self._control_plane.add_node(
@@ -132,12 +132,12 @@ class Race:
             self._post_when_accepted(_path("Pod", pod["metadata"]["namespace"]), pod)
 
     def start(self, entries: Sequence[Json]) -> None:
-        """Create PodGroups and StatefulSets in this order, at once."""
+        """Create PodGroups and StatefulSets in this order, without pauses."""
         for entry in entries:
             self._api.post(_path(entry["kind"], self._namespace), entry)
 
     def look(self) -> Scene:
-        """What is there now."""
+        """The current scene."""
         pods = self._api.get(_path("Pod", self._namespace))["items"]
         groups = self._api.get(_path("PodGroup", self._namespace))["items"]
         nodes: dict[str, list[str]] = {node["metadata"]["name"]: [] for node in self._nodes}
@@ -155,7 +155,7 @@ class Race:
         """Poll until the condition holds; `seen` receives every scene.
 
         Raises:
-            RaceError: it does not hold within a minute, or room was divided meanwhile.
+            RaceError: it does not hold within a minute, or room was divided in the meantime.
         """
         deadline = time.monotonic() + _WITHIN_S
         while True:
@@ -180,7 +180,7 @@ class Race:
         self.until(lambda scene: not scene.groups and not self._pods_left(), what="the end of all groups")
 
     def tidy(self) -> None:
-        """Delete what `prepare` has put on the nodes."""
+        """Delete the pods that `prepare` created."""
         for pod in self._system_pods:
             self._api.delete(f"{_path('Pod', pod['metadata']['namespace'])}/{pod['metadata']['name']}", grace_s=0)
 
@@ -188,7 +188,7 @@ class Race:
         return bool(self._api.get(_path("Pod", self._namespace))["items"])
 
     def _post_when_accepted(self, path: str, pod: Json) -> None:
-        """A namespace's first pods are refused until kube-controller-manager has made its service account."""
+        """Create a pod; retries, because pods are refused until the namespace has its default service account."""
         deadline = time.monotonic() + _WITHIN_S
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The operator's account from the chart, with only its rights, on a control plane of the testbed."""
+"""The operator's service account from the chart, with only its rights, on a control plane of the testbed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ CHART = Path(__file__).resolve().parent.parent / "charts" / "gangsched"
 
 @contextmanager
 def chart_account(control_plane: ControlPlane, namespace: str, *values: str) -> Iterator[str]:
-    """Create the namespace, and in it what the chart's templates say of rights; gives them as YAML.
+    """Create the namespace, and in it the RBAC objects of the chart's templates; yields them as YAML.
 
-    `values` are further words of helm's command line. The account is `gangsched` in that namespace: see
-    `ControlPlane.kubeconfig_of_service_account`. All is deleted at the end.
+    `values` are further arguments of helm. The account is `gangsched` in that namespace: see
+    `ControlPlane.kubeconfig_of_service_account`. Everything is deleted at the end of the block.
     """
     shown = [f"--show-only=templates/{name}.yaml" for name in ("rbac", "serviceaccount")]
     command = ["template", "gangsched", str(CHART), "--namespace", namespace, "--set", "image.repository=none"]

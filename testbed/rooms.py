@@ -11,7 +11,7 @@ _PACKAGE = "gangsched.core"
 
 
 def page() -> str:
-    """The page, made from the docstrings and imports of the modules."""
+    """The page, generated from the docstrings and imports of the modules."""
     rooms = [*_rooms()]
     lines = ["# The packages of the core", "", _doc(CORE / "__init__.py"), "", "```mermaid", "flowchart BT"]
     direct = _direct({room: _imports(room) for room in rooms})
@@ -29,7 +29,7 @@ def page() -> str:
 
 
 def _rooms() -> Iterator[str]:
-    """The packages and modules that lie in the core itself, by name."""
+    """The packages and modules directly in the core, by name."""
     for path in sorted(CORE.iterdir()):
         if path.is_dir() and (path / "__init__.py").exists():
             yield path.name
@@ -51,7 +51,7 @@ def _imports(room: str) -> set[str]:
 
 
 def _direct(imports: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """Without the arrows that others imply."""
+    """The imports without those that others imply transitively."""
 
     def reached(room: str) -> set[str]:
         return imports[room].union(*map(reached, imports[room]))

@@ -1,7 +1,7 @@
-"""The tables of docs/security.md: every right of the chart, verb by verb, with the reason for it.
+"""The tables of docs/security.md: every right of the chart, verb by verb, with its reason.
 
-The rules are read from the chart. A verb without a reason is an error, and so is a reason without its verb, so that
-neither make docs nor the tests let a new right pass without one.
+The rules are read from the chart. A verb without a reason is an error, and so is a reason without its verb. make docs
+and the tests therefore reject a new right that has no reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from testbed.filling import put
 
 CHART = Path(__file__).resolve().parent.parent / "charts" / "gangsched"
 Reasons = Mapping[str, Mapping[str, str]]
-"""By resource, with its API group: by verbs, separated by spaces, why they are needed."""
+"""Reasons by resource (with its API group) and by verbs, separated by spaces."""
 
 _READ = "list watch"
 CLUSTER: Reasons = {
@@ -125,11 +125,11 @@ _RULE = re.compile(
     r"^- apiGroups: \[(.*)\]\n  resources: \[(.*)\]\n(?:  resourceNames: .*\n)?  verbs: \[(.*)\]$", flags=re.MULTILINE
 )
 _RANGED = "{{ .group }}"
-"""The rules of the chart that dialects and workloads fill in, from the chart's files."""
+"""Marks the chart's rules that are filled from the files of dialects and workloads."""
 
 
 class SecurityError(Exception):
-    """The chart and the reasons disagree; the message says where."""
+    """The chart and the reasons disagree; the message names the place."""
 
 
 class Rule(NamedTuple):
@@ -140,7 +140,7 @@ class Rule(NamedTuple):
 
 
 def with_tables(page: str) -> str:
-    """The page with its tables, each of them behind a comment that names it."""
+    """The page with its tables, each after a comment that names it."""
     return filled(page, (CHART / "templates" / "rbac.yaml").read_text(encoding="utf-8"))
 
 
@@ -148,7 +148,7 @@ def filled(page: str, template: str) -> str:
     """The page with the tables of this template's roles.
 
     Raises:
-        SecurityError: a verb has no reason, or a reason no verb.
+        SecurityError: a verb has no reason, or a reason has no verb.
     """
     cluster, lease, volcano, ask, view, edit = _roles(template)
     tables = {
@@ -190,7 +190,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _explained(rules: Sequence[Rule], reasons: Reasons, before: str = "") -> list[str]:
-    """A row of the table for each resource and reason."""
+    """The table's rows, one for each resource and reason."""
     asked = [(resource, verb) for rule in rules for resource in rule.resources for verb in rule.verbs]
     given = [(resource, verb) for resource, why in reasons.items() for verbs in why for verb in verbs.split()]
     _compare(asked, given)
@@ -210,7 +210,7 @@ def _compare(asked: Sequence[tuple[str, str]], given: Sequence[tuple[str, str]])
 
 
 def _further() -> Iterator[str]:
-    """What the dialects and workloads add that are chosen: a row for each reason."""
+    """The rights that the chosen dialects and workloads add: a row for each reason."""
     rows: dict[tuple[str, str], list[str]] = {}
     for file in ("dialects", "workloads"):
         found = yaml.safe_load((CHART / "files" / f"{file}.yaml").read_text(encoding="utf-8"))

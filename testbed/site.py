@@ -1,10 +1,10 @@
 """The documentation as a site: `python -m testbed.site` (make site) builds build/site from the pages of the repository.
 
-The pages are those that a forge shows; nothing is written for the site alone. docs/README.md lists them, and its
-headings and lists are the site's navigation. Sphinx reads them with MyST. Any warning fails the build: a link or an
-anchor that leads nowhere, a page in no list. Nothing in the built site comes from another host.
+The site has the same pages as the code forge; none is written for the site alone. docs/README.md lists them, and its
+headings and lists are the site's navigation. Sphinx reads the pages with MyST. Any warning fails the build, such as a
+broken link or anchor, or a page in no list. The built site loads nothing from another host.
 
-The module is an extension of Sphinx too (`setup`).
+The module is also a Sphinx extension (`setup`).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ SETTINGS: dict[str, Any] = {
     "include_patterns": ["docs/**", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"],
     "exclude_patterns": [".*", "build", "dist", "**/__pycache__", "**/.*"],
     "source_suffix": {".md": "markdown"},
-    # The anchors that a forge gives to headings.
+    # The same anchors of headings as on the forge.
     "myst_heading_anchors": 6,
-    # Shortened examples are no valid JSON.
+    # Shortened examples are not valid JSON.
     "suppress_warnings": ["misc.highlighting_failure"],
     "html_theme": "furo",
     "html_title": "gangsched",
@@ -69,11 +69,11 @@ def build(root: Path, out: Path) -> None:
     Raises:
         SiteError: something is wrong with a page.
     """
-    if (out / ".buildinfo").exists():  # Sphinx leaves pages in it that are no more
+    if (out / ".buildinfo").exists():  # Sphinx does not delete pages that no longer exist
         shutil.rmtree(out)
     told = io.StringIO()
     with patch_docutils(), docutils_namespace(), warnings.catch_warnings():
-        # What MyST uses of Sphinx is theirs to change.
+        # MyST's use of deprecated parts of Sphinx is not ours to fix.
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", PendingDeprecationWarning)
         app = Sphinx(
@@ -99,7 +99,7 @@ def build(root: Path, out: Path) -> None:
 
 
 def _bring_images(root: Path, out: Path) -> Iterator[str]:
-    """Copy the images that pages name in HTML of their own, which Sphinx leaves as it is; say which do not exist."""
+    """Copy the images in the pages' raw HTML, which Sphinx leaves unchanged; yields those that do not exist."""
     for page in sorted(out.rglob("*.html")):
         for name in dict.fromkeys(_IMAGE.findall(page.read_text(encoding="utf-8"))):
             shown = page.parent / name
@@ -114,7 +114,7 @@ def _bring_images(root: Path, out: Path) -> Iterator[str]:
 
 
 def navigation(index: str) -> dict[str, dict[str, str]]:
-    """The pages that an index lists under each heading of the second level, once each, and what it calls them."""
+    """The pages that an index lists under each second-level heading, once each, with their titles there."""
     sections: dict[str, dict[str, str]] = {}
     seen: set[str] = set()
     for line in index.splitlines():
@@ -133,7 +133,7 @@ def _lines(told: str) -> Iterator[str]:
 
 
 def _with_navigation(_app: Sphinx, name: str, source: list[str]) -> None:
-    """Append what Sphinx makes its navigation of to the pages that list others."""
+    """Append the toctrees, Sphinx's source of the navigation, to the pages that list others."""
     if name == INDEX:
         for caption, pages in navigation(source[0]).items():
             entries = [f"{title} <{page}>" for page, title in pages.items()]
@@ -148,7 +148,7 @@ def _toctree(options: Sequence[str], entries: Sequence[str]) -> str:
 
 
 class _Diagrams(SphinxTransform):
-    """Shows a diagram, which a forge draws, as the table of its arrows: nothing here draws without a network."""
+    """Replaces a diagram, which a forge draws, with a table of its arrows: drawing it here would need the network."""
 
     default_priority = 500
     _HEADS: ClassVar[dict[str, str]] = {"sequenceDiagram": "calls", "flowchart": "imports", "stateDiagram-v2": "when"}
@@ -183,7 +183,7 @@ def _row(cells: Sequence[str]) -> nodes.row:
 
 
 class _Anchors(SphinxTransform):
-    """Marks links within their page, so that what MyST cannot resolve is not taken for a path later."""
+    """Marks links within their page, so that an unresolved one is not mistaken for a path later."""
 
     default_priority = 870  # before MyST resolves them
 
@@ -194,9 +194,9 @@ class _Anchors(SphinxTransform):
 
 
 class _Unresolved(SphinxPostTransform):
-    """What MyST found neither page nor file for: a folder of the repository, of which the name is left, or nothing.
+    """Handles links for which MyST finds no page or file: a folder keeps only its name, anything else is an error.
 
-    MyST would go on to look for anything of that name, and take `#two` for the page two.md.
+    MyST would otherwise search for anything of that name, and resolve `#two` to the page two.md.
     """
 
     default_priority = 5  # before MyST does
@@ -213,7 +213,7 @@ class _Unresolved(SphinxPostTransform):
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """What Sphinx calls."""
+    """The entry point that Sphinx calls."""
     app.connect("source-read", _with_navigation)
     app.add_transform(_Diagrams)
     app.add_transform(_Anchors)
@@ -222,7 +222,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 
 def main() -> int:
-    """The command line; what is wrong is on standard error, a line for each."""
+    """The command line; prints each problem on standard error, one per line."""
     parser = argparse.ArgumentParser(prog="python -m testbed.site", description="Build the documentation as a site.")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "site", help="the folder (default: build/site)")
     out: Path = parser.parse_args().out.resolve()

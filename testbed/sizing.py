@@ -1,4 +1,4 @@
-"""The tables of docs/sizing.md: what the operator takes by size of the cluster, as `make bench` has measured it."""
+"""The tables of docs/sizing.md: the operator's resource use by cluster size, as measured by `make bench`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from testbed.filling import put
 PAGE = Path("docs/sizing.md")
 FIGURES = Path("docs/performance.jsonl")
 _SPARE = 1.25
-"""By what factor the memory requested exceeds the most that was measured."""
+"""Factor by which the requested memory exceeds the measured maximum."""
 _STEP_MI, _STEP_M = 64, 100
 _TITLE = re.compile(r"(?P<kind>[a-z -]+) (?P<nodes>[\d,]+) × (?P<gangs>[\d,]+)(?: × (?P<size>[\d,]+))?$")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One scenario of bench.scenarios, as its title and its medians tell it."""
+    """One scenario of bench.scenarios, from its title and its medians."""
 
     kind: str
     nodes: int
@@ -31,13 +31,13 @@ class Measured:
 
     @property
     def pods(self) -> int:
-        """How many pods there were."""
+        """The number of pods."""
         return self.gangs * self.size
 
 
 @dataclass(frozen=True)
 class Size:
-    """A cluster of at most so many nodes and pods, where so many pods a second are bound for a long time."""
+    """A cluster by its maximum of nodes and pods, and the sustained rate of bindings per second."""
 
     nodes: int
     pods: int
@@ -45,11 +45,11 @@ class Size:
 
 
 SIZES = (Size(1_000, 10_000, 50), Size(5_000, 100_000, 200))
-"""Those for which the page recommends requests; the first are the chart's defaults."""
+"""The sizes for which the page recommends requests; those of the first are the chart's defaults."""
 
 
 def measured(root: Path) -> list[Measured]:
-    """Every scenario with a real API server and one kind of cluster."""
+    """The measured scenarios that have a real API server and one kind of cluster."""
     found = []
     for line in map(json.loads, (root / FIGURES).read_text(encoding="utf-8").splitlines()):
         if "rss_mb" in line and (title := _TITLE.fullmatch(line["scenario"])):
@@ -60,7 +60,7 @@ def measured(root: Path) -> list[Measured]:
 
 
 def requests(size: Size, found: Sequence[Measured]) -> tuple[str, str]:
-    """The CPU and memory to request in such a cluster: those of the most expensive scenario in it, and room."""
+    """The CPU and memory to request in such a cluster: those of its most expensive scenario, plus a margin."""
     within = [each for each in found if each.nodes <= size.nodes and each.pods <= size.pods]
     memory_mi = _SPARE * max(each.figures["rss_mb"] for each in within) * 1e6 / 2**20
     changes = max(each.figures.get("updates_cpu", 0) for each in within)
@@ -76,7 +76,7 @@ def write(root: Path) -> None:
 
 
 def with_tables(root: Path, page: str) -> str:
-    """The page with its tables, each behind a comment that names it."""
+    """The page with its tables, each after a comment that names it."""
     found = measured(root)
     for name, rows in (("requests", _requests(found)), ("rest", _at_rest(found)), ("load", _loaded(found))):
         note = f"<!-- Table of {name}, made by make docs from what make bench has measured -->"
@@ -96,7 +96,7 @@ def _requests(found: Sequence[Measured]) -> Iterator[Row]:
 
 
 def _at_rest(found: Sequence[Measured]) -> Iterator[Row]:
-    """Backlogs of gangs of twenty, what fits nowhere, and what runs already, with the gangs that come then."""
+    """Rows for backlogs of gangs of twenty, for gangs that do not fit, and for running pods with gangs that follow."""
     used = any(each.kind == "in use" for each in found)
     heads = ("nodes", "pods", "", "memory", "processor time", "of one core, then")
     yield *heads, *(("gang, median", "99th") if used else ())

@@ -1,4 +1,4 @@
-"""KWOK's stages of pods that become ready late, as pods with containers do."""
+"""KWOK stages for pods that become ready late, as real pods do."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from testbed.api import Json
 
 _READY = "pod-ready"
 _ENDS = "-initializer"
-"""The end of the names of containers that end by themselves, as Kubeflow Trainer calls those that load data."""
+"""Suffix of the names of containers that end by themselves, as in Kubeflow Trainer's containers that load data."""
 
 
 def late(stages: str, after_s: float) -> str:
-    """The stages with others for pods: one runs at once, is ready after those seconds, and ends if it is to.
+    """The stages with others for pods: a pod runs at once, is ready after `after_s` and then ends if `ends` says so.
 
-    ``stages`` are KWOK's own, several YAML documents.
+    ``stages`` are KWOK's own, as several YAML documents.
     """
     found: list[Json] = [stage for stage in yaml.safe_load_all(stages) if stage]
     [ready] = [stage for stage in found if stage["metadata"]["name"] == _READY]
@@ -50,7 +50,7 @@ def _running(ready: Json) -> Json:
 
 
 def _ready(ready: Json, after_s: float) -> Json:
-    """Without the addresses, which the pod has from when it runs."""
+    """The stage that makes a pod ready, without the addresses, which the pod already has since it runs."""
     made = _named(ready, _READY)
     told = made["spec"]["next"]["statusTemplate"]
     made["spec"]["next"]["statusTemplate"] = re.sub(r"(?s)\{\{ \$hostIPs := .*(?=phase: )", "", told)
@@ -60,7 +60,7 @@ def _ready(ready: Json, after_s: float) -> Json:
 
 
 def _complete(ready: Json) -> Json:
-    """Once it is ready, so that the delay is that of readiness."""
+    """The stage that ends a pod once it is ready, so that the delay is that of readiness."""
     made = _named(ready, "pod-complete")
     expressions = _expressions(made)
     expressions[".status.phase"]["values"] = ["Running"]

@@ -1,7 +1,7 @@
 """A process that ends the testbed's servers when their owner is gone, even after a crash.
 
 The owner starts this module as a process in a separate session and sends it lines of JSON. It is the parent of every
-server, so a process id cannot belong to another process. When its standard input ends, because the owner closed it,
+server, so a process id cannot be reused by another process. When its standard input ends, because the owner closed it,
 crashed or was killed, it ends the servers (SIGTERM, then SIGKILL) and removes their folder.
 Standard library only.
 """
@@ -24,16 +24,16 @@ from pathlib import Path
 from typing import Any, Self
 
 RUN_VARIABLE = "GANGSCHED_TESTBED_RUN"
-"""Marks every process and folder of one run, so that the tests can look for what was left behind."""
+"""Marks every process and folder of one run, so that the tests can find leftovers."""
 
 _END_WITHIN_S = 10.0
-# kube-apiserver takes 10 s and more over a clean end, for which nothing here has a use.
+# kube-apiserver takes 10 s and more to shut down cleanly, which nothing here needs.
 _END_ALL_WITHIN_S = 2.0
 _PR_SET_PDEATHSIG = 1
 
 
 def run_marker() -> str:
-    """The name of this run: given by RUN_VARIABLE, otherwise this process's own id."""
+    """The name of this run, from RUN_VARIABLE; by default this process's id."""
     return os.environ.get(RUN_VARIABLE) or str(os.getpid())
 
 
@@ -48,7 +48,7 @@ class Child:
         self._tether = tether
         self.pid = pid
         self.log = log
-        """Where its standard output and standard error go."""
+        """The file for its standard output and standard error."""
 
     def poll(self) -> int | None:
         """The exit status (negative: ended by that signal), None while it runs."""
@@ -60,7 +60,7 @@ class Child:
         self._tether.ask(do="signal", pid=self.pid, number=int(number))
 
     def wait(self, *, timeout_s: float) -> int:
-        """The exit status.
+        """Wait for the process to end and return its exit status.
 
         Raises:
             TimeoutError: it still runs after ``timeout_s``.
@@ -73,7 +73,7 @@ class Child:
         return status
 
     def stop(self, *, timeout_s: float = _END_WITHIN_S) -> int:
-        """SIGTERM and, if that does not end it in time, SIGKILL; the exit status."""
+        """Send SIGTERM and, if that does not end it in time, SIGKILL; returns the exit status."""
         self.signal(signal.SIGTERM)
         try:
             return self.wait(timeout_s=timeout_s)
@@ -102,7 +102,7 @@ class Tether:
             env=os.environ | {RUN_VARIABLE: run_marker()},
         )
         self.folder = Path(self._answer())
-        """A temporary folder that goes with the tether."""
+        """A temporary folder that the tether removes at its end."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -114,7 +114,7 @@ class Tether:
         self._process.stdout.close()
 
     def start(self, name: str, command: Sequence[str | Path], *, env: Mapping[str, str] | None = None) -> Child:
-        """Starts a process in a session of its own, its output appended to FOLDER/logs/NAME.log.
+        """Starts a process in a separate session, with its output appended to FOLDER/logs/NAME.log.
 
         ``env`` is added to this process's own environment.
 
@@ -126,7 +126,7 @@ class Tether:
         return Child(self, pid=pid, log=log)
 
     def ask(self, **request: Any) -> Any:  # noqa: ANN401 - the answer's type depends on the request
-        """One request to the tether and its answer."""
+        """Sends one request to the tether and returns the response."""
         with self._lock:
             assert self._process.stdin is not None  # noqa: S101
             self._asked += 1
@@ -140,7 +140,7 @@ class Tether:
     def _answer(self) -> Any:  # noqa: ANN401
         assert self._process.stdout is not None  # noqa: S101
         answer: dict[str, Any] = {"id": None}
-        # An earlier answer is still in the pipe if a Ctrl-C came between a request and its answer.
+        # The response to an earlier request is still in the pipe if a Ctrl-C interrupted that request.
         while answer["id"] != self._asked:
             line = self._process.stdout.readline()
             if not line:
@@ -215,18 +215,18 @@ class _Holder:
 
 
 def _die_with_parent() -> None:
-    """Between fork and exec: if even the tether is killed, Linux kills the process."""
+    """Runs between fork and exec: makes Linux kill the process if the tether itself is killed."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def main() -> None:
     """Holds the servers until the owner is gone."""
-    # The end of standard input is the only sign to end. A handler, because an ignored signal stays so in the children.
+    # Only the end of standard input ends this process. A handler instead of SIG_IGN, which children would inherit.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
     holder = _Holder(Path(tempfile.mkdtemp(prefix=f"gangsched-{run_marker()}-")))
     try:
-        # An owner that died between a request and its answer leaves a broken pipe, which means the same as the end.
+        # An owner that died between a request and its response leaves a broken pipe, which is the same as the end.
         with contextlib.suppress(BrokenPipeError):
             holder.serve()
     finally:

@@ -1,6 +1,6 @@
-"""Fifteen kinds of waiting: the table from which docs/why-pending.md is made.
+"""Fifteen kinds of waiting: the table from which docs/why-pending.md is generated.
 
-`tests/integration/why_pending.py` plays one after the other on a real API server and asks what people would ask.
+`tests/integration/why_pending.py` plays each of them on a real API server and runs the commands that users would run.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """A kind of waiting: the group of that `name` waits for this `reason`; `what` says in a sentence what to know.
+    """A kind of waiting: the group `name` waits for `reason`; `what` explains it in a sentence.
 
-    `holders` are groups that are bound before, `ahead` those that wait too; both have all of their objects there.
+    `holders` are the objects of groups that are bound before, `ahead` those of groups that wait too.
     """
 
     title: str
@@ -50,12 +50,12 @@ class Waiting:
 
     @property
     def objects(self) -> list[Json]:
-        """What the user of the waiting group has applied."""
+        """The objects that the user of the waiting group applies."""
         return [*self.others, group(self.name, self.minimum or len(self.members), **self.spec), *self.members]
 
     @property
     def manifest(self) -> str:
-        """The PodGroup and one member, as a user would write them."""
+        """The PodGroup and one member as YAML, as a user would write them."""
         shown = [*self.others, group(self.name, self.minimum or len(self.members), **self.spec), self.members[0]]
         return yaml.safe_dump_all(map(_without_empty, shown), sort_keys=False)
 
@@ -67,17 +67,17 @@ def _without_empty(value: Any) -> Any:  # noqa: ANN401 - any part of a manifest
 
 
 def group(name: str, minimum: int, **spec: object) -> Json:
-    """A PodGroup that has an hour, so that it does not time out while people look."""
+    """A PodGroup with a timeout of an hour, so that it does not time out during the observation."""
     return pod_group(name, min_member=minimum, **{"maxScheduleTime": "1h", **spec})
 
 
 def pods(name: str, number: int, requests: Mapping[str, str] | None = None, **spec: Any) -> list[Json]:  # noqa: ANN401 - a pod's spec has any fields
-    """So many members of the group."""
+    """`number` members of the group."""
     return [member(f"{name}-{at}", name, requests=requests, **spec) for at in range(number)]
 
 
 def holder(number: int, requests: Mapping[str, str], **spec: Any) -> list[Json]:  # noqa: ANN401 - the same
-    """A group that is bound whole."""
+    """The objects of a group that gets bound completely."""
     return [group("holder", number), *pods("holder", number, requests, **spec)]
 
 

@@ -1,8 +1,8 @@
 """The drawings of docs/architecture.md: the actual calls between modules for one pod and for one restart.
 
 Both run on the machine, from the bytes that the API server sends to the effects that go back to it. Each story draws
-the calls that are its milestones, in the order in which they are first made; an arrow starts at the room whose
-milestone is next on the stack. A milestone that is not called is an error, so the drawing cannot outlive the code.
+the calls that are its milestones, in the order of their first call. An arrow starts at the room whose milestone is next
+on the stack. A milestone that is not called is an error, so the drawing cannot become stale.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _drawn(
 
 
 class _Trace:
-    """Notes the first call of each milestone."""
+    """Records the first call of each milestone."""
 
     def __init__(self, milestones: Mapping[str, str]) -> None:
         self.lines: list[str] = []
@@ -138,19 +138,19 @@ class _Trace:
 
 
 def _call(frame: FrameType) -> str:
-    """The function that runs, as `module.function`; empty for other packages."""
+    """The running function as `module.function`; empty for other packages."""
     path = Path(frame.f_code.co_filename)
     return f"{path.stem}.{frame.f_code.co_name.strip('_')}" if path.is_relative_to(PACKAGE) else ""
 
 
 def _room(frame: FrameType) -> str:
-    """The package or room of the core whose code runs; the module for those directly in the core."""
+    """The package or room of the core whose code runs; for modules directly in the core, the module."""
     parts = Path(frame.f_code.co_filename).relative_to(PACKAGE).with_suffix("").parts
     return parts[1] if parts[0] == "core" else parts[0]
 
 
 def _read(resource: Resource[Any], manifest: dict[str, Any]) -> list[Event]:
-    """What the bytes of a watch event with this object become."""
+    """The events that the bytes of a watch event with this object are parsed into."""
     _, value = resource.read(Raw(json.dumps(manifest).encode()))
     return [resource.seen(value)]
 

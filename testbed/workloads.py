@@ -11,7 +11,7 @@ SCHEDULER = "gangsched"
 
 
 def pod_group(name: str, *, min_member: int, **spec: object) -> Json:
-    """A PodGroup; further spec fields by their names in the API, such as maxScheduleTime."""
+    """A PodGroup; `spec` holds further fields by their API names, such as maxScheduleTime."""
     return {
         "apiVersion": "gangsched.io/v1alpha1",
         "kind": "PodGroup",
@@ -30,7 +30,7 @@ def member(
     scheduler: str = SCHEDULER,
     **spec: object,
 ) -> Json:
-    """A pod that names the group (none if empty). Extended resources are also limits, as the API requires."""
+    """A pod of the group, or of none if empty. Extended resources are also limits, as the API requires."""
     amounts = dict({"cpu": "1"} if requests is None else requests)
     limits = {resource: amount for resource, amount in amounts.items() if "/" in resource}
     own = {"gangsched.io/pod-group": group} if group else {}

@@ -1,1 +1,1 @@
-"""How good placements are, beside the optimum, first fit and the peers' orders of nodes: `python -m bench.quality`."""
+"""Quality of placements compared with the optimum, first fit and the peers' node orders: `python -m bench.quality`."""

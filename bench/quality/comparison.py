@@ -19,7 +19,7 @@ def compared(seeds: Iterable[int]) -> list[Line]:
     """A line for the optimum and for each planner.
 
     Raises:
-        RuntimeError: a planner has found something better than the optimum, so the two do not mean the same.
+        RuntimeError: a planner beats the optimum, so the two do not solve the same problem.
     """
     outcomes: dict[str, list[Outcome]] = {name: [] for name in (OPTIMUM, *PLANNERS)}
     for seed in seeds:

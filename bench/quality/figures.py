@@ -1,4 +1,4 @@
-"""The part of docs/performance.md that says how good placements are, made of lines of `bench.quality.comparison`."""
+"""The section of docs/performance.md about the quality of placements, from the lines of `bench.quality.comparison`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench.report import Line
 
 TITLE = "quality: "
 LEAST = 0.97
-"""The default strategy admits at least so many of the optimum's members, and no fewer than first fit."""
+"""Minimum share of the optimum's members that the default strategy admits; it also admits no fewer than first fit."""
 
 _HEAD = """
 ## Quality of placement
@@ -41,7 +41,7 @@ def met(lines: Mapping[str, Line]) -> bool:
 
 
 def section(lines: Mapping[str, Line]) -> str:
-    """The part of the page; empty without figures. `lines` are all that there are, by their scenario."""
+    """The section of the page; empty without figures. `lines` are all kept lines, by scenario."""
     own = [line for title, line in lines.items() if title.startswith(TITLE)]
     if not own:
         return ""

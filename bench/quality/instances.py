@@ -1,4 +1,4 @@
-"""Random clusters with random gangs that want more than there is: each follows from its seed."""
+"""Random clusters with random gangs whose demand exceeds the capacity; each is determined by its seed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GPU = "nvidia.com/gpu"
 NAMESPACE = "default"
 _ZONES = ("a", "b", "c")
 _NODES = [((16, 64, 0), 4), ((24, 96, 0), 2), ((16, 128, 4), 2), ((24, 192, 8), 1)]
-"""CPUs, memory in GiB and GPUs of a node, and how often there is such a one."""
+"""CPUs, memory in GiB and GPUs of a kind of node, and its relative frequency."""
 _MEMBERS = [
     ((1, 2, 0), 3),
     ((2, 8, 0), 4),
@@ -32,11 +32,11 @@ _MEMBERS = [
     ((6, 40, 2), 2),
 ]
 _WANTED = 1.3
-"""So many times the free CPUs are asked for."""
+"""Demand of the gangs as a multiple of the free CPUs."""
 
 
 class Rule(StrEnum):
-    """What the members of a gang demand of each other, or of their nodes."""
+    """A constraint on a gang's members relative to each other or to their nodes."""
 
     NONE = "none"
     APART = "no two on one node"
@@ -47,7 +47,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True)
 class Kind:
-    """Equal members of a gang: so many of them, of which the minimum needs `least`."""
+    """Identical members of a gang; the gang's minimum needs `least` of them."""
 
     role: str
     size: Mapping[str, int]
@@ -57,7 +57,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Gang:
-    """One gang; `need` is its minimum. `zone` is only said with Rule.ZONAL."""
+    """One gang; `need` is its minimum. `zone` is set only with Rule.ZONAL."""
 
     name: str
     priority: int
@@ -69,7 +69,7 @@ class Gang:
 
     @property
     def count(self) -> int:
-        """Its members."""
+        """The number of its members."""
         return sum(kind.count for kind in self.kinds)
 
     @property
@@ -112,7 +112,7 @@ class Gang:
 
 @dataclass(frozen=True)
 class Instance:
-    """Nodes, the pods that run there, and gangs in the order in which they are to be admitted (contract rule 6)."""
+    """Nodes, the pods that run there, and gangs in their order of admission (contract rule 6)."""
 
     seed: int
     nodes: Sequence[Node]
@@ -120,7 +120,7 @@ class Instance:
     gangs: Sequence[Gang]
 
     def free(self) -> dict[str, dict[str, int]]:
-        """What is free, by node and resource."""
+        """The free amounts, by node and resource."""
         left = {node.name: dict(node.allocatable) for node in self.nodes}
         for pod in self.standing:
             for resource, amount in (*pod.shape.requests, (PODS, 1)):

@@ -1,7 +1,7 @@
-"""The best outcome of an instance in the order of contract rule 6, by OR-tools' CP-SAT: it knows all gangs beforehand.
+"""The best outcome of an instance in the order of contract rule 6, by OR-tools' CP-SAT with all gangs known beforehand.
 
-First whether each gang gets its minimum, in their order; then how many members each has, in their order; last the
-fragmentation of what is left.
+It optimises first whether each gang gets its minimum, in the gangs' order; then the number of members of each, in the
+same order; last the fragmentation of the remaining capacity.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def optimum(instance: Instance) -> Outcome:
     """The best outcome.
 
     Raises:
-        TimeoutError: the solver has not proved it within ten minutes.
+        TimeoutError: the solver has not proved optimality within ten minutes.
     """
     first = _Model(instance)
     first.admit()
@@ -34,14 +34,14 @@ def optimum(instance: Instance) -> Outcome:
 
 
 def tidiest(outcome: Outcome) -> Outcome:
-    """The same members, placed such that the fragmentation is least."""
+    """The same members, placed with the least fragmentation."""
     model = _Model(outcome.instance)
     model.tidy(outcome)
     return model.solve()
 
 
 class _Model:
-    """What any outcome must keep to: numbers of members by gang, role and node."""
+    """The constraints on any outcome, over the numbers of members by gang, role and node."""
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
@@ -89,14 +89,14 @@ class _Model:
             for zone, found in by_zone.items():
                 model.add(sum(found) <= gang.count * chosen[zone])
         if gang.rule is Rule.EVEN:
-            # Placed level by level, members keep to the skew at any time if they do at last.
+            # Members placed level by level keep to the skew at every step if the final placement does.
             for more in by_zone.values():
                 for fewer in by_zone.values():
                     if more is not fewer:
                         model.add(sum(more) - sum(fewer) <= 1)
 
     def admit(self) -> None:
-        """The best is admitted, in the order of rule 6."""
+        """Set the objective: admit the best, in the order of rule 6."""
         weight, terms = 1, []
         for gang, number in zip(self._instance.gangs[::-1], self._numbers[::-1], strict=True):
             terms.append(weight * number)
@@ -107,7 +107,7 @@ class _Model:
         self._model.maximize(sum(terms))
 
     def tidy(self, outcome: Outcome) -> None:
-        """These members are admitted, with the least fragmentation."""
+        """Fix the admitted members to those of the outcome and set the objective: the least fragmentation."""
         for gang in self._instance.gangs:
             for kind in gang.kinds:
                 self._model.add(self._number(gang.name, kind.role) == outcome.numbers.get((gang.name, kind.role), 0))
@@ -124,7 +124,7 @@ class _Model:
         self._model.maximize(sum(terms))
 
     def solve(self) -> Outcome:
-        """The best outcome for what is to be the best."""
+        """The best outcome for the objective."""
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.max_time_in_seconds = _MOST_S

@@ -1,4 +1,4 @@
-"""What came of one instance: who was admitted, and how whole the room is that is left."""
+"""The outcome of one instance: the admitted members, and the fragmentation of the remaining capacity."""
 
 from __future__ import annotations
 
@@ -10,43 +10,43 @@ from bench.quality.instances import Gang, Instance
 from gangsched.core.objects.shape import PODS
 
 Placed = Mapping[tuple[str, str], Counter[str]]
-"""By gang and role, how many members each node has."""
+"""The number of members on each node, by gang and role."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The members that have a node. `numbers` are those of each gang and role."""
+    """The placed members. `numbers` counts them by gang and role."""
 
     instance: Instance
     placed: Placed
 
     @property
     def numbers(self) -> dict[tuple[str, str], int]:
-        """How many members of each gang and role have a node."""
+        """The number of placed members of each gang and role."""
         return {which: found.total() for which, found in self.placed.items() if found}
 
     def of(self, gang: Gang) -> int:
-        """How many members of the gang have a node."""
+        """The number of placed members of the gang."""
         return sum(self.numbers.get((gang.name, kind.role), 0) for kind in gang.kinds)
 
     @property
     def members(self) -> int:
-        """How many members have a node."""
+        """The number of placed members."""
         return sum(self.numbers.values())
 
     @property
     def gangs(self) -> int:
-        """How many gangs have members with a node."""
+        """The number of gangs with placed members."""
         return sum(self.of(gang) > 0 for gang in self.instance.gangs)
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """Which of two outcomes is better in the order of rule 6: gang by gang, whole or not; then members."""
+        """Sort key in the order of rule 6, higher is better: gang by gang, whole or not; then members."""
         found = [self.of(gang) for gang in self.instance.gangs]
         return (*(int(number > 0) for number in found), *found)
 
     def free(self) -> list[dict[str, int]]:
-        """What each node has left."""
+        """The free amounts of each node."""
         free = self.instance.free()
         for gang in self.instance.gangs:
             for kind in gang.kinds:
@@ -57,10 +57,11 @@ class Outcome:
         return list(free.values())
 
     def fragmentation(self) -> float:
-        """One minus the mean, over the sizes of members in the instance, of whole ÷ ideal.
+        """One minus the mean of whole ÷ ideal over the sizes of members in the instance.
 
-        `whole` is how many members of the size the nodes take, each for itself, with what they have left; `ideal` is
-        how many one node would take that had all that is left. Sizes whose ideal is 0 are left out; 0 without any.
+        `whole` is the number of members of the size that fit into the nodes' free capacity, node by node; `ideal` is
+        the number that would fit if one node had all free capacity. Sizes whose ideal is 0 are left out; the result is
+        0 if none is left.
         """
         free = self.free()
         shares = [whole(free, size) / ideal(free, size) for size in sizes(self.instance) if ideal(free, size)]
@@ -68,17 +69,17 @@ class Outcome:
 
 
 def sizes(instance: Instance) -> list[Mapping[str, int]]:
-    """The sizes of members, each once."""
+    """The distinct sizes of members."""
     return list({tuple(kind.size.items()): kind.size for gang in instance.gangs for kind in gang.kinds}.values())
 
 
 def whole(free: list[dict[str, int]], size: Mapping[str, int]) -> int:
-    """How many members of the size fit, node by node."""
+    """The number of members of the size that fit, node by node."""
     return sum(_fitting(left, size) for left in free)
 
 
 def ideal(free: list[dict[str, int]], size: Mapping[str, int]) -> int:
-    """How many members of the size would fit onto one node that had all this."""
+    """The number of members of the size that would fit if one node had all free capacity."""
     return _fitting({resource: sum(left.get(resource, 0) for left in free) for resource in size}, size)
 
 

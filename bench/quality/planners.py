@@ -1,7 +1,7 @@
-"""Planners that answer an instance: gangsched itself with each strategy, and others that place pod by pod.
+"""Planners that solve an instance: gangsched itself with each strategy, and others that place pod by pod.
 
-The others see the same verdicts on nodes as gangsched, keep the same order of gangs (contract rule 6) and admit whole
-gangs only. They choose a node for one member after the other, by the order that a peer documents for its nodes.
+The others use the same feasible nodes as gangsched, keep the same order of gangs (contract rule 6) and admit whole
+gangs only. They choose a node for one member after the other, by the node order that a peer documents.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gangsched.core.planning.strategies import STRATEGIES
 Planner = Callable[[Instance], Outcome]
 Floats = npt.NDArray[np.float64]
 Order = Callable[[Snapshot, Pod, IntArray], Floats]
-"""A cost for each of these rows if the pod went there; the lowest is taken, the first by name among equals."""
+"""The cost of placing the pod on each of these rows; the lowest wins, and the first by name among equals."""
 
 
 def gangsched(strategy: str) -> Planner:
@@ -71,7 +71,7 @@ def _rest(machine: Machine, now: float) -> list[Effect]:
 
 
 def pod_by_pod(order: Order) -> Planner:
-    """Members one after the other, each on the best node by `order`; a gang whose minimum is not reached gets none."""
+    """Place members one by one, each on the best node by `order`; a gang that misses its minimum gets no nodes."""
 
     def plan(instance: Instance) -> Outcome:
         cluster = Cluster()
@@ -110,7 +110,7 @@ def _quorum(snapshot: Snapshot, gang: Gang, pods: list[Pod], order: Order) -> li
 
 
 def _put(snapshot: Snapshot, pod: Pod, order: Order) -> str:
-    """Take the best node for the pod; empty if no node takes it."""
+    """Place the pod on its best node and return its name; empty if no node is feasible."""
     member = classify(snapshot, [pod])[pod.uid]
     rows = np.flatnonzero(snapshot.caps(member))
     if not len(rows):
@@ -126,18 +126,18 @@ def first_fit(_: Snapshot, __: Pod, rows: IntArray) -> Floats:
 
 
 def fullest(snapshot: Snapshot, pod: Pod, rows: IntArray) -> Floats:
-    """Most in use of what the pod requests, it included: binpack of Volcano, KAI and YuniKorn."""
+    """Highest use of the requested resources, the pod included: binpack of Volcano, KAI and YuniKorn."""
     return -emptiest(snapshot, pod, rows)
 
 
 def emptiest(snapshot: Snapshot, pod: Pod, rows: IntArray) -> Floats:
-    """Least in use of it: LeastAllocated of kube-scheduler and Volcano, fair of YuniKorn."""
+    """Lowest use of the requested resources: LeastAllocated of kube-scheduler and Volcano, fair of YuniKorn."""
     shares: Floats = _used(snapshot, pod, rows).mean(axis=1)
     return shares
 
 
 def _used(snapshot: Snapshot, pod: Pod, rows: IntArray) -> Floats:
-    """The share in use of each resource that the pod requests, the pod included."""
+    """The share in use of each requested resource, the pod included."""
     capacity = snapshot.cluster.capacity
     columns = np.array([capacity.column(resource) for resource, _ in pod.shape.requests], dtype=np.intp)
     asked = np.array([amount for _, amount in pod.shape.requests], dtype=np.float64)

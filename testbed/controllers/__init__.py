@@ -1,4 +1,4 @@
-"""The real workload controllers beside gangsched: `table` names them, `build` builds them, `running` runs them.
+"""The real workload controllers beside gangsched: `table` lists them, `build` builds them, `running` runs them.
 
-`expected` says which workloads are played beside them, `matrix` what was seen. CONTRIBUTING.md tells how to add one.
+`expected` lists the workloads that are played with them, `matrix` the results. CONTRIBUTING.md explains how to add one.
 """

@@ -1,8 +1,8 @@
 """Builds the workload controllers from the Go modules of their releases, into the cache that all checkouts share.
 
 ``python3 -m testbed.controllers.build [--quick | NAME …]`` prints, as its last lines, the folder of each. Each is built
-from its module's own folder, with the versions that its go.mod requires and its go.sum fixes. Beside the program its
-folder holds what is installed with it, so that a later run needs neither Go nor a network.
+from its module's own folder, with the versions that its go.mod requires and its go.sum fixes. Its folder also holds the
+manifests that are installed with the program, so that a later run needs neither Go nor a network.
 Runs on a bare Python 3.11, before any virtual environment exists.
 """
 
@@ -28,7 +28,7 @@ _OPTIONS = ("-ldflags", "-s -w")
 
 
 def folder_of(controller: Controller) -> Path:
-    """Where the controller is or will be built; its name changes with all that the build depends on."""
+    """The folder of the controller's build; its name changes with every input of the build."""
     recipe = (controller.module, controller.version, controller.sum, controller.package, controller.crds)
     made = (*recipe, controller.webhooks, _OPTIONS, platform.system(), platform.machine())
     digest = hashlib.sha256(repr(made).encode()).hexdigest()[:12]
@@ -36,7 +36,7 @@ def folder_of(controller: Controller) -> Path:
 
 
 def is_built(controller: Controller) -> bool:
-    """Whether the controller's folder is complete: the program is the last that is put there."""
+    """Whether the controller's folder is complete; the program is the last file written there."""
     return (folder_of(controller) / controller.name).exists()
 
 
@@ -74,7 +74,7 @@ def _build(controller: Controller, go: GoToolchain, *, step: str, report: Report
 
 
 def _source(controller: Controller, go: GoToolchain, folder: Path) -> Path:
-    """The module's folder in Go's cache, whose content is what the table's sum says."""
+    """The module's folder in Go's cache, with its content verified against the table's sum."""
     named = f"{controller.module}@{controller.version}"
     answer = go.run(["mod", "download", "-json", named], directory=folder)
     found = json.loads(answer.stdout or "{}")
@@ -94,7 +94,7 @@ def main() -> int:
     names = asked.names or [row.name for row in CONTROLLERS.values() if row.quick or not asked.quick]
     if unknown := [name for name in names if name not in CONTROLLERS]:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(CONTROLLERS)}")
-    # SIGTERM ends it in the same orderly way as Ctrl-C.
+    # SIGTERM shuts down as cleanly as Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         folders = ensure(names, report=lambda line: print(line, flush=True))

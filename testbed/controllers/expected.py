@@ -1,4 +1,4 @@
-"""Which workloads run as gangs, and how they can be declared: what tests/workloads plays, and what is not possible."""
+"""The workloads that run as gangs and the ways to declare them: what tests/workloads plays and what is impossible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLUMNS = {
     OWN: "the controller's own integration",
     BY_HAND: "PodGroup by hand",
 }
-"""How a gang can be declared, in the order of the table."""
+"""The ways to declare a gang, in the order of the table."""
 
 RACE, FAILURE, SCALE, SUSPENSION = "race", "failure", "scale", "suspension"
 PLAYS = {
@@ -23,10 +23,10 @@ PLAYS = {
     SCALE: "Scaled up and down",
     SUSPENSION: "Suspended and resumed, or scaled to 0 and back where it cannot be suspended",
 }
-"""What is played with each workload, by its name in the figures."""
+"""The plays for each workload, by their names in the figures."""
 
 READY_AFTER_S = 20
-"""How long the pods of workloads that are `late` run before they are ready."""
+"""Seconds that the pods of `late` workloads run before they are ready."""
 
 _NOTHING = "With nothing declared"
 _SECTIONS = {AUTO: _NOTHING, ANNOTATION: _NOTHING, BY_HAND: "With a PodGroup"}
@@ -34,57 +34,58 @@ _SECTIONS = {AUTO: _NOTHING, ANNOTATION: _NOTHING, BY_HAND: "With a PodGroup"}
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """One row: a kind of workload, or one set up in another way; and what is not possible with it, and why.
+    """One row: a kind of workload, or a variant of its setup, and what is impossible with it and why.
 
-    Mappings are by column, `not_played` by the play and, where only one way to declare gangs is concerned, the column.
+    Mappings are by column, except `not_played`: its keys are a play or, for a single way to declare gangs, the play and
+    the column.
     """
 
     kind: str
     page: str = ""
-    """The one that tells how to declare it; empty: the kind's own."""
+    """Name of the page that explains how to declare it; empty: the kind's own page."""
     controller: str = ""
-    """Its name in CONTROLLERS; empty for kube-controller-manager's own, and for what is not run."""
+    """Its controller's name in CONTROLLERS; empty for kube-controller-manager's kinds and for workloads not run."""
     system: str = "Kubernetes"
-    """What makes its pods if none of CONTROLLERS does."""
+    """The system that creates its pods if none of CONTROLLERS does."""
     late: bool = False
-    """Some of its pods are made once others are ready, which takes READY_AFTER_S."""
+    """Some of its pods are created only once others are ready, which takes READY_AFTER_S."""
     sections: Mapping[str, str] = field(default_factory=dict)
-    """The page's sections, by their titles, where they are not the usual ones."""
+    """Titles of the page's sections that differ from the usual ones."""
     noted: Mapping[str, str] = field(default_factory=dict)
-    """What must be known of it there beside how it ended."""
+    """Remarks that the table shows beside the result."""
     recorded: Mapping[str, str] = field(default_factory=dict)
-    """The tests that play it with recorded pods, because what makes them needs containers that run."""
+    """Tests that play it with recorded pods, because their creator needs running containers."""
     not_declared: Mapping[str, str] = field(default_factory=dict)
     not_played: Mapping[str | tuple[str, str], str] = field(default_factory=dict)
     only_race: bool = False
-    """The further plays are those of the row before it."""
+    """The plays other than the race are those of the previous row."""
 
     def columns(self) -> list[str]:
-        """The ways in which it can be declared and is played with what makes its pods."""
+        """The ways to declare it in which it is played with the real creator of its pods."""
         return [column for column in COLUMNS if column not in self.not_declared and column not in self.recorded]
 
     def plays(self, column: str) -> list[str]:
-        """What can be played with it when it is declared in that way."""
+        """The plays that are possible when it is declared in that way."""
         if column not in self.columns():
             return []
         return [play for play in PLAYS if not (self.only_race and play != RACE) and not self.why_not(play, column)]
 
     def why_not(self, play: str, column: str) -> str:
-        """Why something cannot be played with it; empty if it can."""
+        """The reason why the play is impossible with it; empty if it is possible."""
         return self.not_played.get(play) or self.not_played.get((play, column), "")
 
     def section(self, column: str) -> str:
-        """The title of the page's section for that way to declare it."""
+        """The title of its page's section about that way to declare it."""
         return self.sections.get(column) or _SECTIONS[column]
 
     @property
     def file(self) -> str:
-        """Its page in docs/workloads."""
+        """The path of its page in docs/workloads."""
         return self.page or f"{self.kind.lower()}.md"
 
     @property
     def of(self) -> str:
-        """The controller and its version."""
+        """The name and version of its controller."""
         if not self.controller:
             return self.system
         return f"{self.controller} {CONTROLLERS[self.controller].version.removeprefix('v')}"
@@ -97,7 +98,7 @@ _FIXED_JOBSET = "a JobSet's number of jobs and their parallelism cannot be chang
 
 
 def _nowhere(why: str, *columns: str) -> dict[str, str]:
-    """The reason for several columns: all unless said."""
+    """The same reason for several columns, by default for all."""
     return dict.fromkeys(columns or COLUMNS, why)
 
 
@@ -242,4 +243,4 @@ _ROWS = (
     ),
 )
 EXPECTED = {row.kind: row for row in _ROWS}
-"""What the tests play, in the order of the table. Everything that is not excluded ends whole."""
+"""What the tests play, in the order of the table. Every gang that is not excluded ends whole."""

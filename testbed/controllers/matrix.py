@@ -1,6 +1,6 @@
-"""What the plays of tests/workloads have seen, and the tables of docs/workloads/README.md that follow from it.
+"""The results of the plays of tests/workloads, and the tables of docs/workloads/README.md made from them.
 
-``make workloads`` writes what it has seen into FIGURES. What is expected stands in `testbed.controllers.expected`.
+``make workloads`` writes its results to FIGURES. The expected results are in `testbed.controllers.expected`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Known = Mapping[tuple[str, str, str], bool]
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """How a play with a workload that is declared in one of the ways ended on the real API server."""
+    """The result of one play on the real API server, with a workload declared in one of the ways."""
 
     workload: str
     column: str
@@ -29,19 +29,19 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 def read(root: Path) -> list[Seen]:
-    """What the last runs have seen."""
+    """The results of the last runs."""
     lines = (root / FIGURES).read_text(encoding="utf-8").splitlines()
     return [msgspec.json.decode(line, type=Seen) for line in lines]
 
 
 def merged(before: Iterable[Seen], now: Sequence[Seen]) -> list[Seen]:
-    """What is known after a run: its own plays in place of earlier ones, without those that are no longer expected."""
+    """The results after a run: its plays replace earlier ones, and those that are no longer expected are dropped."""
     found = {(each.workload, each.column, each.play): each for each in [*before, *now]}
     return [found[key] for key in _expected() if key in found]
 
 
 def write(root: Path, seen: Iterable[Seen]) -> None:
-    """Keeps what was seen, one line each."""
+    """Writes the results, one per line."""
     lines = [msgspec.json.encode(each).decode() for each in seen]
     (root / FIGURES).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
@@ -53,7 +53,7 @@ def _expected() -> list[tuple[str, str, str]]:
 
 
 def page(root: Path, text: str) -> str:
-    """The page's text with both tables as they follow from EXPECTED and what was seen.
+    """The page's text with both tables, generated from EXPECTED and the results.
 
     Raises:
         ValueError: the text has no place for one of them.
@@ -95,7 +95,7 @@ def _plays(seen: _Known) -> list[str]:
 
 
 def _cell(row: Workload, play: str, seen: _Known) -> str:
-    """How the play ended in each way to declare the workload; once, if it ended alike in all."""
+    """The play's result for each way to declare the workload; a single one if all are the same."""
     verdicts: dict[str, list[str]] = {}
     for column in row.columns():
         why_not = row.why_not(play, column)

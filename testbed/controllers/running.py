@@ -1,7 +1,7 @@
 """Runs workload controllers beside a control plane: their CRDs, their processes, and their webhooks called by URL.
 
-All of it belongs to one control plane and ends with it. The certificate is the one that kube-apiserver has made for
-itself on 127.0.0.1; ports are on 127.0.0.1 wherever the controller lets that be chosen.
+Everything belongs to one control plane and ends with it. The certificate is the one that kube-apiserver generates for
+itself on 127.0.0.1. Ports are on 127.0.0.1 wherever the controller's configuration allows it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _MOUNTED = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")  # noqa: S108
 def running(
     control_plane: ControlPlane, name: str, *arguments: str, config: Mapping[str, Any] | None = None
 ) -> Iterator[Callable[[], None]]:
-    """Runs the controller, and those that it needs, from when it is ready.
+    """Runs the controller and those that it needs; the block begins once it is ready.
 
-    What it yields starts again those that have ended, as a kubelet would: some end when they lose their lease.
+    Yields a function that restarts those that have ended, as a kubelet would: some end when they lose their lease.
 
     ``arguments`` are added to its command line, ``config`` to its configuration file.
 
@@ -67,9 +67,9 @@ def running(
 
 @contextlib.contextmanager
 def _mounted() -> Iterator[None]:
-    """A file where rotators of certificates look for what a kubelet would have put there, whatever TMPDIR says.
+    """Provides the file that certificate rotators expect from a kubelet, at a fixed path that ignores TMPDIR.
 
-    It is empty: the webhooks' servers read their certificates elsewhere. Another run may have it too.
+    The file is empty: the webhooks' servers read their certificates elsewhere. Another run may share the file.
     """
     _MOUNTED.parent.mkdir(parents=True, exist_ok=True)
     _MOUNTED.touch()
@@ -93,7 +93,7 @@ def _install(control_plane: ControlPlane, controller: Controller) -> None:
 
 
 class _Run:
-    """One controller's start on one control plane."""
+    """One controller on one control plane."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class _Run:
         self._config = config
 
     def start(self) -> None:
-        """Starts it and waits until it is ready.
+        """Starts the controller and waits until it is ready.
 
         Raises:
             ControlPlaneError: it did not become ready.
@@ -134,7 +134,7 @@ class _Run:
         )
 
     def revive(self) -> None:
-        """Starts it again if it has ended.
+        """Restarts the controller if it has ended.
 
         Raises:
             ControlPlaneError: it did not become ready.
@@ -143,11 +143,11 @@ class _Run:
             self._start()
 
     def stop(self) -> None:
-        """Ends it."""
+        """Ends the controller."""
         self._child.stop()
 
     def _write_certificates(self) -> None:
-        """kube-apiserver's own pair, under the names by which a webhook's server looks for it."""
+        """Copies kube-apiserver's certificate and key to the names that a webhook's server expects."""
         self._certificates.mkdir(parents=True)
         for suffix in ("crt", "key"):
             own = self._control_plane.folder / "certificates" / f"apiserver.{suffix}"
@@ -165,7 +165,7 @@ class _Run:
         (self._folder / "config.yaml").write_text(json.dumps(kind | addresses | dict(self._config)))
 
     def _add_secret(self) -> None:
-        """What an installation brings for the controller to keep its certificates in."""
+        """Creates the Secret for the controller's certificates, which an installation normally provides."""
         namespace, _, name = self._controller.secret.partition("/")
         for path, body in (
             ("/api/v1/namespaces", {"metadata": {"name": namespace}}),
@@ -176,13 +176,13 @@ class _Run:
     def _spawn(self) -> Child:
         words = {"probe": self._probe, "webhook": self._webhook, "config": self._folder / "config.yaml"}
         own = [each.format(**words) for each in self._controller.arguments]
-        # A webhook's server reads its certificate below TMPDIR where no flag says another place.
+        # A webhook's server reads its certificate below TMPDIR unless a flag sets another place.
         env = {"KUBECONFIG": str(self._control_plane.kubeconfig), "TMPDIR": str(self._folder)}
         program = folder_of(self._controller) / self._controller.name
         return self._control_plane.spawn(self._controller.name, [program, *own, *self._arguments], env=env)
 
     def _became_ready(self, child: Child) -> bool:
-        """Whether it is ready; not if it ended first, as some do whose kinds have just been installed."""
+        """Wait until it is ready; False if it ends first, as some do right after their kinds are installed."""
         deadline = time.monotonic() + _READY_WITHIN_S
         ready = self._controller.ready.format(probe=self._probe)
         while time.monotonic() < deadline and child.poll() is None:
@@ -199,9 +199,9 @@ class _Run:
 
 
 def by_url(manifest: Json, controller: Controller, *, port: int, authority: bytes) -> Json:
-    """The registration of webhooks with the port of 127.0.0.1 in place of a Service.
+    """The webhooks' registration with a URL on 127.0.0.1:`port` instead of a Service.
 
-    Its name is the controller's own name only, so that no rotator of certificates finds it.
+    It is named after the controller alone, so that no certificate rotator finds it.
     """
 
     def called(webhook: Json) -> Json:

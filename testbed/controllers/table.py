@@ -1,43 +1,43 @@
-"""The workload controllers that are tested beside gangsched: where each comes from, and how it is started."""
+"""The workload controllers that are tested beside gangsched: the source of each, and how it is started."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 CONFIGURED = ("--config={config}",)
-"""The arguments of a controller that takes its addresses from a configuration file."""
+"""The arguments of a controller that reads its addresses from a configuration file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Controller:
-    """One controller, as the module of its release has it.
+    """One controller, as in the Go module of its release.
 
-    In `arguments` the words {probe} and {webhook} stand for ports of 127.0.0.1, and {config} for the file that begins
-    with `config` and goes on with those addresses.
+    In `arguments`, {probe} and {webhook} stand for ports on 127.0.0.1, and {config} for the file that begins with
+    `config` and continues with those addresses.
     """
 
     name: str
     module: str
     version: str
     sum: str
-    """Of the module's content, as go.sum writes it; the module's own go.sum fixes what it is built from."""
+    """Checksum of the module's content, in go.sum's format; the module's own go.sum fixes its dependencies."""
     package: str
     crds: str
-    """The folder of its CustomResourceDefinitions in the module."""
+    """The module's folder with its CustomResourceDefinitions."""
     webhooks: str = ""
-    """The manifest of its webhooks in the module; empty if it has none."""
+    """The module's manifest of webhooks; empty if it has none."""
     pods_with: str = ""
-    """The label of the pods about which its webhooks are asked, as its release has it; all pods if empty."""
+    """The label of the pods for which its webhooks are called, as in its release; empty: all pods."""
     arguments: tuple[str, ...]
     config: str = ""
-    """apiVersion of its configuration file; empty if it has none."""
+    """The apiVersion of its configuration file; empty if it has none."""
     ready: str = "http://127.0.0.1:{probe}/readyz"
     secret: str = ""
-    """NAMESPACE/NAME where it keeps certificates of its own, which are those of a Service and of no use here."""
+    """NAMESPACE/NAME of the Secret for its own certificates, which are for a Service and not used here."""
     beside: tuple[str, ...] = ()
-    """Controllers that it needs."""
+    """Other controllers that it needs."""
     quick: bool = False
-    """Whether its build takes so little that make test does it, and plays with it."""
+    """Whether its build is fast enough for make test, which then builds and plays it."""
 
 
 CONTROLLERS = {
@@ -90,7 +90,7 @@ CONTROLLERS = {
             package="./cmd/mpi-operator",
             crds="manifests/base",
             arguments=("--lock-namespace=default", "--kube-api-qps=100", "--kube-api-burst=100"),
-            # Its port is fixed in its source, as is that it listens on all addresses.
+            # Its source hard-codes the port and listens on all addresses.
             ready="http://127.0.0.1:8080/healthz",
         ),
         Controller(
@@ -134,4 +134,4 @@ CONTROLLERS = {
         ),
     )
 }
-"""In the order of the builds: the quickest come first."""
+"""In build order: the quickest come first."""

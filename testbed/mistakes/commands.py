@@ -8,7 +8,7 @@ from testbed.mistakes.row import Mistake, Where
 
 
 def commands() -> Iterator[tuple[str, Mistake]]:
-    """What is typed, and with which credentials."""
+    """Mistakes in what users type, and in the credentials they use."""
     explain = ("explain", "{namespace}/j")
     login = "log in again, or choose other credentials with --kubeconfig or --context"
     for what, access, told in (
@@ -124,7 +124,7 @@ def commands() -> Iterator[tuple[str, Mistake]]:
 
 
 def charts() -> Iterator[tuple[str, Mistake]]:
-    """What helm is told."""
+    """Mistakes in the values that users give to helm."""
     for what, values, told in (
         (
             "a chart value misspelt",

@@ -1,4 +1,4 @@
-"""How a group is declared and named, and what the API server takes no PodGroup with."""
+"""Mistakes in the declaration and name of a group, and PodGroups that the API server rejects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_GROUP = (
 
 
 def declared() -> Iterator[tuple[str, Mistake]]:
-    """How the group is declared and named."""
+    """Mistakes in how a group is declared or named."""
     yield (
         "the label on the Job instead of its pod template",
         Mistake(
@@ -206,7 +206,7 @@ def declared() -> Iterator[tuple[str, Mistake]]:
 
 
 def refused() -> Iterator[tuple[str, Mistake]]:
-    """What the API server takes no PodGroup with."""
+    """PodGroups that the API server rejects."""
     for what, spec, told in (
         ("minMember 0", {"minMember": 0}, "spec.minMember in body should be greater than or equal to 1"),
         (

@@ -1,4 +1,4 @@
-"""Pods that are not made, and pods that no node takes."""
+"""Mistakes that keep pods from being created, and pods that fit no node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_CLAIM = "Pod m-… uses the PersistentVolumeClaim missing, which does not ex
 
 
 def made() -> Iterator[tuple[str, Mistake]]:
-    """Pods that are not made."""
+    """Mistakes that keep pods from being created."""
     yield (
         "minMember above the replicas",
         Mistake(
@@ -156,7 +156,7 @@ def made() -> Iterator[tuple[str, Mistake]]:
 
 
 def placed() -> Iterator[tuple[str, Mistake]]:
-    """Pods that no node takes."""
+    """Pods that fit no node."""
     yield (
         "more CPUs than any node has",
         Mistake(

@@ -1,4 +1,4 @@
-"""One row of the table, and the manifests that its rows are made of."""
+"""One row of the table, and helpers for the manifests of its rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LABEL = "gangsched.io/pod-group"
 
 
 class Where(StrEnum):
-    """Where people read the answer."""
+    """Where users read the message."""
 
     EXPLAIN = "`gangsched explain`"
     POD = "condition and Event of the waiting pods"
@@ -30,11 +30,12 @@ class Where(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Mistake:
-    """One row. `told` is the sentence in each place; in it … stands for any text.
+    """One row. `told` is the message in each place; … in it stands for any text.
 
-    Either `objects` are applied: {namespace} is where, {elsewhere} another namespace, which an object is for that has
-    `elsewhere`. `group` is what is asked about. Or the `command` of gangsched is run, or the `chart` is rendered with
-    these values. `access` names the credentials of a command. `alone`: the API server refuses the objects.
+    A row does one of three things. It applies `objects`, and `group` is the group to ask about; {namespace} is their
+    namespace and {elsewhere} another one, for objects that have `elsewhere`. Or it runs the `command` of gangsched with
+    the credentials named by `access`. Or it renders the `chart` with these values. `alone`: the API server refuses the
+    objects.
     """
 
     told: Mapping[Where, str]
@@ -47,21 +48,21 @@ class Mistake:
 
 
 def said(sentence: str, **words: str) -> re.Pattern[str]:
-    """Finds the sentence, with these words in it, in an answer."""
+    """A pattern that finds the sentence, with these words filled in, in a message."""
     for name, word in words.items():
         sentence = sentence.replace(f"{{{name}}}", word)
     return re.compile(".*?".join(map(re.escape, sentence.split("…"))))
 
 
 def template(group: str, *, scheduler: str = SCHEDULER, requests: Json | None = None, **spec: object) -> Json:
-    """The template of a workload's pods, which name the group (none if empty)."""
+    """The pod template of a workload whose pods name the group (none if empty)."""
     pod = member("", group, scheduler=scheduler, requests=requests)
     metadata = {"labels": pod["metadata"]["labels"] | {"made": "yes"}, "annotations": {}}
     return {"metadata": metadata, "spec": pod["spec"] | spec}
 
 
 def job(name: str, number: int, made: Json, *, labels: Json | None = None, **spec: object) -> Json:
-    """A Job of so many pods at once."""
+    """A Job with `number` pods in parallel."""
     made["spec"]["restartPolicy"] = "Never"
     asked = {"parallelism": number, "completions": number, "template": made}
     metadata = {"name": name, "labels": labels or {}}
@@ -69,7 +70,7 @@ def job(name: str, number: int, made: Json, *, labels: Json | None = None, **spe
 
 
 def stateful_set(name: str, number: int, made: Json, *, policy: str = "Parallel") -> Json:
-    """A StatefulSet of so many pods."""
+    """A StatefulSet with `number` replicas."""
     made["metadata"]["labels"]["set"] = name
     asked = {
         "replicas": number,

@@ -1,6 +1,6 @@
-"""Common mistakes: the input, where the message appears, and the message, which names the remedy.
+"""Common mistakes: the input, the place where the message appears, and the message, which names the remedy.
 
-One table: tests/integration/test_mistakes.py plays each row, docs/mistakes.md shows it.
+tests/integration/test_mistakes.py plays each row, and docs/mistakes.md shows it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from testbed.mistakes.row import Mistake, Where
 MISTAKES: dict[str, Mistake] = {
     what: mistake for rows in (declared, refused, made, placed, commands, charts) for what, mistake in rows()
 }
-"""By what was done wrong."""
+"""All rows, by the description of the mistake."""
 UNINSTALLED = Mistake(
     group="j",
     told={
@@ -21,7 +21,7 @@ UNINSTALLED = Mistake(
         "look at the operator's pods and their logs, or install gangsched again if it was uninstalled.",
     },
 )
-"""Uninstalled while a group waits: its status stays as it was written last."""
+"""gangsched is uninstalled while a group waits: the group's status stays as last written."""
 
 
 def page() -> str:
