@@ -13,9 +13,9 @@ It checks that
 - nothing is left in flight: no phase Binding or Reserved, no reservation.
 
 These groups do not count as stuck: one that timed out under timeoutPolicy Fail (final by rule 5); one whose PodGroup
-does not exist (rule 10); one that has too few members, has a member of a role that the PodGroup lacks, or uses a feature
-that this version explicitly refuses; and one under Restart that is short (rule 13 evicts the rest of it; it is never
-filled up).
+does not exist (rule 10); one that has too few members, has a member of a role that the PodGroup lacks, or uses a
+feature that this version refuses by name; and one under Restart that is short (rule 13 evicts the rest of it; it is
+never filled up).
 """
 
 from __future__ import annotations

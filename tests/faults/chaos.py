@@ -99,7 +99,7 @@ class Chaos:
         os.kill(self._etcd, signal.SIGCONT)
 
     def refuse_bindings(self, _: threading.Event) -> None:
-        """Refuse the second pod of the next binding burst for longer than a quorum may stay partly bound."""
+        """Refuse to bind the second pod of the next workload for longer than a quorum may stay partly bound."""
         self._refuse("-1/binding", times=self._random.randint(15, 40))
 
     def refuse_evictions(self, _: threading.Event) -> None:

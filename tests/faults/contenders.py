@@ -42,7 +42,7 @@ _LISTEN = re.compile(r'"listen": ?"([^"]+)"')
 _STOOD_DOWN = "no longer leading"
 _DEFECT = re.compile(
     r"Traceback \(most recent call last\)|this is a bug|gangsched failed|never retrieved|never awaited"
-    # Nobody else does so here: they were another term's own.
+    # No other process binds pods here: such bindings were those of another term.
     r"|another process binds pods"
 )
 

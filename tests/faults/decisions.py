@@ -42,7 +42,7 @@ def overcommitted(recording: Recording) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
-    """One machine: the start time of its process in epoch seconds, and the UIDs of the pods whose binding it decided."""
+    """One machine: its process's start time in epoch seconds, and the UIDs of the pods whose binding it decided."""
 
     name: str
     started: float

@@ -53,7 +53,7 @@ class Demand(Terms):
 
 
 def owed_by(jobs: Mapping[str, Json], pods: Sequence[Json], done: int) -> int | None:
-    """How many members the Job that owns all live ones could have bound in a run with `done` finished; None without a Job.
+    """How many members the Job of all live ones could have bound in a run with `done` finished; None without a Job.
 
     Members that succeeded before the run are not recreated. A Job counts a success later than its pod shows it, and
     keeps counting it after the pod is gone.

@@ -18,7 +18,7 @@ _NOT_READY = {"key": NOT_READY, "effect": "NoSchedule"}
 
 
 class Hardware:
-    """The nodes, with 8 cores each. Each method but the last few is one random action; False: there was nothing to do."""
+    """The nodes, with 8 cores each. All but the last few methods are random actions; False: there was nothing to do."""
 
     def __init__(self, api: Api, history: History, random: Random, *, count: int) -> None:
         self.cores = CORES * count

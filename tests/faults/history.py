@@ -6,9 +6,9 @@ fill the gap (`gaps`), bindings inside the gap are not judged.
 
 A group is partial from the moment the watch shows the first of a quorum bound until it shows either the minimum or none
 bound. `CountedClock` measures this time; it stops while no leader runs or the API server does not answer. Once a group
-was whole in its run, later losses are Degraded and not counted here. A status of Scheduled is believed only if that many
-members were seen bound, though not necessarily at the same time: gangsched may have learned of a loss late, while a
-watch was silent. The exceptions of rule 1 are not counted while the status reports them. A group without a PodGroup
+was whole in its run, later losses are Degraded and not counted here. A status of Scheduled is believed only if that
+many members were seen bound, though not necessarily at the same time: gangsched may have learned of a loss late, while
+a watch was silent. The exceptions of rule 1 are not counted while the status reports them. A group without a PodGroup
 cannot report them; there, bound members that no controller would recreate are enough. Bound members whose PodGroup was
 deleted stay (rule 10) and are no longer part of a quorum.
 
@@ -279,7 +279,7 @@ class History:
     # Questions
 
     def owed(self, key: Key) -> int | None:
-        """How many members the group's Job could have bound in the present run; None if no single Job creates them all."""
+        """How many members the group's Job could have bound in the present run; None unless one Job owns them all."""
         with self.lock:
             return self._runs[key].owed if key in self._runs else None
 

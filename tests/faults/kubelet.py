@@ -1,8 +1,8 @@
 """Kubelet admission, which KWOK lacks: a pod that is bound to a node without room for it is rejected.
 
-Pods are admitted in the order in which the watch shows them bound. A pod that does not fit beside the admitted pods that
-have neither ended nor gone gets phase Failed with a reason such as OutOfcpu, as from a kubelet. KWOK may then still set
-the pod to Running; it is rejected again.
+Pods are admitted in the order in which the watch shows them bound. A pod that does not fit beside the admitted pods
+that have neither ended nor gone gets phase Failed with a reason such as OutOfcpu, as from a kubelet. KWOK may then
+still set the pod to Running; it is rejected again.
 """
 
 from __future__ import annotations
