@@ -109,7 +109,7 @@ def degraded(group: Json | None) -> str:
 
 
 def requests_of(pod: Json) -> Counter[str]:
-    """What the pod consumes on its node, including its pod slot (`pods`). The soak's pods have only ordinary containers."""
+    """The pod's resources on its node, itself (`pods`) included. The soak's pods have only ordinary containers."""
     total: Counter[str] = Counter(pods=1)
     for container in pod["spec"]["containers"]:
         for resource, quantity in container.get("resources", {}).get("requests", {}).items():

@@ -1,9 +1,9 @@
 """`make outages`: the API server is killed repeatedly while gangs are bound; no operator ends, no gang stays partial.
 
 The operators have the chart's account and the default lease times. In each round the pods of 30 gangs of 10 are created
-as fast as the API server accepts them; at a random moment it is killed, and restarted after a while. Then all gangs must
-be whole in time, no process may have ended, and no gang may have been partly bound for longer than the repair deadline,
-counted while there is a leader and the API server answers.
+as fast as the API server accepts them; at a random moment it is killed, and restarted after a while. Then all gangs
+must be whole in time, no process may have ended, and no gang may have been partly bound for longer than the repair
+deadline, counted while there is a leader and the API server answers.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def _frames(content: bytes) -> Iterator[Frame]:
 
 
 def replay(recording: Recording, make: Callable[[Policy], Machine] = Machine) -> str:
-    """Give the events to a fresh machine; returns a description of the first different effect, empty if there is none."""
+    """Give the events to a fresh machine; describes the first difference in its effects, empty if there is none."""
     machine = make(recording.policy)
     for number, turn in enumerate(recording.turns, start=1):
         effects = machine.handle(turn.events, turn.now)

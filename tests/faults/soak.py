@@ -1,12 +1,12 @@
-"""`make soak DURATION=600 [SEED=n]`: two operators, a random world and all faults, with independent checks of the rules.
+"""`make soak DURATION=600 [SEED=n]`: two operators, a random world, all faults, and independent checks of the rules.
 
 Storm and quiet take turns. In a storm users, nodes, other schedulers and kubelets act at random (`world`), both
 operators reach the API server through proxies with faults (`proxy`), and processes are killed, stopped and cut off
 (`chaos`). In the quiet that follows nothing acts and nothing fails; as soon as the cluster has settled the API server's
-own lists must satisfy the rules (`audit`). `history` measures throughout how long any group is partial. At the end every
-recorded decision is checked against what was known (`decisions`), every request against what is allowed (`requests`),
-and every recording is replayed. Exits with status 0 if all rules held, else with 1 and a folder with everything needed
-to find out why.
+own lists must satisfy the rules (`audit`). `history` measures throughout how long any group is partial. At the end
+every recorded decision is checked against what was known (`decisions`), every request against what is allowed
+(`requests`), and every recording is replayed. Exits with status 0 if all rules held, else with 1 and a folder with
+everything needed to find out why.
 """
 
 from __future__ import annotations

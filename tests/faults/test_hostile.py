@@ -37,7 +37,7 @@ Json = dict[str, Any]
 
 
 class World:
-    """The machine with the shell's readers before it, the bodies that the shell would write behind it, and an object store.
+    """The machine between the shell's readers and the bodies that the shell would write, and a store of manifests.
 
     Writes are stored and come back with the next delivery, as a watch would deliver them. `slowest` has the CPU seconds
     of every call of the machine, with its subject; `longest` is the largest number of calls for one delivery.
@@ -53,7 +53,7 @@ class World:
         self._version = 0
 
     def deliver(self, manifests: Iterable[Json], *, why: str = "") -> list[Effect]:
-        """Give the machine these objects and the results of its earlier decisions; call it until it has nothing to do."""
+        """Give the machine these objects and the results of earlier decisions; call it until it has nothing to do."""
         events = self._back + [self._seen(manifest) for manifest in manifests] or [TimePassed()]
         self._back = []
         effects: list[Effect] = []
@@ -130,7 +130,7 @@ def healthy_group(number: int) -> list[Json]:
 @seeded(2)
 @pytest.mark.slow
 def test_odd_objects_neither_stop_the_machine_nor_delay_a_healthy_group(seed: int) -> None:
-    """Each batch of odd objects contains a healthy group, which must be bound before the machine has nothing left to do.
+    """Each batch of odd objects contains a healthy group, which must be bound before the machine runs out of work.
 
     One call may use a second of CPU, as the engine calls the machine again at once, and a batch may take few calls.
     """
