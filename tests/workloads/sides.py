@@ -30,7 +30,7 @@ class Kind:
 
 @functools.cache
 def _kind(controller: str, column: str, late: bool) -> Kind:  # noqa: FBT001 - a field of what is cached
-    """Cached, because pytest compares the parameters of a shared fixture by identity."""
+    """Returns the same object each time, because pytest needs that to keep a fixture for several tests."""
     return Kind(controller, column, late)
 
 

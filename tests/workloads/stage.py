@@ -55,7 +55,7 @@ class Stage(Cluster):
         return f"{plural}.{group}"
 
     def live(self, name: str) -> list[Json]:
-        """The pods of that workload that count: not ended, not terminating, and not among those that end before the others."""
+        """The pods of that workload that count: neither ended nor terminating, nor meant to end before the others."""
         return self._live(name)[0]
 
     def _live(self, *names: str) -> list[list[Json]]:
