@@ -91,7 +91,7 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The objects that worlds and pods refer to by name: namespaces with their labels, runtime classes and priorities."""
+    """Objects that worlds and pods refer to by name: namespaces with their labels, runtime classes and priorities."""
 
     namespaces: Mapping[str, Mapping[str, str]]
     runtime_classes: Sequence[Json] = ()

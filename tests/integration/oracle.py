@@ -1,9 +1,9 @@
 """A running kube-scheduler on a real API server: for any pod, the exact nodes that it accepts.
 
-It verifies the judge (`tests/judge.py`), which calls the filters without either. kube-scheduler runs its default profile
-with an extender, to which it sends the nodes that have passed all its filters. The extender records and refuses them
-all, so that nothing is ever bound and no probe disturbs another. kube-scheduler is restarted for each world, after the
-world is complete, so that the results do not depend on what it has seen yet.
+It verifies the judge (`tests/judge.py`), which calls the filters without either. kube-scheduler runs its default
+profile with an extender, to which it sends the nodes that have passed all its filters. The extender records and refuses
+them all, so that nothing is ever bound and no probe disturbs another. kube-scheduler is restarted for each world, after
+the world is complete, so that the results do not depend on timing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pairs of a random cluster and a pod, judged by kube-scheduler's filters and by gangsched.
 
-`python -m tests.integration.pairs` (make docs) writes docs/fidelity.jsonl, from which docs/fidelity.md is generated. The
-pairs come from fixed seeds, so the figures are reproducible.
+`python -m tests.integration.pairs` (make docs) writes docs/fidelity.jsonl, from which docs/fidelity.md is generated.
+The pairs come from fixed seeds, so the figures are reproducible.
 """
 
 from __future__ import annotations
