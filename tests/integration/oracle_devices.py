@@ -195,7 +195,7 @@ class DeviceDice(Dice):
         return [self._request(everything=self._chance(0.2)) for _ in range(self._one([2, 2, 3]))]
 
     def _slices(self, name: str) -> list[Json]:
-        """None, or a complete or incomplete pool on the node, its old slices, and sometimes a pool of another driver."""
+        """None, or a complete or incomplete pool on the node, its old slices, sometimes a pool of another driver."""
         if self._chance(0.1):
             return []
         parts = self._one([1, 1, 1, 2])

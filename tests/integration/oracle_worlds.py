@@ -223,7 +223,7 @@ def _term(requirements: Any) -> Json:
 
 
 def edges(cluster: Cluster) -> list[Json]:
-    """For each node and resource, a pod that requests exactly what is free by our accounting, and one that wants 1 more.
+    """For each node and resource, a pod that requests all that is free by our accounting, and one that wants 1 more.
 
     kube-scheduler's results show whether both account for the existing pods identically, to the last unit.
     """

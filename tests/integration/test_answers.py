@@ -69,7 +69,7 @@ def _others(with_crd: ControlPlane) -> Iterator[None]:
 
 @pytest.fixture
 def tenants(with_crd: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Tenants]:
-    """5 CPUs: our tenant's group and another's hold 2 each; a further group of each waits, the other tenant's first."""
+    """5 CPUs: a group of ours and one of others hold 2 each; one more of each waits, that of the others first."""
     api, values = with_crd.api, "answers.tenants[0].kind=ServiceAccount,answers.tenants[0].name=tenant"
     system = f"gangsched-answers-{secrets.token_hex(3)}"
     config = tmp_path / "config.yaml"
