@@ -78,7 +78,7 @@ def test_volumes(zoned: Cluster) -> None:
 
 @pytest.mark.timeout(400)
 def test_devices(with_devices: Cluster) -> None:
-    """Every second time its PodGroup is deleted while there is no leader; its pods stay, so only gangsched cleans up."""
+    """Every second time its PodGroup is deleted while there is no leader; its pods stay: only gangsched cleans up."""
     cluster, random = with_devices, Random(31)
     for at in range(SIZE):
         devices.add_claim(cluster, f"w-{at}", "gpu")
