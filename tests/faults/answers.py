@@ -1,4 +1,4 @@
-"""Answers of an API server: passed on, made up, or none at all."""
+"""Responses of an API server: passed on, fabricated, or withheld."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ INSTEAD: Mapping[Fault | None, tuple[int, str]] = {
     Fault.UNAVAILABLE: (503, "ServiceUnavailable"),
     Fault.TIMEOUT: (504, "Timeout"),
 }
-"""HTTP status and Kubernetes reason of what is answered without asking the server."""
+"""HTTP status and Kubernetes reason of each fabricated response that replaces a request to the server."""
 
 AFTERWARDS: Mapping[Fault | None, tuple[int, str]] = {
     Fault.ERROR_AFTER: INSTEAD[Fault.ERROR],
     Fault.UNAVAILABLE_AFTER: INSTEAD[Fault.UNAVAILABLE],
     Fault.TIMEOUT_AFTER: INSTEAD[Fault.TIMEOUT],
 }
-"""The same for what is answered after the server has acted."""
+"""HTTP status and Kubernetes reason of each fabricated response that replaces the server's own."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer, whole."""
+    """A complete response."""
 
     status: int
     headers: CIMultiDict[str]
@@ -49,7 +49,7 @@ class Answer:
 
     @classmethod
     async def of(cls, said: aiohttp.ClientResponse) -> Self:
-        """What the server says, once it has said all."""
+        """Read the server's whole response."""
         return cls(said.status, end_to_end(said.headers), await said.read())
 
     def response(self) -> web.Response:
@@ -57,12 +57,12 @@ class Answer:
 
 
 def end_to_end(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
-    """The headers without those that are about one connection only."""
+    """The headers without the hop-by-hop ones."""
     return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in _OF_ONE_CONNECTION)
 
 
 def failure(code: int, reason: str, *, retry_after_s: int | None = None) -> Answer:
-    """A refusal as the API server says it."""
+    """An error response in the API server's format."""
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code}
     status |= {"reason": reason, "message": f"{reason} (injected)"}
     headers = CIMultiDict({"Content-Type": "application/json"})
@@ -72,11 +72,11 @@ def failure(code: int, reason: str, *, retry_after_s: int | None = None) -> Answ
 
 
 class Reset(Exception):  # noqa: N818 - no error
-    """The connection to the client is to be reset."""
+    """Tells the server to reset the connection to the client."""
 
 
 def reset(transport: asyncio.Transport | None) -> None:
-    """End the connection with a TCP reset, what is not yet sent left out."""
+    """End the connection with a TCP reset; unsent data is discarded."""
     if transport is not None:
         linger = struct.pack("ii", 1, 0)
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)

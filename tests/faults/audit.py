@@ -1,20 +1,21 @@
-"""Whether the API server's own lists, once things have come to rest, satisfy contract rules 1, 2, 12 and 13.
+"""Checks that the API server's own lists satisfy contract rules 1, 2, 12 and 13 once the cluster has settled.
 
-`audit` reads nodes, pods, PodGroups and PodDisruptionBudgets as they were listed and gives one sentence for each thing
-that is wrong. It checks that
+`audit` reads nodes, pods, PodGroups and PodDisruptionBudgets as listed and returns one sentence for each violation.
+It checks that
 
-- no group is bound in part, unless it was whole before or its PodGroup is shown as Degraded for a reason of rule 1, or
-  has templates and says that the others did not come in time (rule 11), or what is bound stayed after the PodGroup was
-  deleted (rule 10);
-- every PodGroup has a status whose phase and counts are those of its pods, and a reason;
-- nothing waits that would fit into what is free: for quorums, repairs, further members and plain pods, and with what
-  stands for members to come, every possibility is tried (`tests.naive`), without any part of the planner;
-- what is on a node fits it, as a kubelet would have insisted;
-- nothing is left on its way: no phase Binding or Reserved, no reservation.
+- no group is partly bound, unless it was whole before, or its PodGroup is Degraded for a reason of rule 1, or it has
+  templates and reports that the other members did not come in time (rule 11), or its bound pods stayed after the
+  PodGroup was deleted (rule 10);
+- every PodGroup has a status with a reason, and with a phase and counts that match its pods;
+- nothing waits that would fit into the free capacity: an exhaustive search (`tests.naive`), which shares no code with
+  the planner, covers quorums, repairs, further members, plain pods and placeholders for members to come;
+- the pods on a node fit it, as a kubelet would have insisted;
+- nothing is left in flight: no phase Binding or Reserved, no reservation.
 
-What is not stuck: a group that failed by its clock under timeoutPolicy Fail (final by rule 5), one whose PodGroup does
-not exist (rule 10), has too few members, a member of a role that the PodGroup does not have, or uses what this version
-refuses by name, and one under Restart that is short (rule 13 evicts the rest of it; it is never filled up).
+These groups do not count as stuck: one that timed out under timeoutPolicy Fail (final by rule 5); one whose PodGroup
+does not exist (rule 10); one that has too few members, has a member of a role that the PodGroup lacks, or uses a
+feature that this version refuses by name; and one under Restart that is short (rule 13 evicts the rest of it; it is
+never filled up).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from tests.naive import World, quorum_exists
 
 @dataclass(frozen=True, kw_only=True)
 class Lists:
-    """Everything that the API server lists at one moment."""
+    """A snapshot of everything that the API server lists."""
 
     nodes: Sequence[Json]
     pods: Sequence[Json]
@@ -67,9 +68,9 @@ class Lists:
 
 @dataclass(frozen=True, kw_only=True)
 class _View:
-    """A group by what its objects say. `demand` is None where nobody declares one.
+    """A group as its objects describe it. `demand` is None for a group without a declaration.
 
-    `late`: it was never whole, and what is bound may stay although others did not come in time.
+    `late`: the group was never whole, and its bound members may stay although others did not come in time.
     """
 
     key: Key
@@ -84,9 +85,9 @@ class _View:
 
     @property
     def scheduled(self) -> bool:
-        """Whether it was scheduled in this run, by its status or, without one, by what was seen.
+        """Whether it was scheduled in this run, by its status or, without one, by what the watches showed.
 
-        Where none of those is bound any more, nothing tells a new leader that they were of the run of those who wait.
+        Once none of those members is bound, a new leader cannot know that the waiting members belong to the same run.
         """
         told = self.group is not None and bool(self.group.get("status", {}).get("scheduledTime"))
         return told or (self.group is None and self.was_whole and bool(self.bound))
@@ -99,7 +100,7 @@ class _View:
 
     @property
     def minimum(self) -> int:
-        """The minimum in force; 0 where nobody declares one."""
+        """The minimum in force; 0 if none is declared."""
         return self.demand.minimum if self.demand is not None else 0
 
     @property
@@ -109,7 +110,7 @@ class _View:
 
     @property
     def there(self) -> int:
-        """Members that count towards the minimum: bound, and once scheduled those that succeeded."""
+        """Members that count towards the minimum: bound ones and, once the group was scheduled, succeeded ones."""
         return len(self.bound) + (self.succeeded if self.scheduled else 0)
 
 
@@ -120,9 +121,9 @@ def audit(
     owed: Callable[[Key], int | None] = lambda _: None,
     stayed: Container[str] = (),
 ) -> list[str]:
-    """What is wrong; `was_whole` says whether a group had its minimum bound in its present run.
+    """The violations; `was_whole` says whether a group had its minimum bound in its present run.
 
-    `owed` says how many members the Job that makes a group's could have bound in that run, if there is such a Job.
+    `owed` says how many members the Job that creates the group's pods could have bound in that run, if there is one.
     `stayed` are pods, by UID, that were bound when their PodGroup was deleted.
     """
     views = list(_views(lists, was_whole, owed))
@@ -214,7 +215,7 @@ def _phases(view: _View) -> set[str]:
     if view.late:
         return {"Degraded", "Failed"}
     if view.bound:
-        # An exception of rule 1, or one that `_partial` tells of.
+        # An exception of rule 1, or one that `_partial` reports.
         return {"Pending", "Queued", "TimedOut", "Degraded"}
     if len(view.live) + _to_come(view).total() < view.minimum:
         return {"Pending"}
@@ -232,7 +233,7 @@ def _overfull(lists: Lists) -> Iterator[str]:
             yield f"node {name} carries more than it has: {over}"
 
 
-# Nobody is stuck
+# No group or pod is stuck
 
 _POD = msgspec.json.Decoder(wire.Pod)
 _NODE = msgspec.json.Decoder(wire.Node)
@@ -262,7 +263,7 @@ def _said(view: _View) -> str:
 
 
 def _asks(view: _View, pods: Mapping[str, Pod]) -> Iterator[tuple[str, Sequence[Pod], int, Mapping[str, int]]]:
-    """What the group could still want: of which members how many, and of each role, are to be bound together."""
+    """What the group could still ask for: candidate members, how many must be bound together, and how many per role."""
     if view.demand is None or _kept_waiting(view):
         return
     waiting = [pods[uid_of(pod)] for pod in view.waiting] + _stand_ins(view)
@@ -284,7 +285,7 @@ def _asks(view: _View, pods: Mapping[str, Pod]) -> Iterator[tuple[str, Sequence[
 
 
 def _to_come(view: _View) -> Counter[str]:
-    """Members of a group that was never whole for which places are to be held, by role."""
+    """For a group that was never whole: members to come, by role, that need a reservation."""
     if view.demand is None or view.scheduled or not view.live:
         return Counter()
     return view.demand.to_come(view.live)
@@ -306,7 +307,7 @@ def _stand_ins(view: _View) -> list[Pod]:
 
 
 def _kept_waiting(view: _View) -> bool:
-    """Whether the group is rightly not tried."""
+    """Whether the scheduler is right not to try the group."""
     if view.group is None:
         return False
     if group_from_object(view.group).error:
@@ -327,7 +328,7 @@ def _role_needs(view: _View) -> dict[str, int]:
 
 
 def _within_maximum(view: _View) -> Iterator[Json]:
-    """Waiting members that the maxima leave room for; bound ones count first (maxMember)."""
+    """Waiting members within the maxima; bound members count first (maxMember)."""
     most = view.group["spec"].get("maxMember") if view.group is not None else None
     role_most = view.demand.most if view.demand is not None else {}
     number, roles = len(view.bound), Counter(map(role_of, view.bound))

@@ -1,6 +1,6 @@
-"""What happens to processes: operators killed, stopped, cut off or asked to end; the API server and etcd as well.
+"""Process faults: operators are killed, stopped, cut off or terminated, and the API server and etcd fail as well.
 
-One trouble at a time, each drawn from the seed; every one is over when `trouble` returns, but for the consequences.
+Faults come one at a time, each drawn from the seed. Each is over when `trouble` returns; its consequences may last.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tests.faults.contenders import Contender, Supervisor
 from tests.faults.plan import Fault
 
 LEASE_S = 15.0
-"""How long a lease lasts by default; a leader has given up a third of that before."""
+"""Default lease duration in seconds; a leader gives up a third of that earlier."""
 _BEYOND_S = 5.0
 
 
 class Chaos:
-    """Troubles by name, counted in `done`."""
+    """Faults by name, counted in `done`."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Chaos:
         ]
 
     def trouble(self, over: threading.Event) -> None:
-        """One of them, the first time the API server's; it is cut short when `over` is set."""
+        """Inject one fault, the first time one of the API server's; it is cut short when `over` is set."""
         weights, troubles = zip(*self._troubles, strict=True)
         (trouble,) = self._random.choices(troubles, weights) if self.done else (self.kill_apiserver,)
         self.done[trouble.__name__] += 1
@@ -69,14 +69,14 @@ class Chaos:
         self._victim("ended").terminate()
 
     def pause(self, over: threading.Event) -> None:
-        """SIGSTOP of an operator, for less or more than its lease lasts, then SIGCONT."""
+        """SIGSTOP an operator for less or more than its lease duration, then SIGCONT."""
         victim = self._victim("stopped for a while")
         victim.pause()
         over.wait(self._random.uniform(0.5, LEASE_S + _BEYOND_S))
         victim.resume()
 
     def cut_off(self, over: threading.Event) -> None:
-        """No way from an operator to the API server for a while."""
+        """Cut an operator off from the API server for a while."""
         victim = self._victim("cut off for a while")
         victim.block()
         over.wait(self._random.uniform(0.5, LEASE_S))
@@ -99,7 +99,7 @@ class Chaos:
         os.kill(self._etcd, signal.SIGCONT)
 
     def refuse_bindings(self, _: threading.Event) -> None:
-        """The second pod of whatever is bound next is refused for longer than a quorum may stay partly bound."""
+        """Refuse to bind the second pod of the next workload for longer than a quorum may stay partly bound."""
         self._refuse("-1/binding", times=self._random.randint(15, 40))
 
     def refuse_evictions(self, _: threading.Event) -> None:
@@ -112,7 +112,7 @@ class Chaos:
             contender.proxy.next(fault=fault, method="POST", path_contains=path, times=times)
 
     def _victim(self, what: str) -> Contender:
-        """More often the leader than anybody else; it is said what is done to it."""
+        """Choose an operator, most often the leader, and log what is done to it."""
         leader = self._supervisor.leading
         led = leader is not None and self._random.random() < 0.6
         victim = leader if led and leader is not None else self._random.choice(self._contenders)

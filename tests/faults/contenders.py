@@ -1,9 +1,9 @@
-"""Operators that contend for leadership: each behind its fault proxy, killed, stopped and cut off, and started again.
+"""Operators that contend for leadership: each behind its fault proxy, killed, stopped and cut off, and restarted.
 
-A `Contender` is one replica, started again whenever its process ends, as a Deployment would do it. `Supervisor` does
-that and says whether somebody leads: the holder of the Lease is a process that runs, is not stopped or cut off, and has
-renewed within its deadline. Of that, and of whether the API server answers their account, depends which seconds are
-counted.
+A `Contender` is one replica. `Supervisor` restarts it whenever its process ends, as a Deployment would, and determines
+whether there is a leader: the holder of the Lease must be a process that runs, is neither stopped nor cut off, and has
+renewed within its deadline. The counted clock runs only while there is one and the API server answers the operators'
+account.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.faults.recorded_operator import RECORD_TO
 from tests.faults.watching import Probe
 
 ACCOUNT = ("gangsched-system", "gangsched")
-"""Namespace and name of the operators' ServiceAccount; their Lease is called the same."""
+"""Namespace and name of the operators' ServiceAccount and of their Lease."""
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}".format(*ACCOUNT)
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _RESTART_AFTER_S = 0.5
@@ -42,7 +42,7 @@ _LISTEN = re.compile(r'"listen": ?"([^"]+)"')
 _STOOD_DOWN = "no longer leading"
 _DEFECT = re.compile(
     r"Traceback \(most recent call last\)|this is a bug|gangsched failed|never retrieved|never awaited"
-    # Nobody else does so here: they were another term's own.
+    # No other process binds pods here: such bindings were those of another term.
     r"|another process binds pods"
 )
 
@@ -51,7 +51,7 @@ _DEFECT = re.compile(
 class Life:
     """One process of a contender: `started` in epoch seconds, `ended` its exit status once it has one.
 
-    `expected` are those that it may have by what was done to it.
+    `expected` are the exit statuses allowed by what was done to the process.
     """
 
     name: str
@@ -63,16 +63,16 @@ class Life:
 
     @property
     def log(self) -> str:
-        """All that it has printed."""
+        """Its whole output."""
         return self.child.log.read_text(errors="replace") if self.child.log.exists() else ""
 
     @property
     def leases_lost(self) -> int:
-        """How often it went on as a standby when it had lost the lease."""
+        """How often it lost the lease and continued as a standby."""
         return self.log.count(_STOOD_DOWN)
 
     def defects(self) -> list[str]:
-        """What its log and its end say of defects."""
+        """The defects that its log and its exit status reveal."""
         found = [f"{self.name}'s log says: {line}" for line in self.log.splitlines() if _DEFECT.search(line)]
         if self.ended is not None and self.ended not in self.expected:
             found.append(f"{self.name} ended with status {self.ended}")
@@ -98,7 +98,7 @@ class Contender:
         return self.lives[-1]
 
     def start(self) -> None:
-        """Start another process; it is not waited for."""
+        """Start another process without waiting for it."""
         name = f"{self._name}-{len(self.lives) + 1}"
         recording = self._control_plane.folder / "recordings" / name / "machine.rec"
         recording.parent.mkdir(parents=True)
@@ -129,17 +129,17 @@ class Contender:
         self.life.child.signal(signal.SIGKILL)
 
     def terminate(self) -> None:
-        """Ask it to end; one that is just starting, or is asked twice, does so at once."""
+        """Send SIGTERM; a process that is just starting, or receives it twice, ends at once."""
         self.life.expected |= {0, -signal.SIGTERM}
         self.life.child.signal(signal.SIGTERM)
 
     def pause(self) -> None:
-        """Stop its process in the middle of whatever it does."""
+        """Suspend its process, whatever it is doing."""
         self.paused = True
         self.life.child.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume its process."""
         self.life.child.signal(signal.SIGCONT)
         self.paused = False
 
@@ -154,7 +154,7 @@ class Contender:
         self.blocked = False
 
     def able(self) -> bool:
-        """Whether nothing of the soak's keeps it from acting, faults of its proxy aside."""
+        """Whether it can act: the soak is not blocking it, apart from faults of its proxy."""
         return self.running() and not self.paused and not self.blocked
 
     def problem(self) -> str:
@@ -173,9 +173,9 @@ class Contender:
 
 
 class Supervisor(threading.Thread):
-    """Restarts contenders that ended, and lets the clock run while one leads and the API server answers.
+    """Restarts contenders that ended, and runs the clock while one of them leads and the API server answers.
 
-    `leaders` are the holders of the Lease, one after the other: a process has another name in each of its terms.
+    `leaders` are the successive holders of the Lease: a process has a different identity in each of its terms.
     """
 
     def __init__(self, contenders: Sequence[Contender], probe: Probe, clock: CountedClock, *, renew_s: float) -> None:
@@ -192,13 +192,13 @@ class Supervisor(threading.Thread):
         self._ending = threading.Event()
 
     def stop(self) -> None:
-        """Restart nobody any more, and let the clock stand."""
+        """Stop restarting contenders, and stop the clock."""
         self._ending.set()
         self.join()
         self._clock.run(False)
 
     def run(self) -> None:
-        """Look again and again until stopped."""
+        """Poll until stopped."""
         try:
             while not self._ending.wait(_LOOK_EVERY_S):
                 for contender in self._contenders:
@@ -208,11 +208,11 @@ class Supervisor(threading.Thread):
                         contender.start()
                 self.leading = self.find_leader()
                 self._clock.run(self.leading is not None)
-        except Exception as error:  # noqa: BLE001 - whoever asks for the result must learn of it
+        except Exception as error:  # noqa: BLE001 - the caller that reads the result must see it
             self.failed = error
 
     def find_leader(self) -> Contender | None:
-        """Who leads; None also where the API server does not say so at once."""
+        """The leader; None if there is none or the API server does not answer at once."""
         try:
             lease = json.loads(self._probe.get(LEASE)).get("spec", {})
         except (OSError, http.client.HTTPException, ValueError):
@@ -228,7 +228,7 @@ class Supervisor(threading.Thread):
         return leader if leader.able() else None
 
     def _holds(self, contender: Contender, holder: str) -> bool:
-        """Whether the contender's present process is the holder; it says its identity when it begins to lead."""
+        """Whether the contender's present process is the holder; it logs its identity when it begins to lead."""
         if holder not in self._identities and holder in _IDENTITY.findall(contender.life.log):
             self._identities[holder] = contender.life
         return self._identities.get(holder) is contender.life
@@ -238,7 +238,7 @@ def until(condition: Callable[[], object], *, within_s: float, what: str) -> Non
     """Wait until the condition holds.
 
     Raises:
-        TimeoutError: it does not within that time.
+        TimeoutError: the condition does not hold within that time.
     """
     deadline = time.monotonic() + within_s
     while not condition():

@@ -1,19 +1,18 @@
-"""Capacity is never exceeded by one term of leadership: checked from what its machine was told and from what happened.
+"""Checks that no term of leadership exceeds capacity, both by what its machine knew and by what happened.
 
-`overcommitted` reads a recording with an accounting of its own, far simpler than the product's (`tests.ledger`). At
-each binding that the machine decides, everything that it had been told to be on the node by then (by a watch, or as the
-outcome of a binding of an earlier term), its own earlier decisions that are not answered with a refusal, and the
-newcomer must fit what it had been told of the node. A decision that was refused counts no longer, though the machine
-may still hold the place: the check is on the safe side, never stricter than the rule.
+`overcommitted` replays a recording with its own accounting, far simpler than the product's (`tests.ledger`). Whenever
+the machine decides a binding, the new pod must fit the node, as the machine knew it, beside everything that the machine
+knew to be there (from a watch, or as the outcome of a binding of an earlier term) and beside its own earlier decisions
+that were not refused. A refused decision no longer counts, though the machine may still hold the reservation, so the
+check is never stricter than the rule.
 
-`overbound` reads what the API server's watch told, in its order. At each binding of a pod of ours, all that stood on
-the node then and of which the term's machine must have known, because it had decided those bindings itself or they were
-older than the process and so in its first lists, must fit beside the newcomer. Bindings that two terms decided, and
-those that a list had to tell of, are passed over: whose they are or what was beside them is not known.
+`overbound` reads the API server's watch in order. Whenever one of our pods is bound, it must fit beside all pods on the
+node that the term's machine must have known: those whose binding it decided itself, and those that are older than the
+process and so were in its first lists. It skips bindings that two terms decided and those known only from a list,
+because their origin, or what was beside them, is unknown.
 
-What neither checks is a pod of another scheduler, or of an earlier term, of this process or another, that landed while
-the machine could not know of it: no client of the API can exclude that, and the kubelet then refuses the later one
-(`OutOf…`).
+Neither checks a pod of another scheduler or of an earlier term (of this process or another) that landed before the
+machine could know of it. No client of the API can exclude that, and the kubelet then rejects the later pod (`OutOf…`).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tests.ledger import Ledger
 
 
 def overcommitted(recording: Recording) -> list[str]:
-    """Each binding that the machine decided though, by what it knew, there was no room."""
+    """Each binding that the machine decided although it knew that the pod did not fit."""
     known = Ledger()
     wrong = []
     for turn in recording.turns:
@@ -43,7 +42,7 @@ def overcommitted(recording: Recording) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
-    """One machine: when its process was started, in epoch seconds, and the pods whose binding it decided, by UID."""
+    """One machine: its process's start time in epoch seconds, and the UIDs of the pods whose binding it decided."""
 
     name: str
     started: float
@@ -57,7 +56,7 @@ def sent_by(recording: Recording) -> frozenset[str]:
 
 
 def overbound(bindings: Sequence[Bound], allocatables: Mapping[str, Json], terms: Sequence[Term]) -> Iterator[str]:
-    """Each binding after which a node carried more than it has, by what its term must have known."""
+    """Each binding that overcommitted a node, by what its term must have known."""
     by_uid = {bound.uid: bound for bound in bindings}
     for bound in bindings:
         senders = [term for term in terms if bound.uid in term.sent]

@@ -1,7 +1,7 @@
-"""What a group asks for and what is held for it, by the contract's words: from its PodGroup, else from its pods.
+"""A group's demand and reservations as the contract defines them: read from its PodGroup, else from its pods.
 
-A PodGroup that gangsched has made for a Spark application is not read while the application's driver lives: what the
-driver says counts. After that it says how many there are to be, and its templates hold nothing any more.
+A PodGroup that gangsched created for a Spark application is ignored while the application's driver lives: the driver's
+declaration counts. After that the PodGroup gives the number of members, and its templates no longer reserve capacity.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _MADE_LABEL = ("gangsched.io/created-by", "gangsched")
 
 @dataclass(frozen=True, kw_only=True)
 class Demand(Terms):
-    """A group's terms, its roles' maxima, and what members to come request, by role."""
+    """A group's terms, its roles' maxima, and the requests of members to come, by role."""
 
     most: Mapping[str, int] = field(default_factory=dict)
     templates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def to_come(self, there: Iterable[Json]) -> Counter[str]:
-        """How many members of each role with a template are missing beside those that exist.
+        """Number of missing members of each role that has a template.
 
-        Where one role alone has a template, what minMember asks for beyond the roles' minima is its too.
+        If only one role has a template, the part of minMember beyond the roles' minima belongs to that role too.
         """
         have = Counter(map(role_of, there))
         lacks = Counter({role: max(0, self.roles.get(role, 0) - have[role]) for role in self.templates})
@@ -47,16 +47,16 @@ class Demand(Terms):
         return +lacks
 
     def at_most(self, members: int) -> Demand:
-        """The same demand of no more members than there can be."""
+        """The same demand, limited to the number of members that can exist."""
         roles = {role: min(number, members) for role, number in self.roles.items()}
         return replace(self, minimum=min(self.minimum, members), roles=roles)
 
 
 def owed_by(jobs: Mapping[str, Json], pods: Sequence[Json], done: int) -> int | None:
-    """How many members the Job of all live ones could have bound in a run in which so many are done; None without one.
+    """How many members the Job of all live ones could have bound in a run with `done` finished; None without a Job.
 
-    What succeeded before the run is not made again. A Job counts a success later than its pod shows it, and goes on
-    counting one whose pod is gone.
+    Members that succeeded before the run are not recreated. A Job counts a success later than its pod shows it, and
+    keeps counting it after the pod is gone.
     """
     makers = {_maker(pod) for pod in pods if live(pod)}
     job = jobs.get(next(iter(makers))) if len(makers) == 1 else None
@@ -74,7 +74,7 @@ def _maker(pod: Json) -> str:
 
 
 def demand_of(group: Json | None, pods: Sequence[Json]) -> Demand | None:
-    """What is asked for by the PodGroup, or by these pods of the group; None where nobody says it, or they differ."""
+    """The demand of the PodGroup, or else of these pods; None if none is declared or the pods disagree."""
     driver = next((pod for pod in pods if live(pod) and _drives(pod)), None)
     if driver is not None and (group is None or made(group)):
         said = driver["metadata"]["annotations"]
@@ -101,18 +101,18 @@ def demand_of(group: Json | None, pods: Sequence[Json]) -> Demand | None:
 
 
 def made(group: Json) -> bool:
-    """Whether gangsched has made the PodGroup, to remember places in."""
+    """Whether gangsched created the PodGroup to record reservations in."""
     label, value = _MADE_LABEL
     return bool(group["metadata"].get("labels", {}).get(label) == value)
 
 
 def templated(group: Json | None) -> bool:
-    """Whether the PodGroup says what members to come will ask for."""
+    """Whether the PodGroup has templates for members to come."""
     return group is not None and any("template" in role for role in group["spec"].get("roles", []))
 
 
 def reserved(group: Json | None, bound: Iterable[Json]) -> Counter[str]:
-    """How many places the status holds for each role, without those of pods that are bound by now."""
+    """Number of reservations in the status for each role, without those of pods that are bound by now."""
     there = {pod["metadata"]["name"] for pod in bound}
     found: Counter[str] = Counter()
     for place in _placements(group):
@@ -121,12 +121,12 @@ def reserved(group: Json | None, bound: Iterable[Json]) -> Counter[str]:
 
 
 def vacant(group: Json | None) -> int:
-    """How many places the status holds for members that do not exist."""
+    """Number of reservations in the status for members that do not exist."""
     return sum(place["count"] - len(place.get("pods", [])) for place in _placements(group))
 
 
 def ran_out(group: Json | None) -> bool:
-    """Whether the PodGroup shows that members did not come in time, so that those bound are left alone (rule 11)."""
+    """Whether the PodGroup reports that members did not come in time, so that the bound ones may stay (rule 11)."""
     if group is None or not templated(group) or group.get("status", {}).get("scheduledTime"):
         return False
     late = degraded(group) == "MembersMissing" and condition(group, "Scheduled").get("reason") == "MembersMissing"

@@ -21,7 +21,7 @@ IN_FLIGHT = 16
 
 
 async def main(kubeconfig: str, seed: int, count: int) -> None:
-    """Create so many odd objects and say what became of them."""
+    """Create `count` odd objects and print the outcome."""
     session = await connect(kubeconfig=kubeconfig)
     hostility = Hostility(seed, served=True)
     odds = (hostility.any() for _ in range(count))

@@ -18,7 +18,7 @@ _NOT_READY = {"key": NOT_READY, "effect": "NoSchedule"}
 
 
 class Hardware:
-    """So many nodes of 8 cores. Each method but the last few is one random action; False: there was nothing to do."""
+    """The nodes, with 8 cores each. All but the last few methods are random actions; False: there was nothing to do."""
 
     def __init__(self, api: Api, history: History, random: Random, *, count: int) -> None:
         self.cores = CORES * count
@@ -28,32 +28,32 @@ class Hardware:
         self._names = [f"n{number}" for number in range(count)]
 
     def prepare(self) -> None:
-        """Make all nodes."""
+        """Create all nodes."""
         for name in self._names:
             self._api.post("/api/v1/nodes", _manifest(name))
 
     def cordon(self) -> None:
-        """A node takes no more pods."""
+        """Cordon a node."""
         self._patch(self._random.choice(self._names), {"unschedulable": True})
 
     def uncordon(self) -> bool:
-        """A node takes pods again."""
+        """Uncordon a node."""
         return self._on_one(_cordoned, {"unschedulable": None})
 
     def break_node(self) -> None:
-        """A taint drives all pods from a node."""
+        """Taint a node so that all its pods are evicted."""
         self._patch(self._random.choice(self._names), {"taints": [_BROKEN]})
 
     def mend_node(self) -> bool:
-        """A node that drives pods away no longer does."""
+        """Remove such a taint from a node."""
         return self._on_one(_broken, {"taints": None})
 
     def flap_node(self) -> None:
-        """A node gets the taint of one that is not ready, which its controller takes away again."""
+        """Give a node the not-ready taint, which its controller removes again."""
         self._patch(self._random.choice(self._names), {"taints": [_NOT_READY]})
 
     def delete_node(self) -> bool:
-        """A node is gone; its pods are deleted at once, as by a cloud's controller, or left to be found."""
+        """Delete a node; its pods are deleted at once, as by a cloud controller, or left to be found."""
         there = sorted(self._there())
         if len(there) <= len(self._names) * 2 // 3:
             return False
@@ -67,14 +67,14 @@ class Hardware:
         return True
 
     def add_again(self) -> bool:
-        """A node that was deleted comes back."""
+        """Recreate a deleted node."""
         gone = sorted(set(self._names) - self._there().keys())
         if gone:
             self._api.post("/api/v1/nodes", _manifest(self._random.choice(gone)))
         return bool(gone)
 
     def mend_all(self) -> None:
-        """Have every node there, whole and open; to be called again until it has nothing left to do."""
+        """Make every node exist, healthy and schedulable; call again until there is nothing left to do."""
         there = self._there()
         for name in self._names:
             with contextlib.suppress(ApiError, OSError, http.client.HTTPException):
@@ -84,7 +84,7 @@ class Hardware:
                     self._patch(name, {"unschedulable": None, "taints": None})
 
     def taking(self, pod: Json) -> list[str]:
-        """The nodes on which the pod fits by now."""
+        """The nodes on which the pod fits now."""
         found = []
         for name, each in sorted(self._there().items()):
             taken = [requests_of(other) for other in self._pods_on(name) if not ended(other)]
@@ -112,7 +112,7 @@ class Hardware:
 
 
 def _manifest(name: str) -> Json:
-    """Some of the nodes take few pods, so that their number can be what lacks."""
+    """Some of the nodes take few pods, so that the pod limit can be the bottleneck."""
     return node(name, cpu=str(CORES), memory="16Gi", pods="6" if name.endswith("3") else "110")
 
 

@@ -1,20 +1,20 @@
-"""What the API server said, in its own order: every binding with what stood on the node then, and every partial group.
+"""The API server's events in order: every binding with the pods then on the node, and every partly bound group.
 
-Pods, nodes and PodGroups arrive here from watches that begin with a list and go on where they were interrupted, so
-within one kind nothing is missing and the order is that of the API server's writes. Where a version was no longer to be
-had and a list had to fill the gap (`gaps`), bindings inside it are not judged.
+Pods, nodes and PodGroups arrive from watches that begin with a list and resume where they were interrupted, so within
+one kind nothing is missing and the order is that of the API server's writes. If a version has expired and a list must
+fill the gap (`gaps`), bindings inside the gap are not judged.
 
-How long a group is partial counts from the moment the watch shows the first of a quorum bound to the moment it shows
-the minimum bound or none, by `CountedClock`, which stands still while no leader runs or the API server does not answer.
-A group is partial until it was whole once in its run; what it loses later is Degraded and not counted here. A status
-that says Scheduled is believed only where so many were seen bound, though not at once: gangsched may have heard of a
-loss later, when a watch was silent. Nor are the exceptions of rule 1 counted while they are shown; a group without a
-PodGroup has nothing to show them by, so that there bound members that nothing would recreate are enough. Bound members
-whose PodGroup was deleted stay (rule 10) and are no part of a quorum any more.
+A group is partial from the moment the watch shows the first of a quorum bound until it shows either the minimum or none
+bound. `CountedClock` measures this time; it stops while no leader runs or the API server does not answer. Once a group
+was whole in its run, later losses are Degraded and not counted here. A status of Scheduled is believed only if that
+many members were seen bound, though not necessarily at the same time: gangsched may have learned of a loss late, while
+a watch was silent. The exceptions of rule 1 are not counted while the status reports them. A group without a PodGroup
+cannot report them; there, bound members that no controller would recreate are enough. Bound members whose PodGroup was
+deleted stay (rule 10) and are no longer part of a quorum.
 
-Of a group with templates the places that its status holds count beside the bound members, and once it shows that the
-others have not come in time the bound ones may stay (rule 11). How long places are held though no member lives is
-measured in the same way (`deserted`, rule 12).
+For a group with templates, the reservations in its status count beside the bound members, and once it reports that the
+others did not come in time the bound ones may stay (rule 11). The time that reservations outlive the last live member
+is measured in the same way (`deserted`, rule 12).
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ from tests.faults.objects import (
 )
 
 _MINIMUM_HOLDS_S = 10.0
-"""A minimum that was changed so short a time ago may be the one under which a quorum was decided (rule 9)."""
+"""Seconds after a change in which the previous minimum may still be the one used to decide a quorum (rule 9)."""
 _CLOCK_SKEW_S = 1.0
 _UNSEEN_S = 5.0
-"""Whether no member lived for so short a time gangsched cannot know if its watch was interrupted: a list shows it new
-members in the place of the old ones, as in a run that goes on."""
+"""Seconds without a live member that gangsched may miss if its watch was interrupted: a list then shows new members in
+place of the old ones, as if the run had continued."""
 _UNHEARD_S = 75.0
-"""A watch that brings nothing is begun again after 70 s: until then a loss may be unknown to gangsched."""
+"""Seconds for which gangsched may not know of a loss: it restarts a silent watch after 70 s."""
 
 
 class CountedClock:
-    """Seconds that passed while it was running; at first it stands."""
+    """A clock in seconds that can be stopped; initially it is stopped."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -65,7 +65,7 @@ class CountedClock:
         self._since: float | None = None
 
     def run(self, running: bool) -> None:  # noqa: FBT001 - a switch
-        """Let it run or stand."""
+        """Start or stop the clock."""
         if running and self._since is None:
             self._since = self._monotonic()
         elif not running and self._since is not None:
@@ -79,10 +79,10 @@ class CountedClock:
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """A pod was seen to have a node. `beside` are the pods that held something there then, by UID.
+    """A pod was seen to have a node. `beside` are the pods that held resources there at that moment, by UID.
 
-    `at` is epoch seconds when the watch told it, never before it happened. `gap`: it was found in a list, so what stood
-    beside it when it was bound is not known.
+    `at` is when the watch delivered it, in epoch seconds, never before it happened. `gap`: it was found in a list, so
+    the pods beside it at its binding are unknown.
     """
 
     uid: str
@@ -97,7 +97,7 @@ class Bound:
 
 @dataclass(kw_only=True)
 class Episode:
-    """A stretch of time in which a group was partial, in counted seconds; `most` members were bound at once."""
+    """An interval in which a group was partial, in counted seconds; at most `most` members were bound at once."""
 
     key: Key
     began: float
@@ -113,7 +113,7 @@ class Episode:
 
 @dataclass(kw_only=True)
 class Desertion:
-    """A stretch of time in which `places` were held for a group without a live member, in counted seconds."""
+    """An interval in which `places` were reserved for a group without a live member, in counted seconds."""
 
     key: Key
     began: float
@@ -141,7 +141,7 @@ class _Run:
 
 
 class History:
-    """The latest form of every object, and what has happened to them. Safe to use from several threads.
+    """The latest version of every object, and the history derived from them. Thread-safe.
 
     `stayed` are pods, by UID, that were bound when the PodGroup that they named was deleted.
     """
@@ -176,7 +176,7 @@ class History:
         self._runs: dict[Key, _Run] = {}
         self._ended: dict[Key, tuple[float, _Run]] = {}
 
-    # What the watches tell
+    # Events from the watches
 
     def pods_replaced(self, pods: Sequence[Json]) -> None:
         """These are all the pods there are."""
@@ -190,7 +190,7 @@ class History:
                 self.pod_seen(pod, gap=gap)
 
     def pod_seen(self, pod: Json, *, gap: bool = False) -> None:
-        """A pod exists in this form."""
+        """A pod was created or changed."""
         with self.lock:
             uid, node = uid_of(pod), node_of(pod)
             before = self.pods.get(uid)
@@ -202,7 +202,7 @@ class History:
             self._note_member(pod)
 
     def pod_gone(self, pod: Json) -> None:
-        """A pod exists no longer."""
+        """A pod no longer exists."""
         with self.lock:
             known = self.pods.pop(uid_of(pod), None)
             self._on_node.get(node_of(pod), {}).pop(uid_of(pod), None)
@@ -219,13 +219,13 @@ class History:
                 self.node_seen(node)
 
     def node_seen(self, node: Json) -> None:
-        """A node exists in this form; one of a name always has the same to give."""
+        """A node was created or changed; nodes of one name always have the same allocatable."""
         with self.lock:
             self.nodes[node["metadata"]["name"]] = node
             self.allocatables[node["metadata"]["name"]] = node
 
     def node_gone(self, node: Json) -> None:
-        """A node exists no longer."""
+        """A node no longer exists."""
         with self.lock:
             self.nodes.pop(node["metadata"]["name"], None)
 
@@ -238,7 +238,7 @@ class History:
                 self.group_seen(group)
 
     def group_seen(self, group: Json) -> None:
-        """A PodGroup exists in this form."""
+        """A PodGroup was created or changed."""
         with self.lock:
             self.groups[key_of(group)] = group
             if vacant(group):
@@ -249,7 +249,7 @@ class History:
             self.changed_at = self._wall()
 
     def group_gone(self, group: Json) -> None:
-        """A PodGroup exists no longer."""
+        """A PodGroup no longer exists."""
         with self.lock:
             self.groups.pop(key_of(group), None)
             members = self._members.get(key_of(group), ())
@@ -265,21 +265,21 @@ class History:
                 self.job_seen(job)
 
     def job_seen(self, job: Json) -> None:
-        """A Job exists in this form; its pods bear the labels that it bears."""
+        """A Job was created or changed; its pods have the same labels."""
         with self.lock:
             self.jobs[uid_of(job)] = job
             if (key := group_of(job)) is not None:
                 self._judge(key)
 
     def job_gone(self, job: Json) -> None:
-        """A Job exists no longer."""
+        """A Job no longer exists."""
         with self.lock:
             self.jobs.pop(uid_of(job), None)
 
     # Questions
 
     def owed(self, key: Key) -> int | None:
-        """How many members the group's Job could have bound in the present run; None where none makes them all."""
+        """How many members the group's Job could have bound in the present run; None unless one Job owns them all."""
         with self.lock:
             return self._runs[key].owed if key in self._runs else None
 
@@ -289,7 +289,7 @@ class History:
             return key in self._runs and self._runs[key].whole
 
     def partial(self) -> list[Episode]:
-        """Every stretch in which a group was partial, those of this moment included; the longest first."""
+        """Every interval in which a group was partial, including open ones, longest first."""
         with self.lock:
             for episode in self.episodes:
                 if episode.open:
@@ -297,7 +297,7 @@ class History:
             return sorted(self.episodes, key=lambda episode: -episode.seconds)
 
     def deserted(self) -> list[Desertion]:
-        """Every stretch in which places were held for nobody, those of this moment included; the longest first."""
+        """Every interval in which places were reserved without a live member, including open ones, longest first."""
         with self.lock:
             for desertion in self.desertions:
                 if desertion.open:
@@ -341,7 +341,7 @@ class History:
         group_uid = uid_of(group) if group is not None else ""
         run = self._runs.get(key)
         if run is not None and not run.group_uid and group is not None and made(group):
-            # The group has one from now on to remember its places in; it goes on as it was.
+            # The group now has a PodGroup to record its reservations in; its run continues.
             run.group_uid = group_uid
         if run is not None and (not alive or run.group_uid != group_uid):
             self._close(run)
@@ -397,7 +397,7 @@ class History:
             desertion.open = False
 
     def _enough(self, run: _Run, roles: Counter[str], now: float) -> bool:
-        """Whether these are a quorum under a minimum that is in force or was lately."""
+        """Whether these are a quorum under the present minimum or a recent one."""
         until = now
         oldest = (now if run.episode is None else run.partial_at) - _MINIMUM_HOLDS_S
         for since, demand in reversed(run.demands):
@@ -416,6 +416,6 @@ class History:
 
 
 def _said_scheduled(group: Json | None, began: float) -> bool:
-    """Whether the PodGroup's status says that the run which began then was scheduled, and not one before it."""
+    """Whether the PodGroup's status says that the run that began at `began`, not an earlier one, was scheduled."""
     told = str(group.get("status", {}).get("scheduledTime") or "") if group is not None else ""
     return bool(told) and parse_time(told) >= began - _CLOCK_SKEW_S

@@ -1,7 +1,7 @@
-"""A seeded stream of odd pods, nodes and PodGroups, as JSON manifests: what users may write and nobody should.
+"""A seeded stream of odd pods, nodes and PodGroups as JSON manifests: legal, but never sensible.
 
-Each object is a plain one to which up to three quirks were done; its quirks are named, so that a slow or fatal one is
-found. Nearly all of it passes the validation of an API server; what does not is refused there and harms nobody.
+Each object is a plain one with up to three quirks. The quirks are named, so that a slow or fatal one can be identified.
+Nearly all objects pass an API server's validation; it rejects the others, which does no harm.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class Odd(NamedTuple):
 
 
 class Hostility:
-    """Makes odd objects, the same ones for the same seed; no two of a kind and namespace have one name.
+    """Makes odd objects, the same ones for the same seed; names are unique within a kind and namespace.
 
-    With `served` they go to a real API server; without, they also carry what only the server and the kubelet write:
-    strange phases, conditions, statuses and times.
+    With `served` they go to a real API server; without, they also carry fields that only the server and the kubelet
+    write: strange phases, conditions, statuses and times.
     """
 
     def __init__(self, seed: int, *, served: bool) -> None:
@@ -75,7 +75,7 @@ class Hostility:
         return self._random.choices((self.pod, self.group, self.node), (60, 30, 10))[0]()
 
     def pod(self) -> Odd:
-        """A pod, mostly a member of some group, seldom of one that exists."""
+        """A pod, usually a member of some group, rarely of one that exists."""
         group = self._random.choice(("", "", self._random.choice(_SHARED), f"own-{self._number}"))
         scheduler = "gangsched" if self._random.random() < 0.9 else f"other-{self._number}"
         requests = {"cpu": self._random.choice(("1", "10m", "0", "3"))}
@@ -110,7 +110,7 @@ class Hostility:
         return Odd(kind, chosen, manifest)
 
 
-# What quirks are made of
+# Building blocks of quirks
 
 
 def _some(random: Random, *, most: int) -> int:
@@ -122,7 +122,7 @@ def _label_key(random: Random) -> str:
 
 
 def _mostly(random: Random, right: Sequence[str], wrong: Sequence[str]) -> Sequence[str]:
-    """What a list is made of: one wrong entry has the API server refuse the whole object."""
+    """Entries for a list, mostly right ones, because one wrong entry makes the API server reject the whole object."""
     return right if random.random() < 0.85 else wrong
 
 

@@ -1,8 +1,8 @@
-"""What a kubelet decides and KWOK does not: a pod that is bound to a node without room for it is rejected.
+"""Kubelet admission, which KWOK lacks: a pod that is bound to a node without room for it is rejected.
 
-Pods are admitted in the order in which the watch shows them bound. One that does not fit beside those admitted before
-it (until they have ended or gone) gets phase Failed with a reason such as OutOfcpu, as kubelets have it. KWOK, which
-knows nothing of that, may call the pod Running a moment later; it is then rejected again.
+Pods are admitted in the order in which the watch shows them bound. A pod that does not fit beside the admitted pods
+that have neither ended nor gone gets phase Failed with a reason such as OutOfcpu, as from a kubelet. KWOK may then
+still set the pod to Running; it is rejected again.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _UNPROCESSABLE = frozenset({404, 409, 422})
 
 
 def end_pod(api: Api, pod: Json, phase: str, *, reason: str = "", message: str = "") -> None:
-    """Write a pod's end into its status, as its kubelet would; nothing happens to another pod of the name.
+    """Write a pod's end into its status, as its kubelet would; a later pod of the same name is left alone.
 
     Raises:
-        ApiError: the API server refuses.
+        ApiError: the API server refuses the write.
     """
     key = key_of(pod)
     body: Json = {"metadata": {"uid": uid_of(pod)}, "status": {"phase": phase}}
@@ -37,7 +37,7 @@ def end_pod(api: Api, pod: Json, phase: str, *, reason: str = "", message: str =
 
 
 class Kubelets(threading.Thread):
-    """One for all nodes. `rejected` counts rejections by reason."""
+    """The kubelets of all nodes. `rejected` counts rejections by reason."""
 
     def __init__(self, api: Api) -> None:
         super().__init__(name="kubelets", daemon=True)
@@ -49,21 +49,21 @@ class Kubelets(threading.Thread):
         self._history: History | None = None
 
     def serve(self, history: History) -> None:
-        """Begin; the history must hand what is bound to `take`."""
+        """Start; the history must pass bound pods to `take`."""
         self._history = history
         self.start()
 
     def take(self, pod: Json) -> None:
-        """A pod has got a node."""
+        """Queue a pod that was bound."""
         self._bound.put(pod)
 
     def stop(self) -> None:
-        """Take no more."""
+        """Stop admitting pods."""
         self._bound.put(None)
 
     @property
     def idle(self) -> bool:
-        """Whether everything bound so far has been looked at, and nothing that was rejected runs."""
+        """Whether every bound pod has been processed and no rejected pod runs."""
         return self._bound.empty() and not self._revived()
 
     def run(self) -> None:
@@ -88,7 +88,7 @@ class Kubelets(threading.Thread):
             return [each for uid, each in list(self._rejected.items()) if uid in known and not ended(known[uid])]
 
     def _admit(self, pod: Json) -> str:
-        """The resource that lacks; empty if the pod fits and now counts."""
+        """The insufficient resource; empty if the pod fits and now counts."""
         assert self._history is not None
         admitted = self._admitted.setdefault(node_of(pod), {})
         with self._history.lock:

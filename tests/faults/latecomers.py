@@ -1,7 +1,7 @@
-"""Groups of which members come later: a chief whose workers follow, and Spark drivers that make executors.
+"""Groups whose members arrive late: a chief whose workers follow, and Spark drivers that create executors.
 
-How many come, when, and how large they are is up to chance: some never come, and some ask for more than the template
-says. A member that is lost is followed by another one.
+Their number, time and size are random: some never come, and some ask for more than the template says. A lost member is
+replaced.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _AT_ONCE = (1, 1, 2, 3, 6)
 
 @dataclass(frozen=True, kw_only=True)
 class _Late:
-    """A group whose first member is made by `chief` (a kind, or nobody), and how many others come.
+    """A group whose first member is created by `chief` (a kind, or none), and how many others come.
 
-    They are of the template's size but for a share of `odd`. `app`: of Spark.
+    They have the template's size, except a share of `odd`. `app`: the Spark application.
     """
 
     app: bool
@@ -42,7 +42,7 @@ class Latecomers:
     """Each public method is one random action; False: there was nothing to do.
 
     `room` says whether something may be created, `plenty` whether something may be deleted; `name` makes up a name with
-    a prefix, and `spare` is told which pods, by what stands before the dash, must not be evicted and why.
+    a prefix, and `spare` records why pods, identified by the part of the name before the dash, must not be evicted.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Latecomers:
         return True
 
     def create_driver(self) -> bool:
-        """A Spark driver as palantir's users declare it."""
+        """A Spark driver as users of palantir's scheduler declare it."""
         if not self._room():
             return False
         name, executors = self._name("s"), self._random.choice((0, 1, 2, 2, 3, 4))
@@ -124,7 +124,7 @@ class Latecomers:
         return True
 
     def come(self) -> bool:
-        """Some members that are missing in a group come; executors only once their driver runs."""
+        """Create some of a group's missing members; executors only once their driver runs."""
         name = self._any([name for name in sorted(self.groups) if self._missing(name)])
         if name is None:
             return False
@@ -132,7 +132,7 @@ class Latecomers:
         return True
 
     def end_driver(self) -> bool:
-        """A driver or a chief that runs succeeds or fails."""
+        """Let a running driver or chief succeed or fail."""
         pod = self._any([pod for name in sorted(self.groups) for pod in self._members(name) if _leads(pod)])
         if pod is None or phase_of(pod) != "Running" or pod["spec"]["restartPolicy"] != "Never":
             return False
@@ -140,7 +140,7 @@ class Latecomers:
         return True
 
     def delete_late_gang(self) -> bool:
-        """A whole group, or a driver, with which its executors and its PodGroup go."""
+        """Delete a whole group, or a driver together with its executors and its PodGroup."""
         name = self._any(sorted(self.groups))
         if name is None or not self._plenty():
             return False
@@ -155,7 +155,7 @@ class Latecomers:
         return True
 
     def all_come(self) -> None:
-        """The missing members of every second group come after all."""
+        """Create the missing members of every second group."""
         for name in sorted(self.groups)[::2]:
             self._create(name, self._missing(name))
 
@@ -181,7 +181,7 @@ class Latecomers:
             if late.app:
                 driver = next((pod for pod in self._members(name) if role_of(pod) == "driver"), None)
                 if driver is None:
-                    return  # it has ended since it was looked at, and makes no more executors
+                    return  # it has ended since the check, and creates no more executors
                 labels = {SPARK_APP_LABEL: name, "spark-role": "executor"}
                 pod = member(f"{name}e-{self._made}", requests=requests, labels=labels, restartPolicy="Never")
                 meta = driver["metadata"]

@@ -1,4 +1,4 @@
-"""Objects as the API server lists them, for tests of the soak's checks: with what a check reads."""
+"""Objects as the API server lists them, for tests of the soak's checks: only the fields that a check reads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def a_pod(
     meta: Json | None = None,
     **spec: Any,
 ) -> Json:
-    """A pod of 1 CPU, owned by a controller unless `meta` says otherwise; Running where it has a node."""
+    """A pod of 1 CPU, owned by a controller unless `meta` says otherwise; Running if it has a node."""
     labels = {"gangsched.io/role": role} if role else None
     found = member(name, group, requests={"cpu": cpu}, labels=labels, **spec)
     found["metadata"] |= {"namespace": "default", "uid": uid or f"uid-{name}", "creationTimestamp": CREATED}
@@ -44,25 +44,25 @@ def a_pod(
 
 
 def a_job(name: str, *, completions: int, succeeded: int = 0) -> Json:
-    """A Job whose pods bear the name as their group's, and all come at once."""
+    """A Job whose pods are created all at once and use its name as their group."""
     meta = {"name": name, "namespace": "default", "uid": f"uid-job-{name}", "labels": {GROUP_LABEL: name}}
     spec = {"parallelism": completions, "completions": completions}
     return {"metadata": meta, "spec": spec, "status": {"succeeded": succeeded}}
 
 
 def made_by(job: Json) -> Json:
-    """What the metadata of the Job's pods say of their owner."""
+    """The owner metadata of the Job's pods."""
     owner = {"kind": "Job", "name": job["metadata"]["name"], "uid": job["metadata"]["uid"], "controller": True}
     return {"ownerReferences": [owner]}
 
 
 def members(group: str, *nodes: str, **fields: Any) -> list[Json]:
-    """Members of a group, one for each node; an empty name is one that waits."""
+    """Members of a group, one for each node; an empty node name makes a waiting member."""
     return [a_pod(f"{group}-{number}", group, node=node, **fields) for number, node in enumerate(nodes)]
 
 
 def a_driver(app: str, *, executors: int, **fields: Any) -> Json:
-    """A Spark driver of 1 CPU that wants so many executors of 1 CPU and 1Gi."""
+    """A Spark driver of 1 CPU that wants `executors` executors of 1 CPU and 1Gi."""
     found = a_pod(f"{app}-driver", **({"meta": {}} | fields))
     found["metadata"]["labels"] |= {"spark-app-id": app, "spark-role": "driver"}
     said = {"spark-executor-count": str(executors), "spark-executor-cpu": "1", "spark-executor-mem": "1Gi"}
@@ -71,7 +71,7 @@ def a_driver(app: str, *, executors: int, **fields: Any) -> Json:
 
 
 def an_executor(app: str, number: int, **fields: Any) -> Json:
-    """An executor of 1 CPU, which its driver has made."""
+    """An executor of 1 CPU, created by its driver."""
     found = a_pod(f"{app}-exec-{number}", **fields)
     found["metadata"]["labels"] |= {"spark-app-id": app, "spark-role": "executor"}
     return found

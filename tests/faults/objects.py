@@ -1,7 +1,6 @@
-"""What Kubernetes objects say, read afresh for the checks of the soak: as JSON, by the contract's words alone.
+"""An independent reader of Kubernetes objects for the checks of the soak: from JSON, by the contract alone.
 
-Nothing of gangsched's own reading is used here but the parsing of a single quantity, so that the two cannot share a
-mistake.
+It shares only the parsing of a single quantity with gangsched's own decoding, so that the two cannot share a mistake.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def key_of(obj: Json) -> Key:
 
 
 def group_of(pod: Json) -> Key | None:
-    """The group that the pod names, by gangsched's label or as an application of Spark."""
+    """The group that the pod names, by gangsched's label or as a Spark application."""
     labels = pod["metadata"].get("labels", {})
     name = labels.get(GROUP_LABEL, labels.get(SPARK_APP_LABEL))
     return None if name is None else Key(pod["metadata"]["namespace"], name)
@@ -85,12 +84,12 @@ def live(pod: Json) -> bool:
 
 
 def recreated(pod: Json) -> bool:
-    """Whether a controller makes another pod in its place."""
+    """Whether a controller replaces it with another pod."""
     return any(owner.get("controller") for owner in pod["metadata"].get("ownerReferences", []))
 
 
 def begun(pod: Json, group: Json | None) -> bool:
-    """Whether the pod was bound since its PodGroup exists: those that ran before are nobody's quorum (ADR 7)."""
+    """Whether the pod was bound after its PodGroup was created; earlier ones count for no quorum (ADR 7)."""
     bound = condition(pod, "PodScheduled")
     if group is None or bound.get("status") != "True" or not bound.get("lastTransitionTime"):
         return True
@@ -110,7 +109,7 @@ def degraded(group: Json | None) -> str:
 
 
 def requests_of(pod: Json) -> Counter[str]:
-    """What the pod takes on its node, itself (`pods`) included. The soak's pods have ordinary containers only."""
+    """The pod's resources on its node, itself (`pods`) included. The soak's pods have only ordinary containers."""
     total: Counter[str] = Counter(pods=1)
     for container in pod["spec"]["containers"]:
         for resource, quantity in container.get("resources", {}).get("requests", {}).items():
@@ -119,12 +118,12 @@ def requests_of(pod: Json) -> Counter[str]:
 
 
 def allocatable_of(node: Json) -> dict[str, int]:
-    """What the node has to give."""
+    """The node's allocatable resources."""
     return {name: amount(name, quantity) for name, quantity in node["status"].get("allocatable", {}).items()}
 
 
 def excess(taken: Iterable[Mapping[str, int]], allocatable: Mapping[str, int]) -> str:
-    """What is taken beyond the allocatable, in words; empty if all of it fits."""
+    """A description of the excess over the allocatable; empty if everything fits."""
     total: Counter[str] = Counter()
     for each in taken:
         total.update(each)

@@ -1,9 +1,9 @@
-"""`make outages`: the API server is killed while gangs are bound, again and again, and nobody ends or stays in pieces.
+"""`make outages`: the API server is killed repeatedly while gangs are bound; no operator ends, no gang stays partial.
 
-The operators have the chart's account and the default lease times. In each round pods of 30 gangs of 10 are made as
-fast as the API server takes them; at a random moment it is killed, and started again after a while. Then all gangs must
-be whole in time, no process may have ended, and none of the gangs may have been partly bound for longer than the repair
-deadline, counted while somebody leads and the API server answers.
+The operators have the chart's account and the default lease times. In each round the pods of 30 gangs of 10 are created
+as fast as the API server accepts them; at a random moment it is killed, and restarted after a while. Then all gangs
+must be whole in time, no process may have ended, and no gang may have been partly bound for longer than the repair
+deadline, counted while there is a leader and the API server answers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from testbed.workloads import member, pod_group
 AWAY_S = (0, 0, 0.5, 1, 1, 2, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 40, 50, 60)
 GANGS, MEMBERS = 30, 10
 WHOLE_WITHIN_S, WHOLE_AFTER_LEASE_S = 15.0, 30.0
-"""After the API server's readiness; the second where the leader could not renew its lease meanwhile."""
+"""Seconds after the API server is ready; the second applies if the leader could not renew its lease in the meantime."""
 RENEW_S, LEASE_S = 10.0, 15.0
 REPAIR_S = 30.0
 _NAMESPACE = "gangsched-rights"
@@ -45,7 +45,7 @@ _TROUBLE = (ApiError, OSError, http.client.HTTPException, ValueError)
 
 @dataclass(kw_only=True)
 class Round:
-    """What one kill did; times in seconds."""
+    """The effects of one kill; times in seconds."""
 
     away_s: float
     bound_at_kill: int = 0
@@ -60,7 +60,7 @@ class Round:
 
 @dataclass(kw_only=True)
 class Report:
-    """All kills, the operators that ended with their last words, and the lists after the first ones."""
+    """All kills, the operators that ended and their last output, and the lists after the first ones."""
 
     replicas: int
     rounds: list[Round] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Report:
     relists: Counter[str] = field(default_factory=Counter)
 
     def wrong(self) -> list[str]:
-        """What must not be; empty if all is well."""
+        """The violations; empty if there are none."""
         found = list(self.ends)
         for number, each in enumerate(self.rounds, 1):
             if each.whole_after_s > each.allowed_s:
@@ -78,7 +78,7 @@ class Report:
         return found
 
     def table(self) -> str:
-        """For a person."""
+        """A human-readable table."""
         lines = [f"{self.replicas} replica(s)", " away  bound at the kill  whole after  longest partial  lease lost"]
         lines += [
             f"{each.away_s:4g} s  {each.bound_at_kill:17d}  {each.whole_after_s:9.1f} s  {each.partial_s:13.1f} s"
@@ -103,7 +103,7 @@ class Outages:
         self._operators: list[Operator] = []
 
     def run(self, away_s: Sequence[float]) -> Report:
-        """Kill it once for each of these."""
+        """Kill the API server once for each of these downtimes."""
         report = Report(replicas=self._replicas)
         with ExitStack() as stack:
             stack.enter_context(chart_account(self._control_plane, _NAMESPACE))
@@ -153,7 +153,7 @@ class Outages:
         return found
 
     def _watch_over(self, namespace: str, found: Round, ready: float) -> None:
-        """Look until all gangs are whole, and measure for how long the last of them was not."""
+        """Poll until all gangs are whole, and measure how long the last of them took."""
         counted, last = 0.0, time.monotonic()
         partial_since: dict[str, float] = {}
         leading = False
@@ -182,7 +182,7 @@ class Outages:
 
     @contextmanager
     def _making(self, namespace: str) -> Iterator[None]:
-        """Make the gangs' objects, by several clients that go on when the API server does."""
+        """Create the gangs' objects, by several clients that resume when the API server is back."""
         groups = f"/apis/gangsched.io/v1alpha1/namespaces/{namespace}/podgroups"
         pods = f"/api/v1/namespaces/{namespace}/pods"
         objects = [
@@ -209,7 +209,7 @@ class Outages:
                 thread.join()
 
     def _leads(self) -> bool:
-        """Whether one of them says that it leads."""
+        """Whether one of the operators says that it leads."""
         return any(operator.get("/readyz")[1].startswith("ok: leading") for operator in self._operators)
 
     def _bound_metric(self) -> float:
@@ -253,7 +253,7 @@ def _create(api: Api, path: str, body: dict[str, object], over: threading.Event)
 
 
 def _until_answered(ask: Callable[[], object]) -> None:
-    """Ask until there is an answer: the API server may just have come back."""
+    """Retry until there is an answer: the API server may just have come back."""
     deadline = time.monotonic() + _GIVE_UP_S
     while True:
         try:
@@ -277,7 +277,7 @@ def _say(line: str) -> None:
 
 
 def main() -> int:
-    """Run as the command line says; the exit status is 0 if all held."""
+    """Run as the command line says; the exit status is 0 if all rules held."""
     parser = argparse.ArgumentParser(description="Kills of the API server while gangs are bound.")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     parser.add_argument("--kills", type=int, default=len(AWAY_S), help=f"so many of {len(AWAY_S)}, spread over them")

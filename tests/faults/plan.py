@@ -1,8 +1,8 @@
-"""Which request is met by which fault: decided by a seed, or ordered by a test.
+"""Decides which request gets which fault, by a seed or by a test's orders.
 
-The decision about a request depends on the seed, on its method and path and on how often these were asked for before,
-not on what other requests came in between. So two runs that ask for the same meet the same faults, whatever their
-timing.
+The decision depends on the seed, the request's method and path, and the number of earlier requests for the same method
+and path, not on other requests in between. Two runs with the same requests therefore get the same faults, whatever
+their timing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 
 class Fault(StrEnum):
-    """What can be done to one request. The server acts on it unless it is said that it does not."""
+    """A fault of one request. The server acts on the request unless stated otherwise."""
 
     RESET_BEFORE = "reset-before"
     """The connection is reset; the request never reaches the server."""
@@ -46,21 +46,21 @@ class Fault(StrEnum):
     TRUNCATED = "truncated"
     """The connection ends in the middle of the answer's body."""
     STALE_LIST = "stale-list"
-    """A list is held back until it is old. It may not be older than its request, as gangsched asks for no version."""
+    """A list is held back until it is old. It may not predate its request, as gangsched asks for no version."""
     EXPIRED = "expired"
     """410 to a watch, or to a list that is continued; the server is not asked."""
     EXPIRED_LATER = "expired-later"
-    """A watch brings an ERROR event with code 410 and ends."""
+    """A watch delivers an ERROR event with code 410 and ends."""
     WATCH_ENDS = "watch-ends"
-    """A watch ends for no reason, in good order."""
+    """A watch ends cleanly for no reason."""
     WATCH_SILENT = "watch-silent"
-    """A watch stays open and brings nothing any more, not even bookmarks."""
+    """A watch stays open but delivers nothing more, not even bookmarks."""
     WATCH_DUPLICATES = "watch-duplicates"
-    """A watch brings events twice."""
+    """A watch delivers events twice."""
     WATCH_REORDERS = "watch-reorders"
-    """A watch brings events of different objects in another order (see tests.faults.streams)."""
+    """A watch delivers events of different objects in another order (see tests.faults.streams)."""
     WATCH_LAGS = "watch-lags"
-    """A watch brings its events in order, but late: behind those of other watches and behind answers."""
+    """A watch delivers its events in order, but late: after those of other watches and after responses."""
     WATCH_CUT = "watch-cut"
     """The connection is reset in the middle of an event."""
 
@@ -81,7 +81,7 @@ OF_STREAMS = frozenset(
         *(Fault.WATCH_DUPLICATES, Fault.WATCH_REORDERS, Fault.WATCH_LAGS),
     }
 )
-"""What happens to a watch that the server has begun to answer."""
+"""Faults of a watch whose response has begun."""
 OF_WATCHES = _EVERYWHERE | OF_STREAMS | {Fault.EXPIRED}
 
 _STORM: Mapping[Fault, float] = {
@@ -96,13 +96,13 @@ _STORM: Mapping[Fault, float] = {
 
 
 class Rates(Struct, frozen=True, kw_only=True):
-    """How often each fault meets a request that can have it (0 to 1), and the ranges of what is drawn for it.
+    """The probability (0 to 1) of each fault for a request that can have it, and the ranges of its random parameters.
 
-    `delay_s`: of delays, of a lagging watch and of late lists. A watch that is to fail does so after at most
+    `delay_s` applies to delays, lagging watches and late lists. A watch chosen to fail does so after at most
     `watch_events` events or a time within `watch_s`, whichever comes first. `retry_after_s` goes with a 429.
 
     Raises:
-        ValueError: a rate is not one, or those of one kind of request are more than 1 together.
+        ValueError: a rate is not between 0 and 1, or the rates of one kind of request add up to more than 1.
     """
 
     of: dict[Fault, float] = field(default_factory=lambda: dict(_STORM))
@@ -136,7 +136,7 @@ class Asked(NamedTuple):
 
     @property
     def possible(self) -> frozenset[Fault]:
-        """The faults that it can meet."""
+        """The faults that the request can get."""
         if self.is_watch:
             return OF_WATCHES
         if self.method != "GET":
@@ -163,7 +163,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 class Decision(NamedTuple):
-    """The fault that a request meets, None for none, and the dice for its details."""
+    """The fault of a request, None for none, and the dice for its details."""
 
     fault: Fault | None
     dice: Random
@@ -177,7 +177,7 @@ class _Standing:
         self._met = 0
 
     def is_due(self) -> bool:
-        """Count a request that matches; whether it is to meet the fault."""
+        """Count a matching request; returns whether it gets the fault."""
         self._met += 1
         return self._met > self.rule.after
 
@@ -187,7 +187,7 @@ class _Standing:
 
 
 class Plan:
-    """Decides about one request after the other. Rules hold in calm weather too, rates only while `stormy`."""
+    """Decides the fault of each request. Rules always apply, rates only while `stormy`."""
 
     def __init__(self, *, seed: int, rates: Rates) -> None:
         self.rates = rates
@@ -197,9 +197,9 @@ class Plan:
         self._rules: list[_Standing] = []
 
     def add(self, rule: Rule) -> None:
-        """Of the requests that match from now on and could have the fault, pass over `after`, then meet `times`.
+        """From now on, skip the first `after` matching requests that could have the fault, then apply it to `times`.
 
-        Of several rules for one request the oldest that is due decides; younger ones do not count it.
+        If several rules match a request, the oldest that is due decides; younger ones do not count the request.
         """
         self._rules.append(_Standing(rule))
 
@@ -208,7 +208,7 @@ class Plan:
         self._rules.clear()
 
     def decide(self, asked: Asked) -> Decision:
-        """What this request meets."""
+        """Decide the fault of this request."""
         identity = (asked.method, asked.path, asked.is_watch)
         dice = Random(f"{self._seed} {identity} {self._asked[identity]}")
         self._asked[identity] += 1

@@ -1,6 +1,6 @@
-"""A proxy with faults between gangsched and a real API server, in a process of its own.
+"""A fault-injecting proxy between gangsched and a real API server, in a process of its own.
 
-It begins in a storm, and stays with one seed to one plan (see tests.faults.plan).
+It starts stormy, and one seed always gives one plan (see tests.faults.plan).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ProxyProcess:
         """Start it and wait until it listens.
 
         Raises:
-            ControlPlaneError: it ended or did not listen in time; its log's end is part of the message.
+            ControlPlaneError: it ended or did not listen in time; the message contains the end of its log.
         """
         port, self._control_port = free_ports(2)
         self.url = f"http://127.0.0.1:{port}"
@@ -97,7 +97,7 @@ class ProxyProcess:
         return self._tell("injected")
 
     def kubeconfig_for(self, *, token: str | None = None, account: tuple[str, str] | None = None) -> Path:
-        """A new kubeconfig through the proxy: that token, that (namespace, ServiceAccount), else cluster-admin."""
+        """A new kubeconfig through the proxy, for that token or (namespace, ServiceAccount), else for cluster-admin."""
         direct = (
             self._control_plane.kubeconfig_for(token=token)
             if account is None

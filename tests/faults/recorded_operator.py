@@ -13,7 +13,7 @@ from gangsched import app, cli
 from tests.faults.recording import recorder
 
 RECORD_TO = "GANGSCHED_RECORD_TO"
-"""The variable that names the file."""
+"""The environment variable that names the file."""
 
 
 def main() -> int:

@@ -1,8 +1,8 @@
-"""The life of one machine on file: its policy, every batch of events it was given, and every effect it decided.
+"""A recording of one machine in a file: its policy, every batch of events it got, and every effect it decided.
 
-The file grows frame by frame, each a length (4 bytes, big-endian) and that many bytes of msgpack, written before
-`handle` is entered and after it is left. So a process that is killed leaves all but the frame it was writing, and one
-that fails leaves the events that made it fail.
+Each frame is a length (4 bytes, big-endian) and that many bytes of msgpack. One is written before each call of `handle`
+and one after it. A process that is killed thus loses at most the frame it was writing, and one that fails leaves the
+events that made it fail.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gangsched.core.objects.policy import Policy
 
 
 def _kinds(base: type[Struct]) -> list[type[Struct]]:
-    """The classes without subclasses of their own, by whose tags msgspec tells them apart."""
+    """The leaf subclasses, which msgspec distinguishes by their tags."""
     below = base.__subclasses__()
     return [kind for each in below for kind in _kinds(each)] if below else [base]
 
@@ -42,7 +42,7 @@ _LENGTH = struct.Struct(">I")
 
 
 class Begun(Struct, frozen=True, tag=True, tag_field="frame"):
-    """The machine was made with this policy."""
+    """The machine was created with this policy."""
 
     policy: Policy
 
@@ -55,7 +55,7 @@ class Given(Struct, frozen=True, tag=True, tag_field="frame"):
 
 
 class Decided(Struct, frozen=True, tag=True, tag_field="frame"):
-    """`handle` gave these effects."""
+    """`handle` returned these effects."""
 
     effects: tuple[Effect, ...]
 
@@ -66,14 +66,14 @@ _DECODER: msgspec.msgpack.Decoder[Frame] = msgspec.msgpack.Decoder(Frame)
 
 
 class RecordedMachine:
-    """A machine whose `handle` is written down; everything else goes to the machine as it is."""
+    """A machine whose calls of `handle` are recorded; everything else is delegated unchanged."""
 
     def __init__(self, machine: Machine, policy: Policy, path: Path) -> None:
         self._machine = machine
-        # Unbuffered: what was written is the kernel's, and stays when this process is killed.
+        # Unbuffered: written data is in the kernel and survives when this process is killed.
         self._file = path.open("wb", buffering=0)
         weakref.finalize(self, self._file.close)
-        # Strategies are code; a replay has those of gangsched itself.
+        # Strategies are code and cannot be recorded; a replay uses gangsched's own.
         self._write(Begun(replace(policy, strategies={})))
 
     def __getattr__(self, name: str) -> Any:
@@ -92,7 +92,7 @@ class RecordedMachine:
 
 
 def recorder(path: Path) -> Callable[..., RecordedMachine]:
-    """What stands in for `Machine`: the first machine made is recorded at `path`, further ones beside it."""
+    """A replacement for `Machine`: the first machine created is recorded at `path`, further ones beside it."""
     numbers = itertools.count(1)
 
     def make(policy: Policy, **ways: Any) -> RecordedMachine:
@@ -114,21 +114,21 @@ class Turn:
 
 @dataclass(frozen=True)
 class Recording:
-    """All that a file holds; a frame that was cut off at its end is passed over."""
+    """The content of a file; a truncated last frame is ignored."""
 
     policy: Policy
     turns: tuple[Turn, ...]
 
 
 class NoRecording(Exception):  # noqa: N818 - names what is missing
-    """The file does not begin as a recording does."""
+    """The file does not begin like a recording."""
 
 
 def read(path: Path) -> Recording:
-    """The recording.
+    """Read the recording.
 
     Raises:
-        NoRecording: the file is none, or the process was killed before it had written the first frame.
+        NoRecording: the file is not a recording, or the process was killed before it had written the first frame.
     """
     frames = list(_frames(path.read_bytes()))
     if not frames or not isinstance(frames[0], Begun):
@@ -154,7 +154,7 @@ def _frames(content: bytes) -> Iterator[Frame]:
 
 
 def replay(recording: Recording, make: Callable[[Policy], Machine] = Machine) -> str:
-    """Give the events to a fresh machine; the first difference in its effects in words, empty if there is none."""
+    """Give the events to a fresh machine; describes the first difference in its effects, empty if there is none."""
     machine = make(recording.policy)
     for number, turn in enumerate(recording.turns, start=1):
         effects = machine.handle(turn.events, turn.now)

@@ -1,6 +1,6 @@
 """`python -m tests.faults.replay FILE…`: give recorded events to a fresh machine and compare what it decides.
 
-Ends with status 0 if every effect is equal, else 1; a fault of the machine shows as its exception.
+Exits with status 0 if every effect is equal, else 1; an exception of the machine is not caught.
 """
 
 from __future__ import annotations

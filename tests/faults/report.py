@@ -1,4 +1,4 @@
-"""What a soak tells in the end: figures of one run by name, times in seconds, counts by what they count."""
+"""The final report of a soak: the figures of one run by name, times in seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def line(report: Mapping[str, Any]) -> str:
 
 
 def table(report: Mapping[str, Any]) -> str:
-    """The same for people, without the violations."""
+    """The report as a human-readable table, without the violations."""
     rows = []
     for name, value in report.items():
         shown = value

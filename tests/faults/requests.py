@@ -1,16 +1,16 @@
-"""What was asked of the API server, from its audit log: bindings and evictions, and whether they were as they must be.
+"""Checks the bindings and evictions in the API server's audit log.
 
-`examine` has one sentence for each of these:
+`examine` reports each of these in one sentence:
 
 - a pod (by UID) that was bound successfully more than once (a 409 is harmless and not counted);
-- a binding without the pod's UID or without the short time-out that keeps it from taking effect late;
+- a binding without the pod's UID or without the short timeout that keeps it from taking effect late;
 - a plain delete of a pod by gangsched, which may only evict (contract rule 13);
 - an eviction without the pod's UID;
 - an eviction of a pod of a Job whose podFailurePolicy does not ignore DisruptionTarget, or of a bare pod, unless its
-  group asks for Restart, which spares nobody.
+  group asks for Restart, which evicts every member.
 
-gangsched's requests are told from others by their user agent. Bindings and evictions that the authorizer denied, as a
-restarted API server does until it has read its roles, are passed over: the log has no bodies of them.
+gangsched's requests are recognised by their user agent. Bindings and evictions that the authorizer denied, as a
+restarted API server does until it has read its roles, are skipped: the log does not contain their bodies.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIRST_REFUSAL = 300
 
 @dataclass
 class Requests:
-    """Requests that were answered with success: bindings and evictions by UID, and what was not as it must be."""
+    """Successful bindings and evictions by UID, and the violations."""
 
     bound: Counter[str] = field(default_factory=Counter)
     evicted: Counter[str] = field(default_factory=Counter)
@@ -38,7 +38,7 @@ class Requests:
 
 
 def read_log(folder: Path) -> Iterator[Json]:
-    """All entries of the API server's audit log, of files that were rotated as well; a torn last line is left out."""
+    """All entries of the API server's audit log, rotated files included; a truncated last line is skipped."""
     for file in sorted(folder.glob("audit*.log"), key=lambda path: (path.name == "audit.log", path.name)):
         with file.open(encoding="utf-8") as lines:
             for line in lines:

@@ -1,4 +1,4 @@
-"""The fault proxy as a process of its own: `python -m tests.faults.serve`, told what to do on a second port."""
+"""The fault proxy as a process of its own: `python -m tests.faults.serve`, controlled on a second port."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The server between a client and a real API server: passes everything on, and does to it what the plan says.
+"""The server between a client and a real API server: forwards everything and injects the faults of the plan.
 
-Connections towards the client are plain HTTP on 127.0.0.1, those towards the API server TLS verified with its CA. The
-caller's own credentials are passed on, so that the API server sees who asks.
+Connections to the client are plain HTTP on 127.0.0.1, those to the API server TLS verified with its CA. The caller's
+own credentials are forwarded, so that the API server sees the real caller.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ OUTAGE = "outage"
 
 
 class FaultServer:
-    """Passes requests on to the API server at `upstream`, verified with the CA file `ca` if it speaks TLS."""
+    """Forwards requests to the API server at `upstream`, verified with the CA file `ca` if it speaks TLS."""
 
     def __init__(self, upstream: str, *, ca: str | None, plan: Plan) -> None:
         self.injected: Counter[str] = Counter()
-        """How often each fault has shown, by its value; under OUTAGE the requests that met one."""
+        """How often each fault has occurred, by its value; OUTAGE counts the requests that met an outage."""
         self._upstream = upstream
         self._ca = ca
         self._plan = plan
@@ -68,13 +68,13 @@ class FaultServer:
         await self._client.close()
 
     def calm(self) -> None:
-        """No more faults but by rules. What is held back is let go, and watches that have a fault are ended."""
+        """Inject no more faults except by rules; release what is held back, and end watches that have a fault."""
         self._plan.stormy = False
         self._release()
         self._end_watches(lambda relay: relay.fault is not None)
 
     def storm(self, rates: Rates | None = None) -> None:
-        """Faults again, at other rates if any are given. Ends all watches, so that new ones meet the faults."""
+        """Inject faults again, at other rates if any are given; end all watches, so that new ones get the faults."""
         if rates is not None:
             self._plan.rates = rates
         self._plan.stormy = True
@@ -89,9 +89,9 @@ class FaultServer:
         self._plan.add(rule)
 
     def block(self) -> None:
-        """Cut the API server off: every connection is reset, and so is every new one once it asks for something.
+        """Cut the API server off: reset every connection, and every new one at its first request.
 
-        Requests that the server has in its hands may take effect; those that are held back before it are lost.
+        Requests that have reached the server may take effect; those that are held back are lost.
         """
         self._blocked = True
         self._release()
@@ -102,11 +102,11 @@ class FaultServer:
                 reset(connection.transport)
 
     def unblock(self) -> None:
-        """The API server can be reached again."""
+        """Make the API server reachable again."""
         self._blocked = False
 
     def _release(self) -> None:
-        """Let everything go that is held back now."""
+        """Release everything that is held back now."""
         self._released.set()
         self._released = asyncio.Event()
 
@@ -126,7 +126,7 @@ class FaultServer:
         try:
             if asked.is_watch:
                 return await self._watch(request, decision)
-            # What is on its way goes on without its sender: a server gets a request also if the client gives up.
+            # Requests in flight continue without their sender: a server receives a request even if the client gives up.
             work = asyncio.create_task(self._answer(request, body, decision))
             self._answering.add(work)
             work.add_done_callback(self._answering.discard)
@@ -147,7 +147,7 @@ class FaultServer:
         return await self._after(answer, decision)
 
     async def _before(self, decision: Decision) -> Answer | None:
-        """What a request meets before the server gets it; the answer if the server is not asked."""
+        """Apply a request's faults before it reaches the server; returns the answer if the server is not asked."""
         fault = decision.fault
         if fault in INSTEAD:
             self._count(fault)
@@ -162,7 +162,7 @@ class FaultServer:
         return None
 
     async def _after(self, answer: Answer, decision: Decision) -> Answer:
-        """What an answer meets; the one to give."""
+        """Apply an answer's faults; returns the answer to give."""
         fault = decision.fault
         if fault in AFTERWARDS:
             self._count(fault)
@@ -201,7 +201,7 @@ class FaultServer:
         refused = await self._before(decision)
         if refused is not None:
             return refused.response()
-        # The streams are manipulated line by line, so they must not come in a binary format.
+        # Streams are manipulated line by line, so they must not be in a binary format.
         async with self._send(request, b"", Accept="application/json") as said:
             if said.status != HTTPStatus.OK:
                 return (await Answer.of(said)).response()

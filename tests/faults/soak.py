@@ -1,12 +1,12 @@
-"""`make soak DURATION=600 [SEED=n]`: two operators, a random world and all faults, and the rules checked again.
+"""`make soak DURATION=600 [SEED=n]`: two operators, a random world, all faults, and independent checks of the rules.
 
 Storm and quiet take turns. In a storm users, nodes, other schedulers and kubelets act at random (`world`), both
 operators reach the API server through proxies with faults (`proxy`), and processes are killed, stopped and cut off
-(`chaos`). In the quiet that follows nobody acts and nothing fails; as soon as things have come to rest the API server's
-own lists must satisfy the rules (`audit`). All the while it is measured how long any group is partial (`history`). In
-the end every recorded decision is checked against what was known (`decisions`), every request against what is allowed
-(`requests`), and every recording is replayed. Ends with status 0 if all rules held, else 1 and a folder with everything
-needed to find out why.
+(`chaos`). In the quiet that follows nothing acts and nothing fails; as soon as the cluster has settled the API server's
+own lists must satisfy the rules (`audit`). `history` measures throughout how long any group is partial. At the end
+every recorded decision is checked against what was known (`decisions`), every request against what is allowed
+(`requests`), and every recording is replayed. Exits with status 0 if all rules held, else with 1 and a folder with
+everything needed to find out why.
 """
 
 from __future__ import annotations
@@ -48,12 +48,13 @@ from tests.faults.world import World
 NODES = 8
 REPAIR_DEADLINE_S = 10.0
 SLACK_S = 5.0
-"""Beyond the repair deadline, for requests that fail and are sent again, and for the watch that tells us."""
+"""Seconds allowed beyond the repair deadline for retried requests and for the delay of the soak's watch."""
 HELD_FOR_NOBODY_S = 15.0
-"""Places go at once with the last member; this is for a new leader's lists and for a status that fails to be written:
-after the fourth failure it waits for up to 4 s, after the fifth for up to 8 s."""
+"""Longest time, in seconds, that reservations may outlive the last member. They are released at once; the margin is for
+a new leader's lists and for failed status writes, whose back-off is up to 4 s after the fourth failure and up to 8 s
+after the fifth."""
 RENEW_S = 10.0
-"""The renew deadline by default: a leader that has not renewed its lease for so long is none any more."""
+"""Default renew deadline in seconds: a leader that has not renewed its lease for this long stops leading."""
 CONFIG = {
     "repairDeadline": f"{REPAIR_DEADLINE_S:g}s",
     "defaultMaxScheduleTime": "5s",
@@ -69,7 +70,7 @@ _START_WITHIN_S = 60.0
 _SYNC_WITHIN_S = 30.0
 _END_WITHIN_S = 15.0
 _OTHER_FAILURES = (ApiError, OSError, http.client.HTTPException)
-"""What a request of the soak's own may meet while the API server restarts."""
+"""Errors that the soak's own requests may get while the API server restarts."""
 
 
 class Soak:
@@ -85,7 +86,7 @@ class Soak:
         self._clock = CountedClock()
 
     def run(self) -> Path | None:
-        """Run and fill the report; the folder that was kept, None if all rules held."""
+        """Run and fill the report; returns the folder that was kept, None if all rules held."""
         with ExitStack() as stack:
             self._control_plane = stack.enter_context(ControlPlane(audit=True))
             crds.install(self._control_plane)
@@ -96,7 +97,7 @@ class Soak:
                     self._storm()
                     self._quiet()
                 self._end()
-            except Exception as error:  # noqa: BLE001 - what the run has recorded is needed all the more
+            except Exception as error:  # noqa: BLE001 - the recordings are needed after a failure above all
                 self.violations.append(f"the soak itself failed: {type(error).__name__}: {error}")
             self.report["seconds"] = time.monotonic() - began
             self._measure()
@@ -181,7 +182,7 @@ class Soak:
             self._say(f"the last to come to rest: {last}")
 
     def _look(self) -> list[str]:
-        """What is not at rest or wrong at this moment."""
+        """What is unsettled or wrong at this moment."""
         waits = [f"{contender.life.name} does not run" for contender in self._contenders if not contender.able()]
         waits += [f"{each.life.name} is not ready: {why}" for each in self._contenders if (why := each.problem())]
         waits += [] if self._supervisor.leading is not None else ["nobody leads"]
@@ -220,7 +221,7 @@ class Soak:
     # The end
 
     def _end(self) -> None:
-        """End the operators in order and check all that was recorded."""
+        """Terminate the operators cleanly and check everything recorded."""
         self._supervisor.stop()
         for contender in self._contenders:
             contender.terminate()
@@ -232,7 +233,7 @@ class Soak:
         self.violations += [f"the soak itself failed: {error!r}" for error in failed if error is not None]
 
     def _measure(self) -> None:
-        """Fill the report from what was recorded, and add what is wrong there."""
+        """Fill the report from the recordings, and add the violations found there."""
         history = self._history
         lives = [life for contender in self._contenders for life in contender.lives]
         for life in lives:
@@ -284,7 +285,7 @@ class Soak:
         return wrong
 
     def _keep(self) -> Path:
-        """Copy what is needed to find out why to a folder that stays."""
+        """Copy everything needed to find the cause to a folder that is kept."""
         kept = Path(tempfile.mkdtemp(prefix=f"gangsched-soak-seed-{self.seed}-"))
         folder = self._control_plane.folder
         for name in ("logs", "recordings"):
@@ -309,18 +310,18 @@ def _repeat(
     seed: float,
     failures: list[Exception],
 ) -> None:
-    """Do it again and again, with random pauses, until it is over or fails."""
+    """Repeat the action, with random pauses, until `over` is set or the action fails."""
     random = Random(seed)
     try:
         while not over.wait(random.uniform(*pause_s)):
             work()
-    except Exception as error:  # noqa: BLE001 - the soak tells of it
+    except Exception as error:  # noqa: BLE001 - the soak reports it
         failures.append(error)
         over.set()
 
 
 def main() -> int:
-    """Run as the command line says, print the report; the exit status."""
+    """Run as the command line says and print the report; returns the exit status."""
     parser = argparse.ArgumentParser(description="Random groups, nodes and faults on a real API server.")
     parser.add_argument("--duration", type=float, default=600.0, metavar="SECONDS", help="default: 600")
     parser.add_argument("--seed", type=int, default=None, help="default: a new one")
@@ -341,7 +342,7 @@ def main() -> int:
 
 
 class _Teller:
-    """Prints at once, with the time since the beginning."""
+    """Prints at once, with the time since the start."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

@@ -1,15 +1,15 @@
-"""What is done to the lines of a watch.
+"""Faults in the lines of a watch.
 
-A client resumes a broken watch at the last version that it has seen, so it must be possible to do that at any line
-without losing an event: a real API server sends events in the order of their versions and never puts a client in any
-other position. For the re-ordering this means:
-    Events change places only within one batch that is held back and then sent in one write, after which the stream
-    never ends but in good order (neither a reset, which could tear the batch at the client, nor half a line).
-    The newest event of the batch stays last, so that the version seen last is the one that a real server would have
-    left the client with. A bookmark or an error is never passed by an event, nor passes one.
-    Events of one name in one namespace keep their order, the end of an object and its successor included.
-A duplicate follows its original at once. Duplicating, lagging, ending, and cutting leave the order as it is; a reset
-may then tear anything, because what is lost is always the newest.
+A client resumes a broken watch at the last version that it has seen, and must be able to do so at any line without
+losing an event: a real API server sends events in the order of their versions, which guarantees that. Reordering
+therefore obeys these rules:
+    Events change places only within one batch that is held back and then sent in one write, after which the stream only
+    ever ends cleanly (neither by a reset, which could tear the batch at the client, nor in the middle of a line).
+    The newest event of the batch stays last, so that the client's last version is the one that a real server would have
+    left it with. Events never move past a bookmark or an error.
+    Events of one name in one namespace keep their order, including an object's deletion and its successor.
+A duplicate directly follows its original. Duplicating, lagging, ending and cutting keep the order; a reset may then
+strike anywhere, because only the newest events are lost.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _EXPIRED = {
 
 
 class End(Enum):
-    """How a stream is to end."""
+    """How to end a stream."""
 
     ORDERLY = auto()
     RESET = auto()
 
 
 class _Over(Exception):  # noqa: N818 - no error
-    """The server's stream is over."""
+    """The server's stream has ended."""
 
     def __init__(self, end: End) -> None:
         super().__init__(end)
@@ -60,10 +60,10 @@ class _Over(Exception):  # noqa: N818 - no error
 
 
 class Relay:
-    """Passes one watch on from server to client, with at most one fault.
+    """Relays one watch from server to client, with at most one fault.
 
-    `write` takes whole lines, but for a line that is to be cut. `count` is called when the fault shows, so that a fault
-    which a stream did not live long enough to have is not counted.
+    `write` takes whole lines, except for a line that is cut. `count` is called when the fault occurs, so that a fault
+    of a stream that ends too early is not counted.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Relay:
         self._ended = asyncio.Event()
 
     def end(self) -> None:
-        """End the stream in good order, at once."""
+        """End the stream cleanly, at once."""
         self._ended.set()
 
     async def run(self) -> End:
@@ -194,10 +194,10 @@ class Relay:
         return over
 
     async def _block(self) -> bytes:
-        """The next lines, as many as came together.
+        """Read the next lines, as many as arrived together.
 
         Raises:
-            _Over: there will be none.
+            _Over: the stream has ended.
         """
         found = await self._blocks.get()
         if isinstance(found, End):
@@ -205,14 +205,14 @@ class Relay:
         return found
 
     async def _line(self) -> bytes:
-        """The next line with its line feed; otherwise as `_block`."""
+        """Read the next line with its line feed; otherwise as `_block`."""
         if not self._lines:
             self._lines.extend(line + b"\n" for line in (await self._block()).split(b"\n")[:-1])
         return self._lines.popleft()
 
 
 def shuffle(lines: list[bytes], dice: Random) -> list[bytes]:
-    """The lines of a watch in another order that a client can bear (see above)."""
+    """The lines of a watch in another order that is safe for a client (see above)."""
     done: list[bytes] = []
     batch: list[tuple[Hashable, bytes]] = []
     for line in lines:
@@ -226,7 +226,7 @@ def shuffle(lines: list[bytes], dice: Random) -> list[bytes]:
 
 
 def _merged(batch: list[tuple[Hashable, bytes]], dice: Random) -> list[bytes]:
-    """The lines in a random order in which those of one subject keep theirs and the last stays last."""
+    """The lines in a random order that keeps the order within each subject and the last line last."""
     queues: dict[Hashable, deque[bytes]] = defaultdict(deque)
     for subject, line in batch[:-1]:
         queues[subject].append(line)
@@ -236,7 +236,7 @@ def _merged(batch: list[tuple[Hashable, bytes]], dice: Random) -> list[bytes]:
 
 
 def _subject(line: bytes) -> Hashable | None:
-    """Which object the event is about; None for what nothing may pass."""
+    """The object of the event; None for a line that no event may move past."""
     event = json.loads(line)
     if event["type"] in ("BOOKMARK", "ERROR"):
         return None

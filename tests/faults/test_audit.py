@@ -1,4 +1,4 @@
-"""The audit of the lists at rest: each violation is found. That clean worlds pass is what every soak shows."""
+"""The audit of the settled lists finds each violation. Every soak shows that clean worlds pass."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGE: list[Json] = [ROLES[0], ROLES[1] | {"template": {"requests": {"cpu": "3"}
 
 
 def found(pods: Sequence[Json], *groups: Json, whole: bool = False, stayed: Sequence[str] = ()) -> list[str]:
-    """What is wrong on one node of 4 CPUs; `whole`: the group was."""
+    """The violations on one node of 4 CPUs; `whole`: the group was whole before."""
     return audit(Lists(nodes=[a_node()], pods=pods, groups=groups), was_whole=lambda _: whole, stayed=stayed)
 
 
@@ -37,7 +37,7 @@ SCHEDULED = {"scheduledTime": CREATED}
 
 
 def late(*, phase: str = "Degraded", spec: Json | None = None, **fields: Any) -> Json:
-    """A group of which only the chief came in time."""
+    """A group whose chief alone came in time."""
     said: Json = {"bound": 1, "minimum": 3, "reason": "MembersMissing"}
     if phase == "Degraded":
         said["degraded"] = "MembersMissing"
@@ -53,7 +53,7 @@ def worker(number: int) -> Json:
 
 
 def annotated(*nodes: str, **fields: Any) -> list[Json]:
-    """Members that say their minimum themselves, as many as they are, but at least two."""
+    """Members that declare their own number as the minimum, but at least two."""
     said = {"annotations": {"gangsched.io/min-member": str(max(2, len(nodes)))}}
     return members("a", *nodes, meta=OWNED | said, **fields)
 
@@ -61,7 +61,7 @@ def annotated(*nodes: str, **fields: Any) -> list[Json]:
 QUORUM = "its quorum, {} members that wait or are to come, would fit"
 LOST = {"phase": "Degraded", "degraded": "MembersMissing"}
 WHOLE = Key("default", "was whole")
-"""In a row: the group was whole before."""
+"""Marks a row of the table whose group was whole before."""
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_members_whose_podgroup_was_deleted_may_stay() -> None:
 
 
 def test_members_without_a_podgroup_of_whose_run_nothing_is_bound_any_more_are_a_new_quorum() -> None:
-    """Nothing tells a new leader that they were bound before."""
+    """A new leader cannot know that they were bound before."""
     assert found(annotated("", "", cpu="3"), whole=True) == []
     assert "its quorum, 2 of 2" in found(annotated("", "", cpu="2"), whole=True)[0]
     assert "its waiting member" in found(annotated("n1", "", cpu="2"), whole=True)[0]

@@ -1,4 +1,4 @@
-"""The checks of capacity: decisions beyond what was known, and bindings beyond what must have been known."""
+"""The capacity checks: decisions that contradict known state, and bindings that contradict state known for certain."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ NODES = {"n1": a_node("n1", cpu="2")}
 @pytest.mark.parametrize(
     ("bindings", "terms"),
     [
-        # Its own three.
+        # The term's own three bindings.
         ([bound("x"), bound("y", "x"), bound("z", "x", "y")], [term("x", "y", "z")]),
-        # Somebody else's, older than the process.
+        # Another scheduler's pod, older than the process.
         ([bound("x", cpu=2000, at=40.0, ours=False), bound("z", "x")], [term("z")]),
         ([bound("x", cpu=2000, at=40.0), bound("z", "x")], [term("z"), term("x", name="b-1", started=1.0)]),
     ],

@@ -15,7 +15,7 @@ START = 1_800_000_000.0
 
 
 class Watched:
-    """A history with a clock in hand."""
+    """A history with a controllable clock."""
 
     def __init__(self) -> None:
         self.now = START
@@ -35,7 +35,7 @@ class Watched:
         self.now += seconds
 
     def partial(self) -> list[float]:
-        """How long, without stretches that took no time."""
+        """The lengths of the episodes, without those of length zero."""
         return [episode.seconds for episode in self.history.partial() if episode.seconds]
 
 
@@ -63,12 +63,12 @@ Step = float | Callable[[Watched], None]
 
 
 def bound(*nodes: str, **fields: Any) -> Step:
-    """The first members of the group have these nodes."""
+    """Bind the first members of the group to these nodes."""
     return lambda watched: watched.members(*nodes, **fields)
 
 
 def said(**fields: Any) -> Step:
-    """The PodGroup, and what its status says."""
+    """Show the PodGroup with this status."""
     return lambda watched: watched.group(**fields)
 
 
@@ -77,7 +77,7 @@ def came(pod: Json) -> Step:
 
 
 def went(*nodes: str) -> Step:
-    """The first members have gone."""
+    """Delete the first members, which were on these nodes."""
 
     def step(watched: Watched) -> None:
         for pod in members("a", *nodes):
@@ -87,12 +87,12 @@ def went(*nodes: str) -> Step:
 
 
 def undeclared(watched: Watched) -> None:
-    """The PodGroup is deleted."""
+    """Delete the PodGroup."""
     watched.history.groups_replaced([])
 
 
 def leads(running: bool) -> Step:  # noqa: FBT001 - a switch
-    """Whether somebody leads, so that the clock runs; said twice, as whoever looks again and again says it."""
+    """Start or stop the clock, as when leadership changes; called twice, as a poller would."""
 
     def step(watched: Watched) -> None:
         watched.clock.run(running)
@@ -102,7 +102,7 @@ def leads(running: bool) -> Step:  # noqa: FBT001 - a switch
 
 
 def spark_group(*, minimum: int = 3, **fields: Any) -> Step:
-    """The PodGroup that is made for `a_driver` of two executors."""
+    """The PodGroup that gangsched creates for `a_driver` of two executors."""
     template = {"requests": {"cpu": "1", "memory": "1Gi"}}
     roles = [{"name": "driver", "minMember": 1}, {"name": "executor", "minMember": 2, "template": template}]
     made = a_group("a", min_member=minimum, spec={"roles": roles}, **fields)
@@ -111,7 +111,7 @@ def spark_group(*, minimum: int = 3, **fields: Any) -> Step:
 
 
 def of_two_workers(held: Json) -> Json:
-    """A PodGroup of a chief and two workers, and the places that its status holds."""
+    """A PodGroup of a chief and two workers, with these reservations in its status."""
     chiefs, worker = TEMPLATED["roles"]
     return {"spec": TEMPLATED | {"roles": [chiefs, worker | {"minMember": 2}]}, **held}
 
@@ -144,7 +144,7 @@ def of_job(number: int, phase: str) -> Step:
 
 
 def counts(succeeded: int) -> Step:
-    """The Job, with its count of those that succeeded."""
+    """The Job, with its count of succeeded pods."""
     return lambda watched: watched.history.jobs_replaced([a_job("a", completions=3, succeeded=succeeded)])
 
 

@@ -1,4 +1,4 @@
-"""Five thousand odd objects through the shell's readers into the machine: nothing fails, no healthy group waits."""
+"""Five thousand odd objects go through the shell's readers into the machine: nothing fails, no healthy group waits."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ Json = dict[str, Any]
 class World:
     """The machine between the shell's readers and the bodies that the shell would write, and a store of manifests.
 
-    What is written is stored and comes back with the next delivery, as a watch would bring it. `slowest` has the CPU
-    seconds of every call of the machine, with what it was about; `longest` is how many calls one delivery took at most.
+    Writes are stored and come back with the next delivery, as a watch would deliver them. `slowest` has the CPU seconds
+    of every call of the machine, with its subject; `longest` is the largest number of calls for one delivery.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class World:
         self._version = 0
 
     def deliver(self, manifests: Iterable[Json], *, why: str = "") -> list[Effect]:
-        """Let the machine see these objects and the consequences of what it decided before; call it until it rests."""
+        """Give the machine these objects and the results of earlier decisions; call it until it has nothing to do."""
         events = self._back + [self._seen(manifest) for manifest in manifests] or [TimePassed()]
         self._back = []
         effects: list[Effect] = []
@@ -71,7 +71,7 @@ class World:
         return effects
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, stopping at every deadline that the machine names on the way."""
+        """Advance the clock, stopping at every deadline that the machine sets on the way."""
         end = self.now + seconds
         while True:
             deadline = self.machine.next_deadline()
@@ -114,7 +114,7 @@ class World:
 
 
 def healthy_nodes() -> list[Json]:
-    """Room for every healthy group, of a kind that nobody else asks for."""
+    """Room for every healthy group, of a resource that no odd object requests."""
     return [node(f"healthy-{number}", extra={HEALTHY: "1000"}, pods="100000", ready=True) for number in range(3)]
 
 
@@ -130,9 +130,9 @@ def healthy_group(number: int) -> list[Json]:
 @seeded(2)
 @pytest.mark.slow
 def test_odd_objects_neither_stop_the_machine_nor_delay_a_healthy_group(seed: int) -> None:
-    """Batches of odd objects, each mixed with a healthy group, which must be bound before the machine rests.
+    """Each batch of odd objects contains a healthy group, which must be bound before the machine runs out of work.
 
-    The machine may use a second of CPU for one call, as the engine calls it again at once, and few calls for one batch.
+    One call may use a second of CPU, as the engine calls the machine again at once, and a batch may take few calls.
     """
     world, hostility, random = World(), Hostility(seed, served=False), Random(seed)
     world.deliver(healthy_nodes())
@@ -174,7 +174,7 @@ WRONG: tuple[Any, ...] = (
 
 
 def stored(_: Hostility) -> Odd:
-    """What all objects of storage have, in one."""
+    """One object with the fields of all storage objects."""
     terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}], "matchFields": []}]
     meta = {
         "name": "x",
@@ -251,7 +251,7 @@ def _spoil(random: Random, manifest: Json) -> None:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every entry of every mapping and list: of a long one only the first few."""
+    """Every entry of every mapping and list; only the first few of a long one."""
     keys = list(value)[:8] if isinstance(value, dict) else range(min(len(value), 8)) if isinstance(value, list) else ()
     for key in keys:
         yield value, key

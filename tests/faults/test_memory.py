@@ -1,4 +1,4 @@
-"""What comes and goes leaves nothing behind: every container of machine and executor is as small as it was."""
+"""Deleted objects leave nothing behind: every container of machine and executor shrinks back to its former size."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tests.runtime.fake_table import answer_with, table_of
 
 ROUNDS = 150
 LATEST = 10
-"""So many rounds may have left something that only the next ones clear away."""
+"""Number of latest rounds whose remains may be cleaned up only by the following rounds."""
 BOUNDED = {
     "Deadlines._heap": 200,
     "Capacity.columns": 64,
@@ -54,13 +54,13 @@ BOUNDED = {
     "Column._numbers": 4 * 2 * 33,
     "Column._values[]": 4 * 2 * 33,
 }
-"""Caches, and what is thinned out now and then, with the most that they may hold here."""
+"""Caches and other containers that are pruned periodically, with their largest permitted size here."""
 
 RESULTS = (PodBound, BindRefused, PodEvicted, StatusWritten)
 
 
 class Rig:
-    """A leader and a standby beside an API server in memory: both see what the watches bring, one acts."""
+    """A leader and a standby with an in-memory API server: both see the watches, one acts."""
 
     def __init__(self) -> None:
         self.leader, self.standby = Machine(Policy()), Machine(Policy())
@@ -72,7 +72,7 @@ class Rig:
         self._version = 0
         self._arrived: list[Event] = []
         metrics = Metrics()
-        # Each look at the clock is a second after the last one, so that writes do not wait for a pause.
+        # Each reading of the clock is a second after the last one, so that writes do not wait for a pause.
         ticks = itertools.count()
         self.executor = Executor(
             table_of(self._send), self._post, metrics=metrics, slots=4, monotonic=lambda: float(next(ticks))
@@ -92,7 +92,7 @@ class Rig:
         self._post(events)
 
     async def settle(self) -> None:
-        """Until nothing arrives any more and every deadline of the next minutes has passed."""
+        """Run until nothing more arrives and every deadline of the next minutes has passed."""
         for _ in range(100):
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -109,7 +109,7 @@ class Rig:
             self.standby.handle([event for event in events if not isinstance(event, RESULTS)], self.now)
 
     async def clear(self) -> None:
-        """Everything ends and is deleted."""
+        """End and delete everything."""
         for each in list(self.pods.values()):
             self.add(replace(each, phase=PodPhase.SUCCEEDED if each.node else each.phase))
         await self.settle()
@@ -155,7 +155,7 @@ class Rig:
 
 
 def load(number: int) -> list[Pod | Group]:
-    """One of everything, under names that never come again."""
+    """One object of each kind, under names that are never reused."""
     term = PodTerm("host", (Requirement("app", "In", (f"v{number}",)),), namespaces=("default",))
     job = Owner("Job", f"job-{number}", f"job-{number}", "batch")
     own = f"{number}"
@@ -221,7 +221,7 @@ def measured(rig: Rig) -> dict[str, Counter[str]]:
 
 
 def sizes(root: object) -> dict[str, int]:
-    """The number of entries of every container that the object holds, directly or not, by class and attribute."""
+    """The size of every container that the object holds, directly or indirectly, by class and attribute."""
     found: Counter[str] = Counter()
     seen: set[int] = set()
     left: list[tuple[str, object]] = [("", root)]

@@ -1,4 +1,4 @@
-"""The decisions about requests, and the order of events, as values."""
+"""Unit tests of the decisions about requests and of the order of events."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_in_calm_weather_only_rules_decide_the_oldest_first_and_not_where_the_fa
 
 
 def lines(kinds: list[str]) -> list[bytes]:
-    """A watch's lines: a name stands for an event of that object, an empty one for a bookmark."""
+    """A watch's lines: a name becomes an event of that object, an empty name a bookmark."""
     return [
         json.dumps(
             {

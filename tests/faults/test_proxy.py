@@ -1,4 +1,4 @@
-"""What the proxy does to requests and watches, before a tiny server of the test's own."""
+"""The proxy's effect on requests and watches, in front of a tiny server of the test's own."""
 
 from __future__ import annotations
 

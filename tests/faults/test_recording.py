@@ -1,4 +1,4 @@
-"""A machine's life is recorded whole, replays with equal effects, and a difference is found."""
+"""A recording of a machine is complete and replays with equal effects, and the replay finds a difference."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POLICY = Policy(seed=7, repair_deadline_s=10.0)
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    """The life of a machine that has bound, waited, lost nodes and pods, and timed out."""
+    """The recording of a machine that has bound, waited, lost nodes and pods, and timed out."""
     path = tmp_path / "machine.rec"
     harness = Harness(POLICY, seed=3)
     harness.machine = recorder(path)(POLICY)  # type: ignore[assignment]

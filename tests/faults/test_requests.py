@@ -31,7 +31,7 @@ def eviction(uid: str = "u1", **fields) -> Json:
 
 
 DENIED = {"authorization.k8s.io/decision": "forbid"}
-"""By the authorizer, so that the log has no body."""
+"""Annotation of a request that the authorizer denied, so that the log has no body."""
 
 
 def nobody(_: str) -> str:

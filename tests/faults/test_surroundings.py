@@ -1,4 +1,4 @@
-"""The soak's surroundings: kubelets reject what does not fit, the world follows its seed, and who leads is known."""
+"""The soak's environment: kubelets reject pods that do not fit, the world follows its seed, the leader is known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.faults.world import NAMESPACE, World
 
 
 class FakeApi:
-    """Notes every request; objects that are created come back with a UID. `gone` are paths that answer 404."""
+    """Records every request; created objects are returned with a UID. Paths in `gone` answer 404."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, Any]] = []
@@ -49,7 +49,7 @@ def history_with(*nodes: Json, kubelets: Kubelets | None = None) -> History:
 
 
 def kubelets_after(*pods: Json, api: FakeApi) -> Kubelets:
-    """Two kubelets' work on these pods, all of it done."""
+    """The kubelets after they have processed these pods."""
     kubelets = Kubelets(api)  # type: ignore[arg-type]
     history = history_with(a_node(cpu="2"), a_node("n2", cpu="2"), kubelets=kubelets)
     for pod in pods:

@@ -1,4 +1,4 @@
-"""A tiny stand-in for an API server: remembers what reached it, and answers writes, lists and watches."""
+"""A tiny fake API server: records the requests that reached it, and answers writes, lists and watches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BINDING = "/api/v1/namespaces/n/pods/p/binding"
 
 
 class Upstream:
-    """Each list has a resourceVersion of its own: 1, 2, 3, … A watch brings what is put into `events`, None ends it."""
+    """Each list has its own resourceVersion: 1, 2, 3, … A watch delivers what is put into `events`; None ends it."""
 
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
@@ -48,7 +48,7 @@ class Upstream:
 
 
 class Stand:
-    """A proxy before such a server, and a client of the proxy."""
+    """A proxy in front of such a server, and a client of the proxy."""
 
     def __init__(self, upstream: Upstream, server: FaultServer, client: aiohttp.ClientSession) -> None:
         self.upstream = upstream
@@ -56,13 +56,13 @@ class Stand:
         self.client = client
 
     async def post(self, path: str = BINDING) -> int:
-        """The status of a write's answer."""
+        """Send a write; returns the response's status."""
         async with self.client.post(path, data=b"{}") as answer:
             await answer.read()
             return answer.status
 
     async def version(self, **params: str) -> int:
-        """The resourceVersion of a list."""
+        """Send a list; returns its resourceVersion."""
         headers = {"Accept-Encoding": "identity"}
         async with self.client.get(LIST, params=params, headers=headers) as answer:
             return int((await answer.json())["metadata"]["resourceVersion"])
@@ -83,7 +83,7 @@ async def standing(*faults: Fault, rate: float = 1.0, seed: int = 1, **details: 
     server = FaultServer(f"http://127.0.0.1:{origin.port}", ca=None, plan=Plan(seed=seed, rates=rates))
     await server.start()
     try:
-        # A client without kept-alive connections: aiohttp repeats a GET by itself if a used connection is lost.
+        # No keep-alive: aiohttp retries a GET by itself if a reused connection is lost.
         connector = aiohttp.TCPConnector(force_close=True, limit=0)
         async with aiohttp.ClientSession(server.url, connector=connector, auto_decompress=False) as client:
             yield Stand(upstream, server, client)

@@ -1,6 +1,6 @@
-"""Watches of the soak's own: a list, then a stream that goes on at the last version, each in a thread.
+"""The soak's own watches: a list, then a stream that resumes at the last version, each in a thread.
 
-They talk to the API server directly, never through a fault proxy, with the standard library alone.
+They talk to the API server directly, never through a fault proxy, and use only the standard library.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OK = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A resource and who is told of it."""
+    """A resource and the callbacks for its events."""
 
     path: str
     replaced: Callable[[Sequence[Json]], None]
@@ -37,7 +37,7 @@ class Kind:
 
 
 class _Expired(Exception):  # noqa: N818 - the API server's own word
-    """The version is no longer to be had."""
+    """The version is no longer available."""
 
 
 def _credentials(kubeconfig: Path) -> tuple[Path, str]:
@@ -46,7 +46,7 @@ def _credentials(kubeconfig: Path) -> tuple[Path, str]:
 
 
 def kinds(history: History) -> list[Kind]:
-    """What a history wants to be told of."""
+    """The kinds that a history needs to watch."""
     return [
         Kind(path="/api/v1/nodes", replaced=history.nodes_replaced, seen=history.node_seen, gone=history.node_gone),
         Kind(path="/api/v1/pods", replaced=history.pods_replaced, seen=history.pod_seen, gone=history.pod_gone),
@@ -61,7 +61,7 @@ def kinds(history: History) -> list[Kind]:
 
 
 class Watch(threading.Thread):
-    """Follows one kind until it is stopped; `failed` is what ended it otherwise."""
+    """Follows one kind until it is stopped; `failed` is the error that ended it, if any."""
 
     def __init__(self, control_plane: ControlPlane, kind: Kind) -> None:
         super().__init__(name=f"watch {kind.path}", daemon=True)
@@ -76,11 +76,11 @@ class Watch(threading.Thread):
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """End at the next chance; the thread is a daemon and need not be waited for."""
+        """Stop at the next opportunity; the thread is a daemon and need not be joined."""
         self._stopped.set()
 
     def run(self) -> None:
-        """List and watch, again and again."""
+        """List and watch until stopped."""
         try:
             while not self._stopped.is_set():
                 try:
@@ -91,7 +91,7 @@ class Watch(threading.Thread):
                     self._version = ""
                 except (OSError, http.client.HTTPException):
                     time.sleep(_RETRY_S)
-        except Exception as error:  # noqa: BLE001 - whoever asks for the history must learn that it is not whole
+        except Exception as error:  # noqa: BLE001 - users of the history must see that it is incomplete
             self.failed = error
 
     def _list(self) -> None:
@@ -144,7 +144,7 @@ class Watch(threading.Thread):
 
 
 class Probe:
-    """A client with the credentials of that kubeconfig which gives up soon, to see whether the API server answers."""
+    """A client with a kubeconfig's credentials and a short timeout, to see whether the API server answers."""
 
     def __init__(self, control_plane: ControlPlane, kubeconfig: Path, *, timeout_s: float = 1.0) -> None:
         certificate, token = _credentials(kubeconfig)
@@ -155,10 +155,10 @@ class Probe:
         )
 
     def get(self, path: str) -> bytes:
-        """The answer's body.
+        """Get the response's body.
 
         Raises:
-            OSError, http.client.HTTPException: there was none in time, or it was a refusal.
+            OSError, http.client.HTTPException: there was no response in time, or it was an error.
         """
         try:
             self._connection.request("GET", path, headers=self._headers)

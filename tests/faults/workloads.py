@@ -1,4 +1,4 @@
-"""Controllers that make members, as a user would write them."""
+"""Workloads whose controllers create members, as a user would write them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ WORKLOADS = {
     "Deployment": "/apis/apps/v1/namespaces/{namespace}/deployments",
     "Job": "/apis/batch/v1/namespaces/{namespace}/jobs",
 }
-"""Where each kind is created."""
+"""The collection path of each kind."""
 _IGNORE_DISRUPTION = {
     "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
 }
 
 
 def workload(kind: str, name: str, pod: Json, *, count: int, counts_disruption: bool = False) -> Json:
-    """A controller of so many pods like this one; a Job may count an eviction as a failure."""
+    """A workload with `count` pods like this one; a Job may count an eviction as a failure."""
     meta = {key: value for key, value in pod["metadata"].items() if key != "name"}
     template: Json = {"metadata": meta | {"labels": meta["labels"] | {"app": name}}, "spec": dict(pod["spec"])}
     if kind == "Job":

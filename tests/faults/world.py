@@ -1,7 +1,7 @@
 """A random world: users who create, change and delete groups, pods that end, nodes that fail, schedulers that compete.
 
-Every choice is drawn from one seed. What is wanted is kept between a part and somewhat more than all of what the nodes
-have, so that groups contend and still make progress. Requests that fail are passed over: the world goes on.
+Every choice is drawn from one seed. The total demand is kept between a part of the nodes' capacity and somewhat more
+than all of it, so that groups contend and still make progress. Failed requests are ignored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.faults.workloads import WORKLOADS, workload
 NAMESPACE = "soak"
 RIVAL = "rival"
 WANTED = (0.6, 1.4)
-"""Below the first share of all cores nothing is deleted, above the second nothing is created."""
+"""Shares of all cores: below the first nothing is deleted, above the second nothing is created."""
 
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _GROUPS = f"/apis/gangsched.io/v1alpha1/namespaces/{NAMESPACE}/podgroups"
@@ -101,7 +101,7 @@ class World:
         ]
 
     def prepare(self) -> None:
-        """Make the namespace and the nodes; wait for nothing."""
+        """Create the namespace and the nodes without waiting."""
         self._api.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         self._hardware.prepare()
 
@@ -118,20 +118,20 @@ class World:
             self.refused[f"{action.__name__}: no answer"] += 1
 
     def settle(self) -> None:
-        """Undo what lasts and only the world would end: nodes are whole and open, no gates, half of the latecomers."""
+        """Undo lasting faults: heal and uncordon the nodes, lift gates, create half of the latecomers."""
         self._hardware.mend_all()
         self._try(self._latecomers.all_come)
         for pod in self._pods(lambda pod: bool(pod["spec"].get("schedulingGates"))):
             self._try(partial(self._lift, pod))
 
     def spares(self, pod: str) -> str:
-        """Why a pod of this name must not be evicted; empty if it may be. Every name tells its workload."""
+        """Why a pod of this name must not be evicted; empty if it may be. Every name identifies its workload."""
         return self._spared.get(pod.split("-", maxsplit=1)[0], "")
 
     # Groups
 
     def create_gang(self) -> bool:
-        """A PodGroup and its members, in either order, made by a controller or one by one."""
+        """Create a PodGroup and its members, in either order, by a controller or one by one."""
         if not self._room():
             return False
         name = self._name("g")
@@ -152,7 +152,7 @@ class World:
         return True
 
     def create_annotated_gang(self) -> bool:
-        """Members that declare their group by annotations alone."""
+        """Create members that declare their group only by annotations."""
         if not self._room():
             return False
         size = self._random.randint(2, 4)
@@ -160,14 +160,14 @@ class World:
         return True
 
     def delete_gang(self) -> bool:
-        """Members and PodGroup, in either order."""
+        """Delete members and PodGroup, in either order."""
         if not self._workloads or not self._plenty():
             return False
         self._delete(self._random.choice(sorted(self._workloads)))
         return True
 
     def delete_group_only(self) -> bool:
-        """A PodGroup without its members, whatever is on its way."""
+        """Delete a PodGroup without its members, whatever is in flight."""
         key = self._any(sorted(self._history.groups))
         if key is None:
             return False
@@ -175,7 +175,7 @@ class World:
         return True
 
     def add_group_again(self) -> bool:
-        """A PodGroup for members that have lost theirs."""
+        """Create a PodGroup for members that have lost theirs."""
         with self._history.lock:
             orphans = [name for name in sorted(self._workloads) if self._orphaned(name)]
         name = self._any(orphans)
@@ -185,7 +185,7 @@ class World:
         return True
 
     def change_minimum(self) -> bool:
-        """Another minMember."""
+        """Change minMember."""
         key = self._any(sorted(self._history.groups))
         if key is None:
             return False
@@ -257,7 +257,7 @@ class World:
     # Pods
 
     def create_plain_pod(self) -> bool:
-        """A pod of ours without a group."""
+        """Create a pod of ours without a group."""
         if not self._room():
             return False
         name = self._name("p")
@@ -266,7 +266,7 @@ class World:
         return True
 
     def bind_rival(self) -> bool:
-        """Another scheduler's pod, bound at once to a random node on which it fits by now."""
+        """Create another scheduler's pod, bound at once to a random node on which it fits now."""
         requests = {"cpu": self._random.choice(_CPUS[:4])}
         pod = self._api.post(_PODS, member(self._name("r"), requests=requests, scheduler=RIVAL, restartPolicy="Never"))
         target = self._any(self._hardware.taking(pod))
@@ -279,7 +279,7 @@ class World:
         return True
 
     def end_rivals(self) -> bool:
-        """Some pods of the other scheduler go."""
+        """Delete some pods of the other scheduler."""
         rivals = self._pods(lambda pod: pod["spec"].get("schedulerName") == RIVAL)
         for pod in rivals:
             if self._random.random() < 0.5:
@@ -287,24 +287,24 @@ class World:
         return bool(rivals)
 
     def delete_pod(self) -> bool:
-        """Any pod of ours, at whatever point of its life."""
+        """Delete any pod of ours, at any point of its life."""
         return self._on_one(ours, self._delete_pod)
 
     def complete_pod(self) -> bool:
-        """A running pod that may end succeeds."""
+        """Let a running pod that may end succeed."""
         return self._on_one(
             lambda pod: phase_of(pod) == "Running" and pod["spec"]["restartPolicy"] == "Never",
             lambda pod: end_pod(self._api, pod, "Succeeded"),
         )
 
     def fail_pod(self) -> bool:
-        """A running pod of ours fails."""
+        """Let a running pod of ours fail."""
         return self._on_one(
             lambda pod: phase_of(pod) == "Running" and ours(pod), lambda pod: end_pod(self._api, pod, "Failed")
         )
 
     def reject_pod(self) -> bool:
-        """A pod of ours that was bound just now is refused by its kubelet."""
+        """Let a kubelet reject a pod of ours that was bound just now."""
         with self._history.lock:
             latest = {bound.uid for bound in self._history.bindings[-5:]}
         return self._on_one(
@@ -313,7 +313,7 @@ class World:
         )
 
     def lift_gates(self) -> bool:
-        """Pods with scheduling gates lose them."""
+        """Remove the scheduling gates from pods."""
         return self._on_one(
             lambda pod: bool(pod["spec"].get("schedulingGates")),
             self._lift,
@@ -328,7 +328,7 @@ class World:
     # Budgets
 
     def add_budget(self) -> bool:
-        """A PodDisruptionBudget that forbids every eviction from a group."""
+        """Create a PodDisruptionBudget that forbids every eviction from a group."""
         name = self._any(sorted((*self._workloads, *self._latecomers.groups)))
         if name is None:
             return False
@@ -338,10 +338,10 @@ class World:
         return True
 
     def remove_budget(self) -> None:
-        """All of them go."""
+        """Delete all budgets."""
         self._api.delete(_BUDGETS)
 
-    # What there is
+    # Helpers
 
     def _pods(self, wanted: Callable[[Json], bool]) -> list[Json]:
         with self._history.lock:
@@ -362,7 +362,7 @@ class World:
         return f"{prefix}{self._numbers}"
 
     def _wanted(self) -> float:
-        """What pods that live or wait request, as a share of all nodes' cores."""
+        """The requests of live and waiting pods, as a share of all nodes' cores."""
         cores = sum(requests_of(pod)["cpu"] for pod in self._pods(lambda pod: not ended(pod))) / 1000
         return cores / self._hardware.cores
 
@@ -373,7 +373,7 @@ class World:
         return self._wanted() >= WANTED[0]
 
     def _try(self, do: Callable[[], object]) -> None:
-        """Do it unless the API server refuses or does not answer."""
+        """Try the action; ignore a refusal or a missing answer of the API server."""
         try:
             do()
         except ApiError as error:

@@ -1,4 +1,4 @@
-"""Bindings that the API server refuses, by a policy of its own (ValidatingAdmissionPolicy)."""
+"""Makes the API server refuse bindings, by a ValidatingAdmissionPolicy."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _SAID = "this pod may not be bound yet"
 
 
 class BindingPolicy:
-    """A switch for one namespace: called with a prefix it refuses bindings of pods whose name begins with it.
+    """A switch for one namespace: called with a prefix, it refuses bindings of pods whose name begins with it.
 
-    `where` takes any other condition of CEL on the Binding `object`.
+    `where` takes any other CEL condition on the Binding `object`.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -21,11 +21,11 @@ class BindingPolicy:
         self._name = f"no-binding-{cluster.namespace}"
 
     def __call__(self, prefix: str) -> None:
-        """Refuse from now on; returns once the policy is in force."""
+        """Start refusing; returns once the policy is in force."""
         self.where(f"object.metadata.name.startsWith('{prefix}')", pod=f"{prefix}probe")
 
     def where(self, condition: str, *, pod: str = "probe", node: str = "none") -> None:
-        """The same for bindings of which the condition holds, as for one of this pod to this node."""
+        """Refuse bindings that match the condition, such as one of `pod` to `node`; returns once it is in force."""
         namespace = {"matchLabels": {"kubernetes.io/metadata.name": self._cluster.namespace}}
         bindings = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/binding"]}
         self._cluster.api.post(
@@ -53,7 +53,7 @@ class BindingPolicy:
         self._cluster.until(lambda: self._refuses(pod, node), what="the policy is in force")
 
     def allow(self) -> None:
-        """Refuse no more."""
+        """Stop refusing."""
         for path in (_BINDINGS, _POLICIES):
             try:
                 self._cluster.api.delete(f"{path}/{self._name}")
@@ -62,7 +62,7 @@ class BindingPolicy:
                     raise
 
     def _refuses(self, name: str, node: str) -> bool:
-        """Whether the policy refuses the binding of a pod that does not exist, and not the lack of the pod."""
+        """Whether the policy refuses the binding of a pod that does not exist, rather than the API server's 404."""
         try:
             self._cluster.api.post(
                 f"/api/v1/namespaces/{self._cluster.namespace}/pods/{name}/binding",

@@ -1,4 +1,4 @@
-"""Random pods, each aimed at one filter of kube-scheduler: that filter decides about them, and others seldom."""
+"""Random pods, each aimed at one filter of kube-scheduler: usually only that filter decides about them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.integration.oracle_worlds import (
 
 
 class Aims(Dice):
-    """Pods on which one filter decides, and at times others; each method is named after its aim in `AIMS`."""
+    """Pods on which one filter decides, sometimes others as well; each method is named after its aim in `AIMS`."""
 
     def world(self, *, nodes: int, pods: int) -> World:
-        """At times a zone has no pods and one node, which most pods may not use: whether spread counts it is told."""
+        """Some worlds have a zone with no pods and one node that most pods may not use: does spread count it?"""
         made = super().world(nodes=nodes, pods=pods)
         apart = node("apart", labels={ZONE: "c"}, taints=["dedicated=batch:NoSchedule"])
         return World([*made.nodes, apart], made.pods) if self._chance(0.5) else made
@@ -53,7 +53,7 @@ class Aims(Dice):
         return made
 
     def spread(self) -> Json:
-        """Some also choose nodes or lack a toleration, because two policies of spread look at that."""
+        """Some also select nodes or lack a toleration, because two topology spread policies depend on that."""
         affinity = wants(*self._some(TERMS, most=3)) if self._chance(0.3) else {}
         tolerations = {"tolerations": self._some(TOLERATIONS, most=2)} if self._chance(0.6) else {}
         return self._small(topologySpreadConstraints=self._spread(), **affinity, **tolerations)
@@ -93,4 +93,4 @@ AIMS: dict[str, tuple[str, Callable[[Aims], Json]]] = {
     "features of the kubelet": ("NodeDeclaredFeatures", Aims.features),
     "everything together": ("", Aims.mixed),
 }
-"""What pods are aimed at: the filter that is to decide (empty for any), and how to draw such a pod."""
+"""By aim: the filter that should decide (empty for any), and how to draw such a pod."""

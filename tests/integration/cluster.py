@@ -1,4 +1,4 @@
-"""One namespace of the real API server in the words of the tests: create gangs, look at them, await what happens."""
+"""Test helpers for one namespace of the real API server: create gangs, read them, wait for conditions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 class Cluster:
-    """A namespace and the nodes of the cluster it is in."""
+    """A namespace and the nodes of its cluster."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
         self.control_plane = control_plane
@@ -81,7 +81,7 @@ class Cluster:
         return self.api.get(f"{self._pods}/{name}")
 
     def bound(self, group: str = "") -> Mapping[str, str]:
-        """Node by name of the group's pods that have one."""
+        """The node of each bound pod of the group, by pod name."""
         return {
             pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in self.pods(group) if "nodeName" in pod["spec"]
         }
@@ -113,7 +113,7 @@ class Cluster:
     def until(
         self, condition: Callable[[], object], *, within_s: float = 20, what: str | Callable[[], str] = ""
     ) -> None:
-        """Wait until the condition holds; an object that does not exist (yet) counts as no."""
+        """Wait until the condition holds; it does not hold while an object is missing."""
 
         def described() -> str:
             return f"{what() if callable(what) else what or condition}; {self.describe()}"
@@ -131,7 +131,7 @@ class Cluster:
         return str(self.condition(group)["message"])
 
     def describe(self) -> str:
-        """What is there, for a failed wait."""
+        """The namespace's content, for the message of a failed wait."""
         groups = {item["metadata"]["name"]: item.get("status") for item in self.api.get(self._groups)["items"]}
         return (
             f"pods: { {pod['metadata']['name']: pod['spec'].get('nodeName') for pod in self.pods()} } groups: {groups}"
@@ -139,9 +139,9 @@ class Cluster:
 
 
 def end_terminating(api: Api, namespace: str) -> None:
-    """Do what a kubelet does and KWOK does not: a pod that terminates ends in the phase Failed.
+    """Act as a kubelet where KWOK does not: set terminating pods to the phase Failed.
 
-    The Job controller waits for that before it gives up its finalizer and makes another pod.
+    The Job controller waits for that before it removes its finalizer and creates another pod.
     """
     for pod in api.get(f"/api/v1/namespaces/{namespace}/pods")["items"]:
         if "deletionTimestamp" in pod["metadata"] and pod["status"]["phase"] in ("Pending", "Running"):

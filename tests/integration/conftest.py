@@ -1,4 +1,4 @@
-"""The real control plane for the tests in this folder; each of them starts with a cluster that has no nodes."""
+"""The real control plane for the tests in this folder; each test starts with a cluster without nodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _built_binaries() -> None:
-    """Fails under CI=true, and skips elsewhere, where `make control-plane` has not run."""
+    """If `make control-plane` has not run, fail under CI=true and skip elsewhere."""
     if binaries.find() is not None:
         return
     message = "NOT TESTED against a real API server: the control plane is not built; run make control-plane"
@@ -58,7 +58,7 @@ def _no_nodes_left(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """A fresh namespace; its pods are gone when the fixture is, the rest of it soon after."""
+    """A fresh namespace; its pods are gone when the fixture ends, the rest soon after."""
     api = control_plane.api
     name = f"test-{secrets.token_hex(4)}"
     api.post("/api/v1/namespaces", {"metadata": {"name": name}})
@@ -68,7 +68,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     pods = f"/api/v1/namespaces/{name}/pods"
 
     def emptied() -> bool:
-        # A controller that has not yet seen the end of the namespace may have made another pod meanwhile.
+        # A controller that has not yet seen the deletion of the namespace may have created another pod meanwhile.
         api.delete(pods, grace_s=0)
         left = api.get(pods)["items"]
         for pod in left:
@@ -108,7 +108,7 @@ def operator(with_crd: ControlPlane) -> Iterator[Operator]:
 
 @pytest.fixture(scope="module")
 def proxy(with_crd: ControlPlane) -> Iterator[ProxyProcess]:
-    """A proxy in front of the API server, which does no harm until it is told."""
+    """A proxy in front of the API server that injects no faults until a test orders them."""
     with ProxyProcess(with_crd, seed=4) as running:
         running.calm()
         yield running
@@ -123,19 +123,19 @@ def behind(with_crd: ControlPlane, proxy: ProxyProcess) -> Iterator[Operator]:
 
 @pytest.fixture
 def cluster(with_crd: ControlPlane, namespace: str) -> Cluster:
-    """The test's own namespace, in the words of the tests."""
+    """The test's own namespace with its helpers."""
     return Cluster(with_crd, namespace)
 
 
 @pytest.fixture
 def show(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
-    """Has a measurement told at the end of the run though the test passes."""
+    """Prints a measurement at the end of the run even if the test passes."""
     return functools.partial(record_property, "measured")
 
 
 @pytest.fixture
 def refuse_bindings(cluster: Cluster) -> Iterator[BindingPolicy]:
-    """Refuses bindings of the namespace's pods whose name begins with a prefix, until it is told to allow them."""
+    """Refuses bindings of the namespace's pods whose name begins with a prefix, until `allow` is called."""
     policy = BindingPolicy(cluster)
     yield policy
     policy.allow()

@@ -34,14 +34,14 @@ class DeviceAims(DeviceDice):
         return self._user("admin", *self._some(["selected", "admin"], most=1, none=0.5))
 
     def resources(self) -> Json:
-        """Extended resources that no node lists; at times a claim too."""
+        """Extended resources that no node lists; sometimes a claim as well."""
         made = self._asking_for_resources()
         if self._chance(0.2):
             made["spec"] |= self._user("selected")["spec"] | {"containers": made["spec"]["containers"]}
         return made
 
     def allocated(self) -> Json:
-        """A claim that has its devices, at times with others beside it; or one that cannot be used at all."""
+        """An allocated claim, sometimes with others beside it; or one that cannot be used at all."""
         if self._chance(0.25):
             unready = [*self._names["unready"], "missing"]
             made = self._chance(0.3)

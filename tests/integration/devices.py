@@ -66,7 +66,7 @@ def add_workers(cluster: Cluster, name: str, number: int) -> None:
 
 
 def add_askers(cluster: Cluster, name: str, number: int, resource: str) -> None:
-    """A group whose members request one of an extended resource each."""
+    """A group whose members each request one unit of an extended resource."""
     cluster.add_group(name, min_member=number)
     asked = {resource: "1"}
     container = {"name": "main", "image": "none", "resources": {"requests": asked, "limits": asked}}
@@ -75,7 +75,7 @@ def add_askers(cluster: Cluster, name: str, number: int, resource: str) -> None:
 
 
 def add_claim(cluster: Cluster, name: str, device_class: str) -> None:
-    """A claim for one device, which no template makes."""
+    """A claim for one device, not created from a template."""
     devices = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": device_class}}]}
     cluster.api.post(
         f"{API}/namespaces/{cluster.namespace}/resourceclaims",
@@ -96,7 +96,7 @@ def claims(cluster: Cluster) -> list[Json]:
 
 
 def in_use(cluster: Cluster) -> dict[str, list[tuple[str, str]]]:
-    """The pool and name of each device, by the pod for which its claim is reserved first."""
+    """The pool and name of each device, by the first pod in its claim's `reservedFor`."""
     return {
         each["status"]["reservedFor"][0]["name"]: [
             (device["pool"], device["device"]) for device in each["status"]["allocation"]["devices"]["results"]
@@ -107,7 +107,7 @@ def in_use(cluster: Cluster) -> dict[str, list[tuple[str, str]]]:
 
 
 def left(cluster: Cluster) -> list[str]:
-    """The claims on which anything shows of an allocation."""
+    """The claims that show any trace of an allocation."""
     return [
         each["metadata"]["name"]
         for each in claims(cluster)
@@ -119,7 +119,7 @@ def left(cluster: Cluster) -> list[str]:
 
 
 def remove_devices(cluster: Cluster) -> None:
-    """And the pods, at once: devices of the same names are in use until all pods with their claims are gone."""
+    """Also deletes the pods, at once: devices of these names stay in use until all pods with their claims are gone."""
     cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods", grace_s=0)
     for plural in ("deviceclasses", "resourceslices"):
         for found in cluster.api.get(f"{API}/{plural}")["items"]:

@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """How a group of 2 named `g` is declared: its object, where it lies, and what its pods say."""
+    """How a group of 2 named `g` is declared: its object, its collection, and its pods' metadata."""
 
     path: str
     body: Json
@@ -75,9 +75,9 @@ WORDS: dict[str, Words] = {
 }
 
 DIALECTS = tuple(sorted(dialect for dialect in WORDS if (CRDS / f"{dialect}.yaml").exists()))
-"""Those whose kind a CRD defines; the native one is the API server's own."""
+"""The dialects whose kind a CRD defines; the native one is built into the API server."""
 DEMANDS = "palantir-demand"
-"""Not a group's: what an autoscaler is asked for."""
+"""Not a PodGroup's CRD: Demand objects are requests to an autoscaler."""
 
 
 def crd(dialect: str) -> Json:
@@ -88,7 +88,7 @@ def crd(dialect: str) -> Json:
 
 @contextlib.contextmanager
 def served(control_plane: ControlPlane, *dialects: str) -> Iterator[None]:
-    """The API server serves these dialects' PodGroups meanwhile."""
+    """Has the API server serve these dialects' PodGroups inside the context."""
     try:
         for dialect in dialects:
             install(control_plane, dialect)
@@ -112,7 +112,7 @@ def remove(control_plane: ControlPlane, dialect: str) -> None:
 
 @contextlib.contextmanager
 def as_before_1_11(control_plane: ControlPlane) -> Iterator[None]:
-    """Volcano's PodGroups as the CRD of version 1.10 and before has them: the status is no subresource."""
+    """Volcano's PodGroups as in the CRD of version 1.10 and before: the status is not a subresource."""
     old = crd("volcano")
     old["spec"]["versions"][0]["subresources"] = {}
     control_plane.kubectl("replace", "--filename", "-", stdin=yaml.safe_dump(old))

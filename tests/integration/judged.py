@@ -1,7 +1,7 @@
-"""The judge and gangsched on the same worlds: for any pod the exact nodes that each of them accepts.
+"""Compares the judge and gangsched on the same worlds: for any pod, the exact nodes that each of them accepts.
 
 The judge is kube-scheduler's own code (`tests/judge.py`). Both sides see the objects as the API server stores them;
-what its admission plugins would add to a pod is added here.
+this module adds what the API server's admission plugins would add to a pod.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _EVICTED_AFTER_S = 300
 
 @dataclass(frozen=True)
 class Standing:
-    """A pod that is there before the probes come: bound by its own `nodeName`, with its status, perhaps leaving.
+    """A pod that exists before the probes: bound by its own `nodeName`, with its status, perhaps terminating.
 
-    One that is `nominated` to a node has no other.
+    A pod that is `nominated` to a node is unbound.
     """
 
     manifest: Json
@@ -47,7 +47,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class World:
-    """Nodes, pods, `storage`: claims, volumes, storage classes and CSINodes, each with its kind; `others` with more.
+    """Nodes, pods, `storage` (claims, volumes, storage classes and CSINodes, each with its kind) and `others`.
 
     A claim marked as `leaving` is being deleted. The `others` have an apiVersion and a kind.
     """
@@ -60,7 +60,7 @@ class World:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What both say of one probe. `refused` and `why` have the reasons for each node that they refuse."""
+    """Both results for one probe: the accepted nodes, and in `refused` and `why` the reasons for each refused node."""
 
     manifest: Json
     kube_scheduler: frozenset[str]
@@ -71,7 +71,7 @@ class Verdicts:
 
     @property
     def difference(self) -> str:
-        """Pod, nodes, both verdicts and the manifest where they differ; empty where they agree."""
+        """Pod, nodes, both results and the manifest if they differ; empty if they agree."""
         disputed = [
             *(
                 f"{node}: gangsched accepts it, kube-scheduler refuses ({self.refused.get(node)})"
@@ -91,7 +91,7 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What worlds and pods refer to by name: namespaces with their labels, runtime classes and priorities."""
+    """Objects that worlds and pods refer to by name: namespaces with their labels, runtime classes and priorities."""
 
     namespaces: Mapping[str, Mapping[str, str]]
     runtime_classes: Sequence[Json] = ()
@@ -148,12 +148,12 @@ def _provided(found: Json) -> Json:
 
 
 def _tolerates(toleration: Json, key: str) -> bool:
-    """Whether the toleration stands in for the default one."""
+    """Whether the toleration replaces the default one."""
     return bool(toleration.get("key", key) == key and toleration.get("effect", "NoExecute") == "NoExecute")
 
 
 class Bench:
-    """Asks both about probes in one world after another."""
+    """Queries both sides about probes in one world after another."""
 
     def __init__(self, judge: Judge, surroundings: Surroundings) -> None:
         self._judge = judge
@@ -168,22 +168,22 @@ class Bench:
         self._objects = []
 
     def cluster(self) -> Cluster:
-        """The world as gangsched knows it."""
+        """The world in gangsched's representation."""
         return cluster_of(self._judge.ask(self._objects, []).objects)
 
     def named(self, probes: Sequence[Json]) -> list[Json]:
-        """The probes as the judge wants them."""
+        """The probes in the form that the judge expects."""
         return [
             self._surroundings.admitted(probe, name=f"probe-{number}", uid=f"probe-{number}")
             for number, probe in enumerate(probes)
         ]
 
     def said(self, probes: Sequence[Json]) -> Said:
-        """What the judge says of each probe."""
+        """The judge's result for each probe."""
         return self._judge.ask(self._objects, self.named(probes))
 
     def ask(self, probes: Sequence[Json]) -> list[Verdicts]:
-        """Both verdicts on each probe, in their order."""
+        """Both results for each probe, in order."""
         said = self.said(probes)
         cluster = cluster_of(said.objects)
         asked = [read_pod(verdict.pod) for verdict in said.verdicts]
@@ -204,7 +204,7 @@ class Bench:
 
 
 def cluster_of(objects: Sequence[Json]) -> Cluster:
-    """The objects as gangsched knows them."""
+    """The objects in gangsched's representation."""
     cluster = Cluster()
     for found in (each for each in objects if each["kind"] == "Namespace"):
         cluster.set_namespace(*NAMESPACES.read(_raw(found))[1])
@@ -227,12 +227,12 @@ def cluster_of(objects: Sequence[Json]) -> Cluster:
 
 
 def read_pod(manifest: Json) -> Pod:
-    """The pod as gangsched's own decoding gives it."""
+    """The pod as decoded by gangsched."""
     return PODS.read(_raw(manifest))[1]
 
 
 def refusals(snapshot: Snapshot, pod: Pod) -> dict[str, str]:
-    """The nodes on which gangsched would not place the pod, and why not."""
+    """The nodes on which gangsched would not place the pod, with the reasons."""
     member = classify(snapshot, [pod])[pod.uid]
     caps = snapshot.caps(member)
     why = verdicts(snapshot, member)
@@ -244,7 +244,7 @@ def refusals(snapshot: Snapshot, pod: Pod) -> dict[str, str]:
 
 
 def agree(judged: Sequence[Verdicts], *, shown: int = 5) -> None:
-    """Every probe is one that gangsched can judge, and is judged alike."""
+    """Assert that gangsched supports every probe and agrees with the judge on it."""
     assert not [each.unsupported for each in judged if each.unsupported]
     different = [each.difference for each in judged if each.difference]
     examples = "\n\n".join(different[:shown])

@@ -1,7 +1,7 @@
 """As much of a kubelet as a port-forward needs: the API server connects to it as to any node's.
 
-It takes every pod for one on this machine, whose loopback the tests share with the operator. What a container runtime
-does beyond that is not played.
+It treats every pod as one on this machine, whose loopback the tests share with the operator. It does not simulate any
+other function of a container runtime.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PROTOCOL = "v4.channel.k8s.io"
 
 
 class Kubelet:
-    """`asked` are the pods and ports that were forwarded."""
+    """A port-forwarding kubelet; `asked` are the pods and ports that were forwarded."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -65,13 +65,13 @@ class Kubelet:
         started.set()
         await stop.wait()
         await runner.cleanup()
-        # Sockets are closed in later turns of the loop.
+        # Sockets are closed in later iterations of the loop.
         await asyncio.sleep(0.1)
 
 
 @contextmanager
 def kubelet() -> Iterator[Kubelet]:
-    """One that runs in a thread."""
+    """A kubelet that runs in a thread."""
     found, loop, started = Kubelet(), asyncio.new_event_loop(), threading.Event()
     stop = asyncio.Event()
     thread = threading.Thread(target=lambda: loop.run_until_complete(found.serve(started, stop)), daemon=True)

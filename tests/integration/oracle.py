@@ -1,9 +1,9 @@
-"""The running kube-scheduler on a real API server: for any pod, the exact nodes that it accepts.
+"""A running kube-scheduler on a real API server: for any pod, the exact nodes that it accepts.
 
-It shows that the judge (`tests/judge.py`), which asks the filters without either, says the same. kube-scheduler runs
-its default profile with an extender, which it tells the nodes that have passed all its filters. The extender notes them
-and refuses them all, so that nothing is ever bound and no probe disturbs another. It is started anew for each world,
-after the world is complete, so that what it has seen is no question of time.
+It verifies the judge (`tests/judge.py`), which calls the filters without either. kube-scheduler runs its default
+profile with an extender, to which it sends the nodes that have passed all its filters. The extender records and refuses
+them all, so that nothing is ever bound and no probe disturbs another. kube-scheduler is restarted for each world, after
+the world is complete, so that the results do not depend on timing.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _SCORED = re.compile(
     r'"Plugin scored node for pod" pod="(?P<pod>[^"]*)" plugin="(?P<plugin>[^"]*)" node="(?P<node>[^"]*)" '
     r"score=(?P<score>[0-9]+)"
 )
-# A pod that is nominated to a node is kept from being tried there.
+# kube-scheduler must not try to schedule a pod that is nominated to a node.
 _KEPT_WAITING: Json = {"schedulingGates": [{"name": "example.com/kept-waiting"}]}
 
 
 class Oracle:
-    """Asks about probes in one world after another, on a control plane of its own without any other controller."""
+    """Queries kube-scheduler about probes in one world after another, on a control plane without other controllers."""
 
     def __init__(self, control_plane: ControlPlane) -> None:
         self._control_plane = control_plane
@@ -90,7 +90,7 @@ class Oracle:
         return list(self.api.get(f"/api/v1/pods?{query}")["items"])
 
     def ask(self, probes: Sequence[Json]) -> list[frozenset[str]]:
-        """The feasible nodes of each probe, in their order; nothing but the probes is different afterwards."""
+        """The feasible nodes of each probe, in order; only the probes are changed."""
         with _Extender() as extender, self._scheduler(extenders=[extender.configuration]):
             if self._heirs:
                 self._nominate()
@@ -104,9 +104,9 @@ class Oracle:
         return [extender.passed.get(uid, frozenset()) for uid in uids]
 
     def _nominate(self) -> None:
-        """Let kube-scheduler know of the nominations: of a pod with a gate it learns them from a change alone.
+        """Make kube-scheduler see the nominations: for a gated pod it only learns them from an update.
 
-        So it must have begun to watch, as it has once it has judged a pod, before they are made (again).
+        So they are written (again) once it has judged a pod, which shows that its watch has begun.
         """
         namespace = next(iter(self._heirs)).split("/")[4]
         first = self._create(
@@ -121,7 +121,7 @@ class Oracle:
                 self.api.merge(f"{path}/status", {"status": {"nominatedNodeName": nominated}})
 
     def _told(self) -> dict[str, Json]:
-        """The probes by UID once kube-scheduler has told each that it fits nowhere."""
+        """The probes by UID, once kube-scheduler has marked each as unschedulable."""
         deadline = time.monotonic() + _WITHIN_S
         while True:
             probes = self._pods(_PROBES)
@@ -135,19 +135,19 @@ class Oracle:
             time.sleep(0.2)
 
     def cluster(self) -> Cluster:
-        """The nodes of the world as gangsched knows them."""
+        """The nodes of the world in gangsched's representation."""
         cluster = Cluster()
         for item in self.api.get("/api/v1/nodes")["items"]:
             cluster.set_node(NODES.read(_raw(item))[1])
         return cluster
 
     def scores(self, probes: Sequence[Json]) -> list[tuple[Pod, Mapping[str, Mapping[str, int]]]]:
-        """Each probe, and kube-scheduler's weighted scores of the nodes that take it, by plug-in.
+        """Each probe, and kube-scheduler's weighted scores of the feasible nodes, by plug-in.
 
-        Nodes are not scored where only one takes the pod. The probes are bound, and deleted afterwards.
+        kube-scheduler does not score if only one node is feasible. The probes are bound, and deleted afterwards.
         """
         with self._scheduler("-v=10"):
-            # The log of an earlier one is continued.
+            # The log continues that of an earlier kube-scheduler.
             before = self._child.log.stat().st_size
             made = [
                 self._create(probe, f"probe-{number}", scheduler="default-scheduler")
@@ -204,7 +204,7 @@ def _is_told(probe: Json) -> bool:
 
 
 class _Extender:
-    """A scheduler extender that refuses every node and remembers, by the pod's UID, what it was asked about."""
+    """A scheduler extender that refuses every node and records the nodes it was asked about, by the pod's UID."""
 
     def __init__(self) -> None:
         self.passed: dict[str, frozenset[str]] = {}
@@ -217,7 +217,7 @@ class _Extender:
             disable_nagle_algorithm = True
 
             def handle(self) -> None:
-                with suppress(ConnectionError):  # kube-scheduler was ended
+                with suppress(ConnectionError):  # kube-scheduler was stopped
                     super().handle()
 
             def do_POST(self) -> None:
@@ -231,7 +231,7 @@ class _Extender:
                 self.wfile.write(answer)
 
             def log_message(self, *_: object) -> None:
-                """Nothing is logged."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Filter)
         self.configuration: Json = {

@@ -1,4 +1,4 @@
-"""Devices, claims and pods that use them for the oracle: short ways to write them, and random ones from a seed."""
+"""Devices, claims and pods that use them, for the oracle: concise builders, and random objects from a seed."""
 
 from __future__ import annotations
 
@@ -42,29 +42,29 @@ _TOLERATIONS: list[Json] = [
 
 
 def of(kind: str, name: str, spec: Json, namespace: str = "", **fields: Any) -> Json:
-    """An object of the API group of devices; its UID is its name."""
+    """An object of the API group resource.k8s.io; its UID is its name."""
     meta = {"name": name, "uid": name} | ({"namespace": namespace} if namespace else {})
     return {"apiVersion": API, "kind": kind, "metadata": meta, "spec": spec} | fields
 
 
 def device_class(name: str, *expressions: str, **spec: Any) -> Json:
-    """A class whose devices all these expressions select."""
+    """A class of the devices that match all these expressions."""
     return of("DeviceClass", name, spec | ({"selectors": list(map(_selector, expressions))} if expressions else {}))
 
 
 def slice_of(name: str, *devices: Json, driver: str = DRIVER, pool: Any = None, **where: Any) -> Json:
-    """A slice of a pool of its own name, whole by itself unless `pool` says else, on a node of its name."""
+    """A slice of a pool of the same name, complete by itself unless `pool` says otherwise, on the node of that name."""
     pool = {"name": name, "generation": 1, "resourceSliceCount": 1} | (pool or {})
     return of("ResourceSlice", name, {"driver": driver, "pool": pool, "devices": [*devices]} | (where or on_node(name)))
 
 
 def on_node(name: str) -> Json:
-    """Where the devices of a slice are: on that node."""
+    """The location of a slice's devices: that node."""
     return {"nodeName": name}
 
 
 def exactly(*expressions: str, device_class: str = "any", count: int | None = 1, **asked: Any) -> Json:
-    """What a request asks for: so many devices that all expressions select; every one if the count is None."""
+    """A request for `count` devices that match all expressions; for every one if the count is None."""
     mode = {"allocationMode": "All"} if count is None else {"allocationMode": "ExactCount", "count": count}
     selectors = {"selectors": list(map(_selector, expressions))} if expressions else {}
     return {"deviceClassName": device_class} | mode | selectors | asked
@@ -86,9 +86,9 @@ def claim(name: str, *requests: Json | Sequence[Json], match: Sequence[str] = ()
 
 
 def having(name: str, *devices: tuple[str, str, str], users: int = 1, where: Json | None = None, **result: Any) -> Json:
-    """A claim that has these devices, each a driver, a pool and a name, and is reserved for so many other pods.
+    """A claim with these allocated devices (driver, pool and name), reserved for `users` other pods.
 
-    It can be used on the node of its first device's pool, or `where` a node selector matches.
+    It can be used on the node of its first device's pool, or where the node selector `where` matches.
     """
     results = [
         {"request": "r0", "driver": driver, "pool": pool, "device": device} | result for driver, pool, device in devices
@@ -100,7 +100,7 @@ def having(name: str, *devices: tuple[str, str, str], users: int = 1, where: Jso
 
 
 def using(*claims: str, made: bool = False, **spec: Any) -> Json:
-    """A pod that uses these claims of namespace red; `made` from a template, which each claim's owner tells."""
+    """A pod that uses these claims of namespace red; `made`: from a template, as each claim's owner shows."""
     if not made:
         asked = [{"name": f"c{at}", "resourceClaimName": name} for at, name in enumerate(claims)]
         return pod(resourceClaims=asked, **spec)
@@ -114,12 +114,12 @@ def _selector(expression: str) -> Json:
 
 
 class DeviceDice(Dice):
-    """Random devices and claims. `_names` are the claims by what they were made for."""
+    """Random devices and claims. `_names` are the claims by purpose."""
 
     _names: dict[str, list[str]]
 
     def devices_world(self, *, nodes: int, pods: int) -> World:
-        """Nodes with devices, some of which are in use, and `pods` that use the claims which have them."""
+        """Nodes with devices, some in use, and `pods` that use the allocated claims."""
         names = [f"n{at}" for at in range(nodes)]
         slices = [each for name in names for each in self._slices(name)]
         slices += self._shared_slices()
@@ -143,7 +143,7 @@ class DeviceDice(Dice):
         return World(there, users, others=[everywhere, ours, *slices, *claims])
 
     def _asking(self) -> dict[str, list[Json]]:
-        """Claims without devices, by what they ask for."""
+        """Unallocated claims, by what they request."""
         kinds: dict[str, Callable[[], Sequence[Json | Sequence[Json]]]] = {
             "selected": lambda: [self._request() for _ in range(self._one([1, 1, 2]))],
             "all": lambda: [self._request(everything=True), *([self._request()] if self._chance(0.3) else [])],
@@ -174,7 +174,7 @@ class DeviceDice(Dice):
         return made
 
     def _having(self, devices: list[tuple[str, str, str]]) -> dict[str, list[Json]]:
-        """Claims that have devices, some of which others may have too, and claims that cannot be used."""
+        """Allocated claims, some with devices that other claims may also have, and claims that cannot be used."""
         had = self._random.sample(devices, min(10, len(devices)))
         zone = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}
         allocated = [
@@ -195,7 +195,7 @@ class DeviceDice(Dice):
         return [self._request(everything=self._chance(0.2)) for _ in range(self._one([2, 2, 3]))]
 
     def _slices(self, name: str) -> list[Json]:
-        """None; a pool on the node that is complete or is not, old parts of it; and at times one of another driver."""
+        """None, or a complete or incomplete pool on the node, its old slices, sometimes a pool of another driver."""
         if self._chance(0.1):
             return []
         parts = self._one([1, 1, 1, 2])
@@ -217,7 +217,7 @@ class DeviceDice(Dice):
         return found
 
     def _shared_slices(self) -> list[Json]:
-        """Devices that all nodes can use, or those of a zone."""
+        """Devices that all nodes, or all nodes of a zone, can use."""
         terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}]}
         found = []
         if self._chance(0.3):
@@ -230,7 +230,7 @@ class DeviceDice(Dice):
         return [self._device(f"{name}-{at}") for at in range(self._random.randint(1, 3))]
 
     def _device(self, name: str, domain: str = "") -> Json:
-        """`domain` stands before the names of attributes; without one they are those of the driver."""
+        """A device. `domain` qualifies the names of its attributes; without one the driver's domain applies."""
         attributes: Json = {
             f"{domain}model": {"string": self._one(_MODELS)},
             f"{domain}numa": {"int": self._random.randint(0, 1)},
@@ -245,7 +245,7 @@ class DeviceDice(Dice):
         return {"name": name, "attributes": attributes, "capacity": memory} | taints
 
     def _asking_for_resources(self) -> Json:
-        """A pod whose containers request the resource that a class names, or the one that is named after a class."""
+        """A pod whose containers request a class's extended resource, explicit or derived from the class's name."""
 
         def one(policy: str = "") -> Json:
             asked = {self._one([GPU, GPU, OF_CLASS]): str(self._one([1, 1, 2]))} if self._chance(0.7) else {}

@@ -1,4 +1,4 @@
-"""Storage objects and pods that use them for the oracle: short ways to write them, and random ones from a seed."""
+"""Storage objects and pods that use them, for the oracle: concise builders, and random objects from a seed."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ STATIC = "kubernetes.io/no-provisioner"
 
 
 def storage_class(name: str, mode: str, driver: str = DRIVERS[0], *, zones: Sequence[Sequence[str]] = ()) -> Json:
-    """With `zones`, volumes are provisioned in one of them: each is a term, whose values are alternatives."""
+    """A storage class. `zones` restricts provisioning: each is a term, whose values are alternatives."""
     topologies = [{"matchLabelExpressions": [{"key": ZONE, "values": [*values]}]} for values in zones]
     made: Json = {"kind": "StorageClass", "metadata": {"name": name}, "provisioner": driver, "volumeBindingMode": mode}
     return made | ({"allowedTopologies": topologies} if topologies else {})
 
 
 def csi_driver(name: str, *, capacity: bool | None = True) -> Json:
-    """A driver that says where there is storage for its volumes, or does not."""
+    """A driver that publishes storage capacity, or does not."""
     spec = {} if capacity is None else {"storageCapacity": capacity}
     return {"kind": "CSIDriver", "metadata": {"name": name}, "spec": spec}
 
 
 def capacity(name: str, storage: str, size: str | None, *selector: str, largest: str | None = None) -> Json:
-    """Storage for this class on nodes with these labels (`key value value`); everywhere without any."""
+    """Storage capacity for this class on nodes with these labels (`key value value`); everywhere if none are given."""
     words = [each.split() for each in selector]
     labels = [
         {"key": key, "operator": "In", "values": values} if values else {"key": key.lstrip("!"), "operator": _is(key)}
@@ -75,7 +75,7 @@ def waiting(
     mode: str = "ReadWriteOnce",
     **spec: Any,
 ) -> Json:
-    """A claim that waits for its pod's node; a volume is being provisioned for the `selected` one."""
+    """A claim that waits for its pod's node; a volume is being provisioned for the `selected` node."""
     asked = {"resources": {"requests": {"storage": size}}, "storageClassName": storage, "volumeMode": "Filesystem"}
     made = claim(name, namespace=namespace, mode=mode, **(asked | spec))
     if selected:
@@ -84,7 +84,7 @@ def waiting(
 
 
 def csi_node(name: str, **limits: int | None) -> Json:
-    """Limits by the first letter of the driver; None for a driver without one."""
+    """A CSINode with limits by the first letter of the driver; None for a driver without a limit."""
     drivers = [
         {"name": driver, "nodeID": "x"}
         | ({} if limits[driver[0]] is None else {"allocatable": {"count": limits[driver[0]]}})
@@ -121,7 +121,7 @@ def claim(
     mode: str = "ReadWriteOnce",
     **spec: Any,
 ) -> Json:
-    """A claim that is bound to the volume, if one is named; `leaving` makes it terminate and stay so."""
+    """A claim that is bound to the volume, if one is named; with `leaving` it stays terminating."""
     meta: Json = {"name": name, "namespace": namespace}
     if volume and bound:
         meta["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
@@ -149,7 +149,7 @@ def _use(claim: str) -> Json:
 
 
 class VolumeDice(Dice):
-    """Random nodes, volumes and pods that use them; what only other filters look at is left out."""
+    """Random nodes, volumes and pods that use them, without fields that only other filters read."""
 
     def volumes_world(self, *, nodes: int, pods: int) -> World:
         names = [f"n{number}" for number in range(nodes)]

@@ -1,4 +1,4 @@
-"""Nodes and pods to be judged: short ways to write them, and random ones from a seed."""
+"""Nodes and pods for the judge: concise builders, and random objects from a seed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PRIORITIES = {"low": -10, "high": 10}
 RESTART_ALL = "RestartAllContainersOnContainerExits"
 HOST_USERS = "UserNamespacesHostNetworkSupport"
 NAME = "example.com/name"
-"""A label that no two nodes have alike, unlike the hostname."""
+"""A label with a unique value on each node, unlike the hostname."""
 TOLERATES_ALL: Json = {"tolerations": [{"operator": "Exists"}]}
 
 _CPU = [None, None, "250m", "500m", "0.5", "1", "0.1m"]
@@ -98,7 +98,7 @@ _ALLOCATABLE = {"cpu": "4", "memory": "8Gi", "pods": "10", "disk": "20Gi"}
 
 
 def amounts(**given: Any) -> dict[str, str]:
-    """Quantities by resource name; None leaves one out."""
+    """Quantities by resource name; None omits one."""
     return {_SHORT.get(name, name): str(value) for name, value in given.items() if value is not None}
 
 
@@ -112,7 +112,7 @@ def node(
     images: Any = (),
     **allocatable: Any,
 ) -> Json:
-    """A node of zone a with these labels and amounts as well; a label or a resource is left out by giving None.
+    """A node of zone a with these additional labels and amounts; None omits a label or a resource.
 
     `images` are its images' sizes in bytes by name.
     """
@@ -138,7 +138,7 @@ def taint(text: str) -> Json:
 
 
 def container(name: str = "c", *, ports: Any = (), policy: str = "", limits: Any = None, **requests: Any) -> Json:
-    """A container; devices and huge pages get the limits that the API demands beside their requests."""
+    """A container; devices and huge pages also get the limits that the API requires."""
     asked = amounts(**requests)
     limits = {resource: size for resource, size in asked.items() if resource in _LIMITED} | (limits or {})
     made = {"name": name, "image": "registry.example/x:1", "ports": [port(each) for each in ports]}
@@ -146,7 +146,7 @@ def container(name: str = "c", *, ports: Any = (), policy: str = "", limits: Any
 
 
 def restarting_all(made: Json) -> Json:
-    """The container, such that the pod begins anew if it exits with 42."""
+    """The container with a rule that restarts the whole pod if it exits with 42."""
     rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
     return {"restartPolicy": "Never"} | made | {"restartPolicyRules": [rule]}
 
@@ -165,13 +165,13 @@ def port(text: str) -> Json:
 
 
 def pod(*containers: Json, namespace: str = "red", labels: Any = None, **spec: Any) -> Json:
-    """A pod, of one container that asks for nothing unless some are given; names are given later."""
+    """A pod with these containers, or with one that requests nothing; it is named later."""
     named = [each | {"name": f"c-{number}"} for number, each in enumerate(containers or [container()])]
     return {"metadata": {"namespace": namespace, "labels": labels or {}}, "spec": {"containers": named} | spec}
 
 
 def on(node_name: str, manifest: Json | None = None, *, status: Any = None, leaving: bool = False) -> Standing:
-    """The pod on that node; `leaving` makes it terminate and stay so."""
+    """The pod on that node; with `leaving` it stays terminating."""
     manifest = manifest or pod()
     meta = manifest["metadata"] | ({"finalizers": ["example.com/held"]} if leaving else {})
     bound = {"metadata": meta, "spec": manifest["spec"] | {"nodeName": node_name}}
@@ -179,7 +179,7 @@ def on(node_name: str, manifest: Json | None = None, *, status: Any = None, leav
 
 
 def heir(node_name: str, manifest: Json | None = None) -> Standing:
-    """The pod, without a node and nominated to that one."""
+    """The pod, unbound and nominated to that node."""
     manifest = manifest or pod()
     return Standing(manifest, nominated=node_name)
 
@@ -223,9 +223,9 @@ def _term(requirements: Any) -> Json:
 
 
 def edges(cluster: Cluster) -> list[Json]:
-    """For each node and resource, a pod that asks for all that is free by our account, and one that asks for 1 more.
+    """For each node and resource, a pod that requests all that is free by our accounting, and one that wants 1 more.
 
-    kube-scheduler's verdicts on them show whether both count the pods there alike, to the last unit.
+    kube-scheduler's results show whether both account for the existing pods identically, to the last unit.
     """
     capacity = cluster.capacity
     found = []
@@ -244,10 +244,10 @@ class Dice:
         self._random = Random(seed)
 
     def world(self, *, nodes: int, pods: int) -> World:
-        """Nodes of all kinds with pods on them, some of which have ended, are leaving or are being resized.
+        """Nodes of all kinds with pods on them; some pods have ended, are terminating or are being resized.
 
-        Other pods are nominated to some of the nodes. Kube-scheduler heeds their anti-affinity only for a pod that
-        anti-affinity of a pod there keeps from some node, so there is one more node on which one shuns all.
+        Other pods are nominated to some of the nodes. kube-scheduler respects their anti-affinity only for a pod that
+        the anti-affinity of an existing pod excludes from some node, so one more node has a pod that shuns all others.
         """
         names = [f"n{number}" for number in range(nodes)]
         standing = [self._standing(names) for _ in range(pods)]
@@ -256,7 +256,7 @@ class Dice:
         return World([*map(self._node, names), node("alone")], [*standing, alone])
 
     def probe(self) -> Json:
-        """A pod that may want anything which gangsched does not refuse by name."""
+        """A pod with any random constraints except those that gangsched refuses by name."""
         wishes = self._pod()
         affinity: Json = {}
         if self._chance(0.3):
@@ -274,7 +274,7 @@ class Dice:
         return wishes
 
     def scored_node(self, name: str) -> Json:
-        """A node with room for everybody, which differs from others in what pods prefer."""
+        """A node with room for every pod, which differs from others in what pods prefer."""
         return node(
             name,
             labels=dict(self._some(LABELS, most=4)),
@@ -293,7 +293,7 @@ class Dice:
         return pod(*containers, **likes(*terms) if terms else {}, tolerations=tolerations)
 
     def _of_pods(self) -> Json:
-        """Required pod affinity, anti-affinity and topology spread of its own."""
+        """Required pod affinity, anti-affinity and topology spread."""
         found: Json = {}
         for kind in ("podAffinity", "podAntiAffinity"):
             if self._chance(0.4):
@@ -308,7 +308,7 @@ class Dice:
         return _required(kind, terms)
 
     def _term_of_probe(self) -> Json:
-        """A term; without a negative namespace selector, which kube-scheduler takes for every namespace."""
+        """A term without a negative namespace selector, which kube-scheduler takes to match every namespace."""
         term = self._anti_affinity_term()
         if any(negative in str(term.get("namespaceSelector")) for negative in ("DoesNotExist", "NotIn")):
             del term["namespaceSelector"]
@@ -360,7 +360,7 @@ class Dice:
         return on(self._one([*names, "ghost"]), made, status=status, leaving=self._chance(0.2))
 
     def _heir(self, names: list[str]) -> Standing:
-        """A nominated pod, which shuns others on its node alone: kube-scheduler looks at no other."""
+        """A nominated pod that shuns others only on its node, the only one for which kube-scheduler considers it."""
         made = self._pod()
         if self._chance(0.5):
             made["spec"] |= shuns(**self._anti_affinity_term() | {"topologyKey": NAME})
@@ -392,7 +392,7 @@ class Dice:
         made = pod(*containers, namespace=self._one([*NAMESPACES]), labels=self._labels(), **spec)
         if self._chance(0.1):
             made["spec"]["resources"] = {"requests": amounts(cpu="2", memory=self._one([None, "2Gi"]))}
-            # The API server wants the whole pod to ask for no less than its containers do.
+            # The API server requires pod-level requests to be no less than the sum of the containers'.
             for each in (*containers, *spec.get("initContainers", ())):
                 each["resources"]["requests"] |= {"cpu": "250m", "memory": "100Mi"}
         return made

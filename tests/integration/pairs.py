@@ -1,7 +1,7 @@
 """Pairs of a random cluster and a pod, judged by kube-scheduler's filters and by gangsched.
 
-`python -m tests.integration.pairs` (make docs) writes docs/fidelity.jsonl, from which docs/fidelity.md is made. The
-pairs follow from fixed seeds, so that the figures are the same each time.
+`python -m tests.integration.pairs` (make docs) writes docs/fidelity.jsonl, from which docs/fidelity.md is generated.
+The pairs come from fixed seeds, so the figures are reproducible.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tests.judge import Judge
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WORLDS = 50
-"""So many are judged in `make test`."""
+"""Number of worlds that `make test` judges."""
 FILTER_OF = {aim: plugin for aim, (plugin, _) in (AIMS | VOLUME_AIMS | DEVICE_AIMS).items()}
-"""The filter that is to decide by aim; empty for any."""
+"""The filter that should decide, by aim; empty for any."""
 _OF_EACH_AIM = 5
 _NODES = 9
 _PODS = 24
@@ -59,7 +59,7 @@ def drawn(seed: int) -> list[tuple[World, list[tuple[str, Json]]]]:
 
 
 def judged(judge: Judge, seed: int) -> Iterator[tuple[str, Verdicts]]:
-    """The pairs of one seed by their aims."""
+    """The pairs of one seed, each with its aim."""
     asking = bench(judge)
     for world, wanted in drawn(seed):
         with asking.world(world):
@@ -80,7 +80,7 @@ def pairs(judge: Judge, seeds: Iterable[int]) -> Iterator[Pair]:
 
 
 def figures(found: Iterable[Pair]) -> list[Figures]:
-    """How many pairs of each aim there are."""
+    """The number of pairs of each aim."""
     by_aim = defaultdict(list)
     for pair in found:
         by_aim[pair.aim].append(pair)

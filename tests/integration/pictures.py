@@ -49,7 +49,7 @@ _DIFFERENCE = """(async (one, other) => {
 
 
 class Camera:
-    """A browser that shows the operator's page, for those who are not asynchronous."""
+    """A browser that shows the operator's page, for synchronous callers."""
 
     def __init__(self, runner: asyncio.Runner, tab: Tab) -> None:
         self._runner = runner
@@ -68,9 +68,9 @@ class Camera:
         return self._runner.run(self._picture(to, dark=dark))
 
     def difference(self, one: bytes, other: bytes) -> float:
-        """The part of the pixels, from 0 to 1, that differ clearly between two pictures."""
+        """The fraction of pixels, from 0 to 1, that differ clearly between two pictures."""
         both = ", ".join(json.dumps(base64.b64encode(each).decode()) for each in (one, other))
-        # On a page without a policy, which may read its own data.
+        # On a page without a Content-Security-Policy, which may read its own data.
         self._runner.run(self._tab.call("Page.navigate", url="about:blank"))
         return float(self.value(f"{_DIFFERENCE}({both})"))
 
@@ -111,7 +111,7 @@ def camera() -> Iterator[Camera]:
 
 
 def main() -> None:
-    """Play the playground's first steps and write the pictures of the page."""
+    """Run the playground's first steps and write the pictures of the page."""
     with ControlPlane() as control_plane, camera() as made:
         crds.install(control_plane)
         add_nodes(control_plane)

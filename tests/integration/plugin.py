@@ -14,7 +14,7 @@ ENTRY_POINTS = {"kubectl-gang": "gangsched.cli:plugin", "kubectl_complete-gang":
 
 
 class Kubectl:
-    """The real kubectl with a kubeconfig of its own, whose context's namespace is the given one."""
+    """The real kubectl with its own kubeconfig, whose context selects the given namespace."""
 
     def __init__(self, control_plane: ControlPlane, namespace: str, folder: Path) -> None:
         self._control_plane = control_plane
@@ -46,7 +46,7 @@ class Kubectl:
         return done.returncode, done.stdout, done.stderr
 
     def run(self, *arguments: str) -> str:
-        """The standard output of what must succeed."""
+        """The standard output of a command that must succeed."""
         status, out, err = self.tried(*arguments)
         assert status == 0, (arguments, out, err)
         return out

@@ -11,7 +11,7 @@ from gangsched.core.planning.snapshot import Snapshot
 
 
 def scores_of(snapshot: Snapshot, pod: Pod, kind: type[Plan]) -> dict[str, int]:
-    """The weighed scores of the nodes that take the pod; all 0 where the plug-in sees no reason for one."""
+    """The weighted scores of the pod's feasible nodes; all 0 if the plug-in has nothing to score."""
     member = preferring(snapshot, [pod], classify(snapshot, [pod]), {})[pod.uid]
     rows = np.flatnonzero(snapshot.accepts(member))
     [plan] = [plan for plan in snapshot.plans if isinstance(plan, kind)]

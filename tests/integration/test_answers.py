@@ -1,6 +1,6 @@
-"""Tenants who may not list the cluster ask the operator: a leader and a standby, real tokens, RBAC and port-forward.
+"""Tenants who may not list the cluster query the operator: a leader and a standby, real tokens, RBAC, port-forward.
 
-Only the kubelet is played (tests/integration/kubelet.py): the control plane has none.
+Only the kubelet is fake (tests/integration/kubelet.py): the control plane has none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.timeout(240)
 
 @dataclass
 class Tenants:
-    """The namespace of the `cluster` is the tenant's own; in it the tenant may edit, and `reader` may view."""
+    """The namespace of the `cluster` belongs to the tenant; `tenant` may edit in it, and `reader` may view."""
 
     cluster: Cluster
     system: str
@@ -69,7 +69,7 @@ def _others(with_crd: ControlPlane) -> Iterator[None]:
 
 @pytest.fixture
 def tenants(with_crd: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Tenants]:
-    """5 CPUs, 2 of them of a group of ours and 2 of one of others; of both a group waits, that of others first."""
+    """5 CPUs: a group of ours and one of others hold 2 each; one more of each waits, that of the others first."""
     api, values = with_crd.api, "answers.tenants[0].kind=ServiceAccount,answers.tenants[0].name=tenant"
     system = f"gangsched-answers-{secrets.token_hex(3)}"
     config = tmp_path / "config.yaml"
@@ -117,11 +117,11 @@ def tenants(with_crd: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterato
 
 
 def is_reached_at(control_plane: ControlPlane, node: str, port: int) -> bool:
-    """Whether that is where the API server looks for the node's kubelet; otherwise it is told."""
+    """Whether the API server finds the node's kubelet at that port; if not, write it to the node's status."""
     path = f"/api/v1/nodes/{node}"
     status = control_plane.api.get(path)["status"]
     if not status.get("addresses"):
-        return False  # KWOK has yet to write them
+        return False  # KWOK has not written them yet
     if (
         status["addresses"][0]["address"] == "127.0.0.1"
         and status["daemonEndpoints"]["kubeletEndpoint"]["Port"] == port
@@ -134,7 +134,7 @@ def is_reached_at(control_plane: ControlPlane, node: str, port: int) -> bool:
 
 
 def empty(cluster: Cluster) -> None:
-    """Its pods hold nothing that a later test needs."""
+    """Empty the namespace, so that its pods hold nothing that a later test needs."""
     for group in cluster.groups():
         cluster.delete_group(group)
     cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods", grace_s=0)
@@ -154,7 +154,7 @@ def announced(control_plane: ControlPlane, system: str) -> dict[str, str]:
 
 
 def reached(message: str) -> tuple[str, str]:
-    """The flags that lead to the replica, which shares our loopback."""
+    """The flags that select the replica, which shares our loopback."""
     found = re.fullmatch(r"port ([0-9]+), certificate (sha256:[0-9a-f]{64})", message)
     assert found
     return f"--via=127.0.0.1:{found[1]}", f"--fingerprint={found[2]}"
@@ -175,7 +175,7 @@ def explain(tenants: Tenants, capsys):
 
 
 def test_a_tenant_is_told_by_each_replica_what_only_the_operator_can_know(tenants, explain, capsys):
-    """Through the API server's own port-forward, then from both replicas, of which one is a standby."""
+    """Through the API server's own port-forward, then from both replicas, one of them a standby."""
     cluster = tenants.cluster
     status, out, err = explain("waiter", "reader", "--json")
     assert (status, err) == (0, "")
@@ -213,7 +213,7 @@ def test_a_tenant_is_told_by_each_replica_what_only_the_operator_can_know(tenant
 
 
 def test_a_replica_that_has_gone_is_passed_over(tenants, explain):
-    """Its announcement is still there, but nothing listens; the other one answers, though it does not lead yet."""
+    """Its announcement still exists, but nothing listens; the other one answers, though it does not lead yet."""
     leading = next(each for each in tenants.replicas if "leading" in each.get("/readyz")[1])
     leading.kill()
     status, out, _ = explain("waiter", "reader", "--json")
@@ -258,7 +258,7 @@ def test_whoever_is_not_answered_is_told_what_to_do(tenants, explain):
 
     address, _ = reached(tenants.announced[PODS[0]])
     assert gate.NO_RIGHT in said("waiter", "nobody")
-    # Whether there is such a group is not told to whom may not get it.
+    # An account that may not get a group does not learn whether it exists.
     assert said("waiter", "nobody") == said("none", "nobody")
     assert server.NO_GROUP in said("none", "reader")
     # A token of our own account does not open other namespaces, whatever is there.
@@ -287,11 +287,11 @@ def test_whoever_is_not_answered_is_told_what_to_do(tenants, explain):
     assert asked("--audience=gangsched", "--audience=https://kubernetes.default.svc") == (401, gate.FOR_OTHERS)
     assert asked("--audience=other") == (401, gate.FOR_OTHERS)
 
-    # Whatever listens at another address gets no token.
+    # A server at another address gets no token.
     _, other = reached(tenants.announced[PODS[1]])
     assert "does not have the expected certificate" in said("waiter", "reader", address, other)
 
-    # Without the Role no port is forwarded.
+    # Without the Role, port-forward is forbidden.
     api = tenants.cluster.api
     api.delete(f"/apis/rbac.authorization.k8s.io/v1/namespaces/{tenants.system}/rolebindings/gangsched-ask")
     rights = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]

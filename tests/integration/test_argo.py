@@ -1,4 +1,4 @@
-"""Steps of Argo workflows, by pods as Argo 3.6 makes them; its controller would need containers that run."""
+"""Steps of Argo workflows, with pods as Argo 3.6 creates them; its controller would need running containers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("operator")
 
 
 def add_steps(cluster: Cluster, workflow: str, count: int, *, group: str = "") -> None:
-    """So many steps at once, as of `withItems`. `group` is what the template's metadata names."""
+    """Create `count` steps at once, as `withItems` does. `group` is the group in the template's metadata."""
     owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "name": workflow, "uid": f"uid-of-{workflow}"}
     for number in range(count):
         name = f"{workflow}-step-{number}"

@@ -1,4 +1,4 @@
-"""Each kind of scenario in small, so that the benchmark runs when it is wanted; its figures say nothing."""
+"""A small run of each kind of scenario, to show that the benchmark works; its figures mean nothing."""
 
 from __future__ import annotations
 

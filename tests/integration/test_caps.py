@@ -28,7 +28,7 @@ def operator(with_crd: ControlPlane, tmp_path: Path) -> Iterator[Operator]:
 def test_a_tiny_pod_with_a_large_template_holds_nothing_and_stops_nobody(
     operator: Operator, cluster: Cluster, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A template of nearly all CPUs of the cluster, to be held for a week; another group wants most of them."""
+    """A template asks to reserve nearly all CPUs of the cluster for a week; another group wants most of them."""
     for number in range(NODES):
         cluster.add_node(f"n{number}", cpu=str(CORES))
     roles = [

@@ -1,4 +1,4 @@
-"""The real helm refuses the values that the operator or the API server would refuse, and takes all others."""
+"""The real helm rejects the values that the operator or the API server would reject, and accepts all others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Helm = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def helm(tmp_path: Path) -> Helm:
-    """Runs helm on the chart (another, if one is given) with an image and these values; no cluster is asked."""
+    """Runs helm on the chart (or on another, if given) with an image and these values, without a cluster."""
     folder = binaries.find(["helm"])
     assert folder is not None
 
@@ -57,7 +57,7 @@ def helm(tmp_path: Path) -> Helm:
 
 
 def operator_refuses(config: object, folder: Path) -> bool:
-    """Whether `gangsched run --config` ends on a file with this content."""
+    """Whether `gangsched run --config` rejects a file with this content."""
     file = folder / "config.yaml"
     file.write_text(yaml.safe_dump(config))
     try:
@@ -68,7 +68,7 @@ def operator_refuses(config: object, folder: Path) -> bool:
 
 
 def configured(rendered: str) -> Any:
-    """The operator's configuration among the objects that helm has made."""
+    """The operator's configuration from the rendered objects."""
     [text] = [each["data"]["config.yaml"] for each in yaml.safe_load_all(rendered) if each["kind"] == "ConfigMap"]
     return yaml.safe_load(text)
 
@@ -263,7 +263,7 @@ def test_as_a_part_of_another_chart_it_takes_the_global_values_that_helm_adds(he
 def test_a_new_dialect_reaches_role_and_configuration_by_make_docs_though_the_schema_that_stands_there_refuses_it(
     helm: Helm, tmp_path
 ):
-    """Helm judges by the schema beside the chart, so it is to be written before helm makes the manifests."""
+    """Helm validates against the schema beside the chart, so the schema must be written before helm renders."""
     tree = tree_with_a_toy(tmp_path)
     chart = tree / "charts" / "gangsched"
     assert "at '/dialects/0': value must be one of" in helm(values={"dialects": ["toy"]}, chart=chart).stderr

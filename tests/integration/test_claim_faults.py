@@ -1,4 +1,4 @@
-"""Writes of ResourceClaims that fail on their way: whole in the end, or nothing is left on the claims."""
+"""ResourceClaim writes that fail in flight: the gang ends whole, or nothing is left on the claims."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NUMBER = 3
 def test_a_claim_whose_writes_fail_is_whole_or_as_it_was(
     cluster: Cluster, proxy: ProxyProcess, refuse_bindings: BindingPolicy, fault: Fault, at: str
 ) -> None:
-    """The pods stay, so that nobody but gangsched takes anything back: kube-controller-manager does it for others."""
+    """The pods stay, so only gangsched can release anything; for deleted pods kube-controller-manager would do it."""
     cluster.add_node("n0", cpu="64")
     add_class(cluster, "gpu")
     add_gpus(cluster, "n0", NUMBER)

@@ -1,4 +1,4 @@
-"""A defect over one group in a running operator: a plug-in's module breaks the core for groups of one name."""
+"""A defect that one group triggers in a running operator: a plug-in's module breaks the core for that group name."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Usual:
 
 @pytest.fixture
 def broken(tmp_path: Path) -> dict[str, str]:
-    """The environment of operators that load the module, as a package's strategy."""
+    """The environment of operators that load the module as the strategy of a package."""
     (tmp_path / "broken.py").write_text(BROKEN, encoding="utf-8")
     info = tmp_path / "broken-1.0.dist-info"
     info.mkdir()
@@ -76,7 +76,7 @@ def test_a_group_over_which_the_core_fails_says_so_and_the_others_are_bound(
 def test_a_group_over_which_the_core_fails_half_way_stays_if_it_is_whole_and_is_not_evicted(
     cluster: Cluster, broken: dict[str, str]
 ) -> None:
-    """The look at which two members have a node fails; they are all that the group asks for."""
+    """The cycle that sees two members bound fails; they are all that the group asks for."""
     cluster.add_node("n1", cpu="12")
     with Operator(cluster.control_plane, env=broken) as operator:
         cluster.add_group("part", min_member=2)

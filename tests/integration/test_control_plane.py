@@ -1,4 +1,4 @@
-"""The testbed's own promises: a real cluster that works, stays on this machine and surely ends."""
+"""The testbed's guarantees: a real cluster that works, stays on this machine and always ends."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ STATUS = GroupStatus(
 
 @pytest.fixture
 def path(with_crd: ControlPlane, namespace: str) -> str:  # noqa: ARG001 - the PodGroups need the CRD
-    """Where the PodGroups of the test's namespace are."""
+    """The collection path of the PodGroups in the test's namespace."""
     return f"/apis/gangsched.io/v1alpha1/namespaces/{namespace}/podgroups"
 
 

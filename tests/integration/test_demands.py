@@ -1,4 +1,4 @@
-"""palantir's Demand objects on the real API server: made for what does not fit, gone when it does."""
+"""palantir's Demand objects on the real API server: created for pods that do not fit, deleted once they do."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def kind(with_crd: ControlPlane) -> Iterator[None]:
 
 @pytest.fixture
 def operator(with_crd: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Operator]:
-    """One for each test: two at once would both decide."""
+    """One operator for each test: two at once would both schedule."""
     request.getfixturevalue("kind")
     with Operator(with_crd) as running:
         yield running
@@ -91,7 +91,7 @@ def test_a_demand_names_the_driver_and_is_gone_with_it(cluster: Cluster) -> None
     units = demands(cluster)["demand-pi-driver"]["spec"]["units"]
     assert [unit["count"] for unit in units] == [EXECUTORS, 1]
     assert units[1]["pod-names-by-namespace"] == {cluster.namespace: ["pi-driver"]}
-    # What the autoscaler writes is its own and changes nothing for us.
+    # The autoscaler owns the fields that it writes; they change nothing for us.
     cluster.api.merge(f"{path(cluster, 'demand-pi-driver')}/status", {"status": {"phase": "cannot-fulfill"}})
     cluster.delete_pod("pi-driver")
     until_demanded(cluster)
@@ -122,7 +122,7 @@ def test_the_next_operator_goes_on_with_what_it_finds(cluster: Cluster) -> None:
             add_driver(cluster, app, nodeSelector=POOL)
         until_demanded(cluster, "demand-kept-driver", "demand-over-driver")
     uid = demands(cluster)["demand-kept-driver"]["metadata"]["uid"]
-    # A selector cannot be changed, so that the pod's group goes, and it waits as a plain pod.
+    # A selector cannot be changed, so the pod's group is deleted and the pod waits as a plain pod.
     labels = {"labels": {"spark-app-id": None, "spark-role": None}}
     cluster.api.merge(f"/api/v1/namespaces/{cluster.namespace}/pods/over-driver", {"metadata": labels})
     with Operator(cluster.control_plane):
@@ -162,7 +162,7 @@ def test_a_kind_that_is_installed_later_is_not_missed_in_the_log(cluster: Cluste
 
 @pytest.mark.usefixtures("kind")
 async def test_another_object_of_the_name_is_neither_changed_nor_deleted(cluster: Cluster) -> None:
-    # What belongs to no pod that exists is collected as garbage.
+    # A Demand without an existing owner pod is garbage-collected.
     cluster.add_pod("pi-driver", scheduler="somebody-else")
     driver = cluster.pod("pi-driver")["metadata"]["uid"]
     pool = PoolDemand(instance_group="batch", units=(DemandUnit(1, (("cpu", 1000),)),))

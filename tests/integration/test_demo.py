@@ -1,4 +1,4 @@
-"""`make demo` as a person runs it: to its verdict, and broken off."""
+"""`make demo` as a person runs it: to the end, and interrupted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(autouse=True)
 def _hangups_end_programs():
-    """As at a terminal: under nohup, as a build server may run us, the demo would rightly ignore a hangup."""
+    """Restore SIGHUP as at a terminal: under nohup, as on a build server, the demo would rightly ignore a hangup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -28,7 +28,7 @@ def _hangups_end_programs():
 
 @pytest.fixture
 def marker():
-    """Marks what the demo starts; nothing that carries it may be left in the end."""
+    """Marks the demo's processes; none with the mark may be left at the end."""
     name = f"demo-{secrets.token_hex(4)}"
     yield name
     assert leftovers.report(name, within_s=10) == []

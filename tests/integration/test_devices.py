@@ -1,4 +1,4 @@
-"""Gangs with ResourceClaims: kube-controller-manager makes claims from templates, gangsched allocates devices."""
+"""Gangs with ResourceClaims: kube-controller-manager creates claims from templates, gangsched allocates devices."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_members_that_share_a_claim_are_bound_on_the_node_of_its_device(cluster:
 
 
 def test_members_that_are_made_again_get_devices_again(cluster: Cluster) -> None:
-    """One by a template, whose claim goes with its pod; one by a claim of its own, which stays."""
+    """One uses a template, whose claim is deleted with its pod; one uses its own claim, which stays."""
     cluster.add_node("n0", cpu="64")
     add_class(cluster, "gpu")
     add_gpus(cluster, "n0", 2)
@@ -173,7 +173,7 @@ def has_bound(cluster: Cluster, names: Iterable[str]) -> bool:
 
 
 def allocate(cluster: Cluster, claim: str, device: tuple[str, str], pod: Json) -> None:
-    """What another scheduler writes."""
+    """Allocate as another scheduler would."""
     pool, name = device
     found = {"request": "gpu", "driver": DRIVER, "pool": pool, "device": name}
     reserved = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("operator")
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """What one pod's metadata says."""
+    """The declaration in one pod's metadata."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)

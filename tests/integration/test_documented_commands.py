@@ -1,8 +1,8 @@
-"""Every command of README.md, docs/ and the heads of manifests is run as it stands there, beside a running gangsched.
+"""Runs every command of README.md, docs/ and the manifests' header comments verbatim, beside a running gangsched.
 
-The control plane is a real one. Those of a page are run in its order, in a namespace of their own that stands for
-`default`, and in a folder that looks like the checkout. tests/documented_commands.py names the commands that other
-tests run, or none.
+The control plane is real. The commands of a page run in order, in a namespace of their own that stands for `default`,
+and in a folder that looks like the checkout. tests/documented_commands.py lists the commands that other tests run, and
+those that no test runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ INSTALL = (
 
 
 def made(namespace: str) -> str:
-    """Makes the namespace unless a page before has made it."""
+    """A command that creates the namespace unless an earlier page has created it."""
     return f"kubectl get namespace {namespace} || kubectl create namespace {namespace}"
 
 
@@ -79,10 +79,10 @@ BEFORE = {
     ),
     ("docs/troubleshooting.md", "kubectl get podgroups.gangsched.io -A"): (TRAINING,),
 }
-"""What a page takes for granted, as commands that are run before the one that begins so; training.yaml is the README's
-first gang."""
+"""A page's prerequisites: commands that run before the one with this prefix; training.yaml is the README's first
+gang."""
 WORDS = {"REGISTRY": "registry.invalid", "NAMESPACE": "default", "NAME": "training", "NODE": "node-1"}
-"""What stands for the words in capitals, which a reader replaces."""
+"""Values for the placeholders in capitals, which a reader replaces."""
 SHOWN = {
     ("README.md", "kubectl get podgroups.gangsched.io"): ("training", "Running", "Scheduled"),
     ("README.md", "gangsched list"): ("training", "Running"),
@@ -94,9 +94,9 @@ SHOWN = {
     ("docs/troubleshooting.md", "kubectl describe podgroups.gangsched.io NAME"): ("Phase:", "Running"),
     ("docs/troubleshooting.md", "gangsched explain NAMESPACE/NAME"): ("training: Running",),
 }
-"""What a command of a page that asks must show in the end. All others only have to succeed, at once."""
+"""The output that a page's queries must show eventually. All other commands only have to succeed, at once."""
 ENDLESS = {"gangsched dashboard": "http://127.0.0.1:"}
-"""What commands that run until Ctrl-C print before it is pressed."""
+"""Output of the commands that run until Ctrl-C, expected before it is pressed."""
 _WITHIN_S = 30
 _STATE = re.compile(r"(cd|export) |\w+=\S*$")
 
@@ -105,7 +105,7 @@ pytestmark = pytest.mark.timeout(300)
 
 @dataclass(frozen=True)
 class Reader:
-    """Somebody who does what pages say, in this namespace and folder."""
+    """A user who follows the pages in this namespace and folder."""
 
     control_plane: ControlPlane
     namespace: str
@@ -118,7 +118,7 @@ class Reader:
         return os.environ | own | {"PYTHONPATH": str(ROOT)}
 
     def run(self, command: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
-        """Run a command; those before it say where and with which variables."""
+        """Run a command after those in `before`, which set the folder and variables."""
         return subprocess.run(
             ["bash", "-c", self.filled("\n".join([*before, command]))],
             cwd=self.folder,
@@ -136,7 +136,7 @@ class Reader:
         return done.stdout
 
     def shows(self, command: str, wanted: Sequence[str], before: Sequence[str] = ()) -> None:
-        """Run a command that asks until it succeeds and shows all that is wanted."""
+        """Repeat a query until it succeeds and shows everything in `wanted`."""
         seen = [""]
 
         def shown() -> bool:
@@ -147,12 +147,12 @@ class Reader:
         until(shown, _WITHIN_S, what=lambda: f"{command} shows {wanted}, not\n{seen[0]}")
 
     def interrupts(self, command: str, wanted: str) -> None:
-        """Start a command, wait until it prints what is wanted, and press Ctrl-C."""
+        """Start a command, wait until it prints `wanted`, and press Ctrl-C."""
         log = self.folder / "endless.log"
         with (
             log.open("w") as out,
             subprocess.Popen(
-                # Whoever starts the tests in the background has this signal ignored.
+                # Tests started in the background inherit this signal as ignored.
                 ["env", "--default-signal=INT", "bash", "-c", f"exec {self.filled(command)}"],
                 cwd=self.folder,
                 env=self.env,
@@ -174,7 +174,7 @@ class Reader:
 
 @pytest.fixture(scope="module")
 def control_plane() -> Iterator[ControlPlane]:
-    """One of its own: some of the commands are about the whole cluster."""
+    """A separate control plane: some of the commands affect the whole cluster."""
     with ControlPlane(scheduler=True) as running:
         crds.install(running)
         for number in range(1, 4):
@@ -185,7 +185,7 @@ def control_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture(autouse=True)
 def _no_nodes_left() -> None:
-    """The nodes stay from one page to the next here."""
+    """Overridden: here the nodes stay from one page to the next."""
 
 
 @pytest.fixture
@@ -200,12 +200,12 @@ def reader(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Itera
 
 @pytest.fixture(scope="module")
 def asker(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Reader:
-    """One who changes nothing."""
+    """A reader who changes nothing."""
     return reader_in(control_plane, "default", tmp_path_factory.mktemp("asker"))
 
 
 def reader_in(control_plane: ControlPlane, namespace: str, folder: Path) -> Reader:
-    """Fills the folder with what a checkout has after make setup, and the README's first gang."""
+    """Fills the folder like a checkout after make setup, and adds the README's first gang."""
     for path in ROOT.iterdir():
         if not path.name.startswith("."):
             (folder / path.name).symlink_to(path)
@@ -247,7 +247,7 @@ def test_the_commands_of_a_page_do_what_it_says(reader: Reader, page: str) -> No
 
 
 def before(command: Command) -> Sequence[str]:
-    """What is run before this command."""
+    """The commands to run before this one."""
     return [
         each
         for (page, head), rows in BEFORE.items()
@@ -266,9 +266,9 @@ def test_every_row_of_these_tables_is_about_a_command_that_is_still_there() -> N
 
 
 def is_possible(reader: Reader, command: str) -> bool:
-    """Whether a command that is not run could be: its target, sub-command, flags and values exist.
+    """Whether a command that is not run could succeed: its target, sub-command, flags and values exist.
 
-    Of other programs than these four nothing is known.
+    Only four programs are checked; commands of others pass.
     """
     program, *arguments = shlex.split(reader.filled(command))
     match program:

@@ -1,4 +1,4 @@
-"""Evictions and look-ups of their owners on the real API server: what the words of its answers are taken for."""
+"""Evictions and owner look-ups on the real API server: how gangsched interprets its error messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ELSEWHERE = "somebody-else"
 def ask(
     cluster: Cluster, call: Callable[[ApiSession], Coroutine[Any, Any, WriteResult]], *, kubeconfig: Path | None = None
 ) -> Event | None:
-    """What the machine is told of one call of the operator's own client."""
+    """The event that the machine gets for one call of the operator's own client."""
 
     async def asked() -> Event | None:
         session = await connect(kubeconfig=str(kubeconfig or cluster.control_plane.kubeconfig))
@@ -103,7 +103,7 @@ class TestEvictions:
         assert "deletionTimestamp" not in cluster.pod("a")["metadata"]
 
     def test_a_disruption_budget_of_a_namesake_is_no_reason_to_wait(self, cluster: Cluster) -> None:
-        """The server asks budgets before it compares UIDs."""
+        """The server checks budgets before it compares UIDs."""
         running_pod(cluster, "a", labels={"app": "kept"})
         add_budget(cluster, "all-of-them", least=1)
         earlier = "11111111-2222-3333-4444-555555555555"
@@ -140,12 +140,12 @@ class TestEvictions:
 class TestOwners:
     @pytest.fixture(autouse=True)
     def _no_job_left(self, cluster: Cluster) -> Iterator[None]:
-        """Pods of a Job with a policy end only when it lets go of them, and otherwise late."""
+        """Delete the Job: pods of a Job with a policy go only when it releases them, otherwise late."""
         yield
         cluster.api.delete(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs")
 
     def add_job(self, cluster: Cluster, **spec: Any) -> str:
-        """The UID of a new Job whose one pod nobody schedules."""
+        """The UID of a new Job whose single pod no scheduler handles."""
         template = {
             "restartPolicy": "Never",
             "schedulerName": ELSEWHERE,
@@ -182,7 +182,7 @@ class TestOwners:
         cluster.until(lambda: self.failed(cluster) == 1)
 
     def test_the_policy_of_a_job_cannot_be_added_later(self, cluster: Cluster) -> None:
-        """The message says so, and advises to create the Job anew."""
+        """The message says so, and advises recreating the Job."""
         self.add_job(cluster)
         patch = '{"spec":{"podReplacementPolicy":"Failed","podFailurePolicy":{"rules":[{"action":"Ignore",'
         patch += '"onPodConditions":[{"type":"DisruptionTarget"}]}]}}}'

@@ -126,7 +126,7 @@ class TestFully:
 
 
 class TestWithoutOperator:
-    """These look at what no operator acts on."""
+    """Tests of objects that no operator handles."""
 
     def test_a_group_that_fits_says_that_only_an_operator_is_missing(self, cluster, explain):
         cluster.add_node("n1")

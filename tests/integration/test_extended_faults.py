@@ -1,4 +1,4 @@
-"""Claims for extended resources that fail on their way, or whose writer is killed: whole in the end, or none left."""
+"""Extended resource claims whose writes fail or whose writer is killed: the gang ends whole, or no claim is left."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESOURCE = "example.com/gpu"
 
 @pytest.fixture
 def equipped(cluster: Cluster) -> Iterator[Cluster]:
-    """With a node of three devices."""
+    """The cluster with a node of three devices."""
     cluster.add_node("n0", cpu="64")
     add_class(cluster, "gpu", extendedResourceName=RESOURCE)
     add_gpus(cluster, "n0", 3)

@@ -245,7 +245,7 @@ def test_what_may_not_be_read_is_said_once_and_by_explain_and_other_groups_go_on
 
 @pytest.fixture
 def viewer(cluster: Cluster, with_crd: ControlPlane) -> Iterator[Path]:
-    """A kubeconfig of somebody who may read all that explain needs, but no PodGroups of other systems."""
+    """A kubeconfig of an account that may read all that explain needs, but no PodGroups of other systems."""
     kinds = "pods,nodes,namespaces,persistentvolumeclaims,persistentvolumes,storageclasses.storage.k8s.io"
     kinds += ",csinodes.storage.k8s.io,volumeattachments.storage.k8s.io,priorityclasses.scheduling.k8s.io"
     kinds += ",csidrivers.storage.k8s.io,csistoragecapacities.storage.k8s.io"
@@ -326,7 +326,7 @@ def test_a_kind_that_cannot_be_listed_keeps_nobody_waiting_but_its_own_pods_unti
 
 @contextlib.asynccontextmanager
 async def watching(dialect: str, kubeconfig: Path) -> AsyncIterator[tuple[list[str], Until]]:
-    """What a watch tells that asks discovery every fifth of a second, and a way to wait for it."""
+    """The events of a watch that polls discovery every 0.2 s, and a way to wait for them."""
     said: list[str] = []
     news = asyncio.Event()
 

@@ -390,7 +390,7 @@ def test_a_large_group_cut_short_by_sigterm_is_finished_by_the_next_operator(
 
 
 def test_strategies_and_preferences_choose_among_the_nodes_that_take_a_member(cluster: Cluster) -> None:
-    """BestFit leaves the wide node alone, for gangs and for GPU pods without one; a wish for cheap nodes does not."""
+    """BestFit avoids the wide node, for gangs and for GPU pods without one; a preference for cheap nodes does not."""
     gpu = "nvidia.com/gpu"
     cluster.add_node("wide", extra={gpu: "8"}, labels={"cost": "1"})
     cluster.add_node("dear", extra={gpu: "2"}, labels={"cost": "20"})

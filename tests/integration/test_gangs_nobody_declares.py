@@ -1,4 +1,4 @@
-"""Jobs and other workloads with nothing but a schedulerName, made by the real controllers."""
+"""Jobs and other workloads with nothing but a schedulerName, with pods created by the real controllers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def add_job(cluster: Cluster, name: str, size: int, **fields: Any) -> None:
 
 
 def add_set(cluster: Cluster, name: str, replicas: int, made: Json, *owners: Json) -> None:
-    """A StatefulSet whose pods are made at once."""
+    """A StatefulSet whose pods are created at once."""
     made["spec"]["restartPolicy"] = "Always"
     spec = {
         "replicas": replicas,
@@ -125,7 +125,7 @@ def test_a_stateful_set_is_whole_and_follows_its_replicas(auto: Cluster) -> None
 
 
 def end(cluster: Cluster, pod: str, phase: str = "Succeeded") -> None:
-    """What a kubelet writes when the pod's containers have ended. Before it runs, KWOK would write over that."""
+    """Write the pod's end as its kubelet would. Before the pod runs, KWOK would overwrite that."""
     path = f"/api/v1/namespaces/{cluster.namespace}/pods/{pod}/status"
     cluster.until(lambda: cluster.api.get(path)["status"]["phase"] == "Running")
     cluster.api.merge(path, {"status": {"phase": phase}})
@@ -185,7 +185,7 @@ def test_a_job_that_makes_a_failed_pod_again_after_its_back_off_keeps_the_room(a
 def test_a_stateful_set_keeps_the_room_of_deleted_pods_and_loses_it_when_it_is_deleted_itself(auto: Cluster) -> None:
     auto.add_node("n1", cpu="3")
     add_set(auto, "web", 3, template(labels={"app": "web"}))
-    # What runs has been seen to be scheduled, and is no attempt any more that deletions only end.
+    # The running members were seen scheduled, so this is no longer an attempt that only deletions end.
     auto.until(lambda: [pod["status"].get("phase") for pod in auto.pods()] == ["Running"] * 3)
     old = {pod["metadata"]["uid"] for pod in auto.pods()}
     with_rival(auto)

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A control plane of its own, because helm refuses to install a CRD that somebody else has applied."""
+    """A separate control plane, because helm refuses to install a CRD that was applied outside of helm."""
     with ControlPlane(scheduler=True, audit=True) as running:
         running.add_node("system")
         yield running
@@ -268,7 +268,7 @@ def test_a_namespaces_users_get_podgroups_through_the_standard_roles(installed, 
         question = ("auth", "can-i", verb, "podgroups.gangsched.io", *flags, "--as", user, "-n", "default")
         return installed.kubectl(*question, check=False).splitlines()[0] == ("yes" if allowed else "no")
 
-    # The aggregation is a controller's work, a moment after the roles exist.
+    # A controller aggregates the roles shortly after they exist.
     until(answered)
 
 

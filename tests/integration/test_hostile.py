@@ -1,6 +1,6 @@
-"""Thousands of odd objects on the real API server: the operator lives, and healthy groups run as if alone.
+"""Thousands of odd objects on the real API server: the operator survives, and healthy groups run as if alone.
 
-Ten thousand take the API server minutes on two cores, so the suite creates fewer; `make nightly` creates all.
+The API server needs minutes for ten thousand on two cores, so the suite creates fewer; `make nightly` creates all.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 class Seen:
-    """When PodGroups and pods were first seen at all, and pods first seen bound, in epoch seconds, by name."""
+    """When PodGroups and pods were first seen, and pods first seen bound, in epoch seconds, by name."""
 
     def __init__(self) -> None:
         self.at: dict[str, float] = {}
@@ -66,7 +66,7 @@ class Seen:
         self._changed = asyncio.Event()
 
     def post(self, events: Iterable[Event]) -> None:
-        """Take what a reflector posts."""
+        """Receive a reflector's events."""
         for event in events:
             if isinstance(event, GroupSeen):
                 self.at.setdefault(event.group.key.name, time.time())
@@ -78,7 +78,7 @@ class Seen:
         self._changed.set()
 
     async def wait_for(self, names: Iterable[str]) -> float:
-        """Wait until all these pods are bound; when the last one was."""
+        """Wait until all these pods are bound; returns when the last one was."""
         async with asyncio.timeout(60):
             while not all(name in self.bound_at for name in names):
                 self._changed.clear()
@@ -93,20 +93,20 @@ class Seen:
 
 
 class Used:
-    """How much processor time the operator had used at which time, looked at a hundred times a second."""
+    """The operator's cumulative processor time, sampled a hundred times a second."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
         self._looks: list[tuple[float, float]] = []
 
     async def watch(self) -> None:
-        """Look until cancelled."""
+        """Sample until cancelled."""
         while True:
             self._looks.append((time.time(), cpu_s(self._operator)))
             await asyncio.sleep(0.01)
 
     def between(self, since: float, until: float) -> float:
-        """Seconds of it between the last look before `since` and the first after `until`."""
+        """Seconds used between the last sample before `since` and the first after `until`."""
         before = max((look for look in self._looks if look[0] <= since), default=self._looks[0])
         after = min((look for look in self._looks if look[0] >= until), default=self._looks[-1])
         return after[1] - before[1]
@@ -114,7 +114,7 @@ class Used:
 
 @pytest.fixture
 def lone_control_plane() -> Iterator[ControlPlane]:
-    """A control plane of its own, whose nodes and pods nobody else has to bear."""
+    """A separate control plane, so that its nodes and pods do not burden other tests."""
     with ControlPlane(
         controllers=False, kwok=False, not_ready_taint=False, audit=True, audit_policy=AUDIT_POLICY
     ) as running:
@@ -134,9 +134,9 @@ async def test_odd_objects_neither_stop_the_operator_nor_delay_a_healthy_group_b
 ) -> None:
     """A group's own delay runs from when this test's watches saw it with all its members to its last binding's request.
 
-    That is the operator's part; judged is the processor time that the operator used in it, and only loosely how long
-    it lasted, because other tests run on the same processors. What the API server needs is told and not judged: it may
-    take it a second to bring an object to a watch, and another to answer a binding.
+    That is the operator's part. The test limits the processor time that the operator used in it, and only loosely its
+    duration, because other tests share the processors. The API server's part is reported without a limit: it may need
+    a second to deliver an object to a watch, and another to answer a binding.
     """
     timeline = Timeline(lone_control_plane.audit_log)
     with Operator(lone_control_plane) as operator:
@@ -166,7 +166,7 @@ async def test_odd_objects_neither_stop_the_operator_nor_delay_a_healthy_group_b
             await session.close()
         outcome = json.loads(child.log.read_text().splitlines()[-1])
         members = {pod for number in range(len(waits)) for pod in _members(f"healthy-{number}")}
-        # The audit log is written after the answer.
+        # The audit log is written after the response.
         async with asyncio.timeout(20):
             while not members <= timeline.bound.keys():
                 await asyncio.sleep(0.05)
@@ -190,7 +190,7 @@ async def test_odd_objects_neither_stop_the_operator_nor_delay_a_healthy_group_b
 
 
 async def _bound_after_s(session: ApiSession, seen: Seen, name: str) -> float:
-    """Create a group of five and wait until it is bound: how long that took from the answer to its last creation."""
+    """Create a group of five and wait until it is bound; returns the time since the response to its last creation."""
     await _post(session, _GROUPS, pod_group(name, min_member=SIZE))
     members = [member(pod, name, requests={HEALTHY: "1"}) for pod in _members(name)]
     await asyncio.gather(*(_post(session, _PODS, manifest) for manifest in members))

@@ -1,4 +1,4 @@
-"""The chart beside what else there is: a second installation, a kept CRD, Prometheus, locked-down clusters."""
+"""The chart in various environments: a second installation, a kept CRD, Prometheus, locked-down clusters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cluster():
 
 @pytest.fixture
 def release(cluster: ControlPlane) -> Iterator[Callable[..., str]]:
-    """Installs releases, and uninstalls them in the end."""
+    """Installs releases, and uninstalls them at the end."""
     installed = []
 
     def install(name: str, namespace: str, *values: str) -> str:
@@ -47,9 +47,9 @@ def release(cluster: ControlPlane) -> Iterator[Callable[..., str]]:
 
 
 def disown(cluster, *owner: str) -> None:
-    """The definition, if there is one, belongs to this release and namespace, or to none.
+    """Assign the CRD, if there is one, to this release and namespace, or to none.
 
-    It is never deleted here: the API server may take minutes for one that was made a moment before.
+    It is never deleted here: the API server may take minutes to delete one that was created a moment before.
     """
     name, namespace = owner or (None, None)
     notes = {"meta.helm.sh/release-name": name, "meta.helm.sh/release-namespace": namespace}
@@ -85,7 +85,7 @@ def pod(name: str, scheduler: str) -> dict:
 
 
 def test_without_the_crd_none_is_installed_and_the_notes_say_so(cluster, release):
-    """The first test here: no other has installed it yet."""
+    """Must be the first test here, before another installs it."""
     notes = release("gangsched", "one", "crds.install=false")
     assert "crds.install is false" in notes
     with pytest.raises(ApiError, match="not found"):
@@ -181,7 +181,7 @@ def test_everything_that_can_be_switched_on_is_admitted(cluster, release):
 
 
 def definition(kind: str, plural: str) -> dict:
-    """A kind of Prometheus Operator that takes any object."""
+    """The CRD of a Prometheus Operator kind, without validation."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -208,7 +208,7 @@ def test_an_account_and_rights_that_are_made_by_other_means_are_used(cluster, re
 
 
 class TestHelmTest:
-    """What `helm test` runs, beside real replicas: the pod's own network is not there on this control plane."""
+    """The command of `helm test`, beside real replicas: this control plane has no pod network."""
 
     def check(self, *addresses: str) -> subprocess.CompletedProcess[str]:
         script = (CHART / "files" / "check.py").read_text().replace("WAIT_S = 60", "WAIT_S = 5")

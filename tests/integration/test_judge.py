@@ -1,4 +1,4 @@
-"""The judge says of each pod what the running kube-scheduler says on a real API server."""
+"""The judge agrees with a running kube-scheduler on a real API server about each pod."""
 
 from __future__ import annotations
 

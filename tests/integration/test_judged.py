@@ -1,4 +1,4 @@
-"""Random pods in random clusters: gangsched accepts the nodes that kube-scheduler's filters accept."""
+"""Random pods in random clusters: gangsched accepts exactly the nodes that kube-scheduler's filters accept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.integration.pairs import FILTER_OF, ROOT, WORLDS, Pair, bench, drawn,
 from tests.judge import Judge
 
 UNAIMED = {"ImageLocality", "PodPreferences"}
-"""Constraints at which no pods are aimed, because they refuse no node."""
+"""Constraints without an aim, because they never refuse a node."""
 AIMED = [each for each in CONSTRAINTS if each.__name__ not in UNAIMED]
 pytestmark = pytest.mark.explores
 _SHOWN = 5
@@ -76,7 +76,7 @@ def test_a_constraint_that_accepts_everything_is_caught(
 
 
 def disputed(judge: Judge, seed: int) -> set[str]:
-    """The aims of pods for which gangsched's rooms are not those nodes that kube-scheduler's filters accept."""
+    """The aims of pods for which gangsched's room differs from the nodes that kube-scheduler's filters accept."""
     asking = bench(judge)
     found = set()
     for world, wanted in drawn(seed):

@@ -1,4 +1,4 @@
-"""Random gangs, judged by kube-scheduler's filters: what is placed can be, pod by pod; what is refused cannot be."""
+"""Random gangs, judged by kube-scheduler's filters: placed gangs are feasible pod by pod, refused ones are not."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _LARGEST = 8
 
 
 def gangs(seed: int, aim: str) -> tuple[World, list[Json]]:
-    """A world of at least five nodes, and a gang; every other one is so small that it can be searched exhaustively.
+    """A world of at least five nodes, and a gang; every second gang is small enough for an exhaustive search.
 
-    Its members are alike, or of two kinds; those with volumes are drawn one by one.
+    Its members are identical, or of two kinds; those with volumes are drawn one by one.
     """
     if aim in AIMS:
         aims = Aims(seed)
@@ -45,7 +45,7 @@ def gangs(seed: int, aim: str) -> tuple[World, list[Json]]:
 
 
 class Replay:
-    """The members of one gang on their way into one world."""
+    """Places the members of one gang into one world, one at a time."""
 
     def __init__(self, asking: Bench, world: World, members: Sequence[Json]) -> None:
         self._asking = asking
@@ -71,7 +71,7 @@ class Replay:
         return True
 
     def finds(self, placed: dict[int, str]) -> dict[int, str] | None:
-        """All members on nodes in some order, after these; None if there is no way."""
+        """A placement of all members in some order, after these; None if there is none."""
         if len(placed) == len(self._members):
             return placed
         # Members of one kind are interchangeable.

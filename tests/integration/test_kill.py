@@ -1,4 +1,4 @@
-"""kill -9 at random instants while gangs are bound on the real API server, and what the next process makes of it."""
+"""kill -9 at random instants while gangs are bound on the real API server, and the next process's recovery."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.integration.cluster import Cluster
 ROUNDS = 8
 GANGS, SIZE, ROOM_FOR = 8, 6, 5
 LATEST_KILL_S = 0.6
-"""After the first pod was created; binding all that has room takes less. Every second time it is a tenth of this, after
-the first binding was seen."""
+"""Latest kill, in seconds after the first pod was created; binding everything that fits takes less. Every second time
+the limit is a tenth of this, counted from the first observed binding."""
 
 
 @pytest.mark.timeout(600)

@@ -27,7 +27,7 @@ PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 @pytest.fixture(autouse=True)
 def _no_nodes_left() -> None:
-    """The node stays from one test to the next here, as the gangs do."""
+    """Overridden: here the node and the gangs stay from one test to the next."""
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ class TestList:
     def test_what_waits_longest_comes_first_in_the_namespace_of_the_context(self, kubectl):
         head, *rows = table(kubectl.run("gang", "list"))
         assert head == ["NAME", "PHASE", "MEMBERS", "BOUND", "WAITS", "REASON"]
-        # What only pods declare waits since these were created, in whole seconds.
+        # A group declared only by pods waits since their creation, in whole seconds.
         [bare] = [row for row in rows if row[0] == "bare"]
         rows.remove(bare)
         assert [row[:4] for row in rows] == [
@@ -268,7 +268,7 @@ class TestPlugin:
 
         assert completed("ex") == ["explain"]
         assert "--all-namespaces" in completed("list", "--a")
-        # Whoever presses Tab waits 2 s at most for what the cluster knows; a busy machine may need a second try.
+        # Completion waits at most 2 s for the cluster's answer; a busy machine may need a second try.
         until(lambda: completed("explain", "w") == ["waiter"])
         until(lambda: f"{waiting.namespace}/few" in completed("explain", f"{waiting.namespace}/"))
         until(lambda: f"{waiting.namespace}/few" in completed("explain", "-A", waiting.namespace[:-1]))

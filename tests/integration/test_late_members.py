@@ -1,6 +1,6 @@
-"""StatefulSets whose pods the real controller creates one after the other, each 20 s after the one before it is ready.
+"""StatefulSets whose pods the real controller creates one by one, each 20 s after the previous one is ready.
 
-KWOK has pods ready at once. With `minReadySeconds` the controller waits as it does for a pod that takes so long.
+KWOK makes pods ready at once. With `minReadySeconds` the controller waits as for a pod that takes that long.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two operators and one Lease on the real API server: one acts, the other takes over, whatever ends the first."""
+"""Two operators and one Lease on the real API server: one acts, the other takes over, however the first ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Start = Callable[..., Operator]
 
 @pytest.fixture
 def lease() -> str:
-    """The name of the test's own Lease."""
+    """The name of a Lease for this test alone."""
     return f"test-{secrets.token_hex(4)}"
 
 
@@ -62,7 +62,7 @@ def _start(
 def slow(with_crd: ControlPlane) -> Iterator[Path]:
     """A kubeconfig through which each binding takes 50 ms: time to end a leader between two of them.
 
-    The server acts at once and the answer is late, so that one of them is always on its way.
+    The server acts at once and the response is late, so that one binding is always in flight.
     """
     with ProxyProcess(with_crd, seed=1, rates=Rates(of={}, delay_s=(0.05, 0.05))) as proxy:
         proxy.next(fault=Fault.DELAY_AFTER, method="POST", path_contains="/binding", times=10_000)
@@ -187,13 +187,13 @@ def test_a_leader_stopped_until_another_has_taken_over_binds_nothing_more_and_st
     before = bound_by(leader)
     cluster.add_pods("g0", 4)
     cluster.until_bound("g0", 4)
-    # It leads again, and knows what its former machine did; a binding is counted when its answer has come.
+    # It leads again, and knows its former machine's writes; a binding is counted when its response has arrived.
     until(lambda: bound_by(leader) >= before + 4)
     assert bound_by(leader) == before + 4
 
 
 def bindings_since(cluster: Cluster, moment: datetime) -> list[str]:
-    """What the API server was asked to bind in the test's namespace after that moment, from the audit log."""
+    """The binding requests in the test's namespace after that moment, from the audit log."""
     time.sleep(0.5)
     return [
         event["requestURI"]
@@ -206,7 +206,7 @@ def bindings_since(cluster: Cluster, moment: datetime) -> list[str]:
 
 @pytest.fixture(scope="module")
 def lonely() -> Iterator[ControlPlane]:
-    """An API server that only these tests use, so that it may be taken away."""
+    """An API server for these tests alone, so that they may stop it."""
     with ControlPlane(controllers=False, kwok=False, not_ready_taint=False) as running:
         crds.install(running)
         yield running
@@ -240,7 +240,7 @@ def test_a_leader_that_cannot_renew_its_lease_stands_by_and_leads_again(
 
 
 def test_a_custom_resource_definition_that_is_away_for_a_while_ends_nobody(lonely: ControlPlane) -> None:
-    """Its PodGroups go with it; those that are made after it has come back are scheduled at once."""
+    """Its PodGroups are deleted with it; those created after it is back are scheduled at once."""
     definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.gangsched.io"
     lonely.api.post("/api/v1/nodes", node("crd-1", ready=True))
     with Operator(lonely) as operator:
@@ -269,7 +269,7 @@ def test_a_dry_run_decides_at_once_and_touches_no_lease(with_crd: ControlPlane, 
 def test_a_missing_right_is_named_after_a_minute_and_used_once_it_is_granted_and_a_wrong_token_is_called_one(
     with_crd: ControlPlane, lease: str, tmp_path: Path
 ) -> None:
-    """One account may read all but use no Lease; another has a token that nobody knows. Neither operator ends."""
+    """One account may read everything but use no Lease; another has an invalid token. Neither operator ends."""
     name = f"reader-{lease}"
     with_crd.kubectl("create", "serviceaccount", name, "-n", "default")
     with_crd.kubectl("create", "clusterrole", name, "--verb=get,list,watch", "--resource=podgroups,pods,nodes")
@@ -312,7 +312,7 @@ def test_a_missing_right_is_named_after_a_minute_and_used_once_it_is_granted_and
 
 
 def test_an_operator_whose_pods_somebody_else_binds_says_so(cluster: Cluster, operator: Operator) -> None:
-    """Only after 15 s, in which such bindings may be a former leader's last ones."""
+    """Only after 15 s, because until then such bindings may be a former leader's last ones."""
     cluster.add_node("n1", cpu="16")
     numbers = iter(range(10_000))
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.fixture(scope="module")
 def control_plane():
-    """One of its own: what is installed here is the whole cluster's."""
+    """A separate control plane, because these tests install cluster-wide objects."""
     with ControlPlane(scheduler=True, audit=True, users=(manifests.USER, KUBE_SCHEDULER)) as running:
         crds.install(running)
         yield running
@@ -121,7 +121,7 @@ def test_the_command_line_of_the_static_pod_binds_a_gang_with_the_rights_of_its_
     assert f"--listen={manifests.LISTEN}" in arguments
     (tmp_path / "kubeconfig").write_text(control_plane.kubeconfig_of_user(manifests.USER).read_text())
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"leaderElection": {"resourceNamespace": "kube-system"}}))
-    # Its folder and its port are the node's; here they are the test's own.
+    # On a node its folder and its port are fixed; here the test replaces them.
     arguments = [
         each.replace("/etc/gangsched", str(tmp_path)).replace(manifests.LISTEN, "127.0.0.1:0") for each in arguments
     ]
@@ -136,7 +136,7 @@ def test_the_command_line_of_the_static_pod_binds_a_gang_with_the_rights_of_its_
 
 
 def test_the_commands_in_the_static_pods_head_name_what_it_mounts():
-    """The head is all the instruction there is: what it writes is what the pod reads."""
+    """The header comment is the only instruction, so its commands must write the files that the pod reads."""
     text = STATIC_POD.read_text()
     head = "\n".join(line for line in text.splitlines() if line.startswith("#"))
     spec = yaml.safe_load(text)["spec"]
@@ -160,7 +160,7 @@ def test_the_commands_in_the_static_pods_head_name_what_it_mounts():
 def test_the_user_of_kube_scheduler_may_bind_but_neither_read_podgroups_nor_evict(
     control_plane, install, verb, resource, subresource, allowed
 ):
-    """Why the static pod has a user of its own and does not borrow scheduler.conf."""
+    """Shows why the static pod has its own user and does not reuse scheduler.conf."""
     install(RIGHTS)
     flags = [f"--subresource={subresource}"] if subresource else []
     kubeconfig = control_plane.kubeconfig_of_user(KUBE_SCHEDULER)

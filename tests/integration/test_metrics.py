@@ -1,4 +1,4 @@
-"""What the operator measures: each metric moves when that of which it tells happens on the real API server."""
+"""The operator's metrics: each one changes when the event that it measures happens on the real API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifests of docs/migrate/, applied as they stand there, end as their pages say."""
+"""The manifests of docs/migrate/, applied unchanged, behave as their pages say."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("operator")
 
 @pytest.fixture(scope="module")
 def operator(with_crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    """gangsched as the chart configures it with the value that palantir's page names, and the others need not.
+    """gangsched as the chart configures it with the value that palantir's page requires and the other pages do not.
 
     The API server serves other systems' PodGroups.
     """
@@ -76,9 +76,9 @@ def test_toy_scheduler(cluster: Cluster) -> None:
 
 
 def add_executors(cluster: Cluster, manifest_of_driver: str, count: int, labels: dict[str, str], cpu: str) -> None:
-    """What a Spark driver does once it runs: it makes its executors, of which its pod is the owner.
+    """Create executors owned by the driver's pod, as a Spark driver does once it runs.
 
-    Spark says that it is their controller; scripts that make them do not, as all but the first have it here.
+    Spark marks the driver as their controller; scripts that create executors do not. Here only the first is marked.
     """
     name = yaml.safe_load(manifest_of_driver)["metadata"]["name"]
     uid = cluster.pod(name)["metadata"]["uid"]
@@ -129,7 +129,7 @@ def test_cosmin(cluster: Cluster) -> None:
 
 
 def of(prefix: str, cluster: Cluster) -> set[str]:
-    """The names of the bound pods that begin so."""
+    """The names of the bound pods with this prefix."""
     return {name for name in cluster.bound() if name.startswith(prefix)}
 
 
@@ -182,7 +182,7 @@ def test_three_pods_of_two_roles(cluster: Cluster, page: str, reason: str) -> No
 
 
 def short_and_enough(cluster: Cluster, page: str, *, short: str, more: str, pods: list[str]) -> None:
-    """Nothing is bound on a node with too few CPUs, all of the pods once there is another one."""
+    """Nothing is bound while the node has too few CPUs; all of the pods are once there is another node."""
     cluster.add_node("n1", cpu=short)
     apply(cluster, manifest(page))
     cluster.until(lambda: len(cluster.pods()) >= len(pods))

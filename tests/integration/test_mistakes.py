@@ -1,6 +1,6 @@
-"""What newcomers do wrong is answered with its remedy: plays the table of testbed/mistakes.py.
+"""Common mistakes are answered with their remedy: tests the table of testbed/mistakes.py.
 
-All objects of the table are made at once, each row's with names of its own, beside three nodes.
+All objects of the table are created at once, beside three nodes; each row has its own names.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.timeout(300)
 
 @dataclass(frozen=True)
 class Stage:
-    """The namespace where all mistakes have been made, another one, and the operators by their schedulerName."""
+    """The namespace with all mistakes, another one, and the operators by schedulerName."""
 
     cluster: Cluster
     elsewhere: Cluster
@@ -54,7 +54,7 @@ class Stage:
 
     @property
     def words(self) -> dict[str, str]:
-        """What stands for the names in braces."""
+        """The values of the placeholders in braces."""
         return {
             "namespace": self.cluster.namespace,
             "elsewhere": self.elsewhere.namespace,
@@ -64,7 +64,7 @@ class Stage:
 
 @pytest.fixture(autouse=True)
 def _no_nodes_left() -> None:
-    """The nodes stay from one test to the next here, as everything else does."""
+    """Overridden: here the nodes, like everything else, stay from one test to the next."""
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ def stage(with_crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> I
                 for each in mistake.objects
                 if ("elsewhere" in each) is away
             ]
-            # A quota does not count before its controller and the API server have seen it.
+            # A quota has no effect before its controller and the API server have seen it.
             quotas = [each for each in bodies if each["kind"] == "ResourceQuota"]
             apply(with_crd, namespace, quotas)
             until(partial(_count, with_crd, namespace, len(quotas)))
@@ -121,14 +121,14 @@ def apply(control_plane: ControlPlane, namespace: str, objects: Sequence[Json]) 
 
 
 def _count(control_plane: ControlPlane, namespace: str, number: int) -> bool:
-    """Whether all of so many quotas count."""
+    """Whether all `number` quotas are in effect."""
     found = control_plane.api.get(f"/api/v1/namespaces/{namespace}/resourcequotas")["items"]
     return sum("used" in each.get("status", {}) for each in found) == number
 
 
 @pytest.fixture
 def asked(stage: Stage, capsys: pytest.CaptureFixture[str]) -> Callable[[Mistake, Where], Sequence[str]]:
-    """What is told of a mistake in this place, now; each of the texts must have the sentence."""
+    """The current messages about a mistake in this place; each of them must contain the sentence."""
     cluster = stage.cluster
     control_plane = cluster.control_plane
 

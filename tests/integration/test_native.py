@@ -1,4 +1,4 @@
-"""Kubernetes' own groups, on an API server with the feature gates that they need; elsewhere they are off."""
+"""Kubernetes' native groups, on an API server with the required feature gates; elsewhere these are off."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def with_gates() -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def chart_operator(with_gates: ControlPlane) -> Iterator[Operator]:
-    """gangsched with the chart's rights for this dialect and its own, and no others."""
+    """gangsched with only the chart's rights for this dialect and its own."""
     shown = [f"--show-only=templates/{name}.yaml" for name in ("rbac", "serviceaccount")]
     chosen = ("--set", "image.repository=none", "--set", "dialects={gangsched,native}")
     chart = ROOT / "charts" / "gangsched"
@@ -51,7 +51,7 @@ def chart_operator(with_gates: ControlPlane) -> Iterator[Operator]:
 
 @pytest.fixture
 def gated(with_gates: ControlPlane, chart_operator: Operator) -> Cluster:
-    """A namespace of its own and no nodes; those of each test have other names, as the pods of former ones are left."""
+    """A new namespace and no nodes; each test names its nodes differently, as pods of earlier tests are left."""
     assert chart_operator.get("/readyz")[0] == 200
     with_gates.delete_nodes()
     name = f"test-{secrets.token_hex(4)}"

@@ -1,7 +1,7 @@
-"""kube-scheduler itself judges the filters: on every node of every world both must say the same of every pod.
+"""kube-scheduler itself judges the filters: both must agree about every pod on every node of every world.
 
-What gangsched refuses by name (`Shape.unsupported`) is not asked about. A new predicate needs lines in `PROBES` and a
-node or pod in `WORLD` on which it decides; the random worlds mix what the table keeps apart.
+Features that gangsched refuses by name (`Shape.unsupported`) are not tested. A new predicate needs lines in `PROBES`
+and a node or pod in `WORLD` on which it decides; the random worlds combine what the table tests separately.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ APP_A: Json = {"labelSelector": {"matchLabels": {"app": "a"}}}
 TEAM_BLUE: Json = {"matchLabels": {"team": "blue"}}
 NO_TEAM: Json = {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
 
-# A node for each kind of pod that can be there, named after what is special about it.
+# A node for each kind of existing pod, named after its special feature.
 THERE = {
     "empty": [],
     "ended": [pod(container(cpu="3", ports=["8080"]))],
@@ -100,7 +100,7 @@ STATUSES = {
     "resize-infeasible": resized(actuated=amounts(cpu="500m"), pending="Infeasible"),
     "resize-deferred": resized(actuated=amounts(cpu="500m"), pending="Deferred"),
 }
-# Of pods that ask for 2 CPU as a whole, and for 1 in their container.
+# Statuses of pods that request 2 CPU at pod level and 1 in their container.
 POD_LEVEL_STATUSES: dict[str, Json] = {
     "pod-level-up": {"resources": {"requests": amounts(cpu="1")}, "allocatedResources": amounts(cpu="1")},
     "pod-level-down": {"resources": {"requests": amounts(cpu="3")}, "allocatedResources": amounts(cpu="2")},
@@ -203,7 +203,7 @@ def tolerating(*tolerations: Json) -> Json:
 
 
 def tolerant(*terms: tuple[str, ...], **spec: Any) -> Json:
-    """A pod that only node affinity keeps from a node."""
+    """A pod that only node affinity can exclude from a node."""
     return pod(**TOLERATES_ALL, **wants(*terms), **spec)
 
 
@@ -330,7 +330,7 @@ PROBES: dict[str, Json] = {
     "huge pages": pod(container(cpu="1", huge="32Mi")),
     "more huge pages": pod(container(cpu="1", huge="34Mi")),
     "much of everything": pod(container(cpu="4", memory="8Gi", disk="20Gi", gpu=4, native=3, huge="64Mi")),
-    # Anti-affinity of pods that are there
+    # Anti-affinity of existing pods
     **{
         f"{app} in {namespace}": pod(namespace=namespace, labels=labels)
         for namespace in NAMESPACES
@@ -362,7 +362,7 @@ def oracle(judge: Judge) -> Bench:
 
 @pytest.fixture(scope="module")
 def judged(oracle: Bench) -> dict[str, Verdicts]:
-    """The verdicts on the table; those on pods that fill a node exactly, or by one unit too much, under `edge …`."""
+    """The results for the table; pods that fill a node exactly, or exceed it by one unit, are under `edge …`."""
     with oracle.world(WORLD):
         probes = PROBES | {f"edge {number}": probe for number, probe in enumerate(edges(oracle.cluster()))}
         return dict(zip(probes, oracle.ask(list(probes.values())), strict=True))
@@ -404,9 +404,9 @@ def test_a_random_world_is_judged_alike(oracle: Bench, seed: int) -> None:
 def test_a_zone_that_a_nominated_pod_wants_alone_is_closed_though_kube_scheduler_closes_its_node_at_most(
     oracle: Bench, there: list[Standing], kube_scheduler: frozenset[str]
 ) -> None:
-    """The one difference: kube-scheduler may give the zone away, and the nominated pod then finds its node closed.
+    """The one difference: kube-scheduler may give the zone away, and the nominated pod then cannot use its node.
 
-    It looks at nominations node by node, and skips anti-affinity altogether for a pod that no pod there shuns.
+    It considers nominations node by node, and skips anti-affinity entirely for a pod that no existing pod shuns.
     """
     nodes = [node("n1"), node("n2"), node("n3", labels={ZONE: "b"}), node("alone", cordoned=True)]
     with oracle.world(World(nodes, [*there, heir("n1", pod(**shuns(**APP_A, topologyKey=ZONE)))])):
@@ -445,7 +445,7 @@ CSI_DRIVERS = [
 
 
 def test_inline_volumes_that_count_against_a_nodes_limits_and_others_are_judged_alike(oracle: Bench) -> None:
-    """azureDisk, cinder and portworxVolume were not read, so a pod with one went to a node that takes no more."""
+    """azureDisk, cinder and portworxVolume were ignored, so a pod with one was placed on a node at its limit."""
     volumes = LIMITED_VOLUMES | OTHER_VOLUMES
     limits = [{"name": name, "nodeID": "n", "allocatable": {"count": 0}} for name in CSI_DRIVERS]
     full = {"kind": "CSINode", "metadata": {"name": "full"}, "spec": {"drivers": limits}}
@@ -457,7 +457,7 @@ def test_inline_volumes_that_count_against_a_nodes_limits_and_others_are_judged_
 
 
 def test_fractions_of_a_byte_are_added_before_they_are_rounded(oracle: Bench) -> None:
-    """They are legal, though the API server warns of them. Rounded one by one they came out a byte too large."""
+    """They are legal, though the API server warns about them. Rounding each one gave a sum one byte too large."""
     halves = pod(container(memory=f"{4 * GI - 1}500m"), container(memory=f"{4 * GI}500m"))
     with oracle.world(World([node("empty"), node("there")], [on("there", halves)])):
         agree(oracle.ask([halves, *edges(oracle.cluster())]))

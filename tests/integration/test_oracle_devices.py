@@ -1,6 +1,6 @@
 """kube-scheduler itself judges which nodes have the devices that a pod's claims ask for: see test_oracle.py.
 
-Random pods are judged in test_judged.py. Here are the rules that it does not reach, what it once found, and each
+Random pods are judged in test_judged.py. This module has the rules that it does not reach, its past findings, and each
 function of the expressions.
 """
 
@@ -195,12 +195,12 @@ UNKNOWN = [
     "'%e'.format([1500.0]) != ''",
     "'a1'.find('([a-z])+') == 'a'",
 ]
-"""What is true for kube-scheduler and refuses a pod of gangsched's."""
+"""Expressions that are true for kube-scheduler but make gangsched refuse the pod."""
 EXPRESSIONS = [each for of_kind in FUNCTIONS.values() for each in of_kind]
 
 
 def verdicts_on(oracle: Bench, expressions: list[str]) -> list[tuple[str, str, str]]:
-    """Each expression with what kube-scheduler and gangsched say of one device: true, false or error."""
+    """Each expression with kube-scheduler's and gangsched's result for one device: true, false or error."""
     gpu = device("d", index=3, model="A100", fresh=True, other=1, none_of="", spare=0)
     gpu["attributes"]["version"] = {"version": "1.10.0-rc.1"}
     claims = [claim(f"c{at}", exactly(each)) for at, each in enumerate(expressions)]
@@ -237,7 +237,7 @@ def judged(oracle: Bench, claims: list[Json], *slices: Json) -> list[set[str]]:
 
 
 def test_all_devices_are_not_known_while_a_pool_of_the_node_is_incomplete(oracle: Bench) -> None:
-    """Even where only an alternative asks for them, because kube-scheduler looks at all alternatives first."""
+    """Even if only an alternative requests them, because kube-scheduler evaluates all alternatives first."""
     renewed = slice_of("new", device("b"), pool={"resourceSliceCount": 2}, nodeName="n1")
     claims = [claim("all", exactly(count=None)), claim("one", exactly()), claim("or", [exactly(), exactly(count=None)])]
     assert judged(oracle, claims, slice_of("n1", device("a")), slice_of("n2", device("a")), renewed) == [
@@ -283,7 +283,7 @@ def test_the_scheduler_refuses_a_claim_that_256_pods_share_before_the_api_server
 
 
 def test_where_some_nodes_list_a_resource_devices_do_not_stand_for_it_on_others(oracle: Bench) -> None:
-    """A known difference: kube-scheduler decides for each node."""
+    """A known difference: kube-scheduler decides node by node."""
     asking = pod(container(gpu="1"))
     others = [device_class("any", extendedResourceName=GPU), slice_of("n1", device("a"))]
     with oracle.world(World([node("n1"), node("n2", gpu="1")], others=others)):

@@ -1,4 +1,4 @@
-"""kube-scheduler itself judges the filters that look at volumes: see test_oracle.py."""
+"""kube-scheduler itself judges the volume filters: see test_oracle.py."""
 
 from __future__ import annotations
 

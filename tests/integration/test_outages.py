@@ -1,4 +1,4 @@
-"""The API server killed while gangs are bound, on a control plane of its own, with the chart's account."""
+"""The API server is killed while gangs are bound, on a separate control plane, with the chart's account."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(240)
 
 
 def test_kills_of_the_api_server_end_no_replica_and_leave_no_gang_in_pieces(tmp_path: Path) -> None:
-    """Two replicas; it is away for a moment, and for about as long as the leader's deadline and its own start last.
+    """Two replicas; it is down for a moment, and for about the leader's deadline plus its own start-up time.
 
     A restarted server denies everything for some seconds (403), and answers 410 to every watch: one list for each kind
     and replica, and one of the statuses for each new leader. `make outages` does this twenty times, also with one.

@@ -1,4 +1,4 @@
-"""The owner guard with owners that the real controllers make."""
+"""The owner guard with owners created by the real controllers."""
 
 from __future__ import annotations
 

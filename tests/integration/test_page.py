@@ -1,4 +1,4 @@
-"""The page in a real browser: what it shows of a real cluster, and what it must never do."""
+"""The page in a real browser: how it shows a real cluster, and what it must never do."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def address(with_crd: ControlPlane, cluster: Cluster) -> Iterator[str]:
 
 @contextlib.contextmanager
 def dashboard(kubeconfig: Path, namespace: str) -> Iterator[str]:
-    """What `gangsched dashboard` prints, of the namespace's groups and all nodes."""
+    """The output of `gangsched dashboard` for the namespace's groups and all nodes."""
     command = [sys.executable, "-m", "gangsched", "dashboard", "--kubeconfig", str(kubeconfig), "-n", namespace]
     with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
@@ -77,7 +77,7 @@ def told(text: str) -> Callable[[str], str]:
 
 
 def test_the_cluster_is_read_while_somebody_looks(with_crd: ControlPlane, cluster: Cluster) -> None:
-    """Its audit log tells when."""
+    """The audit log shows when."""
     with_crd.kubectl("create", "serviceaccount", "looker", "-n", cluster.namespace)
     account = f"{cluster.namespace}:looker"
     with_crd.kubectl(
@@ -181,7 +181,7 @@ class Echo:
 
 @pytest.fixture
 async def board() -> AsyncIterator[tuple[Board, str]]:
-    """A board without a cluster, and where its page is."""
+    """A board without a cluster, and its page's address."""
     board = Board()
     page = Page(board, again="Open the printed address.", what_if=Echo())
     listener = Listener(page)
@@ -257,7 +257,7 @@ async def test_a_change_does_not_take_the_keyboard_away(tab: Tab, board: tuple[B
 
 
 async def test_what_is_listed_can_be_narrowed_by_name(tab: Tab, board: tuple[Board, str]) -> None:
-    """A table shows 300 rows: without it nobody could open the others."""
+    """A table shows 300 rows; without the filter the others could not be opened."""
     shown, address = board
     shown.show(view(400))
     await open_(tab, address)
@@ -290,7 +290,7 @@ async def test_what_would_help_is_told_as_long_as_the_group_waits(tab: Tab, boar
 
 
 async def test_a_change_elsewhere_says_nothing_again(tab: Tab, board: tuple[Board, str]) -> None:
-    """A screen reader says what is set in a live region, also if it is the same as before."""
+    """A screen reader announces whatever is written to a live region, even if the text is unchanged."""
     shown, address = board
     shown.show(view(3))
     await open_(tab, address)
@@ -332,7 +332,7 @@ async def test_five_thousand_nodes_stay_usable(
 async def test_what_comes_and_goes_leaves_no_memory_behind(
     tab: Tab, board: tuple[Board, str], record_property: Callable[[str, object], None]
 ) -> None:
-    """The changes of ten minutes, sent as fast as they are shown: each replaces a tenth of the groups."""
+    """Ten minutes of changes, sent as fast as they are shown: each replaces a tenth of the groups."""
     shown, address = board
     nodes = dict(thing("node", filled(number)) for number in range(1000))
     sizes = []
@@ -349,7 +349,7 @@ async def test_what_comes_and_goes_leaves_no_memory_behind(
             await tab.call("HeapProfiler.collectGarbage")
             sizes.append((await tab.call("Runtime.getHeapUsage"))["usedSize"])
     record_property("measured", f"page: bytes in use after 10 and {TURNS} changes: {sizes}")
-    # Tables of the engine grow in steps at first.
+    # The browser engine's tables grow in steps at first.
     assert sizes[1] < 1.5 * sizes[0]
     counters = await tab.call("Memory.getDOMCounters")
     assert counters["nodes"] < 20_000
@@ -453,7 +453,7 @@ async def test_the_operator_serves_the_page_of_what_it_knows(
         await drop(tab, "apiVersion: v1\nkind: Node\nmetadata: {name: n2}\nstatus: {allocatable: {cpu: 8, pods: 9}}")
         await tab.until(told("job.yaml has no pods for gangsched")("#trying"))
         assert tab.problems == []
-        # The next browser has an address of its own.
+        # The next browser has a different address.
         assert address_of_page(operator) != first
         async with chromium.tab() as other:
             await open_(other, address_of_page(operator))

@@ -1,4 +1,4 @@
-"""The phase of Volcano's PodGroups on the real API server, beside others who write it and beside Volcano's leader."""
+"""The phase of Volcano's PodGroups on the real API server, beside other writers and beside Volcano's leader."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def phase(cluster: Cluster, name: str = "g") -> str:
 
 
 def write(cluster: Cluster, value: str | None, name: str = "g") -> None:
-    """What a scheduler of Volcano does."""
+    """Write the phase as Volcano's scheduler does."""
     cluster.api.merge(f"{WORDS_HERE.at(cluster.namespace)}/{name}/status", {"status": {"phase": value}})
 
 
@@ -182,7 +182,7 @@ def test_the_chart_grants_the_phase_in_the_named_namespaces_alone(
 
 @pytest.mark.usefixtures("operator")
 def test_a_phase_that_another_scheduler_writes_at_the_same_time_always_stays(cluster: Cluster) -> None:
-    """It writes as soon as the object is there, so that both write at once, twenty times."""
+    """It writes as soon as the object exists, so that both write at once, twenty times."""
     names = [f"race-{number}" for number in range(20)]
     for name in names:
         declare(cluster, name)

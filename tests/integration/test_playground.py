@@ -30,15 +30,15 @@ SHOWN = {
     "gangsched explain never": ("NeverFits", "each member asks nvidia.com/gpu 8, and the largest node"),
     "gangsched simulate examples/playground/nodes.yaml examples/playground/never.yaml": ("NeverFits",),
 }
-"""What the commands that ask must say in the end, by command; the others only have to succeed."""
+"""The expected final output of the query commands; the other commands only have to succeed."""
 AGAIN = ("waits", "Running")
-"""What the question about all groups says once the first gang was deleted."""
+"""Expected output of the query for all groups after the first gang was deleted."""
 _WITHIN_S = 60
 
 
 @pytest.fixture
 def marker() -> Iterator[str]:
-    """Marks what the playground starts; nothing that carries it may be left in the end."""
+    """Marks the playground's processes; none with the mark may be left at the end."""
     name = f"playground-{secrets.token_hex(4)}"
     yield name
     assert leftovers.report(name, within_s=10) == []
@@ -81,12 +81,12 @@ def test_the_printed_commands_show_what_they_promise_and_ctrl_c_leaves_nothing(m
 
 
 def until_shown(command: str, wanted: tuple[str, ...]) -> None:
-    """Run it in a shell until its output has all that is wanted."""
+    """Repeat the command in a shell until its output contains everything in `wanted`."""
     deadline = time.monotonic() + _WITHIN_S
     while True:
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        # It is how an operator is installed, with a Lease, so that nobody is told to look for one.
+        # The operator has a Lease, as when installed, so that no message says that it is missing.
         assert "No operator leads" not in done.stdout
         if all(each in done.stdout for each in wanted):
             return

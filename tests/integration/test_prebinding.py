@@ -1,4 +1,4 @@
-"""Gangs on volumes that wait for the pod's node: all are bound or provisioned before the first member is bound."""
+"""Gangs with WaitForFirstConsumer volumes: all are bound or provisioned before the first member is bound."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def claims(cluster: Cluster) -> list[Json]:
 
 
 def left(cluster: Cluster) -> list[str]:
-    """What shows pre-bindings and is not bound."""
+    """The unbound objects with traces of pre-binding."""
     found = [
         each["metadata"]["name"]
         for each in claims(cluster)

@@ -1,4 +1,4 @@
-"""Pre-bindings of volumes that fail on their way: whole in the end, or nothing is left."""
+"""Volume pre-bindings that fail in flight: the gang ends whole, or nothing is left."""
 
 from __future__ import annotations
 

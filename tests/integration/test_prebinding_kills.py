@@ -43,7 +43,7 @@ def delete_pods(cluster: Cluster) -> None:
 
 
 def at_the_first_write(cluster: Cluster) -> None:
-    """Return as soon as anything shows on a claim: how long it takes until then depends on the machine."""
+    """Return as soon as a claim shows a write; the time until then depends on the machine."""
     until = time.monotonic() + 20
     while not devices.left(cluster):
         assert time.monotonic() < until, "no claim was written"
@@ -78,7 +78,7 @@ def test_volumes(zoned: Cluster) -> None:
 
 @pytest.mark.timeout(400)
 def test_devices(with_devices: Cluster) -> None:
-    """Every second time its PodGroup is deleted while there is no leader; its pods stay, and nobody else takes back."""
+    """Every second time its PodGroup is deleted while there is no leader; its pods stay: only gangsched cleans up."""
     cluster, random = with_devices, Random(31)
     for at in range(SIZE):
         devices.add_claim(cluster, f"w-{at}", "gpu")

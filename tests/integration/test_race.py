@@ -1,4 +1,4 @@
-"""The race of the contract on the real API server, its pods made by kube-controller-manager."""
+"""The contract's race on the real API server, with pods created by kube-controller-manager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Least privilege: what the operator asks of the API server is exactly what the chart's role permits."""
+"""Least privilege: the operator's requests to the API server are exactly those that the chart's role permits."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ Right = tuple[str, str, str]
 """Verb, API group, resource with its subresource."""
 
 NATIVE = {("list", "scheduling.k8s.io", "podgroups"), ("watch", "scheduling.k8s.io", "podgroups")}
-"""Not asked for here, where the API server does not serve them; test_native.py has one that does."""
+"""Not requested here, because this API server does not serve them; that of test_native.py does."""
 BEHIND = {("patch", "resource.k8s.io", "resourceclaims/binding")}
-"""What the API server checks itself when the status of a claim is patched: no request names it."""
+"""A right that the API server checks itself when the status of a claim is patched: no request names it."""
 
 pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _other_systems(with_crd) -> Iterator[None]:
-    """Those whose PodGroups or workloads the role may read, and the Demand objects that it may write."""
+    """Install the CRDs of the PodGroups and workloads that the role may read, and of the Demands that it may write."""
     with served(with_crd, *DIALECTS, DEMANDS), workloads_served(with_crd):
         yield
 
@@ -84,7 +84,7 @@ def permitted(rules: list[dict]) -> set[Right]:
 
 
 def asked(cluster: Cluster) -> set[Right]:
-    """What the account asked for, by the audit log; discovery is no resource and is not in it."""
+    """The account's requests according to the audit log, without discovery, which is not a resource."""
     found = set()
     for entry in cluster.control_plane.audited(ACCOUNT):
         target = entry.get("objectRef", {})
@@ -135,7 +135,7 @@ def test_the_operator_asks_for_all_that_its_role_permits_and_for_nothing_else(
 
 
 def test_devices_are_written_only_with_the_right_that_no_request_names(rights, cluster):
-    """A claim and its status are not enough: the API server asks for `binding` in all namespaces."""
+    """Rights on a claim and its status are not enough: the API server requires `binding` in all namespaces."""
     add_class(cluster, "gpu")
     add_claim(cluster, "c", "gpu")
     device = {"request": "gpu", "driver": DRIVER, "pool": "n1", "device": "gpu-0"}
@@ -186,7 +186,7 @@ def allocated(cluster: Cluster) -> None:
 
 
 def demanded_and_fulfilled(cluster: Cluster) -> None:
-    """A Demand object is made and one is put right; both are deleted once there is room."""
+    """One Demand object is created and one is corrected; both are deleted once there is room."""
     demands = f"/apis/scaler.palantir.com/v1alpha2/namespaces/{cluster.namespace}/demands"
     wrong = {"instance-group": "other", "units": []}
     metadata = {"name": "demand-two", "labels": {"gangsched.io/created-by": "gangsched"}}
@@ -205,7 +205,7 @@ def demanded_and_fulfilled(cluster: Cluster) -> None:
 
 
 def volumes_are_awaited(cluster: Cluster) -> None:
-    """A claim is bound to a volume, and one waits for a provisioner that there is not."""
+    """One claim is bound to a volume, and one waits for a provisioner that does not exist."""
     for name, provisioner in (("rights-static", "kubernetes.io/no-provisioner"), ("rights-made", "example.com/none")):
         mode = {"provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
         cluster.api.post("/apis/storage.k8s.io/v1/storageclasses", {"metadata": {"name": name}, **mode})

@@ -1,4 +1,4 @@
-"""Nodes and pods that an admission policy refuses, on the real API server and with the rights that the chart gives."""
+"""Nodes and pods that an admission policy refuses, on the real API server and with the chart's rights."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_beside_five_nodes_that_refuse_every_binding_forty_gangs_are_whole_and_t
 
 
 def refused_events(cluster: Cluster) -> list[Json]:
-    """Events of the operator's that were refused; one in the namespace of an earlier test, which is ending, may be."""
+    """The operator's refused Events; one in the terminating namespace of an earlier test is permitted."""
     return [
         entry
         for entry in cluster.control_plane.audited(f"system:serviceaccount:{NAMESPACE}:gangsched")
@@ -85,7 +85,7 @@ def refused_events(cluster: Cluster) -> list[Json]:
 
 
 def told(cluster: Cluster, nodes: list[str]) -> list[Json]:
-    """Events on the nodes that say that they refuse; those of earlier tests had other nodes."""
+    """Events on these nodes about their refusals; earlier tests had other nodes."""
     found = cluster.api.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
     return [each for each in found if each["reason"] == "BindingsRefused" and each["regarding"]["name"] in nodes]
 
@@ -93,7 +93,7 @@ def told(cluster: Cluster, nodes: list[str]) -> list[Json]:
 def test_gangs_with_one_pod_that_is_refused_everywhere_say_so_and_leave_the_room_to_others(
     account: Path, cluster: Cluster, refuse_bindings: BindingPolicy, tmp_path: Path
 ) -> None:
-    """Four sets of ten on just as much room; one pod of each is refused. Undone once, they hold and evict no more."""
+    """Four sets of ten fill all room; one pod of each is refused. After one rollback they hold and evict no more."""
     config = tmp_path / "config.yaml"
     config.write_text("repairDeadline: 9s\nbackoff: {initial: 1s, max: 4s}\n")
     for number in range(4):

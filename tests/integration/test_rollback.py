@@ -1,4 +1,4 @@
-"""Real controllers and a gang that cannot become whole: what an undo does to Jobs, Deployments and StatefulSets."""
+"""A gang that cannot become whole, with real controllers: rollback of Jobs, Deployments and StatefulSets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("operator")]
 
 @pytest.fixture(scope="module")
 def operator(with_crd, tmp_path_factory):
-    """gangsched with a short repair deadline: an undo begins after 6 of its 9 s."""
+    """gangsched with a short repair deadline: a rollback begins after 6 of its 9 s."""
     config = tmp_path_factory.mktemp("config") / "config.yaml"
     config.write_text("repairDeadline: 9s\nbackoff: {initial: 1s, max: 2s}\n")
     with Operator(with_crd, "--config", str(config)) as running:
@@ -120,7 +120,7 @@ def test_a_disruption_budget_keeps_the_members_and_the_group_says_so(cluster, re
         cluster.until(
             lambda name=name: cluster.bound(name) or cluster.condition(name).get("reason") == "BindingRefused"
         )
-        # If the refusal is answered before another member is bound, none is: that is another story.
+        # If the refusal arrives before another member is bound, none is bound, which is a different case.
         if cluster.bound(name):
             break
     cluster.until(lambda: cluster.condition(name, "Degraded").get("reason") == "EvictionRefused", within_s=40)
@@ -212,7 +212,7 @@ def test_under_restart_a_real_set_is_evicted_whole_and_bound_again_whole(cluster
     cluster.until_bound("ring", 5)
     cluster.until(lambda: cluster.phase("ring") == "Running")
     old = {pod["metadata"]["uid"] for pod in cluster.pods("ring")}
-    # Room for four alone: the lost member cannot be repaired within the two seconds, nor before the thief is there.
+    # Room for four only: the lost member cannot be repaired within the two seconds, nor before the thief arrives.
     cluster.add_filler("thief", "n1", "1")
     cluster.delete_pod("ring-0")
     cluster.until(lambda: not old & {pod["metadata"]["uid"] for pod in cluster.pods("ring")}, within_s=40)

@@ -1,4 +1,4 @@
-"""What `gangsched run` says of its options, on the real API server."""
+"""The messages of `gangsched run` about its options, on the real API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kube-scheduler itself judges what pods prefer: each of its scores that gangsched knows must be the same number."""
+"""kube-scheduler itself judges pods' preferences: gangsched must compute the same number for each score it knows."""
 
 from __future__ import annotations
 

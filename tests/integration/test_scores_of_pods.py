@@ -1,4 +1,4 @@
-"""kube-scheduler's own code judges what pods prefer of other pods: each score must be the same number."""
+"""kube-scheduler's own code judges pods' preferences about other pods: each score must be the same number."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_each_edge_of_spread_scores_as_in_kube_scheduler(judge: Judge, name: str
 
 
 class Choosy(Dice):
-    """Random pods that prefer much of each other, and are attracted by those that are there."""
+    """Random pods with many preferences about each other and about existing pods."""
 
     def scored(self) -> World:
         nodes = [self.scored_node(f"n{number}") for number in range(12)]

@@ -1,4 +1,4 @@
-"""Gangs whose members share something, or exclude each other by it, on the real API server: volumes and host ports."""
+"""Gangs whose members share volumes, or exclude each other by volumes or host ports, on the real API server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VOLUMES = "/api/v1/persistentvolumes"
 
 @pytest.fixture
 def shared(cluster: Cluster) -> Iterator[Json]:
-    """What a pod's spec says to use a volume for all, which only the nodes of zone b reach."""
+    """The part of a pod's spec that uses one volume for all members, reachable only from zone b."""
     name = cluster.namespace
     inside = {"key": ZONE, "operator": "In", "values": ["b"]}
     asked = {"accessModes": ["ReadWriteMany"], "storageClassName": name}

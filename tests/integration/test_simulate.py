@@ -1,4 +1,4 @@
-"""What `gangsched simulate` makes of hand-written manifests is what the real API server and controllers make of it."""
+"""`gangsched simulate` expands hand-written manifests exactly as the real API server and controllers do."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def container(name: str = "c", requests: Json | None = None, limits: Json | None
 
 
 def whole(*containers: Json, requests: Json | None = None, limits: Json | None = None, **spec: Any) -> Json:
-    """A pod with resources of its own as well."""
+    """A pod with pod-level resources as well."""
     resources = {key: value for key, value in {"requests": requests, "limits": limits}.items() if value}
     named = [each | {"name": f"c-{number}"} for number, each in enumerate(containers or [container()])]
     return {"containers": named, "resources": resources, **spec}
@@ -122,7 +122,7 @@ WORKLOADS: dict[str, Json] = {
 
 
 def decides(pod: Pod) -> tuple[object, ...]:
-    """All of the pod that a decision depends on, but what is its own: names, labels and times."""
+    """Everything about the pod that a decision depends on, except names, labels and times."""
     return pod.shape, pod.priority, pod.scheduler, pod.gated, pod.phase, pod.declaration
 
 

@@ -1,4 +1,4 @@
-"""`gangsched snapshot` of a real cluster: what it has, what it leaves out, and that simulate decides the same by it."""
+"""`gangsched snapshot` of a real cluster: its contents, its omissions, and that simulate decides the same with it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def job(name, *, parallelism, cpu, annotations):
 
 @pytest.fixture
 def waiting(with_crd, namespace):
-    """Two gangs of a Job that declare nothing, of which one fits; KWOK lets the first run."""
+    """Two Job gangs without a declaration; only one fits, and KWOK runs it."""
     cluster = Cluster(with_crd, namespace)
     cluster.add_node("n1", cpu="4")
     notes = {"gangsched.io/gang": "true"}

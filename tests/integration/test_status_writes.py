@@ -1,4 +1,4 @@
-"""Writes of a PodGroup's status on the real API server: what the words of its answers are taken for."""
+"""Writes of a PodGroup's status on the real API server: how gangsched interprets its error messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.integration.cluster import Cluster
 
 
 def patched(cluster: Cluster, uid: str, *, bound: int = 0, resource_version: str = "") -> WriteResult:
-    """What the operator's own write of the status of the PodGroup a is answered."""
+    """The result of the operator's own status write for the PodGroup a."""
     status = GroupStatus(Record(phase=Phase.QUEUED), bound=bound)
     effect = PatchStatus(GroupKey(cluster.namespace, "a"), uid, status, resource_version)
 
@@ -47,7 +47,7 @@ def metadata(cluster: Cluster) -> dict[str, str]:
 
 @pytest.mark.parametrize("conditional", [False, True])
 def test_a_podgroup_that_was_made_again_does_not_get_the_old_ones_status(cluster, group, conditional):
-    """The PodGroup is deleted and made again while a write of its status is on its way."""
+    """The PodGroup is deleted and recreated while a write of its status is in flight."""
     cluster.delete_group("a")
     cluster.add_group("a", min_member=1)
     answer = patched(cluster, group["uid"], resource_version=group["resourceVersion"] if conditional else "")

@@ -1,4 +1,4 @@
-"""What becomes of groups whose Job or StatefulSet is suspended, scaled to 0 or deleted, by the real controllers."""
+"""Groups whose Job or StatefulSet is suspended, scaled to 0 or deleted, with the real controllers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def until_gone(cluster: Cluster, owner: str) -> None:
 
 @pytest.fixture
 def train(cluster: Cluster) -> Cluster:
-    """A Job of SIZE pods that run, of the group `t`, with no room beside them."""
+    """A Job of SIZE running pods in the group `t`, with no room beside them."""
     cluster.add_node("n1", cpu=str(SIZE))
     cluster.add_group("t", min_member=SIZE)
     add_job(cluster, "train", SIZE, labels=LABELS)
@@ -162,7 +162,7 @@ def test_a_job_that_is_resumed_after_a_success_asks_for_the_rest_only(cluster: C
 
 
 def test_a_deployment_that_is_scaled_to_0_leaves_its_group_pending(cluster: Cluster) -> None:
-    """Deployments are not watched: that all pods are gone is all that is known."""
+    """Deployments are not watched: gangsched only sees that all pods are gone."""
     cluster.add_node("n1", cpu=str(SIZE))
     cluster.add_group("t", min_member=SIZE)
     made = template(labels={"app": "web", **LABELS})

@@ -1,4 +1,4 @@
-"""The operator behind the fault proxy: whatever happens to its requests, gangs end whole or wholly unbound."""
+"""The operator behind the fault proxy: whatever faults its requests get, gangs end whole or wholly unbound."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GROUPS, MEMBERS, NODES, ROOM = 4, 3, 3, 2
 STORM_WITHIN_S = 6.0
 RATE, RATE_OF_WATCHES = 0.5, 0.9
 OF_EVENTS = {Fault.WATCH_DUPLICATES, Fault.WATCH_REORDERS, Fault.WATCH_LAGS}
-"""They end no watch, and only that of pods has events enough: it must not be one of the few that are spared."""
+"""These end no watch, and only the pods' watch has enough events, so it must not be among the few without a fault."""
 PROVOKED_BY = {Fault.STALE_LIST: Fault.EXPIRED_LATER}
 """Lists are rare: something else has to ask for them."""
 OUTAGES_S = (0.5, 1, 2, 5, 30)
 
 
 class Storm:
-    """A race of groups in the operator's way through the proxy, and what is expected of it."""
+    """A race of groups while the proxy injects faults, and its expected outcome."""
 
     def __init__(self, cluster: Cluster, proxy: ProxyProcess, behind: Operator) -> None:
         self.cluster = cluster
@@ -40,7 +40,7 @@ class Storm:
         return sorted(of_groups(self.cluster).values()) == [MEMBERS] * ROOM
 
     def end(self, groups: list[str]) -> None:
-        """Calm down: groups become whole, and when they are gone the others do."""
+        """Calm the proxy: groups become whole, and when they are deleted the others do."""
         self.proxy.calm()
         self.cluster.until(self.whole, what=f"{ROOM} whole groups")
         first = of_groups(self.cluster)
@@ -132,7 +132,7 @@ def test_a_race_cut_off_by_an_outage_leaves_every_group_whole_or_unbound_and_los
 
 
 def test_no_outage_however_long_makes_the_operator_list_anything_again(storm: Storm, behind: Operator) -> None:
-    """A watch goes on at its version, whatever failed and however often: here connections are refused and reset."""
+    """A watch resumes at its version, whatever failed and however often; here connections are refused and reset."""
     storm.cluster.add_node("n0", cpu="16")
     storm.cluster.until(lambda: behind.metric("gangsched_nodes") == 1)
     before = behind.metric("gangsched_relists_total")
@@ -149,7 +149,7 @@ def test_no_outage_however_long_makes_the_operator_list_anything_again(storm: St
 def test_an_operator_that_has_thousands_of_statuses_to_write_ends_within_ten_seconds(
     cluster: Cluster, proxy: ProxyProcess
 ) -> None:
-    """Statuses are slow; what only tells people is dropped, and bindings in flight are awaited."""
+    """Status writes are slow: purely informational ones are dropped, and bindings in flight are awaited."""
     proxy.next(fault=Fault.DELAY_BEFORE, method="PATCH", path_contains="/status", times=100_000)
     proxy.storm(Rates(of={}, delay_s=(3.0, 3.0)))
     with Operator(cluster.control_plane, kubeconfig=proxy.kubeconfig_for()) as operator:

@@ -1,4 +1,4 @@
-"""Two operators with different schedulerNames on one API server: each group is the business of one of them."""
+"""Two operators with different schedulerNames on one API server: each group belongs to one of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def both(with_crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> It
         yield first, green
         for each in (first, green):
             assert "Traceback" not in each.log
-    # Others look for Leases that were left.
+    # Other tests look for leftover Leases.
     for name in ("gangsched", "green"):
         with_crd.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/default/leases/{name}-beside")
 
@@ -50,13 +50,13 @@ def test_members_decide_whose_a_group_is_and_the_other_writes_nothing(cluster, b
     cluster.add_node("n1", cpu="4")
     cluster.add_group("a", min_member=2)
     cluster.add_pods("a", 1, scheduler="green")
-    # The PodGroup had no pods for a moment, and was the first one's.
+    # The PodGroup had no pods for a moment, and belonged to the first operator.
     cluster.until(lambda: cluster.status("a").get("scheduler") == "green")
     before = writes(first)
     cluster.add_pods("a", 1, first=1, scheduler="green")
     cluster.until_bound("a", 2)
     cluster.until(lambda: cluster.phase("a") in ("Scheduled", "Running"))
-    # One may have been on its way.
+    # One write may have been in flight.
     assert writes(first) - before <= 1
     before = writes(green)
     cluster.add_group("b", min_member=2)

@@ -51,7 +51,7 @@ def add_volume(cluster: Cluster, name: str, zone: str, **spec: Any) -> None:
 
 
 def claim_spec(cluster: Cluster) -> Json:
-    """What asks for one of the test's own volumes; there is no such StorageClass unless a test makes it."""
+    """A claim spec for one of the test's own volumes; its StorageClass does not exist unless a test creates it."""
     return {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Gi"}},

@@ -1,4 +1,4 @@
-"""docs/why-pending.md shows what people are told of each kind of waiting."""
+"""docs/why-pending.md shows the messages for each kind of waiting."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.integration import pictures, why_pending
 from tests.integration.pictures import Camera
 
 ALIKE = 0.1
-"""Letters are drawn otherwise on another machine, and fill less of a picture than this. Boxes that are filled
-otherwise, or a sentence more or less, are more."""
+"""Largest permitted fraction of different pixels. Other machines render letters differently, which changes less than
+this; boxes that are filled differently, or a sentence more or less, change more."""
 
 
 @pytest.fixture
@@ -45,5 +45,5 @@ def test_the_page_shows_what_is_told_of_each_kind(
     differing = {name: camera.difference(each.picture, shown[name]) for name, each in seen.items()}
     record_property("measured", f"pictures of why-pending: at most {max(differing.values()):.1%} of the pixels differ")
     assert max(differing.values()) < ALIKE, differing
-    # It would notice if two were exchanged.
+    # The comparison would notice if two were swapped.
     assert camera.difference(shown["few"], shown["cpu"]) > ALIKE

@@ -10,7 +10,7 @@ from tests.integration.oracle_worlds import NAMESPACES, TOLERATES_ALL, pod
 
 
 class VolumeAims(VolumeDice):
-    """Pods with volumes on which one filter decides, and at times others; draw a world first."""
+    """Pods with volumes on which one filter decides, sometimes others as well; draw a world first."""
 
     _claims: Sequence[tuple[Json, Json]]
 
@@ -40,7 +40,7 @@ class VolumeAims(VolumeDice):
         return self._using(lambda _, volume: bool(volume["metadata"]["labels"]), most=1)
 
     def _using(self, wanted: Callable[[Json, Json], bool], *, most: int) -> Json:
-        """A pod that uses claims of one namespace that are bound to a volume, if there are such as are wanted."""
+        """A pod that uses claims of one namespace that are bound to a volume and match `wanted`, if there are any."""
         namespace = self._one([*NAMESPACES])
         found = [
             claim["metadata"]["name"]

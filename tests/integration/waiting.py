@@ -1,4 +1,4 @@
-"""How the tests await what happens in other processes."""
+"""Waiting for conditions in other processes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Of = TypeVar("Of")
 
 
 def until(condition: Callable[[], Of], within_s: float = 30, *, what: str | Callable[[], str] = "") -> Of:
-    """Wait until the condition holds; what it returned then.
+    """Wait until the condition holds; returns its value.
 
-    Looks more rarely the longer it has waited, because looking takes processor time from what it waits for.
+    Polls less often the longer it waits, because polling takes processor time from the awaited process.
     """
     began = time.monotonic()
     while not (result := condition()):

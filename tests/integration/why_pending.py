@@ -1,6 +1,6 @@
-"""Plays testbed/waiting.py on a real API server: what people are told of fifteen kinds of waiting.
+"""Runs testbed/waiting.py on a real API server and collects the messages for fifteen kinds of waiting.
 
-`python -m tests.integration.why_pending` (make docs) writes docs/why-pending.md with what was seen, and pictures of the
+`python -m tests.integration.why_pending` (make docs) writes docs/why-pending.md with the results, and pictures of the
 operator's page.
 """
 
@@ -40,9 +40,9 @@ pod. [Troubleshooting](troubleshooting.md) says what to do about each reason.
 
 @dataclass(frozen=True)
 class Seen:
-    """What was told of one kind: phase, reason and message of the condition, and the output of `explain`.
+    """The messages for one kind: phase, reason and message of the condition, and the output of `explain`.
 
-    `line` is what the page says of what waits, and `picture` shows it.
+    `line` is the page's entry for the waiting group, and `picture` shows it.
     """
 
     phase: str
@@ -54,7 +54,7 @@ class Seen:
 
 
 def play(control_plane: ControlPlane, camera: Camera) -> Mapping[str, Seen]:
-    """What is told of each kind, by its name, on a control plane without nodes, within `watched`."""
+    """The messages for each kind, by its name, on a control plane without nodes, within `watched`."""
     control_plane.kubectl("create", "namespace", NAMESPACE)
     control_plane.kubectl("wait", "--for=create", "serviceaccount/default", "-n", NAMESPACE)
     cluster = Cluster(control_plane, NAMESPACE)
@@ -80,7 +80,7 @@ def _play(cluster: Cluster, kind: Waiting, camera: Camera) -> Seen:
 
 
 def clear(control_plane: ControlPlane) -> None:
-    """Delete what a kind has needed."""
+    """Delete the objects of a kind."""
     control_plane.kubectl(
         "delete", "podgroups.gangsched.io,pods", "--all", "--namespace", NAMESPACE, "--grace-period=0"
     )
@@ -88,7 +88,7 @@ def clear(control_plane: ControlPlane) -> None:
 
 
 def page(seen: Mapping[str, Seen]) -> str:
-    """The page that shows it."""
+    """The text of the page docs/why-pending.md."""
     parts = [_HEAD]
     for kind in KINDS:
         told = seen[kind.name]
@@ -129,9 +129,9 @@ def _seen(cluster: Cluster, kind: Waiting) -> Seen:
 
 
 def _pictured(camera: Camera, kind: Waiting, seen: Seen) -> Seen:
-    """With what the page shows."""
+    """Add the content of the operator's page."""
     until(lambda: seen.message in _timeless(_about(camera, kind)), within_s=30)
-    # Groups of other tests may wait beside.
+    # Groups of other tests may wait as well.
     others = f"each => !each.innerText.startsWith('{NAMESPACE}/')"
     camera.value(f"[...document.querySelectorAll('#line li')].filter({others}).forEach(each => each.remove())")
     entry = _timeless(_about(camera, kind)).replace(f" {seen.message}", "")
@@ -139,7 +139,7 @@ def _pictured(camera: Camera, kind: Waiting, seen: Seen) -> Seen:
 
 
 def _about(camera: Camera, kind: Waiting) -> str:
-    """The group's entry in the line of those that wait."""
+    """The group's entry in the list of waiting groups."""
     begins = f"{NAMESPACE}/{kind.name} "
     found = camera.value(
         f"[...document.querySelectorAll('#line li')].find(each => each.innerText.startsWith({begins!r}))?.innerText"
@@ -148,7 +148,7 @@ def _about(camera: Camera, kind: Waiting) -> str:
 
 
 def _timeless(text: str) -> str:
-    """Without what is another one each time."""
+    """The text with its varying durations normalised."""
     return re.sub(r"\b(?:for|since|in) (?:\d+[hms])+\b", "for 5s", text)
 
 
@@ -163,7 +163,7 @@ def watched(control_plane: ControlPlane, camera: Camera) -> Iterator[None]:
 
 
 def main() -> None:
-    """Play and write."""
+    """Run everything and write the page."""
     with ControlPlane() as control_plane, camera() as made:
         crds.install(control_plane)
         with watched(control_plane, made):

@@ -1,4 +1,4 @@
-"""The kinds of workloads that other controllers bring, on the real API server, with any content."""
+"""The workload kinds of other controllers on the real API server, without validation of their content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUILT_IN = ("batch", "apps")
 
 @contextlib.contextmanager
 def workloads_served(control_plane: ControlPlane, *names: str) -> Iterator[None]:
-    """The API server serves these kinds meanwhile, all by default."""
+    """Has the API server serve these kinds, all by default, inside the context."""
     chosen = [WORKLOADS[name] for name in names or WORKLOADS]
     rows = [row for row in chosen if row.resource.group not in BUILT_IN]
     manifests = "".join(json.dumps(_crd(row)) for row in rows)

@@ -48,7 +48,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Schedulin
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of one control plane after each other, those that take longest first."""
+    """Order the tests by control plane, the longest first."""
 
     def order(item: pytest.Item) -> tuple[bool, bool, bool, str]:
         kind = _kind_of(item)
@@ -64,7 +64,7 @@ def _kind_of(item: pytest.Item) -> Kind | None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Each workload in each way to declare it with, for tests that play, each play; for others, each page's section."""
+    """Parametrise by workload and way to declare it, and by play where a test has plays, else by the page's section."""
     if "side" not in metafunc.fixturenames:
         return
     plays = "play" in metafunc.fixturenames
@@ -88,7 +88,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _is_quick(setting: Setting, column: str, play: list[str]) -> bool:
-    """Whether make test plays it: the race of the controllers that are built soon, with nothing declared."""
+    """Whether `make test` plays it: the race of the controllers that build quickly, without any declaration."""
     row = setting.row
     quick = row.controller and CONTROLLERS[row.controller].quick and row.kind == _first_of(row.controller)
     return bool(quick) and column == AUTO and play == [RACE]
@@ -99,7 +99,7 @@ def _first_of(controller: str) -> str:
 
 
 def _has_section(setting: Setting, column: str) -> bool:
-    """Whether its page has a section of its own for it; one is for both ways without a PodGroup."""
+    """Whether its page has a section of its own for it; both ways without a PodGroup share one."""
     others = {
         (other.row.file, other.row.section(column))
         for other in SETTINGS[: SETTINGS.index(setting)]
@@ -110,7 +110,7 @@ def _has_section(setting: Setting, column: str) -> bool:
 
 @pytest.fixture(scope="module")
 def side(request: pytest.FixtureRequest) -> Iterator[Side]:
-    """gangsched and a controller, started as that way to declare gangs asks for."""
+    """gangsched and a controller, started as that way to declare gangs requires."""
     kind: Kind = request.param
     name, own = kind.controller, kind.column == OWN
     if name and not is_built(CONTROLLERS[name]):
@@ -141,7 +141,7 @@ def side(request: pytest.FixtureRequest) -> Iterator[Side]:
 
 @pytest.fixture
 def stage(side: Side, setting: Setting) -> Iterator[Stage]:
-    """A namespace of the test's own; its pods are gone afterwards, so that the next test has the nodes' room."""
+    """The test's own namespace; its pods are deleted afterwards to free the nodes for the next test."""
     side.revive()
     labels = {"gangsched.io/gang": "auto"} if side.column == AUTO else {}
     name = f"test-{secrets.token_hex(4)}"
@@ -154,5 +154,5 @@ def stage(side: Side, setting: Setting) -> Iterator[Stage]:
 
 @pytest.fixture
 def played(side: Side, setting: Setting, play: str, record_property: Callable[[str, object], None]) -> None:
-    """Has `tests.workloads.written` write down how this play ends."""
+    """Record how this play ends, for `tests.workloads.written`."""
     record_property("played", (setting.kind, side.column, play))

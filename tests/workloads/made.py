@@ -1,4 +1,4 @@
-"""Whether `gangsched simulate` makes of a manifest the pods that the real controller makes of it."""
+"""Checks that `gangsched simulate` expands a manifest into the same pods as the real controller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 def expanded(file: Path, namespace: str) -> list[MadePod]:
-    """The pods that simulate makes of the workloads in the file if they are in that namespace."""
+    """The pods that simulate creates for the workloads in the file if they are in that namespace."""
     nothing = Existing([], [])
     return [
         pod
@@ -24,7 +24,7 @@ def expanded(file: Path, namespace: str) -> list[MadePod]:
 
 
 def unlike(real: list[Json], simulated: list[MadePod]) -> list[str]:
-    """Those pods of either side to which none of the other corresponds.
+    """The pods of each side that have no counterpart on the other.
 
     A simulated pod corresponds to a real one with its owner, scheduler and requests that has all of its labels and
     annotations and, where the controller names its pods itself, its name.

@@ -43,7 +43,7 @@ def manifest(kind: str, column: str, name: str = _NAME) -> str:
 
 
 def follow(stage: Stage, row: Workload, column: str, text: str, folder: Path) -> None:
-    """Does what the page says in that namespace: `text` is in its file, and its commands are run one by one."""
+    """Follows the page in that namespace: writes `text` to its file and runs its commands one by one."""
     (folder / "bert.yaml").write_text(text)
     config = json.loads(stage.control_plane.kubeconfig.read_text())
     config["contexts"][0]["context"]["namespace"] = stage.namespace
@@ -56,5 +56,5 @@ def follow(stage: Stage, row: Workload, column: str, text: str, folder: Path) ->
 
     for line in blocks(row, column)[1]:
         command = line.replace(" namespace default ", f" namespace {stage.namespace} ")
-        # Trainer refuses a job whose runtime it has not seen yet, as its page tells.
+        # Trainer refuses a job whose runtime it has not seen yet, as its page says.
         stage.until(functools.partial(run, command), within_s=20 if row.controller == "trainer" else 0, what=command)

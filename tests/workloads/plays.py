@@ -1,4 +1,4 @@
-"""What is played with each workload: each play ends with every gang whole or wholly unbound."""
+"""The scenarios (plays) for each workload: each ends with every gang whole or wholly unbound."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ _STAYS_S = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What a workload's plays need to know of it."""
+    """The properties of a workload that its plays depend on."""
 
     kind: str
     """As in EXPECTED."""
     path: str
     """The collection of its objects, such as ``apis/batch/v1/jobs``."""
     fails: str = "deleted"
-    """How a member ends so that its controller makes it again: `Failed` or `deleted`."""
+    """How to end a member so that its controller recreates it: `Failed` or `deleted`."""
     scaled: Callable[[int], Json] = lambda _: {}
-    """The change that gives the workload so many pods."""
+    """The patch that scales the workload to this many pods."""
     suspended: Callable[[bool], Json] = lambda _: {}
-    """The change that suspends and resumes it."""
+    """The patch that suspends or resumes it."""
     changed: Callable[..., object] = lambda *_: None
-    """Makes of the page's manifests, which may be so already, those of this row."""
+    """Turns the page's manifests into those of this row; they may already be the same."""
     pods: int = SIZE
-    """How many pods its controller makes in all, of which SIZE fit."""
+    """How many pods its controller creates in all; SIZE of them fit."""
     first: int = SIZE
-    """How many pods its controller makes before any of them is ready."""
+    """How many pods its controller creates before any of them is ready."""
     simulated: bool = True
     """Whether `gangsched simulate` expands it, into pods of the same owners and labels."""
     own_plays: Mapping[str, Play] = field(default_factory=dict)
-    """What is played in another way with it."""
+    """Plays that replace the common ones for this workload."""
 
     @property
     def row(self) -> Workload:
-        """What is expected of it."""
+        """The expected results."""
         return EXPECTED[self.kind]
 
     @property
     def within_s(self) -> float:
-        """How long it takes at most until all of its pods are bound."""
+        """The longest time, in seconds, until all of its pods are bound."""
         return _WITHIN_S + (READY_AFTER_S * SIZE if self.row.late else 0)
 
     def manifest(self, column: str, name: str = "bert") -> str:
@@ -75,21 +75,21 @@ def race(stage: Stage, setting: Setting, column: str) -> None:
 
 
 def both(stage: Stage, setting: Setting, column: str) -> tuple[str, str]:
-    """Creates two at once; who runs whole, and who waits whole."""
+    """Creates two at once; returns the one that runs whole and the one that waits whole."""
     names = ("first", "second")
     stage.apply("---\n".join(setting.manifest(column, name) for name in names))
     return until_settled(stage, setting, *names)
 
 
 def until_whole(stage: Stage, setting: Setting, name: str, size: int = SIZE) -> None:
-    """Waits until the workload has so many pods and all of them are bound."""
+    """Waits until the workload has `size` pods and all of them are bound."""
     stage.until(lambda: stage.counts(name) == [(size, size)], within_s=setting.within_s, what=f"{size} of {name} bound")
 
 
 def until_settled(stage: Stage, setting: Setting, *names: str) -> tuple[str, str]:
     """Waits until one of the two is whole, the other wholly unbound with all pods that it can have, and both stay so.
 
-    At no time has each of them a bound pod. Returns who runs and who waits.
+    At no time do both have a bound pod. Returns the one that runs and the one that waits.
     """
 
     waits_with = {(number, 0) for number in (setting.first, SIZE)}
@@ -110,7 +110,7 @@ def until_settled(stage: Stage, setting: Setting, *names: str) -> tuple[str, str
 
 
 def failure(stage: Stage, setting: Setting, column: str) -> None:
-    """A member of the one that runs fails and is made again, perhaps with all others; nothing ends in pieces."""
+    """A member of the running one fails and is recreated, perhaps with all others; no gang ends partly bound."""
     runs, waits = both(stage, setting, column)
     member = stage.live(runs)[0]
     stage.end(member, setting.fails)
@@ -125,7 +125,7 @@ def failure(stage: Stage, setting: Setting, column: str) -> None:
 
 
 def scale(stage: Stage, setting: Setting, column: str) -> None:
-    """One that has room grows and shrinks, and is whole each time."""
+    """One that has room is scaled up and down, and is whole each time."""
     stage.apply(setting.manifest(column, "first"))
     for size in (SIZE, LARGER, SIZE):
         stage.patch("first", setting.scaled(size))
@@ -133,11 +133,11 @@ def scale(stage: Stage, setting: Setting, column: str) -> None:
 
 
 def suspension(stage: Stage, setting: Setting, column: str) -> None:
-    """The one that runs is suspended: the other takes its place; resumed, it waits whole until the other is gone."""
+    """The running one is suspended and the other takes its place; resumed, it waits whole until the other is gone."""
     runs, waits = both(stage, setting, column)
     stage.patch(runs, setting.suspended(True))
     until_whole(stage, setting, waits)
-    # The other needs the room of a part of them only, and controllers delete pods one by one.
+    # The other needs the room of only some of them, and controllers delete pods one by one.
     stage.until(lambda: stage.counts(runs) == [(0, 0)], what=f"the pods of {runs} are gone")
     stage.patch(runs, setting.suspended(False))
     until_settled(stage, setting, runs, waits)
@@ -149,5 +149,5 @@ _PLAYS: dict[str, Play] = {RACE: race, FAILURE: failure, SCALE: scale, SUSPENSIO
 
 
 def play(stage: Stage, setting: Setting, column: str, name: str) -> None:
-    """Plays what has that name."""
+    """Runs the play of that name."""
     (_PLAYS | dict(setting.own_plays))[name](stage, setting, column)

@@ -16,18 +16,18 @@ from tests.workloads.stage import Stage
 
 @dataclass(frozen=True, kw_only=True)
 class Controlled:
-    """How a controller is started beside gangsched; the rest with its own integration only."""
+    """How to start a controller beside gangsched; the remaining fields apply only with its own integration."""
 
     config: Mapping[str, Any] = field(default_factory=dict)
-    """What its configuration file needs beside addresses."""
+    """The fields of its configuration file, besides addresses."""
     own_arguments: Sequence[str] = ()
     own_config: Mapping[str, Any] = field(default_factory=dict)
     dialect: str = ""
-    """Whose PodGroups it makes."""
+    """The dialect of the PodGroups that it creates."""
     gates: Sequence[str] = ()
-    """The flag of kube-apiserver and kube-controller-manager that opens it."""
+    """The feature gate flag of kube-apiserver and kube-controller-manager."""
     served: Sequence[str] = ()
-    """The flag of kube-apiserver that serves its groups."""
+    """The kube-apiserver flag that serves its API groups."""
 
 
 CONTROLLED = {
@@ -43,11 +43,11 @@ CONTROLLED = {
     "trainer": Controlled(dialect="scheduler-plugins"),
     "kueue": Controlled(config={"integrations": {"frameworks": ["batch/job"]}}),
 }
-"""By the controller's name; the empty one is kube-controller-manager's own."""
+"""By controller name; the empty name stands for kube-controller-manager's own controllers."""
 
 
 def _set(*way: str, to: object) -> Callable[..., Json]:
-    """A merge patch of one field; what it is set to may depend on the argument."""
+    """A merge patch of one field; the value may depend on the argument."""
 
     def patch(argument: object = None) -> Json:
         value = to(argument) if callable(to) else to
@@ -66,7 +66,7 @@ def _workers_beside_one(kind: str) -> Callable[[int], Json]:
 
 
 def _ray_workers(size: int) -> Json:
-    """The workers beside one head. A merge patch replaces the list of worker groups, so all of it is told."""
+    """The workers beside one head. A merge patch replaces the whole list of worker groups, so it must be complete."""
     manifests = yaml.safe_load_all(manifest("RayCluster", AUTO))
     [group] = next(iter(manifests))["spec"]["workerGroupSpecs"]
     return {"spec": {"workerGroupSpecs": [group | {"replicas": size - 1}]}}
@@ -83,7 +83,7 @@ def _after_leader(*manifests: Json) -> None:
 
 
 def _after_initializer(*manifests: Json) -> None:
-    """As the runtimes that Trainer brings have it: a Job loads data, and the others begin when it is complete."""
+    """As in the runtimes that Trainer ships: one Job loads data, and the others start when it is complete."""
     name, step = "dataset-initializer", "trainer.kubeflow.org/trainjob-ancestor-step"
     runtime = next(each for each in manifests if each["kind"] == "TrainingRuntime")
     jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"]
@@ -94,7 +94,7 @@ def _after_initializer(*manifests: Json) -> None:
 
 
 def _second_replica(stage: Stage, setting: Setting, column: str) -> None:
-    """A second replica waits whole beside the first, which is not touched, and goes again."""
+    """A second replica waits whole beside the first, which stays untouched, and is removed again."""
     stage.apply(setting.manifest(column, "first"))
     until_whole(stage, setting, "first")
     before = set(stage.bound())
@@ -106,7 +106,7 @@ def _second_replica(stage: Stage, setting: Setting, column: str) -> None:
 
 
 def _scaled_and_rolled_out(stage: Stage, setting: Setting, column: str) -> None:
-    """Scaled up and down, then a rollout: at its end all pods are of the new template and whole."""
+    """Scale up and down, then roll out: at the end all pods have the new template and are whole."""
     scale(stage, setting, column)
     old = {pod["metadata"]["uid"] for pod in stage.live("first")}
     stage.patch("first", {"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}})
@@ -119,7 +119,7 @@ def _scaled_and_rolled_out(stage: Stage, setting: Setting, column: str) -> None:
 
 
 def _two_replicas(stage: Stage, setting: Setting, column: str) -> None:
-    """Both replicas of one at once; the one that waits runs whole when there is room, since neither can go alone."""
+    """Two replicas at once; the waiting one runs whole when there is room, since neither can be deleted alone."""
     stage.apply(setting.manifest(column, "first"))
     _, waits = until_settled(stage, setting, "first-0", "first-1")
     with stage.more_room("2"):
@@ -160,7 +160,7 @@ SETTINGS = (
         kind="CronJob",
         path="apis/batch/v1/cronjobs",
         own_plays={RACE: _two_runs},
-        simulated=False,  # its Jobs are named by the minute
+        simulated=False,  # its Jobs are named after the minute
     ),
     Setting(
         kind="Deployment",

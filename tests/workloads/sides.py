@@ -12,7 +12,7 @@ from testbed.controllers.expected import EXPECTED, Workload
 
 @dataclass(frozen=True)
 class Kind:
-    """What a control plane must be like, with one controller beside it, for one way to declare gangs."""
+    """The control plane and the one controller beside it that one way to declare gangs requires."""
 
     controller: str
     column: str
@@ -20,7 +20,7 @@ class Kind:
 
     @property
     def is_alone(self) -> bool:
-        """Whether its controller runs once at a time: its source fixes a port."""
+        """Whether only one instance of its controller can run at a time, because its source fixes a port."""
         return self.controller == "mpi-operator"
 
     def __str__(self) -> str:
@@ -30,19 +30,19 @@ class Kind:
 
 @functools.cache
 def _kind(controller: str, column: str, late: bool) -> Kind:  # noqa: FBT001 - a field of what is cached
-    """The very same object each time, as pytest asks of what a fixture is kept for."""
+    """Returns the same object each time, because pytest needs that to keep a fixture for several tests."""
     return Kind(controller, column, late)
 
 
 def kind_for(row: Workload, column: str) -> Kind:
-    """The one that the workload needs when it is declared in that way."""
+    """The kind that the workload needs when it is declared in that way."""
     return _kind(row.controller, column, row.late)
 
 
 def group_of(nodeid: str) -> str:
-    """Of the tests whose group is the same one worker runs all; `nodeid` is pytest's name of a test.
+    """The group of a test; one worker runs all tests of a group. `nodeid` is pytest's name of a test.
 
-    Tests that start what they need themselves are in one group for each file.
+    Tests that start their own control plane form one group per file.
     """
     kind, column, *_ = (*nodeid.partition("[")[2].removesuffix("]").split("-"), "")
     if kind not in EXPECTED:
@@ -52,7 +52,7 @@ def group_of(nodeid: str) -> str:
 
 
 class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """Has all tests of one control plane run in one worker. `--dist loadgroup` of pytest-xdist 3.8 does not work."""
+    """Runs all tests of one control plane in one worker. `--dist loadgroup` of pytest-xdist 3.8 does not work."""
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)

@@ -1,4 +1,4 @@
-"""A namespace in which workload controllers make pods, in the words of the plays."""
+"""A namespace in which workload controllers create pods, with the operations that the plays need."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Stage(Cluster):
         self._node_of: dict[str, str] = {}
 
     def apply(self, manifest: str) -> None:
-        """As a user does, who applies again what a webhook refuses since it has not seen the object before yet."""
+        """Apply like a user, retrying while a webhook refuses because it has not yet seen an object applied before."""
 
         def accepted() -> bool:
             try:
@@ -44,7 +44,7 @@ class Stage(Cluster):
         self.api.merge(f"{self._workloads}/{name}", body)
 
     def remove(self, name: str, resource: str = "") -> None:
-        """Deletes the workload, or what else has pods, and with it its pods."""
+        """Deletes the workload, or another owner of pods, together with its pods."""
         kind = resource or self._resource()
         self.control_plane.kubectl(
             "delete", "--namespace", self.namespace, "--ignore-not-found", "--wait=false", kind, name
@@ -55,11 +55,11 @@ class Stage(Cluster):
         return f"{plural}.{group}"
 
     def live(self, name: str) -> list[Json]:
-        """The pods of that workload that count: neither ended nor terminating, nor such as end before the others."""
+        """The pods of that workload that count: neither ended nor terminating, nor meant to end before the others."""
         return self._live(name)[0]
 
     def _live(self, *names: str) -> list[list[Json]]:
-        """Those of each workload, at one time."""
+        """The live pods of each workload, from one list."""
         end_terminating(self.api, self.namespace)
         alive = [
             pod
@@ -71,13 +71,13 @@ class Stage(Cluster):
         return [[pod for pod in alive if f"{pod['metadata']['name']}-".startswith(f"{name}-")] for name in names]
 
     def counts(self, *names: str) -> list[tuple[int, int]]:
-        """How many of them each workload has, and how many are bound."""
+        """The number of live pods of each workload, and how many are bound."""
         return [(len(live), sum("nodeName" in pod["spec"] for pod in live)) for live in self._live(*names)]
 
     def end(self, pod: Json, how: str) -> None:
-        """The pod ends as its node would end it (`Failed`), or somebody deletes it (`deleted`).
+        """End the pod as its node would (`Failed`), or delete it (`deleted`).
 
-        Only once it runs, because KWOK would write over its end.
+        Waits until the pod runs, because KWOK would otherwise overwrite its phase.
         """
         name = pod["metadata"]["name"]
         if how == "deleted":
@@ -91,14 +91,14 @@ class Stage(Cluster):
 
     @contextlib.contextmanager
     def more_room(self, cpu: str) -> Iterator[None]:
-        """A further node, whose pods go with it."""
+        """An additional node, removed with its pods afterwards."""
         name = f"more-{self.namespace}"
         self.add_node(name, cpu=cpu)
         yield
         self.api.delete(f"/api/v1/nodes/{name}")
 
     def clear(self) -> None:
-        """Deletes everything that makes pods, and waits until none is left."""
+        """Deletes everything that creates pods, and waits until no pod is left."""
         for each in self.api.get(self._workloads)["items"]:
             self.remove(each["metadata"]["name"])
         self.api.delete(f"/api/v1/namespaces/{self.namespace}")

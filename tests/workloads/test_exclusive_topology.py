@@ -1,4 +1,4 @@
-"""JobSet's exclusive topology with its own webhooks: a domain for each Job, and no Job in pieces."""
+"""JobSet's exclusive topology with its own webhooks: one domain per Job, and no Job partly bound."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.workloads
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    """Two pools with room for one Job each, and one that is too small for any."""
+    """Two pools with room for one Job each, and one that is too small for a Job."""
     if not is_built(CONTROLLERS["jobset"]):
         pytest.skip("jobset is not built: run make workloads")
     with ControlPlane() as control_plane:

@@ -1,4 +1,4 @@
-"""training-operator with Volcano's gang scheduling and no Volcano: it makes no pods before the phase is Inqueue."""
+"""training-operator with Volcano's gang scheduling but no Volcano: it creates no pods before the phase is Inqueue."""
 
 from __future__ import annotations
 

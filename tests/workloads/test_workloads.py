@@ -1,4 +1,4 @@
-"""Each workload of tests/workloads/settings.py, in each way in which it can be declared."""
+"""Each workload of tests/workloads/settings.py, in each way to declare it."""
 
 from __future__ import annotations
 

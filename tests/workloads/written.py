@@ -1,6 +1,6 @@
-"""Plays everything with the real workload controllers and writes what was seen: ``make workloads``.
+"""Runs all plays with the real workload controllers and writes the results: ``make workloads``.
 
-Arguments are pytest's, such as ``-k jobset``. What was not played keeps what an earlier run has seen.
+Arguments are pytest's, such as ``-k jobset``. Plays that were not run keep their results of an earlier run.
 """
 
 from __future__ import annotations
