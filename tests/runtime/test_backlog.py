@@ -105,8 +105,9 @@ def taken(queue: Backlog, now: float = 0.0, *, most: int = 100) -> list[Effect]:
     return effects
 
 
-def finish(queue: Backlog, effect: Effect, *, now: float = 0.0) -> None:
-    queue.done(job(effect), now)
+def finish(queue: Backlog, *effects: Effect, now: float = 0.0) -> None:
+    for effect in effects:
+        queue.done(job(effect), now)
 
 
 def in_full(queue: Backlog, now: float = 0.0) -> list[Effect]:
@@ -188,8 +189,7 @@ class TestOrder:
         assert taken(queue) == BURST_OF_BINDINGS
         assert queue.due(0.0) == QUIET_S
         assert taken(queue, 1.0) == []
-        for binding in BURST_OF_BINDINGS:
-            finish(queue, binding, now=1.0)
+        finish(queue, *BURST_OF_BINDINGS, now=1.0)
         assert taken(queue, 1.0) == []
         assert queue.due(1.0) == 1.0 + QUIET_S
         assert taken(queue, 1.0 + QUIET_S) == [event(str(number)) for number in range(SLOTS // 2)]
@@ -197,13 +197,11 @@ class TestOrder:
     def test_a_burst_in_the_meantime_prolongs_the_wait(self):
         queue = holding(*BURST_OF_BINDINGS, event("e"))
         taken(queue)
-        for binding in BURST_OF_BINDINGS:
-            finish(queue, binding, now=1.0)
+        finish(queue, *BURST_OF_BINDINGS, now=1.0)
         for binding in BURST_OF_BINDINGS:
             queue.add(job(binding, 1.0))
         assert taken(queue, 1.0 + QUIET_S) == BURST_OF_BINDINGS
-        for binding in BURST_OF_BINDINGS:
-            finish(queue, binding, now=2.0)
+        finish(queue, *BURST_OF_BINDINGS, now=2.0)
         assert taken(queue, 2.0) == []
         assert taken(queue, 2.0 + QUIET_S) == [event("e")]
 
@@ -211,16 +209,14 @@ class TestOrder:
         few = BURST_OF_BINDINGS[1:]
         queue = holding(*few, *(event(str(number)) for number in range(10)))
         assert taken(queue) == [*few, event("0"), event("1")]
-        for binding in few:
-            finish(queue, binding)
+        finish(queue, *few)
         assert taken(queue) == [event("2"), event("3")]
 
     def test_of_the_statuses_of_a_group_that_wait_meanwhile_only_the_newest_is_sent(self):
         queue = holding(*BURST_OF_BINDINGS, status("g", members=1))
         taken(queue)
         queue.add(job(status("g", members=2), 1.0))
-        for binding in BURST_OF_BINDINGS:
-            finish(queue, binding, now=1.0)
+        finish(queue, *BURST_OF_BINDINGS, now=1.0)
         assert taken(queue, 2.0) == [status("g", members=2)]
 
     def test_informing_that_has_waited_long_takes_a_quarter_of_the_slots_during_a_burst(self):
@@ -233,8 +229,7 @@ class TestOrder:
         queue = holding(*BURST_OF_BINDINGS, *(event(str(number)) for number in range(10)))
         taken(queue)
         taken(queue, PATIENCE_S)
-        for binding in BURST_OF_BINDINGS:
-            finish(queue, binding, now=PATIENCE_S)
+        finish(queue, *BURST_OF_BINDINGS, now=PATIENCE_S)
         assert queue.due(PATIENCE_S) == PATIENCE_S + QUIET_S
         assert len(taken(queue, PATIENCE_S + QUIET_S)) == SLOTS // 2 - SLOTS // 4
 

@@ -309,6 +309,9 @@ class TestBindings:
             assert rig.calls.empty()
 
 
+BURST_OF_BINDINGS = [bind(str(number)) for number in range(BURST)]
+
+
 class TestInforming:
     async def bound(self, rig: Rig) -> None:
         for call in [await rig.sent() for _ in range(BURST)]:
@@ -318,7 +321,7 @@ class TestInforming:
 
     async def test_a_status_is_sent_a_moment_after_a_burst_of_bindings_though_nothing_else_happens(self):
         async with running() as rig:
-            rig.executor.submit([*(bind(str(number)) for number in range(BURST)), status(1)])
+            rig.executor.submit([*BURST_OF_BINDINGS, status(1)])
             await self.bound(rig)
             assert rig.calls.empty()
             assert rig.timers[-1].delay_s == pytest.approx(QUIET_S)
@@ -329,7 +332,7 @@ class TestInforming:
     async def test_a_pause_that_ends_while_a_worker_looks_for_work_is_noticed(self):
         """The clock advances between the check for effects that are due and the timer for those due later."""
         async with running() as rig:
-            rig.executor.submit([*(bind(str(number)) for number in range(BURST)), status(1)])
+            rig.executor.submit([*BURST_OF_BINDINGS, status(1)])
             rig.tick_s = 0.6 * QUIET_S
             await self.bound(rig)
             assert rig.timers[-1].delay_s < QUIET_S
@@ -338,7 +341,7 @@ class TestInforming:
 
     async def test_a_status_does_not_wait_longer_than_its_patience_for_bindings_that_are_not_answered(self):
         async with running(slots=BURST + 1) as rig:
-            rig.executor.submit([*(bind(str(number)) for number in range(BURST)), status(1)])
+            rig.executor.submit([*BURST_OF_BINDINGS, status(1)])
             for _ in range(BURST):
                 await rig.sent()
             rig.mono += QUIET_S

@@ -230,13 +230,15 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
         # A new node is a domain of its own: it helps only if no member is placed yet, and then it must take all.
         demand = expansion.demand_on_one_node(smallest) if home is None else ()
     asked = _asked(snapshot, ask), ask.topology, home
+    # Whether empty nodes take the quorum may be remembered until the nodes change if nothing else decides it.
+    remembered = None if any(map(depends, quorum.room)) else recent
     refusal = Refusal(
         # The priority is included because it decides which nominated pods room is left for.
         asked=(*asked, snapshot.priority),
         wanted=quorum.slots.number,
         fits=fits,
         nodes=len(snapshot.cluster.nodes),
-        never=_never(snapshot, replace(ask, prefer=(), wishes={}), asked, recent),
+        never=_never(snapshot, replace(ask, prefer=(), wishes={}), asked, remembered),
         failing=failing,
         classes=tuple(dict.fromkeys(renewed(member, domain=None) for member in quorum.room)),
         missing=missing,
@@ -254,8 +256,8 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
 
 
 def _never(snapshot: Snapshot, ask: Ask, asked: Hashable, recent: RecentRequests | None) -> bool:
-    """Whether the quorum certainly would not even fit on empty nodes; cached if only shapes and nodes count."""
-    if recent is None or any(map(depends, _classes(snapshot, ask))):
+    """Whether the quorum certainly would not even fit on empty nodes; cached if there are `recent` requests."""
+    if recent is None:
         return _fits_empty(snapshot, ask) is False
     nodes = snapshot.cluster.nodes_by_row.generation, snapshot.cluster.devices.generation
     return recent.fits_empty(asked, nodes, partial(_fits_empty, snapshot, ask)) is False
