@@ -10,7 +10,7 @@ was whole in its run, later losses are Degraded and not counted here. A status o
 many members were seen bound, though not necessarily at the same time: gangsched may have learned of a loss late, while
 a watch was silent. The exceptions of rule 1 are not counted while the status reports them. A group without a PodGroup
 cannot report them; there, bound members that no controller would recreate are enough. Bound members whose PodGroup was
-deleted stay (rule 10) and are no longer part of a quorum.
+deleted (rule 10), or failed because the others did not come (rule 11), stay and are no longer part of a quorum.
 
 For a group with templates, the reservations in its status count beside the bound members, and once it reports that the
 others did not come in time the bound ones may stay (rule 11). The time that reservations outlive the last live member
@@ -143,7 +143,8 @@ class _Run:
 class History:
     """The latest version of every object, and the history derived from them. Thread-safe.
 
-    `stayed` are pods, by UID, that were bound when the PodGroup that they named was deleted.
+    `stayed` are pods, by UID, that were bound when the PodGroup that they named was deleted, or failed because other
+    members had not come.
     """
 
     def __init__(
@@ -245,6 +246,8 @@ class History:
                 self.groups_with_places.add(key_of(group))
             if ran_out(group):
                 self.groups_ran_out.add(key_of(group))
+                if phase_of(group) == "Failed":
+                    self._note_stayed(group)
             self._judge(key_of(group))
             self.changed_at = self._wall()
 
@@ -252,8 +255,7 @@ class History:
         """A PodGroup no longer exists."""
         with self.lock:
             self.groups.pop(key_of(group), None)
-            members = self._members.get(key_of(group), ())
-            self.stayed |= {uid for uid in members if node_of(self.pods[uid])}
+            self._note_stayed(group)
             self._judge(key_of(group))
             self.changed_at = self._wall()
 
@@ -305,6 +307,9 @@ class History:
             return sorted(self.desertions, key=lambda desertion: -desertion.seconds)
 
     # Inside
+
+    def _note_stayed(self, group: Json) -> None:
+        self.stayed |= {uid for uid in self._members.get(key_of(group), ()) if node_of(self.pods[uid])}
 
     def _note_bound(self, pod: Json, *, gap: bool) -> None:
         there = self._on_node.setdefault(node_of(pod), {})

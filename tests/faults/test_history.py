@@ -255,6 +255,21 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
     ),
     "not once members did not come in time": ([said(spec=TEMPLATED, **TOLD_LATE), came(chief()), 3], []),
     "not once it has failed for it": ([said(spec=TEMPLATED | FAILS, **FAILED), came(chief()), 3], []),
+    "not of what stayed bound when it failed, though its spec has changed since": (
+        [came(chief()), said(spec=TEMPLATED | FAILS, **FAILED), 3, said(spec=TEMPLATED), 3],
+        [],
+    ),
+    "by what is bound after the spec of a failed one has changed": (
+        [
+            *(came(chief()), said(spec=TEMPLATED | FAILS, **FAILED), 3),
+            *(said(spec=TEMPLATED), came(a_pod("a-1", "a", node="n1", role="worker")), 4),
+        ],
+        [4.0],
+    ),
+    "of what is bound late, once its spec has changed": (
+        [said(spec=TEMPLATED, **TOLD_LATE), came(chief()), 3, said(spec=TEMPLATED), 3],
+        [3.0],
+    ),
     "when it has failed and is to retry": ([said(spec=TEMPLATED, **FAILED), came(chief()), 3], [3.0]),
     "when it has failed without a template": ([said(spec=FAILS, **FAILED), came(chief()), 3], [3.0]),
     "when members did not come in time, without a template": ([said(**TOLD_LATE), came(chief()), 3], [3.0]),

@@ -221,6 +221,19 @@ def test_pods_of_an_earlier_run_do_not_count_after_a_restart_without_a_podgroup_
     assert harness.gang("default/x").record.phase == "Degraded"
 
 
+@pytest.mark.without("all", why="it changes leaders itself")
+def test_a_member_that_is_leaving_does_not_show_that_its_group_without_a_podgroup_was_scheduled():
+    """A quorum of which one member was evicted is not taken for a scheduled group, whose members are bound singly."""
+    harness = Harness()
+    left, made_again = (pod(name, declaration=Declaration(group="x", min_member=2)) for name in ("x-0", "y-1"))
+    harness.nodes["n1"] = node("n1", cpu=9)
+    harness.pods[left.uid] = replace(left, node="n1", bound_at=harness.now - 9, terminating=True)
+    harness.pods[made_again.uid] = replace(made_again, created=harness.now - 1)
+    harness.restart()
+    harness.wait(60)
+    assert not harness.bound("default/y-1")
+
+
 def test_a_late_group_whose_members_were_all_replaced_while_nobody_led_begins_anew():
     """The driver that waited in vain is deleted and made again; others use its room, so it is not bound alone."""
     harness = holding()

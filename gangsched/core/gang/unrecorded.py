@@ -79,15 +79,15 @@ def _half_done(gang: Gang, now: float, policy: Policy) -> set[str]:
 
 
 def _recall_scheduled(gang: Gang, spec: GroupSpec | None) -> None:
-    """Treat a group as scheduled that has bound members, no half-bound quorum and no PodGroup written by a user.
+    """Treat a group as scheduled that has live bound members, no half-bound quorum and no PodGroup written by a user.
 
-    Nothing else records it. A quorum is bound together, so members that wait beside bound ones came later. If members
-    come later by a template, the missing ones may never have existed, so the group counts as scheduled late, with what
-    is bound (rule 11).
+    Nothing else records it. Members that are leaving show nothing, because their quorum may have been rolled back. A
+    quorum is bound together, so members that wait beside bound ones came later. If members come later by a template,
+    the missing ones may never have existed, so the group counts as scheduled late, with what is bound (rule 11).
     """
     bound = [pod for pod in gang.observed.pods.values() if pod.node and pod.uid not in gang.roster.past]
-    if all(pod.terminal for pod in bound):
-        # No member of that run is left: the waiting members begin another run.
+    if not any(map(gang.lives, bound)):
+        # No bound member of that run is left: the waiting members begin another run.
         gang.roster.end_run(gang.roster.past.union(pod.uid for pod in bound))
         return
     says = [pod.declaration for pod in bound if pod.declaration is not None]
