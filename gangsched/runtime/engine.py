@@ -26,7 +26,7 @@ from gangsched.runtime.watch_lag import WatchLag
 _log = logging.getLogger(__name__)
 
 _BEAT_S = 5.0
-_REST_S = 0.01
+_REST_S = 0.02
 """Longest rest between two scheduling cycles, in seconds. One cycle handles all events of a rest for little more than
 the cost of one event. An event that arrives later than this after the last cycle does not wait."""
 _LEAST_REST_S = 0.003

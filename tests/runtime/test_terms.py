@@ -106,9 +106,9 @@ class World:
 
 
 async def settle() -> None:
-    """Let every task finish its work; the engine pauses for 10 ms between two cycles."""
+    """Let every task finish its work; the engine pauses for 20 ms between two cycles."""
     for _ in range(4):
-        await asyncio.sleep(0.015)
+        await asyncio.sleep(0.025)
 
 
 @asynccontextmanager
