@@ -4,8 +4,8 @@
 It checks that
 
 - no group is partly bound, unless it was whole before, or its PodGroup is Degraded for a reason of rule 1, or it has
-  templates and reports that the other members did not come in time (rule 11), or its bound pods stayed after the
-  PodGroup was deleted (rule 10);
+  templates and reports that the other members did not come in time (rule 11), or its bound pods stayed when the
+  PodGroup was deleted (rule 10) or failed because the other members did not come (rule 11);
 - every PodGroup has a status with a reason, and with a phase and counts that match its pods;
 - nothing waits that would fit into the free capacity: an exhaustive search (`tests.naive`), which shares no code with
   the planner, covers quorums, repairs, further members, plain pods and placeholders for members to come;
@@ -124,7 +124,7 @@ def audit(
     """The violations; `was_whole` says whether a group had its minimum bound in its present run.
 
     `owed` says how many members the Job that creates the group's pods could have bound in that run, if there is one.
-    `stayed` are pods, by UID, that were bound when their PodGroup was deleted.
+    `stayed` are pods, by UID, that were bound when their PodGroup was deleted, or failed under `timeoutPolicy: Fail`.
     """
     views = list(_views(lists, was_whole, owed))
     found = [*_overfull(lists)]
