@@ -21,6 +21,7 @@ from typing import Self
 
 from testbed import binaries, nodes
 from testbed.api import Api, ApiError, Json
+from testbed.certificates import write_certificate
 from testbed.stages import late
 from testbed.tether import Child, Tether, TetherError
 
@@ -132,7 +133,10 @@ class ControlPlane:
         self.audit_log = self.folder / "audit.log"
         self.port, self._etcd_port, self._etcd_peer_port = free_ports(3)
         self.url = f"https://127.0.0.1:{self.port}"
-        self._certificate = self.folder / "certificates" / "apiserver.crt"
+        certificates = self.folder / "certificates"
+        certificates.mkdir()
+        self._certificate, self._key = certificates / "apiserver.crt", certificates / "apiserver.key"
+        write_certificate(self._certificate, self._key)
         self._token = secrets.token_hex(16)
         tokens = [f'{self._token},testbed-admin,testbed-admin,"system:masters"']
         tokens += [f"{token},{user},{user}" for user, token in self._tokens.items()]
@@ -142,7 +146,6 @@ class ControlPlane:
     def _start(self) -> None:
         self._start_etcd()
         self._spawn_apiserver()
-        self._await(self._has_certificate, what="its certificate", child=self._apiserver)
         self.api = self.new_api()
         self._await_apiserver()
         self.kubeconfig = self.kubeconfig_for(token=self._token)
@@ -173,9 +176,6 @@ class ControlPlane:
         )
 
     def _spawn_apiserver(self) -> None:
-        certificates = self._certificate.parent
-        # kube-apiserver writes its certificate before it reads the service-account key, so one RSA key serves as both.
-        key = certificates / "apiserver.key"
         audit = [
             f"--audit-policy-file={self.folder / 'audit-policy.json'}",
             f"--audit-log-path={self.audit_log}",
@@ -187,10 +187,11 @@ class ControlPlane:
                 self.binaries / "kube-apiserver",
                 *("--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", f"--secure-port={self.port}"),
                 *("--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.0.0.0/24"),
-                *(f"--etcd-servers=http://127.0.0.1:{self._etcd_port}", f"--cert-dir={certificates}"),
+                f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
+                *(f"--tls-cert-file={self._certificate}", f"--tls-private-key-file={self._key}"),
                 *("--authorization-mode=RBAC", f"--token-auth-file={self.folder / 'tokens.csv'}"),
                 *("--service-account-issuer=https://kubernetes.default.svc", "--profiling=false"),
-                *(f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}"),
+                *(f"--service-account-key-file={self._key}", f"--service-account-signing-key-file={self._key}"),
                 f"--disable-admission-plugins={','.join(self._disabled_admission)}",
                 *(audit if self._audit else []),
                 *self._extra_apiserver_args,
@@ -199,10 +200,6 @@ class ControlPlane:
 
     def _await_apiserver(self) -> None:
         self._await(lambda: self.api.text("/readyz") == "ok", what="/readyz", child=self._apiserver)
-
-    def _has_certificate(self) -> bool:
-        """Whether the certificate exists and is completely written."""
-        return self._certificate.exists() and "END CERTIFICATE" in self._certificate.read_text()
 
     def start_apiserver(self) -> None:
         """Starts kube-apiserver after ``stop_apiserver`` and waits until it is ready."""
@@ -236,7 +233,7 @@ class ControlPlane:
                 *self._client("kube-controller-manager"),
                 *("--leader-elect=false", "--secure-port=0", "--profiling=false"),
                 *("--controllers=*,-nodeipam,-cloud-node-lifecycle", "--kube-api-qps=500", "--kube-api-burst=1000"),
-                f"--service-account-private-key-file={self._certificate.parent / 'apiserver.key'}",
+                f"--service-account-private-key-file={self._key}",
                 f"--root-ca-file={self._certificate}",
                 *self._extra_controller_args,
             ],

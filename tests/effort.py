@@ -3,12 +3,13 @@
 The hypothesis profile decides this by its default number of examples, usually 100; `tests/conftest.py`
 defines the profiles and loads one before any test is imported.
 
-`make test` tries three tenths of random cases and of sweeps over many cases: the rest took half of its time.
+`make test` tries a fifth of random cases, of sweeps over many cases, and of the cases of slow tests: the rest would
+take longer than everything else. `make nightly` tries all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from random import Random
 from typing import Any, TypeVar
 
@@ -18,6 +19,8 @@ import pytest
 Of = TypeVar("Of")
 
 _USUAL = 100
+_MOST_KILLS = 20
+_KILLS_THAT_STRIKE = 2
 
 first_seed = 1
 """First seed of `seeded`: the value of `--hypothesis-seed` if given."""
@@ -30,7 +33,7 @@ def tries(usual: int) -> int:
 
 def examples(usual: int) -> int:
     """How many random examples, stories or seeds to try in this run; at least one."""
-    return -(-usual * 3 // 10) if tries(_USUAL) == _USUAL else tries(usual)
+    return -(-usual // 5) if tries(_USUAL) == _USUAL else tries(usual)
 
 
 def seeded(usual: int) -> Callable[[Callable[..., Any]], pytest.MarkDecorator]:
@@ -42,22 +45,36 @@ def seeded(usual: int) -> Callable[[Callable[..., Any]], pytest.MarkDecorator]:
 def in_turn(
     names: str, cases: Iterable[Any], *, ids: Callable[[Any], object] | None = None
 ) -> Callable[[Callable[..., Any]], pytest.MarkDecorator]:
-    """Call a slow test (seconds a call) with a third of the cases, chosen by the test's name.
+    """Call a slow test (seconds a call) with `some` of the cases, chosen by its name.
 
-    `make nightly` tries all cases. Otherwise like `pytest.mark.parametrize`.
+    Otherwise like `pytest.mark.parametrize`.
     """
 
     def decorated(test: Callable[..., Any]) -> pytest.MarkDecorator:
-        all_ = list(cases)
-        number = len(all_) if tries(_USUAL) > _USUAL else -(-len(all_) // 3)
-        chosen = [all_[index] for index in sorted(Random(test.__name__).sample(range(len(all_)), number))]
+        chosen = some(list(cases), draw=test.__name__)
         explored: pytest.MarkDecorator = pytest.mark.explores(pytest.mark.parametrize(names, chosen, ids=ids)(test))
         return explored
 
     return decorated
 
 
+def kills(struck: Sized) -> Iterator[int]:
+    """Number the rounds of kills at random instants: four, in `make nightly` twenty, and more until two have struck.
+
+    `struck` grows with each kill that interrupted something.
+
+    Raises:
+        AssertionError: fewer than two of twenty kills have struck, so the instants are chosen badly.
+    """
+    least = min(examples(_MOST_KILLS), _MOST_KILLS)
+    for number in range(_MOST_KILLS):
+        if number >= least and len(struck) >= _KILLS_THAT_STRIKE:
+            return
+        yield number
+    assert len(struck) >= _KILLS_THAT_STRIKE, f"only {len(struck)} of {_MOST_KILLS} kills have struck"
+
+
 def some(cases: Sequence[Of], *, draw: str) -> list[Of]:
-    """Three tenths of the cases, a tenth in `make check` and all in `make nightly`; `draw` seeds the choice."""
+    """A fifth of the cases, a tenth in `make check` and all in `make nightly`; `draw` seeds the choice."""
     number = min(len(cases), examples(len(cases)))
     return [cases[index] for index in sorted(Random(draw).sample(range(len(cases)), number))]

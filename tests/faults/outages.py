@@ -139,7 +139,7 @@ class Outages:
             already = self._bound_metric()
             deadline = time.monotonic() + _GIVE_UP_S
             while self._bound_metric() - already < threshold and time.monotonic() < deadline:
-                time.sleep(0.005)
+                time.sleep(0.02)
             found.bound_at_kill = int(self._bound_metric() - already)
             self._control_plane.kill_apiserver()
             time.sleep(away_s)

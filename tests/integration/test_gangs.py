@@ -375,18 +375,18 @@ def test_a_large_group_cut_short_by_sigterm_is_finished_by_the_next_operator(
 ) -> None:
     for number in range(10):
         cluster.add_node(f"n{number}", cpu="64")
-    cluster.add_group("large", min_member=200)
-    cluster.add_pods("large", 199)
+    cluster.add_group("large", min_member=100)
+    cluster.add_pods("large", 99)
     cluster.until_reason("large", "GangIncomplete")
-    cluster.add_pods("large", 1, first=199)
+    cluster.add_pods("large", 1, first=99)
     cluster.until(lambda: cluster.bound("large"), what="the first binding")
     status = operator.stop()
     cut_short_at = len(cluster.bound("large"))
     operator.start()
-    cluster.until_bound("large", 200, within_s=30)
+    cluster.until_bound("large", 100, within_s=30)
 
     assert status == 0
-    assert 0 < cut_short_at <= 200
+    assert 0 < cut_short_at <= 100
 
 
 def test_strategies_and_preferences_choose_among_the_nodes_that_take_a_member(cluster: Cluster) -> None:

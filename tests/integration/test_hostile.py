@@ -36,7 +36,7 @@ from tests import effort
 from tests.faults import flood
 from tests.faults.hostile import NAMESPACES
 
-OBJECTS = min(10_000, effort.tries(1500))
+OBJECTS = min(10_000, effort.examples(3000))
 SEED = effort.first_seed
 SIZE = 5
 HEALTHY = "healthy.example/slot"

@@ -146,7 +146,7 @@ def test_workers_go_whole_to_the_zone_that_has_storage_for_each(zoned: Cluster) 
 
 
 @pytest.mark.usefixtures("operator")
-@pytest.mark.parametrize("number", range(5))
+@in_turn("number", range(10))
 def test_two_gangs_race_for_the_last_storage(zoned: Cluster, number: int) -> None:  # noqa: ARG001 - each try alike
     add_class(zoned, DRIVER)
     with Provisioner(zoned.api, room={"a": 2, "b": 1}, tells=True):

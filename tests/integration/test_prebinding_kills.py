@@ -10,6 +10,7 @@ import pytest
 
 from testbed.operator import Operator
 from testbed.provisioner import DRIVER, Provisioner
+from tests.effort import kills
 from tests.integration import devices
 from tests.integration.cluster import Cluster
 from tests.integration.test_prebinding import add_class, add_workers, left, with_zones
@@ -20,7 +21,6 @@ from tests.integration.test_volumes import (
     zones_of_volumes,
 )
 
-ROUNDS = 8
 SIZE = 4
 
 
@@ -50,20 +50,22 @@ def at_the_first_write(cluster: Cluster) -> None:
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.explores
 def test_volumes(zoned: Cluster) -> None:
     """Every second time its members are deleted while there is no leader."""
     random = Random(29)
     add_class(zoned, DRIVER)
-    struck = 0
+    struck: list[int] = []
     with Operator(zoned.control_plane) as operator, Provisioner(zoned.api) as provisioner:
-        for number in range(ROUNDS):
+        for number in kills(struck):
             name = f"r{number}"
             add_volume(zoned, f"{zoned.namespace}-{number}", "ab"[number % 2])
             provisioner.paused = number % 4 > 1
             add_workers(zoned, name, SIZE)
             time.sleep(random.uniform(0.0, 0.4))
             operator.kill()
-            struck += bool(left(zoned))
+            if left(zoned):
+                struck.append(number)
             if number % 2:
                 delete_pods(zoned)
             operator.start()
@@ -73,25 +75,26 @@ def test_volumes(zoned: Cluster) -> None:
             provisioner.paused = False
             zoned.until_bound(name, SIZE, within_s=60)
             assert zones(zoned, name) == zones_of_volumes(zoned, name)
-    assert struck, "no kill has struck while volumes were awaited: the instants are chosen badly"
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.explores
 def test_devices(with_devices: Cluster) -> None:
     """Every second time its PodGroup is deleted while there is no leader; its pods stay: only gangsched cleans up."""
     cluster, random = with_devices, Random(31)
     for at in range(SIZE):
         devices.add_claim(cluster, f"w-{at}", "gpu")
-    struck = 0
+    struck: list[int] = []
     with Operator(cluster.control_plane) as operator:
-        for number in range(ROUNDS):
+        for number in kills(struck):
             devices.add_users(cluster, "w", SIZE)
             if number // 2 % 2:
                 time.sleep(random.uniform(0.0, 0.2))
             else:
                 at_the_first_write(cluster)
             operator.kill()
-            struck += bool(devices.left(cluster)) and not cluster.bound()
+            if devices.left(cluster) and not cluster.bound():
+                struck.append(number)
             if number % 2 and not cluster.bound():
                 cluster.delete_group("w")
                 operator.start()
@@ -105,4 +108,3 @@ def test_devices(with_devices: Cluster) -> None:
             cluster.delete_group("w")
             delete_pods(cluster)
             cluster.until(lambda: not devices.left(cluster), within_s=60, what="the claims are as they were")
-    assert struck, "no kill has struck while claims were written: the instants are chosen badly"

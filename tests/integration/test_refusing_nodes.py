@@ -37,32 +37,32 @@ def test_beside_five_nodes_that_refuse_every_binding_forty_gangs_are_whole_and_t
     account: Path, cluster: Cluster, refuse_bindings: BindingPolicy, show: Callable[[str], None]
 ) -> None:
     for number in range(50):
-        cluster.add_node(f"n{number:02}", cpu="25", wait=False)
+        cluster.add_node(f"n{number:02}", cpu="13", wait=False)
     bad = [f"n{number:02}" for number in range(0, 50, 10)]
     refuse_bindings.where(f"object.target.name in {bad}", node=bad[0])
     partial_since: dict[str, float] = {}
     longest_partial_s = 0.0
     for number in range(40):
-        cluster.add_group(f"g{number:02}", min_member=20)
-        cluster.add_pods(f"g{number:02}", 20)
+        cluster.add_group(f"g{number:02}", min_member=10)
+        cluster.add_pods(f"g{number:02}", 10)
     began = time.monotonic()
     with Operator(cluster.control_plane, kubeconfig=account) as operator:
         counts: Counter[str] = Counter()
-        while list(counts.values()) != [20] * 40:
+        while list(counts.values()) != [10] * 40:
             now = time.monotonic()
             assert now - began < 60, f"not whole within 60 s: {counts}"
             counts = Counter(name.rpartition("-")[0] for name in cluster.bound())
             partial_since = {
-                group: partial_since.get(group, now) for group, number in counts.items() if 0 < number < 20
+                group: partial_since.get(group, now) for group, number in counts.items() if 0 < number < 10
             }
             longest_partial_s = max([longest_partial_s, *(now - since for since in partial_since.values())])
-            time.sleep(0.1)
+            time.sleep(0.3)
         whole_s = time.monotonic() - began
         refused = operator.metric("gangsched_bindings_total", result="Forbidden")
         counted = operator.metric("gangsched_node_refusals_total")
         cluster.until(lambda: told(cluster, bad), what="a node is told of")
         show(
-            f"40 gangs of 20 whole {whole_s:.1f} s after the operator's start; {refused:.0f} refusals, {counted:.0f} "
+            f"40 gangs of 10 whole {whole_s:.1f} s after the operator's start; {refused:.0f} refusals, {counted:.0f} "
             f"counted; longest partly bound {longest_partial_s:.1f} s"
         )
         assert operator.metric("gangsched_evictions_total") == 0

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from testbed.operator import Operator
+from tests.effort import in_turn, seeded
 from tests.faults.plan import OF_LISTS, OF_WRITES, Fault, Rates, only
 from tests.faults.proxy import ProxyProcess
 from tests.faults.server import OUTAGE
@@ -92,7 +93,7 @@ def _while_within(condition: Callable[[], bool], *, within_s: float) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("fault", Fault, ids=str)
+@in_turn("fault", Fault, ids=str)
 def test_a_race_under_one_kind_of_fault_leaves_every_group_whole_or_unbound_and_loses_none(
     storm: Storm, fault: Fault
 ) -> None:
@@ -105,12 +106,12 @@ def test_a_race_under_one_kind_of_fault_leaves_every_group_whole_or_unbound_and_
     storm.end(groups)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@seeded(5)
 def test_a_race_under_all_kinds_of_fault_at_once_leaves_every_group_whole_or_unbound_and_loses_none(
     storm: Storm, seed: int
 ) -> None:
     before = storm.proxy.injected.total()
-    storm.proxy.storm(Rates(delay_s=(0.1, 0.5 + seed), watch_s=(0.0, 1.0), watch_events=5))
+    storm.proxy.storm(Rates(delay_s=(0.1, 0.5 + seed % 2), watch_s=(0.0, 1.0), watch_events=5))
     groups = race(storm.cluster)
     storm.cluster.until(lambda: storm.proxy.injected.total() > before, within_s=STORM_WITHIN_S, what="a fault")
     _while_within(lambda: of_groups(storm.cluster).total() < ROOM * MEMBERS, within_s=1.0)
@@ -146,16 +147,16 @@ def test_no_outage_however_long_makes_the_operator_list_anything_again(storm: St
     assert behind.metric("gangsched_relists_total") == before
 
 
-def test_an_operator_that_has_thousands_of_statuses_to_write_ends_within_ten_seconds(
+def test_an_operator_that_has_hundreds_of_statuses_to_write_ends_within_ten_seconds(
     cluster: Cluster, proxy: ProxyProcess
 ) -> None:
     """Status writes are slow: purely informational ones are dropped, and bindings in flight are awaited."""
     proxy.next(fault=Fault.DELAY_BEFORE, method="PATCH", path_contains="/status", times=100_000)
     proxy.storm(Rates(of={}, delay_s=(3.0, 3.0)))
     with Operator(cluster.control_plane, kubeconfig=proxy.kubeconfig_for()) as operator:
-        for number in range(1500):
+        for number in range(500):
             cluster.add_group(f"g{number}", min_member=2)
-        cluster.until(lambda: operator.metric("gangsched_effects_queued", kind="PatchStatus") > 1000)
+        cluster.until(lambda: operator.metric("gangsched_effects_queued", kind="PatchStatus") > 400)
         began = time.monotonic()
         assert operator.stop() == 0
         assert time.monotonic() - began < 10

@@ -18,5 +18,5 @@ def until(condition: Callable[[], Of], within_s: float = 30, *, what: str | Call
     while not (result := condition()):
         waited_s = time.monotonic() - began
         assert waited_s < within_s, f"not within {within_s:g} s: {what() if callable(what) else what or condition}"
-        time.sleep(min(max(0.02, waited_s / 10), 0.5))
+        time.sleep(min(max(0.03, waited_s / 6), 0.5))
     return result

@@ -208,7 +208,7 @@ def told_by(seed: int) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [2, 3, 4])
+@pytest.mark.parametrize("seed", [2, 3])
 def test_effects_are_the_same_in_the_same_order(seed: int) -> None:
     one, other = told_by(1), told_by(seed)
     assert len(one) > 500
