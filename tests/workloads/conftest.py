@@ -48,13 +48,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Schedulin
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the tests by control plane, the longest first."""
+    """Order the tests of this folder by control plane, the longest first; all others stay where they are."""
 
     def order(item: pytest.Item) -> tuple[bool, bool, bool, str]:
         kind = _kind_of(item)
         return bool(kind), not (kind and kind.is_alone), not (kind and kind.late), str(kind)
 
-    items.sort(key=order)
+    ordered = iter(sorted(filter(_is_here, items), key=order))
+    items[:] = [next(ordered) if _is_here(item) else item for item in items]
+
+
+def _is_here(item: pytest.Item) -> bool:
+    return item.get_closest_marker("workloads") is not None
 
 
 def _kind_of(item: pytest.Item) -> Kind | None:
