@@ -109,15 +109,27 @@ class Operator:
             return 0, ""
 
     def metric(self, name: str, **labels: str) -> float:
-        """The value of a metric, summed over the series with these labels; 0.0 if there is none."""
+        """The value of a metric, summed over the series with these labels; 0.0 if there is none, or nothing listens."""
         total = 0.0
-        for line in self.get("/metrics")[1].splitlines():
+        for line in self._metrics().splitlines():
             series, _, value = line.rpartition(" ")
             if re.split(r"[{ ]", series)[0] == name and all(
                 f'{key}="{label}"' in series for key, label in labels.items()
             ):
                 total += float(value)
         return total
+
+    def _metrics(self) -> str:
+        """The metrics, also of an operator that is too busy to answer at once."""
+        deadline = time.monotonic() + _READY_WITHIN_S
+        status, text = self.get("/metrics")
+        while status == 0 and self._listens() and time.monotonic() < deadline:
+            time.sleep(0.1)
+            status, text = self.get("/metrics")
+        return text
+
+    def _listens(self) -> bool:
+        return self.child.poll() is None and bool(_LISTEN.search(self.log))
 
     def _ready(self) -> bool:
         return self.get("/readyz")[0] == 200  # noqa: PLR2004 - HTTP's OK

@@ -66,6 +66,7 @@ async def examiner() -> AsyncIterator[Make]:
     made: list[Examiner] = []
 
     def make(facts=known, settings=Settings().model_dump_json(by_alias=True), **fields) -> Examiner:  # noqa: B008
+        fields.setdefault("answer_timeout_s", PATIENT_S)
         made.append(Examiner(facts, settings_json=settings, now=lambda: NOW, **fields))
         return made[-1]
 
@@ -147,7 +148,7 @@ class TestItsProcess:
         asked = examiner(facts, copy_ttl_s=1.0)
         await asyncio.gather(*(asked.explain(KEY, each) for each in (MINE, EVERYTHING, MINE)))
         assert len(looks) == 1
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENT_S):
             while asked.is_running:  # noqa: ASYNC110 - it ends by a timer
                 await asyncio.sleep(0.05)
         assert await asked.explain(KEY, MINE)

@@ -39,7 +39,7 @@ def test_a_claim_whose_writes_fail_is_whole_or_as_it_was(
     written = ("resourceclaims", at)
     proxy.next(fault=fault, method="PATCH", path_contains=written, times=NUMBER)
     add_users(cluster, "w", NUMBER)
-    cluster.until(lambda: len(in_use(cluster)) == NUMBER)
+    cluster.until(lambda: len(in_use(cluster)) == NUMBER, within_s=60)
     assert not cluster.bound()
     assert proxy.injected[fault] > before
     proxy.next(fault=fault, method="PATCH", path_contains=written, times=NUMBER)

@@ -64,7 +64,7 @@ def test_a_group_over_which_the_core_fails_says_so_and_the_others_are_bound(
         assert "gangsched failed with ZeroDivisionError while placing it" in message
         assert cluster.bound("unplaced") == {}
         cluster.until(lambda: cluster.told("unplaced-0").get("reason") == "InternalError")
-        assert len(cluster.events("unplaced", "InternalError")) == 1
+        cluster.until(lambda: len(cluster.events("unplaced", "InternalError")) == 1)
         assert operator.metric("gangsched_group_faults_total", step="Cycle") == 1.0
         assert operator.metric("gangsched_accounts_rebuilt_total") == 0.0
         line = next(line for line in operator.log.splitlines() if "the logic of a group failed" in line)

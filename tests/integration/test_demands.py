@@ -81,7 +81,8 @@ def test_a_driver_that_does_not_fit_is_demanded_and_the_demand_is_gone_once_node
     cluster.add_node("large", cpu="8", labels=POOL)
     cluster.until(lambda: set(cluster.bound()) == {"pi-driver"})
     until_demanded(cluster)
-    assert writes(cluster, cluster.namespace) == ["create", "delete"]
+    # The audit log is written after the response.
+    cluster.until(lambda: writes(cluster, cluster.namespace) == ["create", "delete"])
 
 
 @pytest.mark.usefixtures("operator")
@@ -130,7 +131,8 @@ def test_the_next_operator_goes_on_with_what_it_finds(cluster: Cluster) -> None:
         cluster.add_node("large", cpu="10", labels=POOL)
         until_demanded(cluster)
     assert uid
-    assert sorted(writes(cluster, cluster.namespace)) == ["create", "create", "delete", "delete"]
+    expected = ["create", "create", "delete", "delete"]
+    cluster.until(lambda: sorted(writes(cluster, cluster.namespace)) == expected)
 
 
 @pytest.mark.usefixtures("kind")
@@ -142,7 +144,7 @@ def test_nothing_is_written_in(cluster: Cluster, tmp_path: Path, how: str) -> No
     with Operator(cluster.control_plane, *options) as operator:
         cluster.add_group("a", min_member=2)
         cluster.add_pods("a", 2, nodeSelector=POOL)
-        cluster.until(lambda: operator.metric("gangsched_effects_total", kind="PatchPodCondition") == 2)
+        cluster.until(lambda: operator.metric("gangsched_effects_total", kind="PatchPodCondition") >= 2)
         decided = operator.metric("gangsched_effects_total", kind="PutDemand")
     assert decided == (how == "a dry run")
     assert demands(cluster) == {}

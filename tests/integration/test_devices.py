@@ -130,7 +130,7 @@ def test_members_that_are_made_again_get_devices_again(cluster: Cluster) -> None
         for name, claim in both.items():
             cluster.add_pod(name, "w", resourceClaims=[claim])
         cluster.until(partial(has_bound, cluster, both), within_s=60)
-        assert set(in_use(cluster)) == set(both)
+        cluster.until(lambda: set(in_use(cluster)) == set(both))  # noqa: B023 - evaluated at once
         for name in both:
             cluster.delete_pod(name)
 

@@ -50,12 +50,12 @@ def running_pod(cluster: Cluster, name: str, **fields: Any) -> str:
     return str(cluster.pod(name)["metadata"]["uid"])
 
 
-def add_budget(cluster: Cluster, name: str, *, least: int) -> None:
+def add_budget(cluster: Cluster, name: str, *, least: int, healthy: int = 1) -> None:
     """A budget of pods labelled app=kept that its controller has worked out."""
     budgets = f"/apis/policy/v1/namespaces/{cluster.namespace}/poddisruptionbudgets"
     spec = {"minAvailable": least, "selector": {"matchLabels": {"app": "kept"}}}
     cluster.api.post(budgets, {"metadata": {"name": name}, "spec": spec})
-    cluster.until(lambda: cluster.api.get(f"{budgets}/{name}")["status"]["currentHealthy"])
+    cluster.until(lambda: cluster.api.get(f"{budgets}/{name}")["status"]["currentHealthy"] == healthy)
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +112,7 @@ class TestEvictions:
 
     def test_a_disruption_budget_that_allows_it_is_heeded_too(self, cluster: Cluster) -> None:
         uids = [running_pod(cluster, name, labels={"app": "kept"}) for name in ("a", "b")]
-        add_budget(cluster, "one", least=1)
+        add_budget(cluster, "one", least=1, healthy=2)
         assert evicted(cluster, "a", uids[0]) == PodEvicted(uid=uids[0])
         second = evicted(cluster, "b", uids[1])
         assert isinstance(second, EvictionRefused)

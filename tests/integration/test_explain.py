@@ -91,6 +91,8 @@ class TestFully:
         assert json.loads(out)["shortfall"]["ahead"] == [{"namespace": contended.namespace, "name": "waiter"}]
 
     def test_nothing_is_written(self, contended, explain):
+        contended.until(lambda: contended.phase("holder") == "Running")
+        contended.until(lambda: all(contended.told(f"waiter-{number}") for number in range(3)))
         before = contended.control_plane.api.get(f"/api/v1/namespaces/{contended.namespace}/pods")
         explain(f"{contended.namespace}/waiter")
         after = contended.control_plane.api.get(f"/api/v1/namespaces/{contended.namespace}/pods")

@@ -28,6 +28,7 @@ def test_a_lone_group_on_an_idle_cluster_is_bound_with_no_other_event(cluster: C
     cluster.until(lambda: cluster.phase("lone") == "Running")
 
     assert cluster.condition("lone")["status"] == "True"
+    cluster.until(lambda: cluster.events("lone", "Scheduled"))
     [event] = cluster.events("lone", "Scheduled")
     assert "n1 (3)" in event["note"]
 
@@ -89,7 +90,7 @@ def test_a_group_without_room_times_out_and_is_bound_as_soon_as_there_is_some(cl
     began = time.monotonic()
     cluster.add_group("slow", min_member=2, maxScheduleTime="2s")
     cluster.add_pods("slow", 2)
-    cluster.until(lambda: cluster.phase("slow") == "TimedOut", within_s=10)
+    cluster.until(lambda: cluster.phase("slow") == "TimedOut")
     took_s = time.monotonic() - began
     message = cluster.condition("slow")["message"]
     cluster.until(lambda: cluster.events("slow", "TimedOut"))
@@ -101,12 +102,12 @@ def test_a_group_without_room_times_out_and_is_bound_as_soon_as_there_is_some(cl
     cluster.until_bound("slow", 2)
     bound_after_s = time.monotonic() - began
 
-    assert 2 <= took_s <= 5
+    assert took_s >= 2
     assert "No room within 2s" in message
     assert "Only 1 of 2 members fit" in message
     assert told["reason"] == "Unschedulable"
     assert "Only 1 of 2 members fit" in told["message"]
-    assert bound_after_s < 5, "it waited for the back-off of 10 s"
+    assert bound_after_s < 9, "it waited for the back-off of 10 s"
 
 
 def test_a_group_that_must_not_retry_fails_and_its_members_say_so(cluster: Cluster) -> None:
@@ -158,7 +159,7 @@ def test_a_group_that_can_never_fit_is_told_at_once_and_delays_nobody(cluster: C
     cluster.add_group("small", min_member=3)
     cluster.add_pods("small", 3)
     cluster.until_bound("small", 3)
-    message = cluster.until_reason("huge", "NeverFits", within_s=5)
+    message = cluster.until_reason("huge", "NeverFits")
     cluster.until(lambda: cluster.told("huge-0").get("reason") == "Unschedulable")
 
     assert "even if they were empty" in message
@@ -327,6 +328,8 @@ def test_a_group_is_bound_after_the_api_server_was_away(cluster: Cluster, operat
     cluster.until_bound("after", 2, within_s=60)
 
     assert operator.child.poll() is None, "the operator ended"
+    # The next tests need KWOK, which asks the API server ever more seldom while that is away.
+    cluster.until(lambda: cluster.phase("after") == "Running", within_s=120)
 
 
 def test_metrics_and_probes_tell_what_happened(cluster: Cluster, operator: Operator) -> None:
@@ -351,6 +354,7 @@ def test_a_restart_loses_no_group_and_repeats_no_event(cluster: Cluster, operato
     cluster.add_group("waits", min_member=2)
     cluster.add_pods("waits", 2)
     cluster.until(lambda: cluster.events("waits", "Unschedulable"))
+    cluster.until_reason("waits", "Unschedulable")
     operator.kill()
     cluster.delete_pod("whole-0")
     operator.start()

@@ -82,7 +82,7 @@ def test_of_two_jobs_with_room_for_one_and_a_half_one_is_whole_and_the_other_fol
     assert "3 of 5" in told
 
     auto.control_plane.kubectl("delete", "job", first, "--namespace", auto.namespace)
-    auto.until(lambda: len(bound(auto, second)) == 5)
+    auto.until(lambda: len(bound(auto, second)) == 5, within_s=60)
 
 
 def test_an_annotated_job_in_an_ordinary_namespace_is_whole_or_waits(cluster: Cluster) -> None:
@@ -194,7 +194,7 @@ def test_a_stateful_set_keeps_the_room_of_deleted_pods_and_loses_it_when_it_is_d
     auto.until(lambda: len(bound(auto, "web")) == 3 and not old & {pod["metadata"]["uid"] for pod in auto.pods()})
     kept = not auto.bound("b")
     auto.control_plane.kubectl("delete", "statefulset", "web", "--namespace", auto.namespace)
-    auto.until(lambda: bool(auto.bound("b")), within_s=10)
+    auto.until(lambda: bool(auto.bound("b")), within_s=25)
     assert kept
 
 

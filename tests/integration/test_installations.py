@@ -105,7 +105,7 @@ def test_two_installations_of_one_name_bind_the_pods_of_their_own_scheduler_name
             cluster.api.post(pods, pod(name, name))
         until(lambda: all(cluster.api.get(f"{pods}/{each}")["spec"].get("nodeName") for each in ("blue", "green")))
         assert [each.metric("gangsched_leader") for each in (blue, green)] == [1, 1]
-        assert [each.metric("gangsched_bindings_total", result="Bound") for each in (blue, green)] == [1, 1]
+        until(lambda: [each.metric("gangsched_bindings_total", result="Bound") for each in (blue, green)] == [1, 1])
     assert [each.stop() for each in (blue, green)] == [0, 0]
     assert cluster.not_permitted("system:serviceaccount:green:gangsched") == []
     for name in ("blue", "green"):
@@ -176,8 +176,12 @@ def test_everything_that_can_be_switched_on_is_admitted(cluster, release):
     assert board["metadata"]["labels"]["grafana_dashboard"] == "1"
     policy = cluster.api.get("/apis/networking.k8s.io/v1/namespaces/one/networkpolicies/sched")["spec"]
     assert policy["ingress"][0]["from"][0] == {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}
-    found = cluster.api.get("/api/v1/namespaces/one/endpoints/sched-metrics")["subsets"][0]
-    assert len(found["addresses"]) + len(found.get("notReadyAddresses", [])) == 2
+
+    def addresses() -> int:
+        subsets = cluster.api.get("/api/v1/namespaces/one/endpoints/sched-metrics").get("subsets") or []
+        return sum(len(each.get("addresses", [])) + len(each.get("notReadyAddresses", [])) for each in subsets)
+
+    until(lambda: addresses() == 2)
 
 
 def definition(kind: str, plural: str) -> dict:

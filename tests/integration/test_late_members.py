@@ -67,6 +67,6 @@ def test_of_two_sets_with_room_for_one_one_becomes_whole_and_then_the_other(clus
     cluster.until(lambda: cluster.phase(f"statefulset.{first}") in ("Scheduled", "Running"))
 
     cluster.control_plane.kubectl("delete", "statefulset", first, "--namespace", cluster.namespace)
-    cluster.until(lambda: bound(cluster, second) == 1)
+    cluster.until(lambda: bound(cluster, second) == 1, within_s=60)
     cluster.until(lambda: cluster.phase(f"statefulset.{second}") == "Reserved")
-    cluster.until(lambda: f"statefulset.{first}" not in cluster.groups())
+    cluster.until(lambda: f"statefulset.{first}" not in cluster.groups(), within_s=60)

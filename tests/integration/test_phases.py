@@ -169,15 +169,19 @@ def test_the_chart_grants_the_phase_in_the_named_namespaces_alone(
 ) -> None:
     chosen = f"config.volcano.writePhase={{{cluster.namespace}}}"
     with chart_account(with_crd, f"{cluster.namespace}-op", "--set", chosen):
-        said = [
-            with_crd.kubectl(
-                *("auth", "can-i", verb, f"{resource}.scheduling.volcano.sh", f"--subresource={subresource}"),
-                *(f"--namespace={namespace}", f"--as={account(cluster)}"),
-                check=False,
-            ).strip()
-            for namespace in (cluster.namespace, "default")
-        ]
-    assert said == [inside, outside]
+
+        def said() -> list[str]:
+            return [
+                with_crd.kubectl(
+                    *("auth", "can-i", verb, f"{resource}.scheduling.volcano.sh", f"--subresource={subresource}"),
+                    *(f"--namespace={namespace}", f"--as={account(cluster)}"),
+                    check=False,
+                ).strip()
+                for namespace in (cluster.namespace, "default")
+            ]
+
+        # The API server knows a new Role after a moment.
+        cluster.until(lambda: said() == [inside, outside], what=lambda: str(said()))
 
 
 @pytest.mark.usefixtures("operator")

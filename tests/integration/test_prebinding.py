@@ -19,6 +19,7 @@ from tests.integration.test_volumes import (
     add_volume,
     bound,
     claim_spec,
+    until_available,
     uses,
     zones,
     zones_of_volumes,
@@ -95,6 +96,7 @@ def test_workers_wait_whole_while_no_zone_has_a_volume_for_each(zoned: Cluster) 
     for zone in "ab":
         for at in range(7):
             add_volume(zoned, f"{zoned.namespace}-{zone}{at}", zone)
+    until_available(zoned, 14)
     add_workers(zoned, "w", 8, placement={"topology": {"key": ZONE, "mode": "Required"}})
     message = zoned.until_reason("w", "Unschedulable")
     assert f"Only 7 of 8 members fit into one domain of {ZONE} (a was tried" in message
@@ -236,4 +238,4 @@ def test_two_gangs_race_for_the_last_volumes(zoned: Cluster, number: int) -> Non
     told = "without a PersistentVolume of StorageClass"
     zoned.until(lambda: told in zoned.condition(other).get("message", ""), within_s=60)
     zoned.until(lambda: not left(zoned))
-    assert sum(bound(zoned)) == 4
+    zoned.until(lambda: sum(bound(zoned)) == 4)

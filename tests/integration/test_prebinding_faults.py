@@ -11,10 +11,10 @@ from tests.faults.proxy import ProxyProcess
 from tests.integration.cluster import Cluster
 from tests.integration.test_prebinding import add_class, add_workers, left, with_zones
 from tests.integration.test_volumes import (
-    PATH,
     _no_volumes_left,  # noqa: F401 - a fixture
     add_volume,
     bound,
+    until_available,
     uses,
     zones,
     zones_of_volumes,
@@ -33,7 +33,7 @@ def test_a_write_that_fails_on_its_way_leaves_the_group_whole_or_nothing_written
 ) -> None:
     add_class(zoned, DRIVER)
     add_volume(zoned, zoned.namespace, "a")
-    zoned.until(lambda: zoned.api.get(f"{PATH}/{zoned.namespace}")["status"].get("phase") == "Available")
+    until_available(zoned, 1)
     before = proxy.injected[fault]
     proxy.next(fault=fault, method="PATCH", path_contains="persistentvolume", times=3)
     add_workers(zoned, "w", 3)

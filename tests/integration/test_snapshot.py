@@ -55,7 +55,9 @@ def waiting(with_crd, namespace):
         jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
         with_crd.api.post(jobs, job("first", parallelism=3, cpu="1", annotations=notes))
         pods = f"/api/v1/namespaces/{namespace}/pods"
-        cluster.until(lambda: sum("nodeName" in each["spec"] for each in with_crd.api.get(pods)["items"]) == 3)
+        cluster.until(
+            lambda: sum(each["status"].get("phase") == "Running" for each in with_crd.api.get(pods)["items"]) == 3
+        )
         with_crd.api.post(jobs, job("second", parallelism=2, cpu="1", annotations=notes))
         cluster.until(lambda: len(with_crd.api.get(pods)["items"]) == 5)
         yield cluster

@@ -18,7 +18,7 @@ from tests.integration.cluster import Cluster
 GROUPS, MEMBERS, NODES, ROOM = 4, 3, 3, 2
 """As many groups as ROOM fit at a time: 3 nodes of 2 CPUs for groups of 3 members of 1 CPU."""
 
-STORM_WITHIN_S = 6.0
+STORM_WITHIN_S = 30.0
 RATE, RATE_OF_WATCHES = 0.5, 0.9
 OF_EVENTS = {Fault.WATCH_DUPLICATES, Fault.WATCH_REORDERS, Fault.WATCH_LAGS}
 """These end no watch, and only the pods' watch has enough events, so it must not be among the few without a fault."""
@@ -147,22 +147,25 @@ def test_no_outage_however_long_makes_the_operator_list_anything_again(storm: St
     assert behind.metric("gangsched_relists_total") == before
 
 
-def test_an_operator_that_has_hundreds_of_statuses_to_write_ends_within_ten_seconds(
+def test_an_operator_that_has_hundreds_of_statuses_to_write_ends_within_seconds(
     cluster: Cluster, proxy: ProxyProcess
 ) -> None:
     """Status writes are slow: purely informational ones are dropped, and bindings in flight are awaited."""
     proxy.next(fault=Fault.DELAY_BEFORE, method="PATCH", path_contains="/status", times=100_000)
-    proxy.storm(Rates(of={}, delay_s=(3.0, 3.0)))
-    with Operator(cluster.control_plane, kubeconfig=proxy.kubeconfig_for()) as operator:
-        for number in range(500):
-            cluster.add_group(f"g{number}", min_member=2)
-        cluster.until(lambda: operator.metric("gangsched_effects_queued", kind="PatchStatus") > 400)
-        began = time.monotonic()
-        assert operator.stop() == 0
-        assert time.monotonic() - began < 10
-        assert "statuses and Events not sent because of the shutdown" in operator.log
-    proxy.calm()
-    proxy.forget()
+    proxy.storm(Rates(of={}, delay_s=(10.0, 10.0)))
+    try:
+        with Operator(cluster.control_plane, kubeconfig=proxy.kubeconfig_for()) as operator:
+            for number in range(500):
+                cluster.add_group(f"g{number}", min_member=2)
+            cluster.until(lambda: operator.metric("gangsched_effects_queued", kind="PatchStatus") > 300)
+            began = time.monotonic()
+            assert operator.stop() == 0
+            # Sending them would take three minutes.
+            assert time.monotonic() - began < 20
+            assert "statuses and Events not sent because of the shutdown" in operator.log
+    finally:
+        proxy.calm()
+        proxy.forget()
 
 
 def test_the_reply_to_the_third_binding_of_a_group_is_lost_and_the_group_is_whole(storm: Storm) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from testbed.api import ApiError
 from testbed.workloads import pod_template
 from tests.integration.cluster import Cluster
 
@@ -25,9 +27,11 @@ def _no_volumes_left(cluster: Cluster) -> Iterator[None]:
     for path in (claims, PATH):
         for found in cluster.api.get(path)["items"]:
             name = found["metadata"]["name"]
-            cluster.api.merge(f"{path}/{name}", {"metadata": {"finalizers": None}})
-            if not found["metadata"].get("deletionTimestamp"):
-                cluster.api.delete(f"{path}/{name}")
+            # kube-controller-manager may have deleted it meanwhile.
+            with contextlib.suppress(ApiError):
+                cluster.api.merge(f"{path}/{name}", {"metadata": {"finalizers": None}})
+                if not found["metadata"].get("deletionTimestamp"):
+                    cluster.api.delete(f"{path}/{name}")
     for found in cluster.api.get("/apis/storage.k8s.io/v1/storageclasses")["items"]:
         cluster.api.delete(f"/apis/storage.k8s.io/v1/storageclasses/{found['metadata']['name']}")
 
@@ -48,6 +52,18 @@ def add_volume(cluster: Cluster, name: str, zone: str, **spec: Any) -> None:
             | spec,
         },
     )
+
+
+def until_available(cluster: Cluster, number: int) -> None:
+    """Wait until kube-controller-manager has seen that many of the test's volumes; gangsched uses none before."""
+
+    def available() -> int:
+        mine = [
+            each for each in cluster.api.get(PATH)["items"] if each["spec"]["storageClassName"] == cluster.namespace
+        ]
+        return sum(each["status"].get("phase") == "Available" for each in mine)
+
+    cluster.until(lambda: available() == number)
 
 
 def claim_spec(cluster: Cluster) -> Json:

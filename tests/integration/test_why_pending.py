@@ -27,7 +27,7 @@ def camera() -> Iterator[Camera]:
         yield made
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_page_shows_what_is_told_of_each_kind(
     with_crd: ControlPlane, camera: Camera, record_property: Callable[[str, object], None]
 ) -> None:

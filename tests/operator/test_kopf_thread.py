@@ -144,7 +144,7 @@ async def framed(api: FakeApi | None, told: Callable[[list[str]], None]) -> Asyn
         took_s = time.monotonic() - began
         if runner is not None:
             await runner.cleanup()
-        assert took_s < 1.5
+        assert took_s < 10
 
 
 def alive() -> bool:
@@ -152,7 +152,7 @@ def alive() -> bool:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(12):
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110 - it is another thread that is waited for
             await asyncio.sleep(0.02)
 
