@@ -451,3 +451,25 @@ def test_a_zone_that_had_too_little_storage_is_tried_again_once_it_has_more(harn
     harness.wait(3)
     assert len(harness.bound()) == 3
     assert zones_of(harness) == {"b"}
+
+
+def test_a_later_member_whose_volume_is_late_says_so_and_is_tried_again(harness: Harness) -> None:
+    harness.add(node("n0", cpu="3"), group(min_member=2))
+    harness.provide(FAST, *waiting(3))
+    harness.add(*members(2))
+    harness.wait(3)
+    harness.disks.work()
+    harness.wait(3)
+    assert len(harness.bound()) == 2
+    harness.disks.busy = True
+    harness.add(members(3)[-1])
+    harness.wait(602)
+    assert harness.pod("default/a-2").condition_reason == "BindingRefused"
+    assert harness.pod("default/a-2").condition_message == (
+        "Group a: Its volumes or devices were not ready within 10m, so it is tried again later: a volume for the "
+        "PersistentVolumeClaim a-2 is being provisioned for node n0."
+    )
+    harness.disks.busy = False
+    harness.disks.work()
+    harness.wait(700)
+    assert len(harness.bound()) == 3

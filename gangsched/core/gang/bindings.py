@@ -138,7 +138,8 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
         release(gang, cluster, event.uid)
         return False
     if event.why in FOR_GOOD and gang.record.scheduled_at:
-        bar(gang, event.uid, event.message, now, longer_s=event.retry_after_s)
+        told = f"The API server refused its binding, which is retried later: {event.message}"
+        bar(gang, event.uid, told, now, longer_s=event.retry_after_s)
         release(gang, cluster, event.uid)
         return False
     wait_s = doubled(FIRST_RETRY_S, binding.tries, longest=LONGEST_RETRY_S)
@@ -157,12 +158,15 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
     return False
 
 
-def bar(gang: Gang, uid: str, why: str, now: float, *, longer_s: float = 0.0) -> None:
-    """Bar the member for a while, which doubles each time, or for `longer_s` seconds if that is longer."""
+def bar(gang: Gang, uid: str, message: str, now: float, *, longer_s: float = 0.0) -> None:
+    """Bar the member for a while, which doubles each time, or for `longer_s` seconds if that is longer.
+
+    `message` says why, for the member's condition.
+    """
     before = gang.operations.barred.get(uid)
     times = before.times + 1 if before is not None else 1
     wait_s = doubled(FIRST_BAR_S, times, longest=LONGEST_BAR_S)
-    gang.operations.barred[uid] = Barred(now + max(wait_s, longer_s), why, times)
+    gang.operations.barred[uid] = Barred(now + max(wait_s, longer_s), message, times)
 
 
 def take_out(gang: Gang, cluster: Cluster, uid: str) -> Binding | None:

@@ -61,16 +61,17 @@ def go_on(gang: Gang, cluster: Cluster, avoidance: Avoidance, *, policy: Policy,
                 pending.sent(again_at=now + UNSEEN_S)
                 effects.append(Prebind(uid, pending.what))
         if gang.record.scheduled_at and binding.awaits and now >= binding.since + policy.pre_bind_timeout_s:
-            _bar(gang, binding, now)
+            _bar(gang, binding, policy, now)
             bindings.release(gang, cluster, uid)
     return effects
 
 
-def _bar(gang: Gang, binding: Binding, now: float) -> None:
+def _bar(gang: Gang, binding: Binding, policy: Policy, now: float) -> None:
     """Bar a member of a scheduled gang, which waits only for its own pre-bindings, for a while."""
     awaited = binding.awaits
     if awaited is not None:
-        bindings.bar(gang, binding.pod.uid, f"its volumes were not ready in time ({awaited.what.awaited})", now)
+        late = f"Its volumes or devices were not ready within {format_duration(policy.pre_bind_timeout_s)}"
+        bindings.bar(gang, binding.pod.uid, f"{late}, so it is tried again later: {awaited.what.awaited}.", now)
 
 
 def keep(gang: Gang, need: Need, now: float) -> None:

@@ -170,7 +170,10 @@ class Rollback:
 
 @dataclass(frozen=True, slots=True)
 class Barred:
-    """A member of a scheduled gang whose binding was refused: not tried before `until` (0.0: may be tried now)."""
+    """A member of a scheduled gang that could not be bound: not tried before `until` (0.0: may be tried now).
+
+    `message` says why, for its condition; `times` counts how often in a row.
+    """
 
     until: float
     message: str

@@ -64,7 +64,8 @@ class Reason(StrEnum):
     BINDING = "Binding"
     """The quorum's bindings are in flight."""
     BINDING_REFUSED = "BindingRefused"
-    """The API server refused a member's binding; it is retried, or the member is placed on another node."""
+    """The API server refused a member's binding, or the volumes or devices of a member of a scheduled group were not
+    ready in time; it is retried, or the member is placed on another node."""
     PLACES_HELD = "PlacesHeld"
     """Nodes are reserved for members that do not exist yet; those that exist are bound."""
     TEMPLATE_MISMATCH = "TemplateMismatch"

@@ -72,7 +72,7 @@ def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_
     elif pod.uid in gang.attempt.refused_members:
         text = explanation.refused(gang.attempt.refused_members[pod.uid])
     elif pod.uid in gang.operations.barred:
-        text = f"The API server refused its binding, which is retried later: {gang.operations.barred[pod.uid].message}"
+        text = gang.operations.barred[pod.uid].message
     elif gang.record.scheduled_at and assessment.terms.hindrance is not None:
         text = assessment.terms.hindrance.message
     elif gang.record.scheduled_at and gang.attempt.refusal is not None:
