@@ -131,7 +131,7 @@ class _Run:
     began: float
     past: frozenset[str]
     whole: bool = False
-    partial_at: float = 0.0
+    quorum_at: float = 0.0
     goes_on_from: float = 0.0
     owed: int | None = None
     demands: list[tuple[float, Demand]] = field(default_factory=list)
@@ -378,17 +378,17 @@ class History:
         run.lost += [(now, run.bound[uid]) for uid in run.bound.keys() - seen.keys()]
         run.bound = seen
         unheard = Counter(role for at, role in run.lost if now - at <= _UNHEARD_S)
+        of_a_quorum = any(begun(pod, group) and uid_of(pod) not in self.stayed for pod in bound)
+        run.quorum_at = (run.quorum_at or now) if of_a_quorum else 0.0
         run.whole = run.whole or self._enough(run, there, now)
         run.whole = run.whole or (_said_scheduled(group, run.began) and self._enough(run, there + unheard, now))
         run.whole = run.whole or (bool(run.goes_on_from) and _said_scheduled(group, run.goes_on_from))
         covered = templated(group) and self._enough(run, there + reserved(group, bound), now)
-        of_a_quorum = any(begun(pod, group) and uid_of(pod) not in self.stayed for pod in bound)
         left = degraded(group) in EXCUSED or (group is None and not any(map(recreated, bound)))
         if run.whole or covered or not of_a_quorum or left or ran_out(group):
             self._close(run)
             return
         if run.episode is None:
-            run.partial_at = now
             run.episode = Episode(key=key, began=self._clock.now(), minimum=demand.minimum, most=0)
             self.episodes.append(run.episode)
         run.episode.most = max(run.episode.most, len(bound))
@@ -402,9 +402,13 @@ class History:
             desertion.open = False
 
     def _enough(self, run: _Run, roles: Counter[str], now: float) -> bool:
-        """Whether these are a quorum under the present minimum or a recent one."""
+        """Whether these are a quorum under the present minimum or a recent one.
+
+        A quorum under way, of which a member is bound, ends under the minimum with which it began (rule 9), also if a
+        rollback has left members in place meanwhile.
+        """
         until = now
-        oldest = (now if run.episode is None else run.partial_at) - _MINIMUM_HOLDS_S
+        oldest = (run.quorum_at or now) - _MINIMUM_HOLDS_S
         for since, demand in reversed(run.demands):
             if until < oldest:
                 break

@@ -197,6 +197,20 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
         [said(min_member=2), bound("", "", ""), said(), 60, bound("n1", "n1", ""), 3],
         [3.0],
     ),
+    "not under the minimum with which its quorum began, also after a rollback that has left members in place": (
+        [
+            *(said(min_member=2), bound("n1", "", ""), said(), 4, said(phase="Degraded", degraded="PartlyBound"), 60),
+            *(bound("n1", "n1", ""), said(), 60),
+        ],
+        [4.0],
+    ),
+    "under the new minimum once its rollback has left nothing bound": (
+        [
+            *(said(min_member=2), bound("n1", "", ""), said(), 4, bound("", "", ""), 60),
+            *(bound("n1", "n1", ""), 3),
+        ],
+        [4.0, 3.0],
+    ),
     "until its minimum is lowered": ([said(), bound("n1", "n1", ""), 3, said(min_member=2), 3], [3.0]),
     "until each role has its minimum": (
         [

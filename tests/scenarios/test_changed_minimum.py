@@ -8,6 +8,7 @@ from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.effects import BindPod, PatchStatus
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import OnDegraded
+from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
@@ -262,6 +263,22 @@ def test_a_repair_of_a_transaction_keeps_the_minimum_it_was_decided_with():
     harness.wait(2)
     status = harness.status("default/a")
     assert (status.phase, status.minimum) == ("Scheduled", 3)
+
+
+def test_a_quorum_whose_rollback_left_members_in_place_is_completed_under_the_minimum_it_was_decided_with():
+    """Otherwise the members left in place would wait for as many more as were added to the minimum."""
+    harness = Harness(Policy(repair_deadline_s=9))
+    held_back(harness, "a-2")
+    harness.add(node("n1", cpu=9), group("a", min_member=3), *pods("a", 3))
+    harness.settle()
+    harness.change_spec("default/a", min_member=5)
+    harness.wait(12)
+    assert harness.condition("default/a", "Degraded").reason == "PartlyBound"
+    harness.refuse_bind = lambda _: None
+    harness.wait(60)
+    status = harness.status("default/a")
+    assert (status.phase, status.minimum, status.bound) == ("Scheduled", 3, 3)
+    assert harness.condition("default/a", "Degraded").reason == "MinimumRaised"
 
 
 def test_a_member_that_was_woken_and_then_lost_its_place_is_placed_again():
