@@ -1,7 +1,7 @@
 """The API server's key and certificate.
 
-kube-apiserver would make an RSA key, whose signatures took an eighth of its processor time in the integration tests,
-because each operator, kubectl and plugin opens connections of its own.
+kube-apiserver would make an RSA key, whose signatures take a considerable part of its processor time in the integration
+tests, because each operator, kubectl and plugin opens connections of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 _GOOD_FOR = timedelta(days=365)
-_IN_CLUSTER = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
+_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
 
 
 def write_certificate(certificate: Path, key: Path) -> None:
@@ -23,7 +23,7 @@ def write_certificate(certificate: Path, key: Path) -> None:
     secret = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "testbed")])
     now = datetime.now(UTC)
-    hosts = [x509.IPAddress(ipaddress.IPv4Address("127.0.0.1")), *map(x509.DNSName, _IN_CLUSTER)]
+    hosts = [x509.IPAddress(ipaddress.IPv4Address("127.0.0.1")), *map(x509.DNSName, _NAMES)]
     identifier = x509.SubjectKeyIdentifier.from_public_key(secret.public_key())
     signed = (
         x509.CertificateBuilder()
@@ -41,6 +41,6 @@ def write_certificate(certificate: Path, key: Path) -> None:
     )
     certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     key.touch(mode=0o600)
-    # Of a key in PKCS #8, kube-apiserver would not take the public part for its service accounts.
+    # kube-apiserver does not read the public key of its service accounts from a private key in PKCS #8.
     traditional = serialization.PrivateFormat.TraditionalOpenSSL
     key.write_bytes(secret.private_bytes(serialization.Encoding.PEM, traditional, serialization.NoEncryption()))

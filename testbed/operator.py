@@ -109,7 +109,11 @@ class Operator:
             return 0, ""
 
     def metric(self, name: str, **labels: str) -> float:
-        """The value of a metric, summed over the series with these labels; 0.0 if there is none, or nothing listens."""
+        """The value of a metric, summed over the series with these labels; 0.0 if there is none, or nothing listens.
+
+        Raises:
+            ControlPlaneError: it listens but does not answer; the message includes the end of its log.
+        """
         total = 0.0
         for line in self._metrics().splitlines():
             series, _, value = line.rpartition(" ")
@@ -123,7 +127,9 @@ class Operator:
         """The metrics, also of an operator that is too busy to answer at once."""
         deadline = time.monotonic() + _READY_WITHIN_S
         status, text = self.get("/metrics")
-        while status == 0 and self._listens() and time.monotonic() < deadline:
+        while status == 0 and self._listens():
+            if time.monotonic() > deadline:
+                raise ControlPlaneError(f"gangsched does not answer; its log ends with:\n{self.child.log_tail()}")
             time.sleep(0.1)
             status, text = self.get("/metrics")
         return text

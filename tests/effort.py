@@ -9,7 +9,7 @@ take longer than everything else. `make nightly` tries all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Sized
 from random import Random
 from typing import Any, TypeVar
 
@@ -43,15 +43,25 @@ def seeded(usual: int) -> Callable[[Callable[..., Any]], pytest.MarkDecorator]:
 
 
 def in_turn(
-    names: str, cases: Iterable[Any], *, ids: Callable[[Any], object] | None = None
+    names: str,
+    cases: Iterable[Any],
+    *,
+    ids: Callable[[Any], object] | None = None,
+    always: Container[Any] = (),
+    share: tuple[int, int] | None = None,
 ) -> Callable[[Callable[..., Any]], pytest.MarkDecorator]:
-    """Call a slow test (seconds a call) with `some` of the cases, chosen by its name.
+    """Call a slow test (seconds a call) with `some` of the cases, chosen by its name, and those in `always`.
 
-    Otherwise like `pytest.mark.parametrize`.
+    With a `share` of (1, 3) it is every third case beginning with the second: three tests with the shares of 0, 1 and 2
+    try all of them together. `make nightly` tries all. Otherwise like `pytest.mark.parametrize`.
     """
 
     def decorated(test: Callable[..., Any]) -> pytest.MarkDecorator:
-        chosen = some(list(cases), draw=test.__name__)
+        all_ = list(cases)
+        drawn = some(all_, draw=test.__name__)
+        if share is not None and len(drawn) < len(all_):
+            drawn = all_[share[0] :: share[1]]
+        chosen = [case for case in all_ if case in drawn or case in always]
         explored: pytest.MarkDecorator = pytest.mark.explores(pytest.mark.parametrize(names, chosen, ids=ids)(test))
         return explored
 

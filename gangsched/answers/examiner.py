@@ -33,7 +33,7 @@ ANSWER_TIMEOUT_S = 30.0
 MOST_WAITING = 8
 """Maximum number of questions in progress or waiting; further ones are refused at once."""
 _REST = 3.0
-"""After each piece, the loop rests for this many times the time that the piece took."""
+"""After each piece, the loop rests for this many times the processor time that the piece took."""
 _MOST_REST_S = 0.05
 _MOST_BYTES = 4 * 2**20
 _BUFFER_BYTES = 2**20
@@ -79,7 +79,7 @@ class Examiner:
         self._end: asyncio.TimerHandle | None = None
         self._fresh_until = 0.0
         self.longest_piece_s = 0.0
-        """The longest time, in seconds, for which serialising one piece blocked the loop."""
+        """The most processor time, in seconds, that serialising one piece took from the loop."""
 
     @property
     def is_running(self) -> bool:

@@ -1,7 +1,7 @@
 """Runs workload controllers beside a control plane: their CRDs, their processes, and their webhooks called by URL.
 
-Everything belongs to one control plane and ends with it. The certificate is the one that kube-apiserver generates for
-itself on 127.0.0.1. Ports are on 127.0.0.1 wherever the controller's configuration allows it.
+Everything belongs to one control plane and ends with it. The certificate is the control plane's own
+(testbed.certificates). Ports are on 127.0.0.1 wherever the controller's configuration allows it.
 """
 
 from __future__ import annotations

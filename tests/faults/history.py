@@ -408,11 +408,11 @@ class History:
         rollback has left members in place meanwhile.
         """
         until = now
-        oldest = (run.quorum_at or now) - _MINIMUM_HOLDS_S
+        began = run.quorum_at or now
         for since, demand in reversed(run.demands):
-            if until < oldest:
-                break
-            if demand.met_by(roles):
+            is_recent = until >= now - _MINIMUM_HOLDS_S
+            may_have_decided = since <= began and until >= began - _MINIMUM_HOLDS_S
+            if (is_recent or may_have_decided) and demand.met_by(roles):
                 return True
             until = since
         return False

@@ -204,6 +204,13 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
         ],
         [4.0],
     ),
+    "under no minimum to which it was lowered for a while": (
+        [
+            *(said(), bound("n1", "", ""), 4, said(min_member=2), 4, said(), 60),
+            *(bound("n1", "n1", ""), 3),
+        ],
+        [71.0],
+    ),
     "under the new minimum once its rollback has left nothing bound": (
         [
             *(said(min_member=2), bound("n1", "", ""), said(), 4, bound("", "", ""), 60),

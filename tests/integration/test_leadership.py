@@ -135,6 +135,22 @@ def test_a_leader_ended_in_order_hands_over_at_once(
     show(f"hand-over: a group created at once was bound {took_s:.1f} s after the leader's SIGTERM")
 
 
+def test_a_large_group_cut_short_by_sigterm_is_finished_by_the_next_operator(
+    cluster: Cluster, start: Start, slow: Path
+) -> None:
+    """One binding at a time, so that the signal comes in the middle of the group."""
+    cluster.add_node("n1", cpu="40")
+    first = start(bindConcurrency=1, kubeconfig=slow)
+    cluster.add_group("large", min_member=40)
+    cluster.add_pods("large", 40)
+    until(lambda: len(cluster.bound()) >= 4)
+    first.child.signal(signal.SIGTERM)
+    assert exit_status(first) == 0
+    assert len(cluster.bound()) < 40
+    start()
+    cluster.until_bound("large", 40, within_s=60)
+
+
 def test_a_leader_killed_in_the_middle_of_fifty_gangs_leaves_none_in_pieces(
     cluster: Cluster, start: Start, slow: Path, show: Callable[[str], None]
 ) -> None:
@@ -153,6 +169,7 @@ def test_a_leader_killed_in_the_middle_of_fifty_gangs_leaves_none_in_pieces(
     took_s = time.monotonic() - killed
     cluster.until(lambda: sum(sizes(cluster, 50)) == 160)
 
+    assert took_s < 30, "it has taken longer than one Lease"
     assert sorted(sizes(cluster, 50)) == [0] * 10 + [4] * 40
     assert standby.get("/readyz")[0] == 200
     pieces = sum(0 < size < 4 for size in left)
@@ -223,7 +240,7 @@ def test_a_leader_that_cannot_renew_its_lease_stands_by_and_leads_again(
             server.signal(signal.SIGSTOP)
         else:
             lonely.kill_apiserver()
-        until(lambda: leader.metric("gangsched_leader") == 0)
+        until(lambda: leader.metric("gangsched_leader") == 0, within_s=20)
         until(lambda: "no longer leading" in leader.log)
         until(lambda: "has not answered for" in leader.get("/readyz")[1])
         assert leader.metric("gangsched_api_problem_seconds", problem="Unreachable") > 0

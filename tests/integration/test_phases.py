@@ -180,7 +180,9 @@ def test_the_chart_grants_the_phase_in_the_named_namespaces_alone(
                 for namespace in (cluster.namespace, "default")
             ]
 
-        # The API server knows a new Role after a moment.
+        # The API server knows a new Role after a moment, and until then says no to everything.
+        granted = ("auth", "can-i", "patch", "podgroups.scheduling.volcano.sh", f"--namespace={cluster.namespace}")
+        cluster.until(lambda: "yes" in with_crd.kubectl(*granted, f"--as={account(cluster)}", check=False))
         cluster.until(lambda: said() == [inside, outside], what=lambda: str(said()))
 
 

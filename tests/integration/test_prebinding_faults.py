@@ -27,7 +27,7 @@ def zoned(cluster: Cluster) -> Cluster:
 
 
 @pytest.mark.usefixtures("behind")
-@in_turn("fault", sorted(OF_WRITES), ids=str)
+@in_turn("fault", sorted(OF_WRITES), ids=str, share=(2, 3))
 def test_a_write_that_fails_on_its_way_leaves_the_group_whole_or_nothing_written(
     zoned: Cluster, proxy: ProxyProcess, fault: Fault
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from testbed.operator import Operator
 from testbed.provisioner import DRIVER, Provisioner
+from tests import effort
 from tests.effort import kills
 from tests.integration import devices
 from tests.integration.cluster import Cluster
@@ -49,11 +50,11 @@ def at_the_first_write(cluster: Cluster) -> None:
         assert time.monotonic() < until, "no claim was written"
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1200)
 @pytest.mark.explores
 def test_volumes(zoned: Cluster) -> None:
     """Every second time its members are deleted while there is no leader."""
-    random = Random(29)
+    random = Random(29 + effort.first_seed)
     add_class(zoned, DRIVER)
     struck: list[int] = []
     with Operator(zoned.control_plane) as operator, Provisioner(zoned.api) as provisioner:
@@ -77,11 +78,11 @@ def test_volumes(zoned: Cluster) -> None:
             assert zones(zoned, name) == zones_of_volumes(zoned, name)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1200)
 @pytest.mark.explores
 def test_devices(with_devices: Cluster) -> None:
     """Every second time its PodGroup is deleted while there is no leader; its pods stay: only gangsched cleans up."""
-    cluster, random = with_devices, Random(31)
+    cluster, random = with_devices, Random(31 + effort.first_seed)
     for at in range(SIZE):
         devices.add_claim(cluster, f"w-{at}", "gpu")
     struck: list[int] = []

@@ -62,7 +62,7 @@ def test_beside_five_nodes_that_refuse_every_binding_forty_gangs_are_whole_and_t
         counted = operator.metric("gangsched_node_refusals_total")
         cluster.until(lambda: told(cluster, bad), what="a node is told of")
         show(
-            f"40 gangs of 10 whole {whole_s:.1f} s after the operator's start; {refused:.0f} refusals, {counted:.0f} "
+            f"40 gangs of 10 whole {whole_s:.1f} s after the operator was ready; {refused:.0f} refusals, {counted:.0f} "
             f"counted; longest partly bound {longest_partial_s:.1f} s"
         )
         assert operator.metric("gangsched_evictions_total") == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from random import Random
 
 import pytest
 
@@ -24,6 +25,8 @@ OF_EVENTS = {Fault.WATCH_DUPLICATES, Fault.WATCH_REORDERS, Fault.WATCH_LAGS}
 """These end no watch, and only the pods' watch has enough events, so it must not be among the few without a fault."""
 PROVOKED_BY = {Fault.STALE_LIST: Fault.EXPIRED_LATER}
 """Lists are rare: something else has to ask for them."""
+CITED = {Fault.RESET_BEFORE, Fault.THROTTLED, Fault.ERROR, Fault.UNAVAILABLE, Fault.TIMEOUT}
+"""docs/reliability.md names these."""
 OUTAGES_S = (0.5, 1, 2, 5, 30)
 
 
@@ -93,7 +96,7 @@ def _while_within(condition: Callable[[], bool], *, within_s: float) -> None:
         time.sleep(0.05)
 
 
-@in_turn("fault", Fault, ids=str)
+@in_turn("fault", Fault, ids=str, always=CITED)
 def test_a_race_under_one_kind_of_fault_leaves_every_group_whole_or_unbound_and_loses_none(
     storm: Storm, fault: Fault
 ) -> None:
@@ -111,7 +114,7 @@ def test_a_race_under_all_kinds_of_fault_at_once_leaves_every_group_whole_or_unb
     storm: Storm, seed: int
 ) -> None:
     before = storm.proxy.injected.total()
-    storm.proxy.storm(Rates(delay_s=(0.1, 0.5 + seed % 2), watch_s=(0.0, 1.0), watch_events=5))
+    storm.proxy.storm(Rates(delay_s=(0.1, Random(seed).uniform(0.5, 1.5)), watch_s=(0.0, 1.0), watch_events=5))
     groups = race(storm.cluster)
     storm.cluster.until(lambda: storm.proxy.injected.total() > before, within_s=STORM_WITHIN_S, what="a fault")
     _while_within(lambda: of_groups(storm.cluster).total() < ROOM * MEMBERS, within_s=1.0)
@@ -152,7 +155,7 @@ def test_an_operator_that_has_hundreds_of_statuses_to_write_ends_within_seconds(
 ) -> None:
     """Status writes are slow: purely informational ones are dropped, and bindings in flight are awaited."""
     proxy.next(fault=Fault.DELAY_BEFORE, method="PATCH", path_contains="/status", times=100_000)
-    proxy.storm(Rates(of={}, delay_s=(10.0, 10.0)))
+    proxy.storm(Rates(of={}, delay_s=(60.0, 60.0)))
     try:
         with Operator(cluster.control_plane, kubeconfig=proxy.kubeconfig_for()) as operator:
             for number in range(500):
@@ -160,8 +163,8 @@ def test_an_operator_that_has_hundreds_of_statuses_to_write_ends_within_seconds(
             cluster.until(lambda: operator.metric("gangsched_effects_queued", kind="PatchStatus") > 300)
             began = time.monotonic()
             assert operator.stop() == 0
-            # Sending them would take three minutes.
-            assert time.monotonic() - began < 20
+            # It takes less than ten seconds; awaiting those in flight would take fifteen, which is a request's time limit.
+            assert time.monotonic() - began < 14
             assert "statuses and Events not sent because of the shutdown" in operator.log
     finally:
         proxy.calm()

@@ -55,7 +55,7 @@ def test_members_decide_whose_a_group_is_and_the_other_writes_nothing(cluster, b
     before = writes(first)
     cluster.add_pods("a", 1, first=1, scheduler="green")
     cluster.until_bound("a", 2)
-    # The last status that is written of a group to which nothing happens any more.
+    # This is the group's last status write.
     cluster.until(lambda: (cluster.phase("a"), cluster.status("a").get("running")) == ("Running", 2))
     # One write may have been in flight.
     assert writes(first) - before <= 1

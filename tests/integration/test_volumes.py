@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -27,11 +26,14 @@ def _no_volumes_left(cluster: Cluster) -> Iterator[None]:
     for path in (claims, PATH):
         for found in cluster.api.get(path)["items"]:
             name = found["metadata"]["name"]
-            # kube-controller-manager may have deleted it meanwhile.
-            with contextlib.suppress(ApiError):
+            try:
                 cluster.api.merge(f"{path}/{name}", {"metadata": {"finalizers": None}})
                 if not found["metadata"].get("deletionTimestamp"):
                     cluster.api.delete(f"{path}/{name}")
+            except ApiError as error:
+                # kube-controller-manager may have deleted it meanwhile.
+                if error.reason != "NotFound":
+                    raise
     for found in cluster.api.get("/apis/storage.k8s.io/v1/storageclasses")["items"]:
         cluster.api.delete(f"/apis/storage.k8s.io/v1/storageclasses/{found['metadata']['name']}")
 

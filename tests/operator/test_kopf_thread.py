@@ -200,7 +200,7 @@ async def test_whatever_the_server_answers_kopf_is_begun_again(lists, watches, c
 
 
 @pytest.mark.slow
-async def test_without_a_server_it_waits_and_still_ends_within_a_second():
+async def test_without_a_server_it_waits_and_still_ends():
     told: list[list[str]] = []
     async with framed(None, told.append) as _:
         await asyncio.sleep(0.5)

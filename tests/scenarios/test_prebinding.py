@@ -466,8 +466,8 @@ def test_a_later_member_whose_volume_is_late_says_so_and_is_tried_again(harness:
     harness.wait(602)
     assert harness.pod("default/a-2").condition_reason == "BindingRefused"
     assert harness.pod("default/a-2").condition_message == (
-        "Group a: Its volumes or devices were not ready within 10m, so it is tried again later: a volume for the "
-        "PersistentVolumeClaim a-2 is being provisioned for node n0."
+        "Group a: Its volumes or devices were not ready within 10m, so it is tried again later; at the end "
+        "a volume for the PersistentVolumeClaim a-2 is being provisioned for node n0."
     )
     harness.disks.busy = False
     harness.disks.work()

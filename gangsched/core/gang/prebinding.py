@@ -71,7 +71,8 @@ def _bar(gang: Gang, binding: Binding, policy: Policy, now: float) -> None:
     awaited = binding.awaits
     if awaited is not None:
         late = f"Its volumes or devices were not ready within {format_duration(policy.pre_bind_timeout_s)}"
-        bindings.bar(gang, binding.pod.uid, f"{late}, so it is tried again later: {awaited.what.awaited}.", now)
+        why = f"{awaited.what.awaited}{f'; {awaited.complaint}' if awaited.complaint else ''}"
+        bindings.bar(gang, binding.pod.uid, f"{late}, so it is tried again later; at the end {why}.", now)
 
 
 def keep(gang: Gang, need: Need, now: float) -> None:
