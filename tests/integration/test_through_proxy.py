@@ -163,7 +163,7 @@ def test_an_operator_that_has_hundreds_of_statuses_to_write_ends_within_seconds(
             cluster.until(lambda: operator.metric("gangsched_effects_queued", kind="PatchStatus") > 300)
             began = time.monotonic()
             assert operator.stop() == 0
-            # It takes less than ten seconds; awaiting those in flight would take fifteen, which is a request's time limit.
+            # Awaiting those in flight would take the fifteen seconds of a request's time limit.
             assert time.monotonic() - began < 14
             assert "statuses and Events not sent because of the shutdown" in operator.log
     finally:
