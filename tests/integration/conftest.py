@@ -20,6 +20,11 @@ from tests.integration.cluster import Cluster
 from tests.integration.waiting import until
 from tests.judge import Judge
 
+_OF_KUBERNETES = {
+    "apps": ("deployments", "statefulsets", "daemonsets", "replicasets"),
+    "batch": ("cronjobs", "jobs"),
+}
+
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     item.add_marker(pytest.mark.integration)
@@ -58,17 +63,19 @@ def _no_nodes_left(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """A fresh namespace; its pods are gone when the fixture ends, the rest soon after."""
+    """A fresh namespace; its pods are gone when the fixture ends, and what makes pods is too, or soon will be."""
     api = control_plane.api
     name = f"test-{secrets.token_hex(4)}"
     api.post("/api/v1/namespaces", {"metadata": {"name": name}})
     until(lambda: _exists(control_plane, f"/api/v1/namespaces/{name}/serviceaccounts/default"))
     yield name
-    api.delete(f"/api/v1/namespaces/{name}")
+    for path in _creators(control_plane, name):
+        with _gone_meanwhile():
+            api.delete(path)
     pods = f"/api/v1/namespaces/{name}/pods"
 
     def emptied() -> bool:
-        # A controller that has not yet seen the deletion of the namespace may have created another pod meanwhile.
+        # A controller that has not yet seen the deletion of its object may have created another pod meanwhile.
         api.delete(pods, grace_s=0)
         left = api.get(pods)["items"]
         for pod in left:
@@ -79,6 +86,34 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
         return not left
 
     until(emptied)
+
+
+def _creators(control_plane: ControlPlane, namespace: str) -> Iterator[str]:
+    """The paths of the namespace's collections whose objects make pods or PodGroups, or are such groups.
+
+    The namespace itself stays: its deletion would cost the control plane more than most tests do, because its
+    controller asks for every kind of object that there is.
+    """
+    for group, kinds in _OF_KUBERNETES.items():
+        yield from (f"/apis/{group}/v1/namespaces/{namespace}/{kind}" for kind in kinds)
+    for group in control_plane.api.get("/apis")["groups"]:
+        if "." not in group["name"] or group["name"].endswith(".k8s.io"):
+            continue
+        path = f"/apis/{group['preferredVersion']['groupVersion']}"
+        with _gone_meanwhile():
+            for kind in control_plane.api.get(path)["resources"]:
+                if kind["namespaced"] and "deletecollection" in kind["verbs"]:
+                    yield f"{path}/namespaces/{namespace}/{kind['name']}"
+
+
+@contextlib.contextmanager
+def _gone_meanwhile() -> Iterator[None]:
+    """Pass if the kind is not served any more, because a test has deleted its CRD."""
+    try:
+        yield
+    except ApiError as error:
+        if error.reason != "NotFound":
+            raise
 
 
 def _exists(control_plane: ControlPlane, path: str) -> bool:
