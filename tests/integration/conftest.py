@@ -23,6 +23,7 @@ from tests.judge import Judge
 _OF_KUBERNETES = {
     "apps": ("deployments", "statefulsets", "daemonsets", "replicasets"),
     "batch": ("cronjobs", "jobs"),
+    "resource.k8s.io": ("resourceclaims", "resourceclaimtemplates"),
 }
 
 
@@ -89,7 +90,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 
 
 def _creators(control_plane: ControlPlane, namespace: str) -> Iterator[str]:
-    """The paths of the namespace's collections whose objects make pods or PodGroups, or are such groups.
+    """The paths of the namespace's collections whose objects make pods or groups, are groups, or hold devices.
 
     The namespace itself stays: its deletion would cost the control plane more than most tests do, because its
     controller asks for every kind of object that there is.

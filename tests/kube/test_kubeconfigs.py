@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 LIBRARY = "kubernetes_asyncio"
 MODULES = f"[name for name in sys.modules if name.partition('.')[0] == {LIBRARY!r}]"
 

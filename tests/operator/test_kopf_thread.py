@@ -228,6 +228,7 @@ async def test_it_begins_some_time_after_the_start_and_ends_at_once_before_it():
     assert not tried.is_set()
 
 
+@pytest.mark.slow
 def test_until_then_it_is_not_even_imported():
     code = "import sys, gangsched.app; sys.exit('kopf' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
