@@ -5,10 +5,12 @@ The operator has its own client. The testbed does not use it, so that the two ca
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import ssl
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,16 @@ class ApiError(Exception):
         self.status = status
         self.reason = reason
         self.message = message
+
+
+@contextlib.contextmanager
+def unless_gone() -> Iterator[None]:
+    """Pass if the object, or its kind, does not exist any more."""
+    try:
+        yield
+    except ApiError as error:
+        if error.reason != "NotFound":
+            raise
 
 
 class Api:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.api import ApiError
+from testbed.api import ApiError, unless_gone
 from tests.integration.cluster import Cluster
 
 _POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
@@ -55,11 +55,8 @@ class BindingPolicy:
     def allow(self) -> None:
         """Stop refusing."""
         for path in (_BINDINGS, _POLICIES):
-            try:
+            with unless_gone():
                 self._cluster.api.delete(f"{path}/{self._name}")
-            except ApiError as error:
-                if error.reason != "NotFound":
-                    raise
 
     def _refuses(self, name: str, node: str) -> bool:
         """Whether the policy refuses the binding of a pod that does not exist, rather than the API server's 404."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from testbed import binaries, crds
-from testbed.api import ApiError
+from testbed.api import ApiError, unless_gone
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from tests.faults.proxy import ProxyProcess
@@ -71,7 +71,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     until(lambda: _exists(control_plane, f"/api/v1/namespaces/{name}/serviceaccounts/default"))
     yield name
     for path in _creators(control_plane, name):
-        with _gone_meanwhile():
+        with unless_gone():
             api.delete(path)
     pods = f"/api/v1/namespaces/{name}/pods"
 
@@ -101,30 +101,17 @@ def _creators(control_plane: ControlPlane, namespace: str) -> Iterator[str]:
         if "." not in group["name"] or group["name"].endswith(".k8s.io"):
             continue
         path = f"/apis/{group['preferredVersion']['groupVersion']}"
-        with _gone_meanwhile():
+        with unless_gone():
             for kind in control_plane.api.get(path)["resources"]:
                 if kind["namespaced"] and "deletecollection" in kind["verbs"]:
                     yield f"{path}/namespaces/{namespace}/{kind['name']}"
 
 
-@contextlib.contextmanager
-def _gone_meanwhile() -> Iterator[None]:
-    """Pass if the kind is not served any more, because a test has deleted its CRD."""
-    try:
-        yield
-    except ApiError as error:
-        if error.reason != "NotFound":
-            raise
-
-
 def _exists(control_plane: ControlPlane, path: str) -> bool:
-    try:
+    with unless_gone():
         control_plane.api.get(path)
-    except ApiError as error:
-        if error.reason != "NotFound":
-            raise
-        return False
-    return True
+        return True
+    return False
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from testbed.api import ApiError
+from testbed.api import unless_gone
 from testbed.workloads import pod_template
 from tests.integration.cluster import Cluster
 
@@ -26,14 +26,10 @@ def _no_volumes_left(cluster: Cluster) -> Iterator[None]:
     for path in (claims, PATH):
         for found in cluster.api.get(path)["items"]:
             name = found["metadata"]["name"]
-            try:
+            with unless_gone():
                 cluster.api.merge(f"{path}/{name}", {"metadata": {"finalizers": None}})
                 if not found["metadata"].get("deletionTimestamp"):
                     cluster.api.delete(f"{path}/{name}")
-            except ApiError as error:
-                # kube-controller-manager may have deleted it meanwhile.
-                if error.reason != "NotFound":
-                    raise
     for found in cluster.api.get("/apis/storage.k8s.io/v1/storageclasses")["items"]:
         cluster.api.delete(f"/apis/storage.k8s.io/v1/storageclasses/{found['metadata']['name']}")
 

@@ -71,8 +71,7 @@ def _bar(gang: Gang, binding: Binding, policy: Policy, now: float) -> None:
     awaited = binding.awaits
     if awaited is not None:
         late = f"Its volumes or devices were not ready within {format_duration(policy.pre_bind_timeout_s)}"
-        why = f"{awaited.what.awaited}{f'; {awaited.complaint}' if awaited.complaint else ''}"
-        bindings.bar(gang, binding.pod.uid, f"{late}, so it is tried again later; at the end {why}.", now)
+        bindings.bar(gang, binding.pod.uid, f"{late}, so it is tried again later; at the end {awaited.told}.", now)
 
 
 def keep(gang: Gang, need: Need, now: float) -> None:
@@ -114,7 +113,7 @@ def awaited(gang: Gang) -> tuple[Prebinding, str] | None:
 def overdue(gang: Gang, policy: Policy) -> str:
     """Which pre-binding was not done in time, as a sentence without its full stop."""
     first = first_awaited(gang)
-    what = f" ({first.what.awaited}{f'; {first.complaint}' if first.complaint else ''})" if first is not None else ""
+    what = f" ({first.told})" if first is not None else ""
     return f"The group's volumes were not ready within {format_duration(policy.pre_bind_timeout_s)}{what}"
 
 

@@ -35,6 +35,11 @@ class PendingPrebinding:
     retry_at: float = 0.0
     complaint: str = ""
 
+    @property
+    def told(self) -> str:
+        """What is awaited and the server's last refusal, as a sentence without its full stop."""
+        return f"{self.what.awaited}; {self.complaint}" if self.complaint else self.what.awaited
+
     def sent(self, again_at: float) -> None:
         """Note that it was sent, and that it is sent again at that time if neither a result nor the watch shows it."""
         self.tries += 1
