@@ -410,10 +410,19 @@ class Harness:
         effects = self._decide(events)
         for effect in effects:
             self._carry_out(effect)
-        wrong = self.machine.validate() + miscounted(messages(effects))
+        wrong = miscounted(messages(effects))
         assert not wrong, wrong
+        self._check_accounts()
         self.check_capacity()
         return effects
+
+    def _check_accounts(self) -> None:
+        """Assert that the machine does not contradict itself, unless another step follows at once.
+
+        Without this exception the check would take a third of the time of all stories.
+        """
+        if not self.inbox:
+            assert self.machine.validate() == []
 
     def wait(self, seconds: float) -> None:
         """Let time pass, stopping at every deadline of the machine and at every planned action."""

@@ -161,7 +161,7 @@ class Living(Harness):
             self.succeed(dying)
             return effects
         self.batches.append(len(effects))
-        assert self.machine.validate() == []
+        self._check_accounts()
         self.rule_one.look()
         return effects
 

@@ -6,10 +6,8 @@ from collections import Counter
 
 import pytest
 
-from bench.quality import comparison
 from bench.quality.figures import TITLE, met, section
 from bench.quality.instances import ZONE, Gang, Instance, Kind, Rule, drawn
-from bench.quality.optimum import optimum
 from bench.quality.outcomes import Outcome
 from bench.quality.planners import DEFAULT, FIRST_FIT, PLANNERS
 from gangsched.core.objects.pod import role_of
@@ -49,6 +47,8 @@ def kept(outcome: Outcome) -> None:
 @pytest.mark.parametrize("seed", range(1, 13))
 @pytest.mark.slow
 def test_the_optimum_and_every_planner_place_whole_gangs_where_pods_can_be_put_one_by_one(seed):
+    from bench.quality.optimum import optimum
+
     instance = drawn(seed)
     for outcome in (optimum(instance), *(planner(instance) for planner in PLANNERS.values())):
         put(outcome)
@@ -57,6 +57,8 @@ def test_the_optimum_and_every_planner_place_whole_gangs_where_pods_can_be_put_o
 
 @pytest.mark.slow
 def test_pack_admits_nearly_as_many_members_as_the_optimum_and_no_fewer_than_first_fit():
+    from bench.quality import comparison
+
     lines = {line["scenario"]: line for line in comparison.compared(range(1, _INSTANCES + 1))}
     assert lines[TITLE + DEFAULT]["members"] >= lines[TITLE + FIRST_FIT]["members"]
     assert lines[TITLE + DEFAULT]["members"] >= 0.9
@@ -64,6 +66,8 @@ def test_pack_admits_nearly_as_many_members_as_the_optimum_and_no_fewer_than_fir
 
 
 def test_a_planner_that_finds_more_than_the_optimum_ends_the_comparison(monkeypatch):
+    from bench.quality import comparison
+
     monkeypatch.setattr(comparison, "optimum", PLANNERS[FIRST_FIT])
     with pytest.raises(RuntimeError, match="more than the optimum"):
         comparison.compared(range(1, _INSTANCES + 1))

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from bench import beside, calls, core, page, podgroups, report
+from bench import beside, calls, core, podgroups, report
 from bench.bars import BARS, Bar
 from bench.runs import PERCENTILES
 from bench.scenarios import ALL, NODES_SWEPT, QUICK, SIZED, SIZES_SWEPT
@@ -76,6 +76,8 @@ def test_every_bar_is_read_from_a_scenario_that_is_measured():
 
 
 def test_the_page_says_which_bars_are_met_and_draws_what_is_known(tmp_path, monkeypatch):
+    from bench import page
+
     monkeypatch.setattr(page, "PAGE", tmp_path / "performance.md")
     monkeypatch.setattr(page, "IMAGES", tmp_path / "images")
     figures = {bar.figure: [1.0, 2.0, 3.0] for bar in BARS}
@@ -93,6 +95,8 @@ def test_the_page_says_which_bars_are_met_and_draws_what_is_known(tmp_path, monk
 
 
 def test_a_bar_whose_figure_a_line_does_not_have_yet_is_not_measured(tmp_path, monkeypatch):
+    from bench import page
+
     monkeypatch.setattr(page, "PAGE", tmp_path / "performance.md")
     monkeypatch.setattr(page, "IMAGES", tmp_path / "images")
     line = {"idle_cpu": [0.001, 0.002, 0.003], "rss_mb": [1.0, 2.0, 3.0]}

@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import copy
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
-import kopf
 import pytest
 
 from gangsched.api.crd import NAME, crd
-from gangsched.operator.handlers import make_registry
+
+if TYPE_CHECKING:
+    import kopf
 
 
 def registry_for(told: list[list[str]], make_client=aiohttp.ClientSession) -> kopf.OperatorRegistry:
+    from gangsched.operator.handlers import make_registry
+
     return make_registry(server="https://api:6443", make_client=make_client, on_crd=told.append)
 
 

@@ -22,7 +22,6 @@ from aiohttp import web
 from gangsched.api.crd import NAME, crd
 from gangsched.kube.credentials import Connection
 from gangsched.kube.session import ApiSession
-from gangsched.operator.handlers import make_settings
 from gangsched.operator.kopf_thread import KopfThread
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -30,6 +29,8 @@ LACKING = "spec.minMember"
 
 
 def test_the_settings_keep_kopf_from_writing_and_from_ending_the_process():
+    from gangsched.operator.handlers import make_settings
+
     settings = make_settings()
     assert settings.posting.enabled is False
     assert settings.peering.standalone is True
@@ -39,6 +40,8 @@ def test_the_settings_keep_kopf_from_writing_and_from_ending_the_process():
 
 
 def test_an_outage_of_the_api_server_is_outlasted():
+    from gangsched.operator.handlers import make_settings
+
     backoffs = make_settings().networking.error_backoffs
     assert not isinstance(backoffs, float | int)
     assert sum(islice(backoffs, 1000)) > 3600

@@ -24,6 +24,7 @@ from gangsched.runtime.terms import Terms
 from tests.builders import group, node, pod, pods
 from tests.runtime.fake_table import answer_with, table_of
 
+_REST_S = 0.005
 UNHEARD = ApiUnreachable("no answer")
 
 
@@ -106,9 +107,9 @@ class World:
 
 
 async def settle() -> None:
-    """Let every task finish its work; the engine pauses for 20 ms between two cycles."""
+    """Let every task finish its work, of which the pauses of the engine take the most time."""
     for _ in range(4):
-        await asyncio.sleep(0.025)
+        await asyncio.sleep(1.25 * _REST_S)
 
 
 @asynccontextmanager
@@ -133,6 +134,7 @@ def gang(name: str, size: int) -> Iterable[Event]:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr("gangsched.runtime.terms._RETRY_S", 0.001)
+    monkeypatch.setattr("gangsched.runtime.engine._REST_S", _REST_S)
     for what in ("freeze", "unfreeze", "collect"):
         monkeypatch.setattr(f"gangsched.runtime.engine.gc.{what}", lambda *_: None)
 

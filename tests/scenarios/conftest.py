@@ -1,11 +1,15 @@
 """Each story runs in up to five courses: as written, and with leader changes or events that arrive out of order.
 
 A story opts out of a course with `@pytest.mark.without("restarts", "disorder", why="…")`; "all" leaves only the plain
-one. `make check` runs the plain course and one other, which is derived from the story's name.
+one. Each case of a story that has several runs in the plain course and takes turns in the others, so that the story
+runs in all of them; `make nightly` runs each case in each course. `make check` runs the plain course and, of every
+second case, one other course, which is derived from the story's name.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from pathlib import Path
 from random import Random
 from zlib import crc32
 
@@ -22,6 +26,35 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         others = Random(metafunc.function.__name__).sample(others, 1)
     courses = [Course.PLAIN, *(pytest.param(course, marks=pytest.mark.another_course) for course in others)]
     metafunc.parametrize("course", courses, ids=lambda course: course.value, indirect=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Drop the courses of which it is not the case's turn."""
+    if effort.tries(1) > 1:
+        return
+    stories: defaultdict[str, list[pytest.Function]] = defaultdict(list)
+    for item in items:
+        if isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent:
+            stories[item.nodeid.partition("[")[0]].append(item)
+    dropped = {item for story in stories.values() for item in _out_of_turn(story)}
+    config.hook.pytest_deselected(items=[item for item in items if item in dropped])
+    items[:] = [item for item in items if item not in dropped]
+
+
+def _out_of_turn(story: list[pytest.Function]) -> list[pytest.Function]:
+    """The runs of the story in other courses than the plain one that are not the turn of their case."""
+    cases: dict[object, int] = {}
+    courses: dict[object, int] = {}
+    numbered = []
+    for item in story:
+        taken = item.callspec.params["course"]
+        case = tuple(index for name, index in item.callspec.indices.items() if name != "course")
+        at = cases.setdefault(case, len(cases))
+        if taken is not Course.PLAIN:
+            numbered.append((item, at, courses.setdefault(taken, len(courses))))
+    turns = min(len(cases), max(2, len(courses)))
+    return [item for item, case, course in numbered if (case - course) % turns]
 
 
 def without(mark: pytest.Mark) -> list[Course]:

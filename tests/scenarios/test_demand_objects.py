@@ -392,7 +392,7 @@ def test_whatever_happens_in_whatever_order_those_who_wait_for_room_are_demanded
     random = Random(seed)
     harness = Harness(seed=seed)
     harness.serve_demands()
-    for number in range(30):
+    for number in range(20):
         app = f"app-{number}"
         harness.add(group(app, min_member=2), *pods(app, 2, node_selector=random.choice([BATCH, GPU])))
         if random.random() < 0.5:
