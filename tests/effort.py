@@ -9,7 +9,7 @@ take longer than everything else. `make nightly` tries all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence, Sized
 from random import Random
 from typing import Any, TypeVar
 
@@ -66,6 +66,20 @@ def in_turn(
         return explored
 
     return decorated
+
+
+def in_their_turn(runs: Sequence[tuple[Hashable, Hashable]]) -> list[bool]:
+    """Which runs of a case in a course to make, so that the cases take turns and each course has a case.
+
+    With four courses a case of many has one of them, and an only case has all. A single course has every second case.
+    """
+    cases: dict[Hashable, int] = {}
+    courses: dict[Hashable, int] = {}
+    for case, course in runs:
+        cases.setdefault(case, len(cases))
+        courses.setdefault(course, len(courses))
+    turns = min(len(cases), max(2, len(courses)))
+    return [(cases[case] - courses[course]) % turns == 0 for case, course in runs]
 
 
 def kills(struck: Sized) -> Iterator[int]:

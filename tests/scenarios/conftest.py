@@ -44,17 +44,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _out_of_turn(story: list[pytest.Function]) -> list[pytest.Function]:
     """The runs of the story in other courses than the plain one that are not the turn of their case."""
-    cases: dict[object, int] = {}
-    courses: dict[object, int] = {}
-    numbered = []
-    for item in story:
-        taken = item.callspec.params["course"]
-        case = tuple(index for name, index in item.callspec.indices.items() if name != "course")
-        at = cases.setdefault(case, len(cases))
-        if taken is not Course.PLAIN:
-            numbered.append((item, at, courses.setdefault(taken, len(courses))))
-    turns = min(len(cases), max(2, len(courses)))
-    return [item for item, case, course in numbered if (case - course) % turns]
+    # A case is known by the values of its parameters, which all courses share: pytest numbers them anew in each course.
+    runs = [
+        (tuple(id(value) for name, value in item.callspec.params.items() if name != "course"), course)
+        for item in story
+        if (course := item.callspec.params["course"]) is not Course.PLAIN
+    ]
+    others = [item for item in story if item.callspec.params["course"] is not Course.PLAIN]
+    return [item for item, kept in zip(others, effort.in_their_turn(runs), strict=True) if not kept]
 
 
 def without(mark: pytest.Mark) -> list[Course]:
