@@ -110,7 +110,11 @@ def test_a_bare_pod_waits_until_it_is_bound_and_then_runs(control_plane, namespa
 
 def test_requests_are_audited_with_user_and_verb(control_plane, namespace):
     control_plane.api.post(f"/api/v1/namespaces/{namespace}/pods", bare_pod("audited"))
-    until(lambda: any("audited" in str(entry.get("objectRef")) for entry in control_plane.audited("testbed-admin")))
+
+    def ours():
+        return control_plane.audited("testbed-admin", naming=namespace)
+
+    until(lambda: any("audited" in str(entry.get("objectRef")) for entry in ours()))
 
 
 def test_a_request_with_a_wrong_token_is_in_the_audit_log_as_nobodys(control_plane, namespace):

@@ -55,7 +55,7 @@ def writes(cluster: Cluster, namespace: str) -> list[str]:
     """The verbs with which gangsched has written Demand objects of the namespace."""
     return [
         entry["verb"]
-        for entry in cluster.control_plane.audited()
+        for entry in cluster.control_plane.audited(naming=namespace)
         if entry.get("userAgent") == "gangsched"
         and entry.get("objectRef", {}).get("resource") == "demands"
         and entry["objectRef"].get("namespace") == namespace

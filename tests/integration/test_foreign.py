@@ -96,7 +96,7 @@ def test_nothing_is_written_to_other_systems_objects_and_no_pod_is_changed(
     cluster.until(lambda: len(cluster.bound()) == 2)
     ours = [
         entry
-        for entry in with_crd.audited()
+        for entry in with_crd.audited(naming="gangsched")
         if entry.get("userAgent") == "gangsched"
         and "resource" in (about := entry.get("objectRef", {}))
         and about.get("namespace", "") in ("", cluster.namespace)

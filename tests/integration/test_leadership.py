@@ -214,7 +214,7 @@ def bindings_since(cluster: Cluster, moment: datetime) -> list[str]:
     time.sleep(0.5)
     return [
         event["requestURI"]
-        for event in cluster.control_plane.audited()
+        for event in cluster.control_plane.audited(naming=cluster.namespace)
         if event.get("objectRef", {}).get("subresource") == "binding"
         and event["objectRef"]["namespace"] == cluster.namespace
         and datetime.fromisoformat(event["requestReceivedTimestamp"]) > moment
