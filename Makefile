@@ -71,7 +71,7 @@ nightly: SEED := $(or $(SEED),$(shell date +%s))
 nightly: setup control-plane ## explore for hours: random examples, worlds and faults; SEED=n repeats a night
 	@echo "the seed of this night is $(SEED); make nightly SEED=$(SEED) repeats it"
 	@failed=; \
-	.venv/bin/python -m pytest -n 2 --dist loadfile -m "hypothesis or explores" --timeout=14400 \
+	.venv/bin/python -m pytest -n 2 --dist loadfile -m "hypothesis or explores or another_course" --timeout=14400 \
 		--hypothesis-profile=nightly --hypothesis-seed=$(SEED) || failed="$$failed pytest"; \
 	.venv/bin/python -m tests.faults.soak --duration $(DURATION) --seed $(SEED) || failed="$$failed soak"; \
 	.venv/bin/python -m tests.faults.outages --seed $(SEED) || failed="$$failed outages"; \

@@ -363,12 +363,12 @@ class Harness:
     def settle(self, *, rounds: int = 50) -> None:
         """Step until nothing more happens at the current time."""
         self._settle(rounds=rounds)
-        self._check_accounts()
+        self.check_accounts()
 
     def step(self) -> list[Effect]:
         """Give the machine the events that have arrived and carry out its effects."""
         effects = self._step()
-        self._check_accounts()
+        self.check_accounts()
         return effects
 
     def _settle(self, *, rounds: int = 50) -> None:
@@ -427,10 +427,10 @@ class Harness:
         self.check_capacity()
         return effects
 
-    def _check_accounts(self) -> None:
-        """Assert that the machine does not contradict itself, once for each `step`, `settle` or `wait` of a story.
+    def check_accounts(self) -> None:
+        """Assert that the machine does not contradict itself: once for each `step`, `settle` or `wait` of a story.
 
-        Once for each step of theirs, it would take a third of the time of all stories.
+        A machine that is replaced is checked before. After each step it would take a third of the time of all stories.
         """
         if self._unchecked:
             self._unchecked = False
@@ -447,7 +447,7 @@ class Harness:
             self._settle()
         self.now = max(self.now, end + self._leaderless_s)
         self._settle()
-        self._check_accounts()
+        self.check_accounts()
 
     def next_moment(self) -> float:
         """The next time at which something happens without further input; infinity if nothing does."""
@@ -457,6 +457,7 @@ class Harness:
 
     def restart(self) -> None:
         """Replace the machine by a new one that knows only what it lists from the API server before it acts."""
+        self.check_accounts()
         self.machine = Machine(self.policy)
         self.history = []
         self.inbox = []
@@ -465,6 +466,7 @@ class Harness:
 
     def fail_over(self, *, lag: int = 0) -> None:
         """The leading process dies and the standby takes over before it has received the last `lag` events."""
+        self.check_accounts()
         heir = self.standby
         assert heir is not None
         heir.see(self.now, late=lag)
@@ -489,6 +491,7 @@ class Harness:
 
         It lists the groups and reads the pods whose bindings have no result. Watches continue where they are.
         """
+        self.check_accounts()
         told = [event for events, *_ in self.history for event in events] + self.inbox
         answered = {(event.uid, event.node) for event in told if isinstance(event, PodBound)}
         sent = [effect for *_, effects in self.history for effect in effects if isinstance(effect, BindPod)]

@@ -37,6 +37,8 @@ class Installation(Harness):
         for _ in range(rounds):
             busy = [each for each in self.peers if each.busy()]
             if not busy:
+                for each in self.peers:
+                    each.check_accounts()
                 return
             for each in busy:
                 each.step()

@@ -66,5 +66,7 @@ def course(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> C
     """The course taken by every `Harness` that the story creates."""
     course: Course = request.param
     monkeypatch.setattr(Harness, "course", course)
-    monkeypatch.setattr(Harness, "course_seed", effort.first_seed + crc32(request.node.originalname.encode()))
+    # What a story asserts may hold for one order of events only; those that explore hold for any.
+    first = effort.first_seed if request.node.get_closest_marker("explores") else 1
+    monkeypatch.setattr(Harness, "course_seed", first + crc32(request.node.originalname.encode()))
     return course

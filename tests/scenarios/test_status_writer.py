@@ -408,6 +408,7 @@ def test_nothing_is_decided_or_told_before_everything_was_listed():
     assert harness.machine.next_deadline() is None
     harness.restart()
     assert [effect.name for effect in harness.effects if isinstance(effect, BindPod)] == ["a-0", "a-1"]
+    harness.settle()
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
