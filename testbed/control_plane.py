@@ -21,6 +21,7 @@ from typing import Self
 
 from testbed import binaries, nodes
 from testbed.api import Api, ApiError, Json
+from testbed.audit import audit_entries
 from testbed.certificates import write_certificate
 from testbed.stages import late
 from testbed.tether import Child, Tether, TetherError
@@ -119,8 +120,7 @@ class ControlPlane:
         A request that was answered 401 has an entry without a username. With `naming`, only entries with this text are
         returned. The others are not even decoded: at the end of a test run the log has a hundred thousand.
         """
-        with self.audit_log.open() as lines:
-            entries = [json.loads(line) for line in lines if user in line and naming in line and line.endswith("\n")]
+        entries = audit_entries(self.audit_log, user, naming)
         return [entry for entry in entries if not user or entry["user"].get("username") == user]
 
     def not_permitted(self, user: str) -> list[str]:

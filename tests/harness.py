@@ -125,6 +125,10 @@ FIRST_BATCHES = 4
 """In the course LEADERLESS, the leader is lost within this number of batches of events."""
 
 
+History = list[tuple[tuple[Event, ...], float, tuple[Effect, ...]]]
+"""The calls of a machine: their events, their time and their effects."""
+
+
 class Course(Enum):
     """How a story runs unless it says so itself: see `tests/scenarios/conftest.py`.
 
@@ -146,7 +150,7 @@ class Standby:
     """A second replica that sees everything and decides nothing; `lag` holds the events not delivered to it yet."""
 
     machine: Machine
-    history: list[tuple[tuple[Event, ...], float, tuple[Effect, ...]]] = field(default_factory=list)
+    history: History = field(default_factory=list)
     lag: list[Event] = field(default_factory=list)
 
     def see(self, now: float, *, late: int = 0) -> None:
@@ -212,7 +216,7 @@ class Harness:
         self.jobs: dict[str, OwnerSeen | None] = {}
         self.evicted: list[str] = []
         self._withheld: dict[str, BindPod] = {}
-        self.history: list[tuple[tuple[Event, ...], float, tuple[Effect, ...]]] = []
+        self.history: History = []
         self.inbox: list[Event] = [Synced()]
         self._random = Random(seed) if seed is not None else None
         self._unchecked = False
@@ -413,6 +417,7 @@ class Harness:
         if self.standby is not None:
             self.standby.see(self.now)
         effects = self.machine.handle(events, self.now)
+        self._unchecked = True
         self.history.append((tuple(events), self.now, tuple(effects)))
         self.effects += effects
         return effects
@@ -423,7 +428,6 @@ class Harness:
             self._carry_out(effect)
         wrong = miscounted(messages(effects))
         assert not wrong, wrong
-        self._unchecked = True
         self.check_capacity()
         return effects
 
@@ -457,21 +461,16 @@ class Harness:
 
     def restart(self) -> None:
         """Replace the machine by a new one that knows only what it lists from the API server before it acts."""
-        self.check_accounts()
-        self.machine = Machine(self.policy)
-        self.history = []
+        self._replace(Machine(self.policy), [])
         self.inbox = []
-        self._withheld.clear()
         self._hand_over([*self.lists(), Synced()])
 
     def fail_over(self, *, lag: int = 0) -> None:
         """The leading process dies and the standby takes over before it has received the last `lag` events."""
-        self.check_accounts()
         heir = self.standby
         assert heir is not None
         heir.see(self.now, late=lag)
-        self.machine, self.history = heir.machine, heir.history
-        self._withheld.clear()
+        self._replace(heir.machine, heir.history)
         self.inbox = heir.lag
         self.standby = Standby(Machine(self.policy), lag=self.lists())
         self._hand_over([Synced()])
@@ -491,7 +490,6 @@ class Harness:
 
         It lists the groups and reads the pods whose bindings have no result. Watches continue where they are.
         """
-        self.check_accounts()
         told = [event for events, *_ in self.history for event in events] + self.inbox
         answered = {(event.uid, event.node) for event in told if isinstance(event, PodBound)}
         sent = [effect for *_, effects in self.history for effect in effects if isinstance(effect, BindPod)]
@@ -503,13 +501,17 @@ class Harness:
             and self.pods[effect.uid].node == effect.node
         ]
         seen = self.machine.facts()
-        self.machine = Machine(self.policy)
-        self.history = []
-        self._withheld.clear()
+        self._replace(Machine(self.policy), [])
         outdated = (Result, Synced, GroupSeen, GroupGone, GroupsReplaced)
         bound = [event for event in self.inbox if isinstance(event, PodBound)]
         self.inbox = [event for event in self.inbox if not isinstance(event, outdated)]
         self._hand_over([*seen, *bound, GroupsReplaced(tuple(self.groups.values())), *found, Synced()])
+
+    def _replace(self, machine: Machine, history: History) -> None:
+        """Let this machine decide from now on. What the former one has not sent is lost."""
+        self.check_accounts()
+        self.machine, self.history = machine, history
+        self._withheld.clear()
 
     def lists(self) -> list[Event]:
         """All objects, as lists return them."""

@@ -161,7 +161,6 @@ class Living(Harness):
             self.succeed(dying)
             return effects
         self.batches.append(len(effects))
-        self._unchecked = True
         self.rule_one.look()
         return effects
 

@@ -15,14 +15,13 @@ restarted API server does until it has read its roles, are skipped: the log does
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-Json = dict[str, Any]
+from testbed.api import Json
+from testbed.audit import audit_entries
 
 AGENT = "gangsched"
 _FIRST_REFUSAL = 300
@@ -40,10 +39,7 @@ class Requests:
 def read_log(folder: Path) -> Iterator[Json]:
     """All entries of the API server's audit log, rotated files included; a truncated last line is skipped."""
     for file in sorted(folder.glob("audit*.log"), key=lambda path: (path.name == "audit.log", path.name)):
-        with file.open(encoding="utf-8") as lines:
-            for line in lines:
-                if line.endswith("\n"):
-                    yield json.loads(line)
+        yield from audit_entries(file)
 
 
 def examine(entries: Iterable[Json], *, spares: Callable[[str], str]) -> Requests:

@@ -45,12 +45,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _out_of_turn(story: list[pytest.Function]) -> list[pytest.Function]:
     """The runs of the story in other courses than the plain one that are not the turn of their case."""
     # A case is known by the values of its parameters, which all courses share: pytest numbers them anew in each course.
-    runs = [
-        (tuple(id(value) for name, value in item.callspec.params.items() if name != "course"), course)
-        for item in story
-        if (course := item.callspec.params["course"]) is not Course.PLAIN
-    ]
     others = [item for item in story if item.callspec.params["course"] is not Course.PLAIN]
+    runs = [
+        (tuple(id(value) for name, value in params.items() if name != "course"), params["course"])
+        for params in (item.callspec.params for item in others)
+    ]
     return [item for item, kept in zip(others, effort.in_their_turn(runs), strict=True) if not kept]
 
 
