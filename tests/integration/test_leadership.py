@@ -196,7 +196,8 @@ def test_a_leader_stopped_until_another_has_taken_over_binds_nothing_more_and_st
         what=lambda: f"it stands by: {leader.get('/readyz')}\n{leader.log[-3000:]}\n{standby.log[-3000:]}",
     )
     assert leader.metric("gangsched_leases_lost_total") == 1
-    assert bindings_since(cluster, woken) == []
+    # The process may have been stopped after it had checked that it leads and before it sent its one request.
+    assert bindings_since(cluster, woken) in ([], [409])
     assert bound_by(standby) > 0
     for name in cluster.bound("g0"):
         cluster.delete_pod(name)
@@ -209,11 +210,11 @@ def test_a_leader_stopped_until_another_has_taken_over_binds_nothing_more_and_st
     assert bound_by(leader) == before + 4
 
 
-def bindings_since(cluster: Cluster, moment: datetime) -> list[str]:
-    """The binding requests in the test's namespace after that moment, from the audit log."""
+def bindings_since(cluster: Cluster, moment: datetime) -> list[int]:
+    """The answers to binding requests in the test's namespace after that moment, from the audit log."""
     time.sleep(0.5)
     return [
-        event["requestURI"]
+        event["responseStatus"]["code"]
         for event in cluster.control_plane.audited(naming=cluster.namespace)
         if event.get("objectRef", {}).get("subresource") == "binding"
         and event["objectRef"]["namespace"] == cluster.namespace
