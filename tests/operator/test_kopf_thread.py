@@ -48,6 +48,23 @@ def test_an_outage_of_the_api_server_is_outlasted():
     assert sum(islice(backoffs, 3)) < 10, "every request begins anew with short pauses"
 
 
+def test_kopf_comes_without_the_client_libraries_whose_objects_it_accepts():
+    """They cost each operator 34 MB of memory, which it used for nothing."""
+    program = """
+import sys, threading
+from gangsched.operator.kopf_thread import KopfThread
+
+begun = threading.Event()
+KopfThread(begun.set, on_crd=print, begin_s=0).start()
+assert begun.wait(30) and "kopf" in sys.modules
+print([name for name in sys.modules if name.startswith("kubernetes_asyncio")])
+from kubernetes_asyncio.client import V1Pod
+print(V1Pod().kind)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=False)
+    assert done.stdout.split("\n") == ["[]", "None", ""]
+
+
 def installed(version: int, *, old: bool = False) -> dict[str, Any]:
     """Our CustomResourceDefinition; an old one lacks a field."""
     found = copy.deepcopy(crd())
