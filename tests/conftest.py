@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from itertools import accumulate
 from pathlib import Path
 
 import hypothesis
@@ -40,10 +41,32 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run slow files first, so that all workers end at about the same time."""
-    items.sort(
-        key=lambda item: [item.get_closest_marker(mark) is None for mark in ("workloads", "integration", "slow")]
-    )
+    """Mix the files that wait for processes with those that compute, so that all workers together use the processors.
+
+    Those that wait come to their end a little earlier, because they are longer.
+    """
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    waiting = {path: found for path, found in files.items() if _marked(found, "integration")}
+    computing = {path: found for path, found in files.items() if path not in waiting}
+    places = {path: 0.9 * place for path, place in _places(waiting).items()} | _places(computing)
+    items.sort(key=lambda item: places[item.path])
+
+
+def _places(files: dict[Path, list[pytest.Item]]) -> dict[Path, float]:
+    """After which part of the whole time each file begins if one runs after the other, plays of controllers first."""
+    order = sorted(files, key=lambda path: not _marked(files[path], "workloads"))
+    ends = list(accumulate(sum(map(_usual_s, files[path])) for path in order))
+    return {path: begin / ends[-1] for path, begin in zip(order, [0.0, *ends], strict=False)}
+
+
+def _usual_s(item: pytest.Item) -> float:
+    return 2.5 if _marked([item], "slow", "integration", "hypothesis") else 0.07
+
+
+def _marked(items: list[pytest.Item], *marks: str) -> bool:
+    return any(item.get_closest_marker(mark) is not None for item in items for mark in marks)
 
 
 def pytest_collection_finish() -> None:

@@ -52,20 +52,22 @@ class Demand(Terms):
         return replace(self, minimum=min(self.minimum, members), roles=roles)
 
 
-def owed_by(jobs: Mapping[str, Json], pods: Sequence[Json], done: int) -> int | None:
+def owed_by(jobs: Mapping[str, Json], pods: Sequence[Json], done: int, *, minimum: int) -> int | None:
     """How many members the Job of all live ones could have bound in a run with `done` finished; None without a Job.
 
-    Members that succeeded before the run are not recreated. A Job counts a success later than its pod shows it, and
-    keeps counting it after the pod is gone.
+    Also None if the Job alone could never reach the minimum: such a group waits for members of other workloads. Members
+    that succeeded before the run are not recreated. A Job counts a success later than its pod shows it, and keeps
+    counting it after the pod is gone.
     """
     makers = {_maker(pod) for pod in pods if live(pod)}
     job = jobs.get(next(iter(makers))) if len(makers) == 1 else None
-    if job is None:
+    completions = int(job["spec"]["completions"]) if job is not None else 0
+    if job is None or completions < minimum:
         return None
     maker = uid_of(job)
     seen = sum(phase_of(pod) == "Succeeded" and _maker(pod) == maker for pod in pods)
     counted = int(job.get("status", {}).get("succeeded", 0))
-    return max(1, int(job["spec"]["completions"]) - max(seen, counted) + done)
+    return max(1, completions - max(seen, counted) + done)
 
 
 def _maker(pod: Json) -> str:

@@ -281,7 +281,7 @@ class History:
     # Questions
 
     def owed(self, key: Key) -> int | None:
-        """How many members the group's Job could have bound in the present run; None unless one Job owns them all."""
+        """How many members the group's Job could have bound in the present run; None if no Job decides that."""
         with self.lock:
             return self._runs[key].owed if key in self._runs else None
 
@@ -369,7 +369,7 @@ class History:
         now = self._wall()
         bound = [pod for pod in pods if live(pod) and node_of(pod)]
         done = [pod for pod in pods if phase_of(pod) == "Succeeded" and uid_of(pod) not in run.past]
-        run.owed = owed_by(self.jobs, pods, len(done))
+        run.owed = owed_by(self.jobs, pods, len(done), minimum=demand.minimum)
         demand = demand if run.owed is None else demand.at_most(run.owed)
         if not run.demands or run.demands[-1][1] != demand:
             run.demands.append((now, demand))

@@ -143,9 +143,10 @@ def of_job(number: int, phase: str) -> Step:
     return came(a_pod(f"a-{number}", "a", node="n1", phase=phase, meta=OF_JOB))
 
 
-def counts(succeeded: int) -> Step:
+def counts(succeeded: int, *, completions: int = 3) -> Step:
     """The Job, with its count of succeeded pods."""
-    return lambda watched: watched.history.jobs_replaced([a_job("a", completions=3, succeeded=succeeded)])
+    job = a_job("a", completions=completions, succeeded=succeeded)
+    return lambda watched: watched.history.jobs_replaced([job])
 
 
 RUN_OF_JOB: list[Step] = [said(), counts(0), bound("n1", "n1", "n1", meta=OF_JOB)]
@@ -179,6 +180,10 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
     "not when the Job's count alone shows what succeeded": (
         [said(), counts(1), bound("n1", "n1", meta=OF_JOB), 6],
         [],
+    ),
+    "with all of its Job, which alone can never reach the minimum": (
+        [said(), counts(0, completions=2), bound("n1", "n1", meta=OF_JOB), 6],
+        [6.0],
     ),
     "with less than its Job still owes": (
         [*RUN_OF_JOB, of_job(0, "Succeeded"), of_job(1, "Failed"), of_job(2, "Failed"), of_job(9, "Running"), 6],
