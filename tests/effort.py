@@ -3,7 +3,7 @@
 The hypothesis profile decides this by its default number of examples, usually 100; `tests/conftest.py`
 defines the profiles and loads one before any test is imported.
 
-`make test` tries a fifth of random cases, of sweeps over many cases, and of the cases of slow tests: the rest would
+`make test` tries an eighth of random cases, of sweeps over many cases, and of the cases of slow tests: the rest would
 take longer than everything else. `make nightly` tries all of them.
 """
 
@@ -33,7 +33,7 @@ def tries(usual: int) -> int:
 
 def examples(usual: int) -> int:
     """How many random examples, stories or seeds to try in this run; at least one."""
-    return -(-usual // 5) if tries(_USUAL) == _USUAL else tries(usual)
+    return -(-usual // 8) if tries(_USUAL) == _USUAL else tries(usual)
 
 
 def seeded(usual: int) -> Callable[[Callable[..., Any]], pytest.MarkDecorator]:
@@ -83,7 +83,7 @@ def in_their_turn(runs: Sequence[tuple[Hashable, Hashable]]) -> list[bool]:
 
 
 def kills(struck: Sized) -> Iterator[int]:
-    """Number the rounds of kills at random instants: four, in `make nightly` twenty, and more until two have struck.
+    """Number the rounds of kills at random instants: three, in `make nightly` twenty, and more until two have struck.
 
     `struck` grows with each kill that interrupted something.
 
@@ -99,6 +99,6 @@ def kills(struck: Sized) -> Iterator[int]:
 
 
 def some(cases: Sequence[Of], *, draw: str) -> list[Of]:
-    """A fifth of the cases, a tenth in `make check` and all in `make nightly`; `draw` seeds the choice."""
+    """An eighth of the cases, a tenth in `make check` and all in `make nightly`; `draw` seeds the choice."""
     number = min(len(cases), examples(len(cases)))
     return [cases[index] for index in sorted(Random(draw).sample(range(len(cases)), number))]

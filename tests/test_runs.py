@@ -113,8 +113,8 @@ def test_a_quick_run_tries_a_tenth_and_the_same_each_time(run: Run) -> None:
     assert first[-1] == "seed 1"
 
 
-def test_the_usual_run_tries_a_fifth_of_what_is_random(run: Run) -> None:
-    assert len(drawn(run(EXPLORING, "-s", "-q"))) == 10 + 2
+def test_the_usual_run_tries_an_eighth_of_what_is_random(run: Run) -> None:
+    assert len(drawn(run(EXPLORING, "-s", "-q"))) == 7 + 2
 
 
 def test_a_nightly_run_tries_much_more_and_its_seed_repeats_it(run: Run) -> None:

@@ -31,8 +31,8 @@ from tests.integration.cluster import Cluster
 from tests.integration.pictures import SETTINGS
 
 HOSTILE = '<img src="https://evil.example.com/x" onerror="document.title=1"><script>document.title=2</script>'
-TURNS = max(200, tries(200))
-"""In ten minutes the page is refreshed 200 times."""
+TURNS = tries(60)
+"""The page is refreshed 20 times a minute."""
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 
@@ -328,12 +328,12 @@ async def test_five_thousand_nodes_stay_usable(
     assert tab.problems == []
 
 
-@pytest.mark.timeout(3 * TURNS)
+@pytest.mark.timeout(60 + 3 * TURNS)
 @pytest.mark.explores
 async def test_what_comes_and_goes_leaves_no_memory_behind(
     tab: Tab, board: tuple[Board, str], record_property: Callable[[str, object], None]
 ) -> None:
-    """Ten minutes of changes, sent as fast as they are shown: each replaces a tenth of the groups."""
+    """Three minutes of changes, in `make nightly` an hour of them, sent as fast as they are shown: each replaces a tenth of the groups."""
     shown, address = board
     nodes = dict(thing("node", filled(number)) for number in range(1000))
     sizes = []
