@@ -16,7 +16,7 @@ BASE ?=
 PAIRS ?= 9
 PAGE ?=
 PARTS ?=
-# For make test: more memory for the servers, whose garbage collection otherwise takes a fifth of their processor time,
+# For make test and samples: more memory for the servers, whose garbage collection otherwise takes a fifth of their processor time,
 # and one processor for each, with which an API server's start takes about a fifth less of it.
 GO = GOGC=400 GOMAXPROCS=1
 # For make check and coverage: the quick tests.
@@ -26,7 +26,7 @@ QUICK = -n auto --dist worksteal --hypothesis-profile=check -m "not slow and not
 PLAYS = -n 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo playground check coverage test workloads nightly soak outages mutations lint fmt bench bench-quick sizing bench-compare docs site control-plane clean python
+.PHONY: help setup demo playground check coverage test samples workloads nightly soak outages mutations lint fmt bench bench-quick sizing bench-compare docs site control-plane clean python
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name what; do \
@@ -57,10 +57,13 @@ coverage: setup ## the tests of make check, with the coverage of the core, which
 	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest $(QUICK) --cov --cov-report=
 
 # Five workers keep two cores busy, because integration tests mostly wait for other processes. Each has a control plane.
-test: setup control-plane ## all tests, including those on a real control plane
-	@"$(PYTHON)" -m testbed.controllers.build --quick
+test: setup control-plane ## all tests, including those on a real control plane, except what explores for minutes
 	@exec env PYTHONDONTWRITEBYTECODE= $(GO) .venv/bin/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder \
-		-m "not workloads or played_in_make_test"
+		-m "not workloads and not sample"
+
+samples: setup control-plane ## a minute each of make soak, make outages and make workloads
+	@"$(PYTHON)" -m testbed.controllers.build --quick
+	@exec env $(GO) .venv/bin/python -m pytest -n 3 --dist loadfile -m sample
 
 workloads: setup control-plane ## play real controllers beside gangsched and update docs/workloads; PARTS="-k jobset" selects some
 	@"$(PYTHON)" -m testbed.controllers.build

@@ -55,10 +55,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _places(files: dict[Path, list[pytest.Item]]) -> dict[Path, float]:
-    """After which part of the whole time each file begins if one runs after the other, plays of controllers first."""
-    order = sorted(files, key=lambda path: not _marked(files[path], "workloads"))
-    ends = list(accumulate(sum(map(_usual_s, files[path])) for path in order))
-    return {path: begin / ends[-1] for path, begin in zip(order, [0.0, *ends], strict=False)}
+    """After which part of the whole time each file begins if one runs after the other."""
+    ends = list(accumulate(sum(map(_usual_s, found)) for found in files.values()))
+    return {path: begin / ends[-1] for path, begin in zip(files, [0.0, *ends], strict=False)}
 
 
 def _usual_s(item: pytest.Item) -> float:

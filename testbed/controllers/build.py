@@ -89,7 +89,7 @@ def main() -> int:
     """The command line: progress and, last, the folders on standard output; a failure on standard error."""
     parser = argparse.ArgumentParser(prog="python3 -m testbed.controllers.build", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: all by default ({', '.join(CONTROLLERS)})")
-    parser.add_argument("--quick", action="store_true", help="those of make test, where none is named")
+    parser.add_argument("--quick", action="store_true", help="those of make samples, where none is named")
     asked = parser.parse_args()
     names = asked.names or [row.name for row in CONTROLLERS.values() if row.quick or not asked.quick]
     if unknown := [name for name in names if name not in CONTROLLERS]:

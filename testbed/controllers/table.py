@@ -37,7 +37,7 @@ class Controller:
     beside: tuple[str, ...] = ()
     """Other controllers that it needs."""
     quick: bool = False
-    """Whether its build is fast enough for make test, which then builds and plays it."""
+    """Whether its build is fast enough for make samples, which then builds and plays it."""
 
 
 CONTROLLERS = {

@@ -18,6 +18,7 @@ DURATION_S = 60
 
 
 @pytest.mark.integration
+@pytest.mark.sample
 @pytest.mark.timeout(600)
 def test_all_rules_hold_under_a_minute_of_all_faults() -> None:
     """The seed is in the output of a failure, with the folder that holds logs and recordings."""

@@ -10,7 +10,7 @@ from testbed import crds
 from testbed.control_plane import ControlPlane
 from tests.faults.outages import Outages
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.sample, pytest.mark.timeout(240)]
 
 
 def test_kills_of_the_api_server_end_no_replica_and_leave_no_gang_in_pieces(tmp_path: Path) -> None:

@@ -333,7 +333,7 @@ async def test_five_thousand_nodes_stay_usable(
 async def test_what_comes_and_goes_leaves_no_memory_behind(
     tab: Tab, board: tuple[Board, str], record_property: Callable[[str, object], None]
 ) -> None:
-    """Three minutes of changes, in `make nightly` an hour of them, sent as fast as they are shown: each replaces a tenth of the groups."""
+    """Three minutes of changes, in `make nightly` an hour: each replaces a tenth of the groups."""
     shown, address = board
     nodes = dict(thing("node", filled(number)) for number in range(1000))
     sizes = []

@@ -84,7 +84,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         pytest.param(
             *(kind_for(setting.row, column), setting, *play),
             id="-".join((setting.kind, column, *play)),
-            marks=[pytest.mark.played_in_make_test] if _is_quick(setting, column, play) else [],
+            marks=[pytest.mark.sample] if _is_quick(setting, column, play) else [],
         )
         for setting, column in chosen
         for play in ([[play] for play in setting.row.plays(column)] if plays else [[]])
@@ -93,7 +93,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _is_quick(setting: Setting, column: str, play: list[str]) -> bool:
-    """Whether `make test` plays it: the race of the controllers that build quickly, without any declaration."""
+    """Whether `make samples` plays it: the race of the controllers that build quickly, without any declaration."""
     row = setting.row
     quick = row.controller and CONTROLLERS[row.controller].quick and row.kind == _first_of(row.controller)
     return bool(quick) and column == AUTO and play == [RACE]
