@@ -52,6 +52,7 @@ def test_a_new_dialect_may_be_configured_is_understood_and_is_among_those_that_a
     assert made["simulated"] == ["toy.example/v2", "toy.example/v1"]
 
 
+@pytest.mark.slow
 def test_a_new_dialect_is_in_the_charts_schema_values_and_rights(made):
     chart = {path.rpartition("/")[2]: text for path, text in made["pages"].items() if path.startswith("charts/")}
     schema = json.loads(chart["values.schema.json"])
@@ -62,6 +63,7 @@ def test_a_new_dialect_is_in_the_charts_schema_values_and_rights(made):
     ]
 
 
+@pytest.mark.slow
 def test_a_new_dialect_is_in_the_docs(made):
     page = made["pages"]["docs/dialects.md"]
     assert "| `toy` | Toys, for a test | | list, watch `bands.toy.example` | yes |\n\n" in page

@@ -74,6 +74,7 @@ def test_a_person_sees_groups_members_nodes_and_why_one_waits():
     assert rest == [f"green: {MESSAGE}", "node-1: blue-0", "node-2: -"]
 
 
+@pytest.mark.slow
 class TestWhileBuilding:
     @pytest.fixture
     def build(self, monkeypatch):

@@ -65,6 +65,7 @@ def test_pack_admits_nearly_as_many_members_as_the_optimum_and_no_fewer_than_fir
     assert lines[TITLE + comparison.OPTIMUM]["members"] == 1.0
 
 
+@pytest.mark.slow
 def test_a_planner_that_finds_more_than_the_optimum_ends_the_comparison(monkeypatch):
     from bench.quality import comparison
 

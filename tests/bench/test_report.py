@@ -75,6 +75,7 @@ def test_every_bar_is_read_from_a_scenario_that_is_measured():
     assert {bar.scenario for bar in BARS} <= titles
 
 
+@pytest.mark.slow
 def test_the_page_says_which_bars_are_met_and_draws_what_is_known(tmp_path, monkeypatch):
     from bench import page
 
@@ -144,6 +145,7 @@ def test_a_timeline_reads_what_was_written_since_it_began_also_in_pieces(tmp_pat
     assert timeline.explained.keys() == {"c"}
 
 
+@pytest.mark.slow
 def test_the_longest_call_is_measured_of_what_it_says():
     """Each measurement raises unless its members are bound, or its gangs refused, as intended."""
     for found in (calls.members(40, 3), calls.parked(6, 2), calls.racks(8, 2)):

@@ -48,6 +48,7 @@ def test_an_outage_of_the_api_server_is_outlasted():
     assert sum(islice(backoffs, 3)) < 10, "every request begins anew with short pauses"
 
 
+@pytest.mark.slow
 def test_kopf_comes_without_the_client_libraries_whose_objects_it_accepts():
     """They cost each operator 34 MB of memory, which it used for nothing."""
     program = """
