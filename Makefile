@@ -16,8 +16,8 @@ BASE ?=
 PAIRS ?= 9
 PAGE ?=
 PARTS ?=
-# For make test and samples: more memory for the servers, whose garbage collection otherwise takes a fifth of their processor time,
-# and one processor for each, with which an API server's start takes about a fifth less of it.
+# For make test and samples: more memory for the servers, whose garbage collection otherwise takes a fifth of their
+# processor time, and one processor for each, with which an API server's start takes about a fifth less of it.
 GO = GOGC=400 GOMAXPROCS=1
 # For make check and coverage: the quick tests.
 QUICK = -n auto --dist worksteal --hypothesis-profile=check -m "not slow and not integration" \
@@ -57,13 +57,13 @@ coverage: setup ## the tests of make check, with the coverage of the core, which
 	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest $(QUICK) --cov --cov-report=
 
 # Five workers keep two cores busy, because integration tests mostly wait for other processes. Each has a control plane.
-test: setup control-plane ## all tests, including those on a real control plane, except what explores for minutes
+test: setup control-plane ## all tests, also on a real control plane, except the soak, the outages and real workload controllers
 	@exec env PYTHONDONTWRITEBYTECODE= $(GO) .venv/bin/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder \
 		-m "not workloads and not sample"
 
 samples: setup control-plane ## a minute each of make soak, make outages and make workloads
 	@"$(PYTHON)" -m testbed.controllers.build --quick
-	@exec env $(GO) .venv/bin/python -m pytest -n 3 --dist loadfile -m sample
+	@exec env PYTHONDONTWRITEBYTECODE= $(GO) .venv/bin/python -m pytest -n 3 --dist loadfile -m sample
 
 workloads: setup control-plane ## play real controllers beside gangsched and update docs/workloads; PARTS="-k jobset" selects some
 	@"$(PYTHON)" -m testbed.controllers.build

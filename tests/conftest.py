@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mix the files that wait for processes with those that compute, so that all workers together use the processors.
 
-    Those that wait come to their end a little earlier, because they are longer.
+    Files that wait begin a little earlier, because each takes longer.
     """
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:

@@ -106,8 +106,10 @@ class KopfThread:
 def _load_kopf() -> None:
     """Import kopf without the client libraries whose objects it accepts beside its own: they would cost 34 MB (ADR 42).
 
-    Afterwards others can still import these libraries.
+    Only during this import, which takes 0.1 s, another thread cannot import these libraries.
     """
+    if "kopf" in sys.modules:
+        return
     hidden = {name: None for name in _CLIENT_LIBRARIES if name not in sys.modules}
     # None makes the import of a module fail, as if it were not installed.
     sys.modules.update(cast("dict[str, Any]", hidden))
@@ -115,7 +117,8 @@ def _load_kopf() -> None:
         import_module("kopf")
     finally:
         for name in hidden:
-            del sys.modules[name]
+            if sys.modules.get(name, name) is None:
+                del sys.modules[name]
 
 
 def _said(error: Exception) -> str:

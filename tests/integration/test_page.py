@@ -31,7 +31,7 @@ from tests.integration.cluster import Cluster
 from tests.integration.pictures import SETTINGS
 
 HOSTILE = '<img src="https://evil.example.com/x" onerror="document.title=1"><script>document.title=2</script>'
-TURNS = tries(60)
+TURNS = max(60, tries(60))
 """The page is refreshed 20 times a minute."""
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

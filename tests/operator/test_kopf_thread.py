@@ -50,7 +50,7 @@ def test_an_outage_of_the_api_server_is_outlasted():
 
 @pytest.mark.slow
 def test_kopf_comes_without_the_client_libraries_whose_objects_it_accepts():
-    """They cost each operator 34 MB of memory, which it used for nothing."""
+    """Regression: they cost each operator 34 MB of memory for nothing."""
     program = """
 import sys, threading
 from gangsched.operator.kopf_thread import KopfThread
@@ -58,7 +58,7 @@ from gangsched.operator.kopf_thread import KopfThread
 begun = threading.Event()
 KopfThread(begun.set, on_crd=print, begin_s=0).start()
 assert begun.wait(30) and "kopf" in sys.modules
-print([name for name in sys.modules if name.startswith("kubernetes_asyncio")])
+print([name for name in list(sys.modules) if name.startswith("kubernetes_asyncio")])
 from kubernetes_asyncio.client import V1Pod
 print(V1Pod().kind)
 """
