@@ -320,6 +320,21 @@ def test_a_group_that_fails_while_a_part_of_it_is_bound_is_rolled_back_without_a
 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
+def test_a_group_that_fails_is_rolled_back_in_time_though_one_of_its_bindings_is_never_answered(injector):
+    harness = Harness()
+    harness.withhold = lambda effect: effect.name == "a-2"
+    harness.add(node("n1", cpu=8), group("a", min_member=3), *pods("a", 3, owner=SET))
+    harness.settle()
+    assert len(harness.bound("default/a")) == 2
+    in_reconcile(injector)
+    harness.change("default/a-0", labels=(("x", "y"),))
+    harness.wait(2)
+    assert harness.evicted == []
+    harness.wait(Policy().repair_deadline_s)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_members_made_again_after_a_rollback_wait_for_the_end_of_the_back_off(injector):
     harness = Harness()
     partly_bound(harness)
