@@ -85,3 +85,13 @@ def _faults_are_not_contained(request: pytest.FixtureRequest, monkeypatch: pytes
             raise error
 
         monkeypatch.setattr(module.Containment, "park", fail)
+
+
+@pytest.fixture(autouse=True)
+def _the_machine_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call of the machine that is due at once changes something, or the machine rests soon (`tests.rest`)."""
+    module = sys.modules.get("gangsched.core.machine")
+    if module is not None:
+        from tests.rest import watched
+
+        monkeypatch.setattr(module.Machine, "handle", watched(module.Machine.handle))

@@ -70,7 +70,7 @@ class Cycle:
     def run(self) -> Decided:
         """Try the queue's candidates in order, while the budget lasts."""
         round_ = self._queue.round()
-        for candidate in self._queue.candidates(round_, self._snapshot.budget):
+        for candidate in self._queue.candidates(round_, self._snapshot.budget, self._state.members.dirty):
             try:
                 self._try(candidate, round_)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
@@ -95,7 +95,7 @@ class Cycle:
     def _try(self, candidate: Candidate, round_: Round) -> None:
         key, above = candidate.key, candidate.rank[0]
         gang = self._state.gangs[key]
-        if (key, above) in self._done or (key in self._state.members.dirty and not above):
+        if (key, above) in self._done or key in self._state.members.dirty:
             round_.add(candidate.next())
             return
         # Free capacity depends on the priority, because of nominated pods.
@@ -150,7 +150,7 @@ class Cycle:
         refused = self._state.avoidance.by_gang(gang.key)
         ask = replace(ask, avoided=self._avoided_by_all | refused, refused=refused)
         mark = self._snapshot.mark()
-        found = self._state.deepening.take(gang.key, ask, self._snapshot) or self._place(ask)
+        found = self._place(ask)
         if isinstance(found, Unfinished):
             return False
         if gang.attempt.replanned and isinstance(found, Placement) and found.touches(refused):
@@ -168,10 +168,7 @@ class Cycle:
                 return False
             gang.attempt.refused(found)
             self._count(found)
-            if found.exhausted and not found.never:
-                self._state.deepening.want(gang.key, ask, self._snapshot.priority)
             return False
-        self._state.deepening.drop(gang.key)
         if self._stopped(gang, ask.members):
             self._snapshot.undo(mark)
             return False

@@ -72,13 +72,12 @@ class Machine:
             return []
         self._passed(None)
         self._avoidance.note_time(now)
-        waiting = len(self._state.members.dirty)
         self._intake.take(events, now)
         self._passed(Stage.EVENTS)
         effects: list[Effect] = [*self._avoidance.take_events()]
         if self._intake.synced:
             self._called = now
-            self._decide(waiting, effects, now)
+            self._decide(effects, now)
         else:
             effects.clear()
             self._forget_finished()
@@ -86,15 +85,15 @@ class Machine:
             return []
         return effects
 
-    def _decide(self, waiting: int, effects: list[Effect], now: float) -> None:
-        """Reconcile, place and write status, within the budget; `waiting` gangs were dirty before this call."""
+    def _decide(self, effects: list[Effect], now: float) -> None:
+        """Reconcile, place and write status, within the budget."""
         state, upkeep = self._state, self._upkeep
         state.holders.renew(now)
         budget = Budget(units.CALL)
         effects += recheck_worsened(state.cluster, state.members, partial(state.contain, effects, now, Step.UPKEEP))
         effects += state.members.undeclared.take_events()
         state.restarts.keep(now, partial(state.contain, effects, now, Step.UPKEEP))
-        touched, unwritten = upkeep.some(waiting, effects, now, budget)
+        touched, unwritten = upkeep.some(effects, now, budget)
         upkeep.let_in()
         state.queue.wake(state.cluster)
         state.queue.wake_first_in_lane(state.gangs, state.assessments, now)
@@ -103,9 +102,6 @@ class Machine:
         for key in self._try_some(effects, now, budget):
             upkeep.if_due(key, touched, effects, now)
         self._passed(Stage.PLAN)
-        if not state.queue.waits and (found := state.deepening.go_on(state.cluster, budget)) is not None:
-            upkeep.try_again([found])
-        self._passed(Stage.SEARCH)
         entered = upkeep.let_in()
         for key in dict.fromkeys((*touched, *unwritten)):
             upkeep.write_status(key, effects, now)
@@ -122,7 +118,7 @@ class Machine:
             if isinstance(effect, BindPod):
                 state.members.note_sent(effect.uid, effect.node)
         state.containment.sent(effects)
-        unfinished = state.members.dirty or state.queue.waits or state.cluster.relief or state.deepening.waits
+        unfinished = state.members.dirty or state.queue.waits or state.cluster.relief
         self._resting = not unfinished
         self._spent = budget.spent
         self._passed(Stage.STATUS)
@@ -255,7 +251,7 @@ class Machine:
             return ()
         budget.leave(units.CALL // 4)
         snapshot = Snapshot(self.cluster, budget=budget)
-        queue.begin_call(snapshot)
+        queue.open(snapshot)
         if not queue.waits:
             return ()
         decided = Cycle(self._state, snapshot, effects, now).run()

@@ -5,7 +5,7 @@ Law: it creates the parts and connects them, and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gangsched.core.autoscaling.scaling import Scaling
 from gangsched.core.cluster.avoidance import Avoidance
@@ -14,7 +14,9 @@ from gangsched.core.containment import Containment
 from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.order import OrderKey, earliest, order_key
 from gangsched.core.gang.prebinding import Leftovers
+from gangsched.core.membership.dirty import Dirty
 from gangsched.core.membership.members import Members
 from gangsched.core.membership.restarts import Restarts
 from gangsched.core.membership.surroundings import Surroundings
@@ -23,7 +25,6 @@ from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.faults import Step
 from gangsched.core.objects.policy import Policy
 from gangsched.core.phases import Phases
-from gangsched.core.planning.deepening import Deepening
 from gangsched.core.planning.topology import RecentRequests
 from gangsched.core.queueing.admission import Admission
 from gangsched.core.queueing.deadlines import Deadlines
@@ -46,11 +47,10 @@ class State:
         self.cluster = Cluster()
         self.gangs: dict[GroupKey, Gang] = {}
         self.assessments: dict[GroupKey, Assessment] = {}
-        self.members = Members(self.cluster, self.gangs, avoidance, policy)
+        self.members = Members(self.cluster, self.gangs, avoidance, policy, Dirty(self.earliest))
         self.restarts = Restarts(self.cluster, self.members, policy)
         self.queue = Queue(self.cluster.capacity)
         self.recent_requests = RecentRequests()
-        self.deepening = Deepening()
         self.caps = Caps(self.cluster, policy)
         self.admission = Admission(policy.namespace_limits.waiting_groups)
         self.deadlines = Deadlines()
@@ -66,6 +66,14 @@ class State:
             self.cluster, self.members, self.assessments, policy=policy, leave=self.leave, former=former
         )
 
+    def earliest(self, key: GroupKey) -> OrderKey:
+        """The earliest place that the gang may have in the order before it is reconciled; before all if it is gone."""
+        gang = self.gangs.get(key)
+        if gang is None:
+            return (False, -(2**31), 0.0, key.namespace, key.name)
+        classes = self.surroundings.priority_classes
+        return earliest(gang, foreign=self.members.foreign, policy=self.policy, priority_classes=classes)
+
     def contain(self, effects: Sequence[Effect], now: float, step: Step, key: GroupKey, error: Exception) -> bool:
         """Park a gang whose logic has failed in this step, after these effects. Returns whether others may continue."""
         self.containment.sent(effects)
@@ -74,7 +82,7 @@ class State:
 
     def leave(self, key: GroupKey) -> None:
         """Remove the gang from all queues: it no longer waits for anything."""
-        for room in (self.queue, self.admission, self.caps, self.status_deadlines, self.deepening):
+        for room in (self.queue, self.admission, self.caps, self.status_deadlines):
             room.drop(key)
 
     def validate(self) -> list[str]:
@@ -84,8 +92,8 @@ class State:
             *self.cluster.validate(),
             *self.members.validate(beside=self.restarts.placeholders()),
             *(f"{key}: an assessment though it is gone" for key in self.assessments if key not in alive),
+            *self._misplaced(),
             *self.queue.validate(alive),
-            *self.deepening.validate(alive),
             *self.admission.validate(alive),
             *self.deadlines.validate(alive),
             *self.status_deadlines.validate(alive),
@@ -97,3 +105,10 @@ class State:
             *self.unserved.validate(),
             *self.phases.validate(),
         ]
+
+    def _misplaced(self) -> Iterator[str]:
+        """Gangs that stand in the order before the earliest place that they were said to have, each as a sentence."""
+        for key, gang in self.gangs.items():
+            assessment = None if key in self.members.dirty else self.assessments.get(key)
+            if assessment is not None and assessment.want and order_key(gang, assessment) < self.earliest(key):
+                yield f"{key}: its place in the order is before the earliest one that it may have"

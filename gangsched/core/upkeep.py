@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -52,27 +51,24 @@ class Upkeep:
         self._waits, self._partial_s = [], []
         return measured
 
-    def some(
-        self, waiting: int, effects: list[Effect], now: float, budget: Budget
-    ) -> tuple[dict[GroupKey, None], list[GroupKey]]:
-        """Reconcile gangs from three sources, in this order, each with a quarter of the budget.
+    def some(self, effects: list[Effect], now: float, budget: Budget) -> tuple[dict[GroupKey, None], list[GroupKey]]:
+        """Reconcile gangs that an event or a deadline concerns, in the order of contract rule 6, with half the budget.
 
-        First the gangs that this call's events touched; then the other dirty gangs, longest waiting first, beginning
-        with the `waiting` ones that were dirty before; then those whose deadline has come. Returns them, and a list of
-        gangs of which only the status is due, limited by an eighth of the budget.
+        A quarter of that may go first to gangs that have waited for more than PATIENCE calls. Returns the gangs, and
+        those of which only the status is due, limited by an eighth of the budget.
         """
+        state, dirty = self._state, self._state.members.dirty
+        dirty.begin_call(state.queue.begin_call())
+        while budget.spent < units.CALL // 8 and (due := state.deadlines.take_due(now)) is not None:
+            dirty.note(due)
+            budget.charge(units.POD)
         touched: dict[GroupKey, None] = {}
-        state = self._state
-        sources = (
-            state.members.dirty.take_beyond(waiting),
-            state.members.dirty.take(),
-            iter(partial(state.deadlines.take_due, now), None),
-        )
-        for quarters, keys in enumerate(sources, start=1):
-            while budget.spent < units.CALL * quarters // 4 and (key := next(keys, None)) is not None:
-                budget.charge(self.if_due(key, touched, effects, now))
+        while budget.spent < units.CALL // 4 and state.queue.is_overdue(dirty.since):
+            budget.charge(self.if_due(dirty.take_longest_waiting(), touched, effects, now))
+        while budget.spent < units.CALL // 2 and (first := dirty.take_first()) is not None:
+            budget.charge(self.if_due(first, touched, effects, now))
         unwritten: list[GroupKey] = []
-        while budget.spent < units.CALL * 7 // 8 and (due := state.status_deadlines.take_due(now)) is not None:
+        while budget.spent < units.CALL * 5 // 8 and (due := state.status_deadlines.take_due(now)) is not None:
             unwritten.append(due)
             budget.charge(units.GANG // 2)
         return touched, unwritten

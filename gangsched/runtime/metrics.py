@@ -140,7 +140,7 @@ class Metrics:
         self._stages = Distribution(
             "gangsched_stage_duration_seconds",
             "Duration of the stages of a scheduling cycle: Events (applying events), Upkeep (updating groups), Plan"
-            " (placing groups), Search (continuing long searches) and Status (deciding statuses, Events and demands).",
+            " (placing groups) and Status (deciding statuses, Events and demands).",
             _STAGE_BUCKETS,
             label="stage",
         )

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from gangsched.api.times import format_time
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.order import OrderKey, order_key
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.record import Phase
-from gangsched.core.queueing.lines import OrderKey
-from gangsched.core.queueing.queue import order_key
 from gangsched.views.timeline import Moment, moments
 
 _WAITING = frozenset({"", "Pending", "Queued", "Reserved", "Binding", "TimedOut", "Degraded"})

@@ -285,7 +285,7 @@ def test_the_stages_of_a_call_are_told_in_order_and_what_it_has_spent_of_its_bud
     machine.handle([Synced(), NodeSeen(node())], 1000.0)
     told.clear()
     machine.handle([GroupSeen(group("a", min_member=1)), *map(PodSeen, pods("a", 1))], 1001.0)
-    assert told == [None, Stage.EVENTS, Stage.UPKEEP, Stage.PLAN, Stage.SEARCH, Stage.STATUS]
+    assert told == [None, Stage.EVENTS, Stage.UPKEEP, Stage.PLAN, Stage.STATUS]
     assert 0 < machine.take_measured().budget < 1
 
 

@@ -19,11 +19,13 @@ def test_a_bucket_that_was_emptied_and_made_again_between_two_calls_is_tried_as_
     first.waiting.append((RANK, key))
     opened = [[first], [second]]
     monkeypatch.setattr(queue._refused, "opened", lambda _: opened.pop(0))  # noqa: SLF001 - what wakes them is its matter
-    queue.begin_call(snapshot)
+    queue.begin_call()
+    queue.open(snapshot)
     assert queue.waits
     first.waiting.clear()
     second.waiting.append((RANK, key))
-    queue.begin_call(snapshot)
+    queue.begin_call()
+    queue.open(snapshot)
     following = queue.round().next()
     assert following is not None
     assert (following.key, following.bucket) == (key, second)
@@ -38,6 +40,8 @@ def test_of_those_that_have_waited_equally_long_the_more_urgent_is_tried_first(m
     urgent.waiting.append(((False, (True, -5, 0.0, "default", "z")), GroupKey("default", "z")))
     other.waiting.append((RANK, GroupKey("default", "a")))
     monkeypatch.setattr(queue._refused, "opened", lambda _: [other, urgent])  # noqa: SLF001 - what wakes them is its matter
-    queue.begin_call(snapshot)
-    queue.begin_call(snapshot)
+    queue.begin_call()
+    queue.open(snapshot)
+    queue.begin_call()
+    queue.open(snapshot)
     assert [candidate.key.name for candidate in queue.overdue()] == ["z", "a"]

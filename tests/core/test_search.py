@@ -6,7 +6,7 @@ import pytest
 
 from gangsched.core.planning import search
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.search import Search, Slots, Steps, selections, size, whole
+from gangsched.core.planning.search import Search, Slots, Steps, selections, size
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod, shape
 
@@ -21,7 +21,7 @@ def find(cluster, *wanted, steps=None):
     """Placements of (class, number) pairs, by class and node name; None if there are none."""
     snapshot = Snapshot(cluster)
     attempt = Search(snapshot, [each for each, _ in wanted], steps or Steps())
-    found = whole(attempt.find({(each, ""): number for each, number in wanted}))
+    found = attempt.find({(each, ""): number for each, number in wanted})
     if found is None:
         return None
     for each, row, number in found:
@@ -97,9 +97,9 @@ def test_what_has_failed_once_costs_next_to_nothing_again(cluster_of):
     steps = Steps()
     attempt = Search(Snapshot(cluster), [A, B], steps)
     wanted = {(A, ""): 8, (B, ""): 9}
-    assert whole(attempt.find(wanted)) is None
+    assert attempt.find(wanted) is None
     left = steps.left
-    assert whole(attempt.find(wanted)) is None
+    assert attempt.find(wanted) is None
     assert left - steps.left < 10
 
 

@@ -237,8 +237,9 @@ def test_room_that_is_freed_bit_by_bit_is_added_up():
 def test_under_constant_events_a_gang_is_reached_within_the_calls_that_are_promised(monkeypatch):
     """More urgent gangs than one call has time for keep arriving.
 
-    A call updates one old and one new gang: after n calls the last old one is in the queue, behind 2 n - 1 gangs that
-    were waiting already, and is tried PATIENCE + 2 n calls later.
+    A call reconciles two gangs, and after PATIENCE calls one of them is an old one: after PATIENCE + n calls the last
+    old one is in the queue. By then 3 new gangs have come with each call, and at least one of those that wait to be
+    reconciled is, or of those that wait to be tried is tried, in each call.
     """
     patience = 5
     monkeypatch.setattr(units, "CALL", 4 * units.GANG)
@@ -249,7 +250,8 @@ def test_under_constant_events_a_gang_is_reached_within_the_calls_that_are_promi
     old: list[Event] = [GroupSeen(group(f"old{at:02}", min_member=1, priority=0)) for at in range(waiting)]
     old += [PodSeen(pod(f"old{at:02}-0", group=f"old{at:02}")) for at in range(waiting)]
     bound = Counter(effect.name[:3] for effect in machine.handle(old, 1.0) if isinstance(effect, BindPod))
-    for call in range(waiting + patience + 2 * waiting):
+    filed = patience + waiting + 1
+    for call in range(filed + patience + 2 * waiting + 3 * filed):
         name = f"new{call}"
         events = [
             each

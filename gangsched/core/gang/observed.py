@@ -10,25 +10,56 @@ from gangsched.core.declarations.workloads import Idle
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 
+MOST_OBJECTS = 16
+"""More other systems' objects than this are not kept apart in `Traits`."""
+
+
+@dataclass(slots=True)
+class Traits:
+    """What all members of a gang have shown together, for `core.gang.order`; nothing is taken back but with the last.
+
+    `priority` is their highest priority, `created` the creation time of the oldest one (epoch seconds), `bound` whether
+    one had a node, and `objects` the dialects and names of other systems' objects that they use (an empty name is the
+    gang's own); None if there are more than MOST_OBJECTS.
+    """
+
+    priority: int = 0
+    created: float = float("inf")
+    bound: bool = False
+    objects: set[tuple[str, str]] | None = field(default_factory=set)
+
+    def add(self, pod: Pod) -> None:
+        """Take a member into account."""
+        first = self.created == float("inf")
+        self.priority = pod.priority if first else max(self.priority, pod.priority)
+        self.created = min(self.created, pod.created)
+        self.bound = self.bound or bool(pod.node)
+        said = pod.declaration
+        if said is not None and said.objects and self.objects is not None:
+            self.objects.update((dialect, said.object_name) for dialect in said.objects)
+            if len(self.objects) > MOST_OBJECTS:
+                self.objects = None
+
 
 @dataclass(slots=True)
 class Observed:
     """Observations only: after a restart the lists show the same again. It is changed only by its methods.
 
     `group` is the PodGroup, and `resource_version` its version, which another reader of the PodGroup may have seen
-    first. `pods` are the members and `foreign_pods` are other schedulers' pods that name the gang, both by UID.
-    `ownership` says which owners use the group's name. For the workload in the record, `wave` is what it still owes if
-    its pods come in waves, and `idle` why it wants no pods, None if it does. `recreates_all`: when a member is lost,
-    the workload recreates all of them. `comes_back`: all members were lost and have been recreated, and the quorum is
-    planned before others (`core.membership.restarts`). `contradicted`: members declare the gang differently (contract
-    rule 15). `complete_since` is since when the gang has been complete, `short_since` since when a scheduled gang has
-    been below its minimum; 0.0 if it is not complete or not short.
+    first. `pods` are the members and `foreign_pods` are other schedulers' pods that name the gang, both by UID;
+    `traits` sum up the members. `ownership` says which owners use the group's name. For the workload in the record,
+    `wave` is what it still owes if its pods come in waves, and `idle` why it wants no pods, None if it does.
+    `recreates_all`: when a member is lost, the workload recreates all of them. `comes_back`: all members were lost and
+    have been recreated, and the quorum is planned before others (`core.membership.restarts`). `contradicted`: members
+    declare the gang differently (contract rule 15). `complete_since` is since when the gang has been complete,
+    `short_since` since when a scheduled gang has been below its minimum; 0.0 if it is not complete or not short.
     """
 
     group: Group | None = None
     resource_version: str = ""
     pods: dict[str, Pod] = field(default_factory=dict)
     foreign_pods: dict[str, Pod] = field(default_factory=dict)
+    traits: Traits = field(default_factory=Traits)
     ownership: Ownership = UNDISPUTED
     wave: Wave | None = None
     idle: Idle | None = None
@@ -57,11 +88,15 @@ class Observed:
         ours, others = (self.foreign_pods, self.pods) if foreign else (self.pods, self.foreign_pods)
         ours[pod.uid] = pod
         others.pop(pod.uid, None)
+        if not foreign:
+            self.traits.add(pod)
 
     def forget_pod(self, uid: str) -> None:
         """Forget the pod, which is neither a member nor a foreign pod any more."""
         self.pods.pop(uid, None)
         self.foreign_pods.pop(uid, None)
+        if not self.pods:
+            self.traits = Traits()
 
     def note_owners(self, ownership: Ownership) -> None:
         """Note which owners use the group's name."""

@@ -1,33 +1,92 @@
-"""The queue of gangs to be reconciled, in the order in which they were noted."""
+"""The gangs that are to be reconciled, in the order of contract rule 6.
+
+A gang's exact place is known only once it has been reconciled; until then it stands at the earliest place that it may
+have (`core.gang.order`). Places are found when they are asked for, once for all that was noted about a gang since.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Collection, Iterator
+from heapq import heapify, heappop, heappush
 
+from gangsched.core.gang.order import OrderKey
 from gangsched.core.objects.declaration import GroupKey
 
+_SLACK = 64
 
-class Dirty(dict[GroupKey, None]):
-    """Holds each gang once; a gang that is noted again keeps its position."""
+
+class Dirty(Collection[GroupKey]):
+    """Holds each gang once. `earliest` tells the earliest place that a gang may have in the order."""
+
+    def __init__(self, earliest: Callable[[GroupKey], OrderKey]) -> None:
+        self._earliest = earliest
+        self._call = 0
+        self._noted: dict[GroupKey, int] = {}
+        self._moved: dict[GroupKey, None] = {}
+        self._places: dict[GroupKey, OrderKey] = {}
+        self._heap: list[tuple[OrderKey, GroupKey]] = []
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._noted
+
+    def __iter__(self) -> Iterator[GroupKey]:
+        return iter(self._noted)
+
+    def __len__(self) -> int:
+        return len(self._noted)
+
+    def begin_call(self, number: int) -> None:
+        """Gangs that are noted from now on wait since this call of the machine."""
+        self._call = number
 
     def note(self, *keys: GroupKey) -> None:
-        """Add these gangs."""
-        self.update(dict.fromkeys(keys))
+        """Add these gangs, or find the places of those that are here already anew."""
+        for key in keys:
+            self._noted.setdefault(key, self._call)
+            self._moved[key] = None
 
-    def take(self) -> Iterator[GroupKey]:
-        """Remove and yield all gangs, longest waiting first; the caller reconciles each."""
-        while self:
-            key = next(iter(self))
-            del self[key]
-            yield key
+    @property
+    def since(self) -> float:
+        """The call since which the gang waits that has waited longest; infinity if none waits."""
+        return next(iter(self._noted.values()), float("inf"))
 
-    def take_beyond(self, number: int) -> Iterator[GroupKey]:
-        """Remove and yield, in order, all gangs after the first `number`; the caller brings each up to date."""
-        for key in list(islice(self, number, None)):
-            del self[key]
-            yield key
+    @property
+    def first(self) -> OrderKey | None:
+        """The earliest place of a gang that waits; None if none waits."""
+        self._place()
+        while self._heap and self._places.get(self._heap[0][1]) != self._heap[0][0]:
+            heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def take_first(self) -> GroupKey | None:
+        """Remove and return the gang with the earliest place, which the caller reconciles; None if none waits."""
+        if self.first is None:
+            return None
+        return self._take(heappop(self._heap)[1])
+
+    def take_longest_waiting(self) -> GroupKey:
+        """Remove and return the gang that has waited longest, which the caller reconciles; one must wait."""
+        return self._take(next(iter(self._noted)))
 
     def forget_all(self) -> None:
         """Remove all gangs."""
-        self.clear()
+        for known in (self._noted, self._moved, self._places):
+            known.clear()
+        self._heap = []
+
+    def _take(self, key: GroupKey) -> GroupKey:
+        del self._noted[key]
+        self._moved.pop(key, None)
+        self._places.pop(key, None)
+        return key
+
+    def _place(self) -> None:
+        moved, self._moved = self._moved, {}
+        for key in moved:
+            place = self._earliest(key)
+            if self._places.get(key) != place:
+                self._places[key] = place
+                heappush(self._heap, (place, key))
+        if len(self._heap) > 2 * len(self._places) + _SLACK:
+            self._heap = [(place, key) for key, place in self._places.items()]
+            heapify(self._heap)

@@ -35,8 +35,10 @@ class Members:
     `installations` which groups are not ours. `sent`: the nodes in a waiting pod's bindings.
     """
 
-    def __init__(self, cluster: Cluster, gangs: dict[GroupKey, Gang], avoidance: Avoidance, policy: Policy) -> None:
-        self.dirty = Dirty()
+    def __init__(
+        self, cluster: Cluster, gangs: dict[GroupKey, Gang], avoidance: Avoidance, policy: Policy, dirty: Dirty
+    ) -> None:
+        self.dirty = dirty
         self.foreign = Foreign()
         self.undeclared = Undeclared(cluster, self.foreign, policy)
         self.installations = Installations(policy)

@@ -16,8 +16,6 @@ class Stage(StrEnum):
     """Reconciling gangs."""
     PLAN = "Plan"
     """The scheduling cycle."""
-    SEARCH = "Search"
-    """Continuing searches that do not fit into one call."""
     STATUS = "Status"
     """Writing status, Events and what autoscalers read."""
 

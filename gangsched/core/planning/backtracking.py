@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.search import WIDEST, Pausing, Selection, Share, Steps
+from gangsched.core.planning.search import WIDEST, Selection, Share, Steps
 from gangsched.core.planning.snapshot import Snapshot
 
 MOST_MEMBERS = 64
@@ -36,7 +36,7 @@ class Backtracking:
         if snapshot.size * len(classes) > WIDEST:
             steps.break_off()
 
-    def find(self, selection: Selection) -> Pausing[list[Share] | None]:
+    def find(self, selection: Selection) -> list[Share] | None:
         """Places for all members of the selection, in an order in which they can be placed; None as in `Search`."""
         counts = Counter[MemberClass]()
         for (member, _), count in selection.items():
@@ -45,9 +45,9 @@ class Backtracking:
             self._steps.break_off()
         if self._steps.ended:
             return None
-        return (yield from self._from_here(tuple(counts[member] for member in self._classes), {}))
+        return self._from_here(tuple(counts[member] for member in self._classes), {})
 
-    def _from_here(self, left: tuple[int, ...], there: dict[tuple[int, int], int]) -> Pausing[list[Share] | None]:
+    def _from_here(self, left: tuple[int, ...], there: dict[tuple[int, int], int]) -> list[Share] | None:
         """Places for the members that are `left`, given those that are already placed (`there`, by class and row)."""
         if not any(left):
             return []
@@ -55,14 +55,12 @@ class Backtracking:
         cost = 1 + len(self._classes) * (1 + self._snapshot.size // _ROWS_IN_A_STEP)
         if state in self._failed or not self._steps.spend(cost):
             return None
-        if self._steps.due:
-            yield
         for which, member in enumerate(self._classes):
             for row in np.flatnonzero(self._snapshot.caps(member)).tolist() if left[which] else ():
                 mark = self._snapshot.mark()
                 self._snapshot.take(row, member, 1)
                 more = there | {(which, row): there.get((which, row), 0) + 1}
-                found = yield from self._from_here((*left[:which], left[which] - 1, *left[which + 1 :]), more)
+                found = self._from_here((*left[:which], left[which] - 1, *left[which + 1 :]), more)
                 self._snapshot.undo(mark)
                 if found is not None:
                     return [(member, row, 1), *found]

@@ -21,7 +21,7 @@ from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import any_couples, helped, hoped
 from gangsched.core.planning.expansion import only_by_name
 from gangsched.core.planning.filling import Counts, Places, asks_too_much_in_all, choose, fill_class, hand_out
-from gangsched.core.planning.search import Kind, Pausing, Search, Selection, Share, Slots, Steps, selections, whole
+from gangsched.core.planning.search import Kind, Search, Selection, Share, Slots, Steps, selections
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
 
@@ -106,7 +106,7 @@ class Quorum:
         steps = Steps(DIAGNOSED, budget=self._snapshot.budget)
         for number in range(placed.total() + 1, self.slots.number if len(self.room) > 1 else 0):
             self._snapshot.undo(mark)
-            found = whole(self.search(number, steps))
+            found = self._search(number, steps)
             self._take(shares if found is None else found[1])
             if found is None:
                 break
@@ -153,7 +153,7 @@ class Quorum:
         self._snapshot.undo(mark)
         if placed.total() == self.slots.number:
             return self.place(placed, shares)
-        found = whole(self.search(self.slots.number, self.steps))
+        found = self._search(self.slots.number, self.steps)
         return found and self.place(*found)
 
     def place(self, selection: Selection, shares: list[Share]) -> Places:
@@ -226,7 +226,7 @@ class Quorum:
             kinds = [(kind, count) for kind, count in kinds if kind[0] in self._helped]
         return +placed, shares
 
-    def search(self, number: int, steps: Steps) -> Pausing[tuple[Selection, list[Share]] | None]:
+    def _search(self, number: int, steps: Steps) -> tuple[Selection, list[Share]] | None:
         """Search places for `number` of the members, by the exhaustive search alone; nothing is taken."""
         kinds = {kind: min(count, self.room[kind[0]]) for kind, count in self._kinds.items() if self.room[kind[0]]}
         classes = [member for member in self._largest if self.room[member]]
@@ -240,7 +240,7 @@ class Quorum:
         for selection in () if steps.ended else selections(list(kinds.items()), self.slots, number):
             if steps.ended:
                 break
-            shares = yield from attempt.find(selection)
+            shares = attempt.find(selection)
             if shares is not None:
                 return selection, shares
         return None

@@ -2,17 +2,16 @@
 
 It is the last resort of `quorum`: greedy orders find nearly everything. Where the problem is small enough, the search
 finds the rest or proves that no packing exists. Nodes that no remaining class can tell apart are interchangeable, so
-only one order of filling them is tried. A search can pause and continue in another call of the machine
-(`core.planning.deepening`).
+only one order of filling them is tried.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,38 +34,18 @@ Share = tuple[MemberClass, int, int]
 Kind = tuple[MemberClass, str]
 """Members that neither a node nor the group's roles can tell apart: class and role."""
 Selection = Mapping[Kind, int]
-Result = TypeVar("Result")
-Pausing = Generator[None, None, Result]
-"""Work that yields whenever it pauses, and returns its result."""
-
-
-def whole(work: Pausing[Result]) -> Result:
-    """Run the work without pauses. Returns its result."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            result: Result = end.value
-            return result
 
 
 @dataclass(slots=True)
 class Steps:
     """The steps that are left for one search, charged to the budget of the whole call.
 
-    `ended`: the search was cut short, so what it did not find may still exist. `pauses`: the search pauses when the
-    budget is used up.
+    `ended`: the search was cut short, so what it did not find may still exist.
     """
 
     left: int = STEPS
     ended: bool = False
     budget: units.Budget = field(default_factory=units.Budget)
-    pauses: bool = False
-
-    @property
-    def due(self) -> bool:
-        """Whether the search must pause now."""
-        return self.pauses and not self.budget
 
     def break_off(self) -> None:
         """Cut the search short: it is too large to finish."""
@@ -198,7 +177,7 @@ class Search:
         self._counts: tuple[int, ...] = ()
         self._failed: set[tuple[int, ...]] = set()
 
-    def find(self, selection: Selection) -> Pausing[list[Share] | None]:
+    def find(self, selection: Selection) -> list[Share] | None:
         """Places for all members of the selection; None if there are none or the steps run out."""
         counts = Counter[MemberClass]()
         for (member, _), count in selection.items():
@@ -206,13 +185,13 @@ class Search:
         self._counts = tuple(counts[member] for member in self._classes)
         if not self._steps.spend(_KIND_STEPS * len(selection)) or self._counts in self._failed:
             return None
-        found = yield from self._places(0, self._states)
+        found = self._places(0, self._states)
         if found is None:
             self._failed.add(self._counts)
             return None
         return [(self._classes[which], self._rows[at], number) for which, at, number in found]
 
-    def _places(self, which: int, states: Sequence[State]) -> Pausing[Found | None]:
+    def _places(self, which: int, states: Sequence[State]) -> Found | None:
         """Places for the classes from this one on."""
         if which == len(self._counts):
             return []
@@ -221,7 +200,7 @@ class Search:
         if self._too_little(which + 1, states):
             return None
         step = _Step(which, [self._room(which, state) for state in states], states)
-        return (yield from self._fill(step, 0, self._counts[which]))
+        return self._fill(step, 0, self._counts[which])
 
     def _too_little(self, first: int, states: Sequence[State]) -> bool:
         """Whether a class from this one on has too little room even on its own."""
@@ -231,10 +210,10 @@ class Search:
             if count
         )
 
-    def _fill(self, step: _Step, at: int, left: int, last: int = 0) -> Pausing[Found | None]:
+    def _fill(self, step: _Step, at: int, left: int, last: int = 0) -> Found | None:
         """Distribute the `left` members of the class over the rows from `at` on; the row before `at` got `last`."""
         if left == 0:
-            return (yield from self._places(step.which + 1, step.states))
+            return self._places(step.which + 1, step.states)
         if step.behind[at] < left:
             return None
         before = step.states[at]
@@ -242,10 +221,8 @@ class Search:
         for number in range(most, -1, -1):
             if not self._steps.spend(_TRIAL_STEPS):
                 break
-            if self._steps.due:
-                yield
             step.states[at] = self._after(step.which, before, number)
-            found = yield from self._fill(step, at + 1, left - number, number)
+            found = self._fill(step, at + 1, left - number, number)
             if found is not None:
                 return [(step.which, at, number), *found] if number else found
         return None

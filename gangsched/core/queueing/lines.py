@@ -5,10 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 
+from gangsched.core.gang.order import OrderKey
 from gangsched.core.objects.declaration import GroupKey
 
-OrderKey = tuple[bool, int, float, str, str]
-"""The sort key of contract rule 6."""
 Rank = tuple[int, OrderKey]
 """The sort key with a prefix. In the queue the prefix is 1 if only members above the minimum are wanted, else 0."""
 Entry = tuple[Rank, GroupKey]

@@ -5,10 +5,12 @@ obstacle less on a node (`Cluster.relief`; `core.queueing.parking` finds the gan
 or members, or the end of a back-off; the latter two clear `gang.attempt.parked` themselves.
 
 A call of `Machine.handle` tries as many gangs as its budget allows, in the order of contract rule 6, new gangs
-included; the others keep their position for the next call. Gangs that have waited for more than PATIENCE calls are
-tried first, the longest waiting first, with up to half of the budget. So a gang is tried after at most PATIENCE + n + 1
-calls, where n is the number of gangs and buckets of parked gangs that were already waiting when it began to wait to be
-tried.
+included; the others keep their position for the next call. No gang is tried before every gang that may be ahead of it
+has been reconciled (`Dirty.first`). Only gangs that have waited for more than PATIENCE calls, while more urgent ones
+kept arriving, are tried before that: the longest waiting first, with up to half of the budget, and once all gangs that
+were to be reconciled when they began to wait have been. So a gang is tried after at most PATIENCE + n + 1 calls, where
+n is the number of gangs and buckets of parked gangs that were already waiting, to be tried or to be reconciled, when it
+began to wait to be tried.
 """
 
 from __future__ import annotations
@@ -18,17 +20,19 @@ from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import takewhile
+from typing import Protocol
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.capacity import Capacity
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.order import OrderKey, order_key
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.queueing.lanes import Lanes
-from gangsched.core.queueing.lines import Entry, Lines, Name, OrderKey, Rank
+from gangsched.core.queueing.lines import Entry, Lines, Name, Rank
 from gangsched.core.queueing.parking import Bucket, Parked
 
 PATIENCE = 64
@@ -40,10 +44,13 @@ _FIRST: Name = ("first",)
 too."""
 
 
-def order_key(gang: Gang, assessment: Assessment) -> OrderKey:
-    """Repairs first, then priority, then age, then namespace/name (contract rule 6)."""
-    terms = assessment.terms
-    return (not assessment.want.repair, -terms.priority, terms.created, gang.key.namespace, gang.key.name)
+class Unreconciled(Protocol):
+    """The gangs that are to be reconciled: the earliest place of one, None if there are none, and a call's number."""
+
+    @property
+    def first(self) -> OrderKey | None: ...
+    @property
+    def since(self) -> float: ...
 
 
 class Queue:
@@ -155,9 +162,17 @@ class Queue:
         """Whether a gang is active, or anything has improved for parked ones."""
         return bool(self._since) or self._refused.moves
 
-    def begin_call(self, snapshot: Snapshot) -> None:
-        """Find the gangs that may be tried in this call."""
+    def begin_call(self) -> int:
+        """Count a call of the machine. Returns its number."""
         self._calls += 1
+        return self._calls
+
+    def is_overdue(self, since: float) -> bool:
+        """Whether what began to wait in this call has waited for more than PATIENCE calls."""
+        return since < self._calls - PATIENCE
+
+    def open(self, snapshot: Snapshot) -> None:
+        """Find the parked gangs that may be tried in this call."""
         opened = {bucket.asked: bucket for bucket in self._refused.opened(snapshot)}
         # A bucket that was open keeps its call number, even if it was emptied and created again in between.
         since = {asked: call for asked, (call, _) in self._open.items()}
@@ -168,9 +183,12 @@ class Queue:
         """Whether a gang is to be tried."""
         return bool(self._since) or any(bucket.waiting for _, bucket in self._open.values())
 
-    def overdue(self) -> list[Candidate]:
-        """The gangs that have waited for more than PATIENCE calls, the longest waiting first, then in order."""
-        limit = self._calls - PATIENCE
+    def overdue(self, unreconciled_since: float = float("inf")) -> list[Candidate]:
+        """The gangs that have waited for more than PATIENCE calls, the longest waiting first, then in order.
+
+        Only gangs that began to wait before call `unreconciled_since`, since which another gang is to be reconciled.
+        """
+        limit = min(self._calls - PATIENCE, unreconciled_since)
         overdue = takewhile(lambda each: each[1] < limit, self._since.items())
         found = [(since, Candidate(rank, key)) for key, since in overdue if (rank := self._lines.rank(key)) is not None]
         found += [(since, _first_of(bucket)) for since, bucket in self._open.values() if since < limit]
@@ -180,14 +198,20 @@ class Queue:
         """All gangs that are to be tried, in order."""
         return Round(self._lines[_ACTIVE], [_first_of(bucket) for _, bucket in self._open.values()])
 
-    def candidates(self, round_: Round, budget: Budget) -> Iterator[Candidate]:
-        """The gangs to try, for as long as the budget lasts: overdue ones first, with up to half of it."""
+    def candidates(self, round_: Round, budget: Budget, unreconciled: Unreconciled) -> Iterator[Candidate]:
+        """The gangs to try, for as long as the budget lasts: overdue ones first, with up to half of it.
+
+        It ends before the first gang that one to be reconciled may be ahead of.
+        """
         half = budget.left // 2
-        for candidate in self.overdue():
+        for candidate in self.overdue(unreconciled.since):
             if budget.left <= half:
                 break
             yield candidate
         while budget and (following := round_.next()) is not None:
+            first = unreconciled.first
+            if first is not None and (False, first) <= following.rank:
+                return
             yield following
 
     def worth_a_try(self, candidate: Candidate, snapshot: Snapshot) -> bool:
