@@ -40,7 +40,9 @@ def earliest(gang: Gang, *, foreign: Foreign, policy: Policy, priority_classes: 
     priority, created = min(own, policy.max_priority), seen.traits.created
     places = [(dialect, GroupKey(key.namespace, name or key.name)) for dialect, name in seen.traits.objects]
     declaring: list[Group | ForeignGroup | None] = [seen.group, *(foreign.find(*place) for place in places)]
-    for each in filter(None, declaring):
+    for each in declaring:
+        if each is None:
+            continue
         if each.spec is not None:
             priority = max(priority, priority_of(each.spec, own, priority_classes, policy)[0])
         created = min(created, each.created)
