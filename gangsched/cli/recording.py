@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import islice
 from typing import Any
 
+from gangsched.api.conversion import SCHEDULER
 from gangsched.cli.live import DECIDING
+from gangsched.config.dialects import CustomResource
+from gangsched.core.objects.workload import GANG
+from gangsched.kube import device_wire, storage, wire
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.discovery import listed_versions
 from gangsched.kube.errors import ApiError
+from gangsched.kube.kept import Kept, kept_of
 from gangsched.kube.pages import pages
+from gangsched.kube.resources import Resource
 from gangsched.kube.session import ApiSession
+from gangsched.kube.workloads import template
 from gangsched.kube.workloads.table import Workloads
+from gangsched.whatif.world import stored
 from gangsched.whatif.world.made import RECORDED
 
 Object = dict[str, Any]
 
-CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
-KEPT_OF_CONTAINERS = ("name", "image", "resources", "ports", "restartPolicy")
-"""Fields of a container that decide where its pod goes. Environment, commands, mounts and probes may hold secrets."""
-_LEFT_OUT_OF_METADATA = ("managedFields", "selfLink")
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_LEFT_OUT = {"volumeAttributes"}
-"""Parameters of a CSI driver; some drivers use them for credentials."""
+ANNOTATIONS = frozenset(
+    {
+        *DEFAULT.annotations,
+        *(GANG, RECORDED, SCHEDULER),
+        *(storage.SELECTED_NODE, storage.MARK, storage.BIND_COMPLETED, storage.CLASS, stored.DEFAULT_CLASS),
+        device_wire.EXTENDED,
+    }
+)
+"""The annotations that are kept, beside those that a kind of workloads reads: the ones that decide something."""
+_META = kept_of(wire.Meta)
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A kind to read: its name in messages and its path. `workload`: its pods are recorded too."""
+    """A kind to read: its name in messages, its path and what is `kept` of its objects.
+
+    `annotations` are kept beside ANNOTATIONS. `workload`: its pods are recorded too.
+    """
 
     name: str
     path: str
+    kept: Kept
+    annotations: frozenset[str] = frozenset()
     workload: bool = False
 
 
@@ -43,17 +60,40 @@ async def kinds(session: ApiSession, workloads: Workloads) -> Sequence[Listed]:
         ApiError, ApiUnreachable, Garbled: the API server gave no complete answer.
     """
     served = await listed_versions(session)
-    others = [(kind.resource, False) for kind in DEFAULT.kinds.values()]
-    others += [(kind.row.resource, True) for kind in workloads.kinds.values()]
-    return [
-        *(Listed(resource.name, resource.path) for resource in DECIDING),
-        *(
-            Listed(resource.name, resource.path(version), workload)
-            for resource, workload in others
-            for version in [next((each for each in resource.versions if f"{resource.group}/{each}" in served), "")]
-            if version
-        ),
-    ]
+    return list(every_kind(workloads, served))
+
+
+def every_kind(workloads: Workloads, served: Container[str]) -> Iterator[Listed]:
+    """All kinds that decide where pods go, of those of other systems the ones in `served`, as GROUP/VERSION."""
+    yield from (Listed(resource.name, resource.path, _kept(resource)) for resource in DECIDING)
+    for kind in DEFAULT.kinds.values():
+        for path in _path(kind.resource, served):
+            yield Listed(kind.resource.name, path, _spec_of(kept_of(kind.spec)))
+    for each in workloads.kinds.values():
+        for path in _path(each.row.resource, served):
+            kept = kept_of(each.form, template.FORM)
+            yield Listed(each.row.resource.name, path, kept, frozenset(each.annotations), workload=True)
+
+
+def _path(resource: CustomResource, served: Container[str]) -> Sequence[str]:
+    """The path of the first version that is served, if one is."""
+    versions = (each for each in resource.versions if f"{resource.group}/{each}" in served)
+    return [resource.path(version) for version in islice(versions, 1)]
+
+
+def _kept(resource: Resource[Any]) -> Kept:
+    """What is kept of an object; of a PodGroup of ours spec and status, which consist of known fields."""
+    return kept_of(resource.form) if resource.form is not None else _spec_of(lambda spec: spec, "status")
+
+
+def _spec_of(spec: Kept, *others: str) -> Kept:
+    """Keeps metadata, what `spec` keeps of the spec, and these other fields whole."""
+
+    def kept(found: Object) -> Object:
+        parts = {name: found[name] for name in others if name in found}
+        return {"metadata": _META(found.get("metadata") or {}), "spec": spec(found.get("spec") or {}), **parts}
+
+    return kept
 
 
 async def objects(session: ApiSession, kind: Listed, refused: Callable[[str], None]) -> AsyncIterator[Object]:
@@ -66,7 +106,7 @@ async def objects(session: ApiSession, kind: Listed, refused: Callable[[str], No
         async for page in pages(session, kind.path, kind.name):
             head = {"apiVersion": page.get("apiVersion"), "kind": str(page.get("kind")).removesuffix("List")}
             for item in page.get("items") or ():
-                yield {**head, **recorded(item, workload=kind.workload)}
+                yield {**head, **recorded(item, kind)}
     except ApiError as error:
         if error.status == HTTPStatus.FORBIDDEN:
             refused(f"You may not list {kind.name}, so the snapshot has none: request the right to list them.")
@@ -74,35 +114,24 @@ async def objects(session: ApiSession, kind: Listed, refused: Callable[[str], No
             raise
 
 
-def recorded(item: Object, *, workload: bool = False) -> Object:
-    """The object without the fields to leave out. An annotation on a workload says that its pods are recorded too."""
-    found = {**_stripped(item), "metadata": dict(_metadata(item.get("metadata") or {}))}
-    if workload:
-        found["metadata"]["annotations"] = {**found["metadata"].get("annotations", {}), RECORDED: "true"}
+def recorded(item: Object, kind: Listed) -> Object:
+    """What is kept of the object. An annotation on a workload says that its pods are recorded too."""
+    found: Object = _annotated(kind.kept(item), ANNOTATIONS | kind.annotations)
+    if kind.workload:
+        metadata = found.setdefault("metadata", {})
+        metadata["annotations"] = {**metadata.get("annotations", {}), RECORDED: "true"}
     return found
 
 
-def _metadata(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in metadata.items():
-        if name == "annotations":
-            yield name, {key: text for key, text in (value or {}).items() if key != _LAST_APPLIED}
-        elif name not in _LEFT_OUT_OF_METADATA:
-            yield name, value
-
-
-def _stripped(value: Any) -> Any:  # noqa: ANN401 - any part of an object
+def _annotated(value: Any, names: Container[str]) -> Any:  # noqa: ANN401 - any part of an object
+    """The value with these annotations alone, wherever it has metadata."""
     if isinstance(value, list):
-        return [_stripped(each) for each in value]
-    if not isinstance(value, dict):
+        return [_annotated(each, names) for each in value]
+    if not isinstance(value, Mapping):
         return value
     return {
-        name: [_container(each) for each in inner]
-        if name in CONTAINERS and isinstance(inner, list)
-        else _stripped(inner)
+        name: {key: text for key, text in inner.items() if key in names}
+        if name == "annotations" and isinstance(inner, Mapping)
+        else _annotated(inner, names)
         for name, inner in value.items()
-        if name not in _LEFT_OUT
     }
-
-
-def _container(said: Any) -> Any:  # noqa: ANN401 - a template may list anything as a container
-    return {name: said[name] for name in KEPT_OF_CONTAINERS if name in said} if isinstance(said, dict) else {}

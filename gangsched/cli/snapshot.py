@@ -20,9 +20,9 @@ def add_parser(commands: Commands) -> None:
         "snapshot",
         help="write the objects of a cluster that decide where pods go, for simulate",
         description="Write nodes, pods, PodGroups, workloads, volumes, devices and everything else that decides where "
-        "pods go as one JSON list, for `gangsched simulate`. Secrets and ConfigMaps are not read. Of containers only "
-        "name, image, resources and ports are written: no environment, commands, mounts or probes. Names, labels and "
-        "annotations are written as they are.",
+        "pods go as one JSON list, for `gangsched simulate`. Secrets and ConfigMaps are not read. Of each object only "
+        "the fields that gangsched itself reads are written: no environment, commands, mounts, probes or parameters, "
+        "and of annotations only those that decide something. Names and labels are written as they are.",
         epilog="Exit status: 0 for success, also if some kinds may not be listed, which is said on standard error; 1 "
         "if the cluster does not answer, 2 for wrong usage or missing credentials.",
     )

@@ -212,6 +212,7 @@ def _listed(
         name=plural,
         path=f"/apis/{GROUP}/{VERSION}/{plural}",
         read=reading(form, value),
+        form=form,
         seen=lambda found: DeviceObjectSeen(kind, found),
         gone=lambda meta: DeviceObjectGone(kind, (meta.namespace or "", meta.name or "")),
         replaced=lambda found: DeviceObjectsReplaced(kind, found),

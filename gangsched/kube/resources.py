@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -65,8 +65,9 @@ class Resource(Generic[Value]):
     """A kind of object, its path and its conversion to events.
 
     `read` returns the object's resourceVersion and its value for the core, and raises `msgspec.DecodeError` if it is
-    unreadable. `selector` selects objects by their labels, empty for all. `optional`: gangsched works without the kind,
-    for example one of another system. `if_missing` says what to do if it is not served.
+    unreadable; `form` has the fields that it decodes, None if they are not listed. `selector` selects objects by their
+    labels, empty for all. `optional`: gangsched works without the kind, for example one of another system.
+    `if_missing` says what to do if it is not served.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Resource(Generic[Value]):
     selector: str = ""
     optional: bool = False
     if_missing: str = ""
+    form: type[Any] | None = None
 
 
 _POD = msgspec.json.Decoder(wire.Pod)
@@ -115,6 +117,7 @@ def pods(dialects: Dialects, workloads: Workloads = NONE) -> Resource[Pod]:
         name="pods",
         path="/api/v1/pods",
         read=read,
+        form=wire.Pod,
         seen=lambda pod: PodSeen(pod=pod),
         gone=lambda meta: PodGone(uid=meta.uid or ""),
         replaced=lambda pods: PodsReplaced(pods=pods),
@@ -139,6 +142,7 @@ def _stored(
         name=path.rpartition("/")[2],
         path=path,
         read=reading(form, value),
+        form=form,
         seen=lambda found: StorageSeen(kind, found),
         gone=lambda meta: StorageGone(kind, (meta.namespace or "", meta.name or "")),
         replaced=lambda found: StorageReplaced(kind, found),
@@ -156,6 +160,7 @@ NODES = Resource[Node](
     name="nodes",
     path="/api/v1/nodes",
     read=reading(wire.Node, convert.node),
+    form=wire.Node,
     seen=lambda node: NodeSeen(node=node),
     gone=lambda meta: NodeGone(name=meta.name or ""),
     replaced=lambda nodes: NodesReplaced(nodes=nodes),
@@ -164,6 +169,7 @@ NAMESPACES = Resource[tuple[str, Labels]](
     name="namespaces",
     path="/api/v1/namespaces",
     read=reading(wire.Namespace, lambda found: (found.metadata.name or "", labels(found.metadata.labels))),
+    form=wire.Namespace,
     seen=lambda namespace: NamespaceSeen(name=namespace[0], labels=namespace[1]),
     gone=lambda meta: NamespaceGone(name=meta.name or ""),
     replaced=lambda namespaces: NamespacesReplaced(namespaces=namespaces),
@@ -172,6 +178,7 @@ PRIORITY_CLASSES = Resource[tuple[str, int]](
     name="priorityclasses",
     path="/apis/scheduling.k8s.io/v1/priorityclasses",
     read=reading(wire.PriorityClass, lambda found: (found.metadata.name or "", found.value)),
+    form=wire.PriorityClass,
     seen=lambda found: PriorityClassSeen(name=found[0], value=found[1]),
     gone=lambda meta: PriorityClassGone(name=meta.name or ""),
     replaced=lambda classes: PriorityClassesReplaced(classes=classes),

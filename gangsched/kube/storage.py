@@ -32,14 +32,14 @@ from gangsched.kube.node_terms import requirements
 _KEPT = 1024
 _MOST = 1 << 31
 """Upper bound for the limit of a driver on a node: more than any value that the API server accepts."""
-_BOUND = "pv.kubernetes.io/bind-completed"
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 """The annotation of a claim that names the node for which its volume is to be provisioned."""
 MARK = "gangsched.io/pre-binding"
 """The annotation that marks a claim or volume on which gangsched has written a pre-binding. Its value is a UID: that of
 the pod, or of the claim to which the volume is to be bound."""
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
-_CLASS = "volume.beta.kubernetes.io/storage-class"
+CLASS = "volume.beta.kubernetes.io/storage-class"
 _ANYWHERE = Requirement(key="", operator="DoesNotExist")
 """A requirement that every node meets."""
 _OF_LABELS = ("In", "NotIn", "Exists", "DoesNotExist")
@@ -148,8 +148,8 @@ def volume_claim(found: storage_wire.VolumeClaim) -> VolumeClaim:
         namespace=intern(meta.namespace or "default"),
         name=meta.name or "",
         volume=intern(spec.volume_name or ""),
-        storage_class=intern(annotations.get(_CLASS, spec.storage_class_name or "")),
-        bound=_BOUND in annotations,
+        storage_class=intern(annotations.get(CLASS, spec.storage_class_name or "")),
+        bound=BIND_COMPLETED in annotations,
         lost=found.status is not None and found.status.phase == "Lost",
         terminating=meta.deletion_timestamp is not None,
         single_pod="ReadWriteOncePod" in (spec.access_modes or ()),
@@ -191,7 +191,7 @@ def volume(found: storage_wire.PersistentVolume) -> Volume:
     return replace(
         known,
         available=True,
-        storage_class=intern(annotations.get(_CLASS, spec.storage_class_name or "")),
+        storage_class=intern(annotations.get(CLASS, spec.storage_class_name or "")),
         size=_size(spec.capacity),
         modes=_modes(spec.access_modes),
         block=spec.volume_mode == "Block",

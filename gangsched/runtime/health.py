@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
 from aiohttp import web
 
+from gangsched.runtime.connections import Connections
 from gangsched.runtime.metrics import Metrics
 
 _log = logging.getLogger(__name__)
+_SILENT = logging.getLogger(f"{__name__}.http")
+"""The logger to which aiohttp reports invalid HTTP, with tracebacks and the content. Strangers could fill the log."""
+_SILENT.disabled = True
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -37,7 +42,8 @@ class Health:
         app.router.add_get("/metrics", self._render)
         app.router.add_get("/livez", self._livez)
         app.router.add_get("/readyz", self._readyz)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        self._runner = web.AppRunner(app, access_log=None, logger=_SILENT, shutdown_timeout=1.0)
+        self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> int:
         """Listen, log and return the port. An empty host means all addresses, port 0 any free port.
@@ -47,18 +53,21 @@ class Health:
         """
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, host or None, port).start()
+            loop = asyncio.get_running_loop()
+            self._server = await loop.create_server(Connections(self._runner), host or None, port)
         except OSError as error:
             await self._runner.cleanup()
             raise ListenError(
                 f"cannot listen on {host}:{port} ({error.strerror or error}): choose another --listen"
             ) from error
-        actual = int(self._runner.addresses[0][1])
+        actual = int(self._server.sockets[0].getsockname()[1])
         _log.info("serving metrics and probes", extra={"listen": f"{host}:{actual}"})
         return actual
 
     async def stop(self) -> None:
         """Close all connections and stop listening."""
+        if self._server is not None:
+            self._server.close()
         await self._runner.cleanup()
 
     async def _render(self, _: web.Request) -> web.Response:

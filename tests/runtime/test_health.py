@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import asyncio
+import time
+
 import aiohttp
 import pytest
 
+from gangsched.runtime import connections
+from gangsched.runtime.connections import MOST_CONNECTIONS
 from gangsched.runtime.health import Health, ListenError
 from gangsched.runtime.metrics import Metrics
 
@@ -47,3 +52,50 @@ async def test_a_port_in_use_is_an_error_that_names_the_address(problems):
     port = int(problems["port"][0])
     with pytest.raises(ListenError, match=rf"127.0.0.1:{port} .*choose another --listen"):
         await Health(Metrics(), alive=list, ready=list, role=str).start("127.0.0.1", port)
+
+
+async def _idle(
+    port: int, number: int, source: str = "127.0.0.2"
+) -> list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    return [await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0)) for _ in range(number)]
+
+
+async def _open(idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]) -> int:
+    """How many of these connections are open at the other end."""
+    await asyncio.sleep(0.2)
+    return sum(not reader.at_eof() for reader, _ in idle)
+
+
+async def test_probes_are_answered_while_2000_connections_are_opened_and_left_idle(problems):
+    """Regression: they took all open files of the process, so that the operator could not reach the API server."""
+    port = int(problems["port"][0])
+    probe, writer = await asyncio.open_connection("127.0.0.1", port)
+    idle = []
+    try:
+        for _ in range(20):
+            idle += await _idle(port, 100)
+            began = time.monotonic()
+            assert (await _get(port, "/livez"))[0] == 200
+            assert time.monotonic() - began < 10
+        assert await _open(idle) < MOST_CONNECTIONS
+        # The one connection from another address is still open, though it is the oldest.
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await probe.readline()).startswith(b"HTTP/1.1 200")
+    finally:
+        for _, each in [*idle, (probe, writer)]:
+            each.close()
+
+
+async def test_a_connection_that_sends_nothing_or_half_a_request_is_closed_in_the_end(monkeypatch):
+    monkeypatch.setattr(connections.Connections.__init__, "__kwdefaults__", {"most": 9, "longest_s": 0.3})
+    health = Health(Metrics(), alive=list, ready=list, role=str)
+    port = await health.start("127.0.0.1", 0)
+    idle = await _idle(port, 2)
+    idle[1][1].write(b"GET /livez HTTP/1.1\r\nHost:")
+    try:
+        for reader, _ in idle:
+            assert await asyncio.wait_for(reader.read(), 10) == b""
+    finally:
+        for _, each in idle:
+            each.close()
+        await health.stop()

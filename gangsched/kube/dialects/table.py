@@ -39,7 +39,8 @@ _TERMS = (
 class Dialects:
     """Parses declarations in several dialects. If a pod uses several, the first one is its source.
 
-    `kinds` are the custom resources of the dialects that have one, by dialect.
+    `kinds` are the custom resources of the dialects that have one, by dialect; `annotations` the names of all
+    annotations that are read.
     """
 
     def __init__(self, table: Iterable[Dialect]) -> None:
@@ -47,17 +48,20 @@ class Dialects:
         self._readers: list[_Reader] = []
         self._labels: list[tuple[str, _Reader]] = []
         annotations: set[str] = set()
+        terms: set[str] = set()
         for dialect in table:
             reader = _Reader(dialect)
             self._readers.append(reader)
             if dialect.kind is not None:
                 self.kinds[dialect.row.name] = dialect.kind
+            terms |= {key.name for key in (*dialect.row.group, *dialect.terms) if not key.label}
             for mark in dialect.marks:
                 if mark.label:
                     self._labels.append((mark.name, reader))
                 else:
                     annotations.add(mark.name)
         self._annotation_names = frozenset(annotations)
+        self.annotations = frozenset(annotations | terms)
 
     def declaration(
         self, labels: Texts, annotations: Texts, *, pod: str = "", owner: str = "", scheduling_group: str = ""

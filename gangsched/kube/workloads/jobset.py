@@ -222,4 +222,12 @@ def _idle(found: _JobSet, spec: _Spec, size: int) -> str:
 
 
 def kind(row: Row) -> Kind[_JobSet]:
-    return Kind(row=row, controllers=(("batch", "Job"),), mark=_mark, form=_JobSet, desired=_desired)
+    annotations = (_EXCLUSIVE, _BY_SELECTOR)
+    return Kind(
+        row=row,
+        controllers=(("batch", "Job"),),
+        mark=_mark,
+        form=_JobSet,
+        desired=_desired,
+        annotations=annotations,
+    )

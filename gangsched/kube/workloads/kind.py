@@ -97,6 +97,7 @@ class Kind(Generic[Form]):
     `form` has the fields of the object that are read. `desired` converts them; it raises ValueError with a sentence for
     a person. The success of a gang is that of its role `leading`; empty if all members must succeed. `tops` are the
     kinds whose objects create objects of this kind, if they are watched too: their names by API group and kind.
+    `annotations` are those that are read of the object or its templates.
     """
 
     row: Row
@@ -106,6 +107,7 @@ class Kind(Generic[Form]):
     desired: Callable[[Form], Desired]
     leading: str = ""
     tops: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    annotations: tuple[str, ...] = ()
 
     @cached_property
     def _decoder(self) -> msgspec.json.Decoder[Form]:

@@ -62,6 +62,8 @@ class _Template(Struct, gc=False):
     spec: _PodSpec | None = None
 
 
+FORM = _Template
+"""The fields of a template that are read."""
 _TEMPLATE: msgspec.json.Decoder[_Template | None] = msgspec.json.Decoder(_Template | None)
 NOTHING = Raw(b"{}")
 """The template of an object that has none."""

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject, Volume, VolumeClaim
 from gangsched.kube.resources import STORAGE
+from gangsched.kube.storage import CLASS
 from gangsched.whatif.world.manifests import Manifest, mapping
 
 KINDS = {
@@ -26,8 +27,7 @@ KINDS = {
     ("storage.k8s.io/v1", "CSIStorageCapacity"): StorageKind.CAPACITY,
 }
 CLUSTER_WIDE = tuple(which for which, kind in KINDS.items() if kind not in (StorageKind.CLAIM, StorageKind.CAPACITY))
-_DEFAULT = "storageclass.kubernetes.io/is-default-class"
-_CLASS = "volume.beta.kubernetes.io/storage-class"
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 class Stored:
@@ -36,7 +36,7 @@ class Stored:
     def __init__(self, manifests: Sequence[Manifest]) -> None:
         self.objects: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
         classes = [each for each in manifests if KINDS.get((each.api_version, each.kind)) is StorageKind.CLASS]
-        defaults = [each for each in classes if mapping(each.metadata.get("annotations")).get(_DEFAULT) == "true"]
+        defaults = [each for each in classes if mapping(each.metadata.get("annotations")).get(DEFAULT_CLASS) == "true"]
         self._default = defaults[-1].name if defaults else ""
 
     def add(self, manifest: Manifest) -> None:
@@ -58,7 +58,7 @@ class Stored:
     def add_claim(self, namespace: str, body: Mapping[str, Any]) -> None:
         """Add a claim as the API server admits it. Raises the same errors as `add`."""
         metadata, spec = mapping(body.get("metadata")), mapping(body.get("spec"))
-        classless = spec.get("storageClassName") is None and _CLASS not in mapping(metadata.get("annotations"))
+        classless = spec.get("storageClassName") is None and CLASS not in mapping(metadata.get("annotations"))
         if classless and self._default:
             spec = {**spec, "storageClassName": self._default}
         self._put(StorageKind.CLAIM, {**body, "metadata": {**metadata, "namespace": namespace}, "spec": spec})
