@@ -1,7 +1,8 @@
 # The operator's image: docker build -t REGISTRY/gangsched:VERSION .
-FROM python:3.11-slim AS build
-RUN pip install --no-cache-dir uv==0.13.8
+FROM python:3.11-slim@sha256:9c900dea9e8fb7e16277c179b555cc72d29a352dbc33cff48ad5a0412fd5bfc7 AS build
 WORKDIR /src
+COPY hack/uv.txt ./
+RUN pip install --no-cache-dir --require-hashes --requirement uv.txt
 ENV UV_PROJECT_ENVIRONMENT=/opt/gangsched \
     UV_COMPILE_BYTECODE=1 \
     UV_LINK_MODE=copy \
@@ -11,9 +12,10 @@ COPY pyproject.toml uv.lock ./
 RUN uv sync --locked --no-default-groups --no-install-project
 COPY README.md LICENSE ./
 COPY gangsched gangsched
-RUN uv sync --locked --no-default-groups --no-editable
+RUN uv sync --locked --only-group release --no-install-project --inexact \
+ && uv sync --locked --no-default-groups --no-editable --no-build-isolation
 
-FROM python:3.11-slim
+FROM python:3.11-slim@sha256:9c900dea9e8fb7e16277c179b555cc72d29a352dbc33cff48ad5a0412fd5bfc7
 COPY --from=build /opt/gangsched /opt/gangsched
 # It writes no file: the root file system may be read-only.
 ENV PATH=/opt/gangsched/bin:$PATH \

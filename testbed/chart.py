@@ -102,8 +102,10 @@ def _values() -> JsonSchema:
         ),
         "networkPolicy": _closed(
             enabled=_FLAG,
-            metricsFrom=_list_of(_closed(namespaceSelector=_OBJECT, podSelector=_OBJECT, ipBlock=_OBJECT)),
+            metricsFrom=_peers(),
             apiServerPorts=_list_of({"type": "integer", "minimum": 1, "maximum": 65535}) | {"minItems": 1},
+            apiServerTo=_peers(),
+            dnsTo=_peers() | {"minItems": 1},
         ),
         "priorityAndFairness": {
             "type": "boolean",
@@ -130,6 +132,11 @@ def _values() -> JsonSchema:
 
 def _closed(**properties: JsonSchema) -> JsonSchema:
     return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _peers() -> JsonSchema:
+    """Peers of a NetworkPolicy."""
+    return _list_of(_closed(namespaceSelector=_OBJECT, podSelector=_OBJECT, ipBlock=_OBJECT))
 
 
 def _list_of(items: JsonSchema) -> JsonSchema:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from testbed.environment import UV
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -78,3 +81,25 @@ def test_krew_gets_an_archive_for_each_platform_and_a_manifest_without_gaps() ->
     assert spec["platforms"][0]["sha256"] == hashlib.sha256(b"l").hexdigest()
     assert all(each["uri"].startswith("https://forge/o/r/releases/download/v1.2.3/") for each in spec["platforms"])
     assert len(spec["shortDescription"]) <= 50
+
+
+def test_what_is_signed_is_built_from_the_lock_by_what_is_named_by_commit_digest_or_hash() -> None:
+    """Regression: actions, base images and build tools were named by tags and ranges, which others can move."""
+    for name in ("ci.yaml", "release.yaml"):
+        steps = [step for job in read(f".github/workflows/{name}")["jobs"].values() for step in job["steps"]]
+        actions = [step["uses"] for step in steps if "uses" in step]
+        assert actions
+        assert [each for each in actions if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", each)] == []
+    images = re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(images) == 2
+    assert [each for each in images if not re.fullmatch(r"[\w.:-]+@sha256:[0-9a-f]{64}", each)] == []
+    scripts = (ROOT / "hack/release.sh").read_text(encoding="utf-8") + (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    syncs = re.findall(r"\buv\"? sync.*", scripts)
+    assert len(syncs) == 5
+    assert all("--locked" in each for each in syncs)
+    assert "uvx" not in commands("release.yaml")
+    assert "uv build" not in commands("release.yaml")
+
+
+def test_the_uv_of_a_release_is_that_of_make_setup() -> None:
+    assert f"{UV} \\" in (ROOT / "hack/uv.txt").read_text(encoding="utf-8").splitlines()

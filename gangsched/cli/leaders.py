@@ -28,6 +28,7 @@ class _Meta(Struct, frozen=True):
     namespace: str = ""
     name: str = ""
     annotations: dict[str, str] | None = None
+    created: str = msgspec.field(name="creationTimestamp", default="")
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -47,10 +48,14 @@ _LEASES = msgspec.json.Decoder(_Leases)
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """An operator: its Lease as NAMESPACE/NAME, and its published settings, None if it publishes none."""
+    """An operator: its Lease as NAMESPACE/NAME, and its published settings, None if it publishes none.
+
+    `created` is when the API server has created the Lease, in epoch seconds; nobody can choose it.
+    """
 
     lease: str
     published: Published | None = None
+    created: float = float("inf")
 
     def serves(self, schedulers: Collection[str], namespace: str = "") -> bool:
         """Whether its settings serve one of these schedulerNames in this namespace, or in any if that is empty."""
@@ -107,7 +112,8 @@ async def read_leaders(session: ApiSession) -> Leaders:
 
 def _leader(item: _Item) -> Leader:
     text = (item.metadata.annotations or {}).get(SETTINGS)
-    return Leader(str(item.metadata), read(text) if text is not None else None)
+    created = parse_time(item.metadata.created) if item.metadata.created else float("inf")
+    return Leader(str(item.metadata), read(text) if text is not None else None, created)
 
 
 def _may_collide(leaders: Sequence[Leader]) -> bool:

@@ -1,7 +1,8 @@
 """The settings that a command decides by: those of a file, else those of the leading operator, else the defaults.
 
 Anyone who may create a Lease in some namespace can pretend that an operator leads there. If several Leases claim one
-schedulerName with different settings, none of them is trusted.
+schedulerName with different settings, the oldest one counts, and the others are named: the time of a Lease's creation
+is the API server's, so that nobody can come before an operator that is there.
 """
 
 from __future__ import annotations
@@ -57,15 +58,13 @@ def rules(
         return Rules(load(flags=flags), [_UNSEEN])
     led = leaders.all or leaders.former
     serving = _serving(led, arguments.scheduler_name or schedulers, namespace)
-    if len(serving) > 1:
-        return Rules(load(flags=flags), [_ambiguous(serving)])
     leader = serving[0] if serving else None
     if leader is None or leader.published is None:
         return Rules(load(flags=flags))
     changes: dict[str, object] = {"namespace": ""}
     if flags:
         changes["scheduler_names"] = load(flags=flags).scheduler_names
-    notes = list(_notes(leader, leads=leader in leaders.all))
+    notes = [*_ambiguous(serving), *_notes(leader, leads=leader in leaders.all)]
     return Rules(leader.published.settings.model_copy(update=changes), notes)
 
 
@@ -95,7 +94,7 @@ async def rules_for_manifests(arguments: argparse.Namespace) -> Rules:
 def _serving(leaders: Sequence[Leader], schedulers: Collection[str], namespace: str) -> list[Leader]:
     """The operators that serve these schedulerNames; if none are given, those that serve the default one, else all.
 
-    Operators with the same settings count as one.
+    Operators with the same settings count as one. The one with the oldest Lease comes first.
     """
     if schedulers:
         found = [each for each in leaders if each.serves(schedulers, namespace)]
@@ -104,18 +103,21 @@ def _serving(leaders: Sequence[Leader], schedulers: Collection[str], namespace: 
         there = [each for each, names in settings if each.serves(names, namespace)]
         found = [each for each in there if each.serves(_DEFAULT.scheduler_names, namespace)] or there
     different: list[Leader] = []
-    for each in found:
+    for each in sorted(found, key=lambda each: (each.created, each.lease)):
         if all(each.published != other.published for other in different):
             different.append(each)
     return different
 
 
-def _ambiguous(leaders: Sequence[Leader]) -> str:
-    return (
-        f"The Leases {', '.join(each.lease for each in leaders)} publish different settings, so the defaults are used: "
-        "name the operator's file with --config or its schedulerName with --scheduler-name, and delete Leases that "
-        "belong to no operator."
-    )
+def _ambiguous(leaders: Sequence[Leader]) -> Iterator[str]:
+    """A sentence about several operators with different settings, of which the first one counts."""
+    if len(leaders) > 1:
+        first, *others = (each.lease for each in leaders)
+        yield (
+            f"The Leases {first}, {', '.join(others)} publish different settings: those of {first}, which is the "
+            "oldest, are used. Name the operator's file with --config or its schedulerName with --scheduler-name, and "
+            "delete Leases that belong to no operator."
+        )
 
 
 def _notes(leader: Leader, *, leads: bool) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import ssl
 import tempfile
@@ -16,13 +15,18 @@ from typing import Any
 import yaml
 
 from gangsched.kube.errors import NoCredentials
-from gangsched.kube.kubeconfigs import ConfigException, Configuration, incluster_config, kube_config
+from gangsched.kube.exec_plugin import ExecPlugin
+from gangsched.kube.kubeconfigs import (
+    ConfigException,
+    Configuration,
+    exec_provider,
+    incluster_config,
+    kube_config,
+)
 
 _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-_PLUGIN_S = 30.0
-"""Time limit of an exec plug-in. After a failure the next request calls it again."""
 _UNRENEWABLE = (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError, RuntimeError)
-"""The library's exceptions for an exec plug-in that fails or gives an invalid answer, and for a missing file."""
+"""The library's exceptions for credentials that cannot be renewed, and for a missing file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +57,13 @@ class Connection:
 
     `server` is its URL without a trailing slash and may contain a path. `tls` is None for plain HTTP. `tls_name` is the
     name in its certificate if that is not the host in the URL. `authorization` returns the current value of the
-    Authorization header, renewed if it expires; None if there is none. `namespace` is the one to use if none is named.
+    Authorization header, renewed if it expires; None if there is none. `plugin` gives them if a kubeconfig names one.
+    `namespace` is the one to use if none is named.
     """
 
     server: str
     authorization: Callable[[], Awaitable[str | None]]
+    plugin: ExecPlugin | None = None
     tls: ssl.SSLContext | None = None
     tls_name: str | None = None
     proxy: str | None = None
@@ -147,12 +153,11 @@ async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
         finally:
             # The library keeps references to those files, but ours are deleted with the folder.
             kube_config._temp_files.clear()  # noqa: SLF001
-        _renew_exec_token(found, loader)
         # The library reads user and context, but not these keys.
         user: Any = loader._user  # noqa: SLF001
         chosen: Any = loader._current_context  # noqa: SLF001
         return replace(
-            _connection(found),
+            _with_plugin(_connection(found), loader),
             acting_as=_impersonated(user.value if user is not None else {}, where),
             namespace=str(chosen.value["context"].get("namespace") or "default"),
         )
@@ -235,19 +240,14 @@ def _entries(files: list[str], key: str) -> Iterator[tuple[str, dict[str, Any]]]
                 yield str(entry.get("name")), entry
 
 
-def _renew_exec_token(configuration: Configuration, loader: kube_config.KubeConfigLoader) -> None:
-    """Make the library call the exec plug-in again before its token expires, which it does not do itself."""
-    if not hasattr(loader, "exec_plugin_expiry"):
-        return
-    one_at_a_time = asyncio.Lock()
-
-    async def renew(configuration: Configuration) -> None:
-        # A watch waits for credentials without a time limit, and all other requests wait behind it.
-        async with one_at_a_time, asyncio.timeout(_PLUGIN_S):
-            await loader.load_from_exec_plugin()
-        configuration.api_key["BearerToken"] = loader.token
-
-    configuration.refresh_api_key_hook = renew
+def _with_plugin(found: Connection, loader: kube_config.KubeConfigLoader) -> Connection:
+    """The connection with the kubeconfig's exec plug-in, which the library calls only once, if it has one."""
+    user: Any = loader._user  # noqa: SLF001 - as above
+    if user is None or "exec" not in user:
+        return found
+    plugin = ExecPlugin(exec_provider.ExecProvider(user["exec"]).run, server=found.server, tls=found.tls)
+    plugin.begin(getattr(loader, "token", None), getattr(loader, "exec_plugin_expiry", None))
+    return replace(found, authorization=plugin.authorization, plugin=plugin)
 
 
 def _connection(found: Configuration) -> Connection:

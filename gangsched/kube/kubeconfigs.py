@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client.configuration import Configuration
-    from kubernetes_asyncio.config import incluster_config, kube_config
+    from kubernetes_asyncio.config import exec_provider, incluster_config, kube_config
     from kubernetes_asyncio.config.config_exception import ConfigException
 
-__all__ = ["ConfigException", "Configuration", "incluster_config", "kube_config"]
+__all__ = ["ConfigException", "Configuration", "exec_provider", "incluster_config", "kube_config"]
 
 _LIBRARY = "kubernetes_asyncio"
 _CLIENT = f"{_LIBRARY}.client"
@@ -41,7 +41,7 @@ def _parts() -> tuple[object, ...]:
         configuration = import_module(f"{_CLIENT}.configuration").Configuration
         vars(client).update(Configuration=configuration, ApiClient=object)
         config = import_module(f"{_LIBRARY}.config")
-        return config.ConfigException, configuration, config.incluster_config, config.kube_config
+        return config.ConfigException, configuration, config.exec_provider, config.incluster_config, config.kube_config
     finally:
         _forget_library()
         sys.modules.update(before)
@@ -60,4 +60,4 @@ def _forget_library() -> dict[str, ModuleType]:
 
 
 if not TYPE_CHECKING:
-    ConfigException, Configuration, incluster_config, kube_config = _parts()
+    ConfigException, Configuration, exec_provider, incluster_config, kube_config = _parts()

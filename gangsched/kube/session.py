@@ -106,11 +106,19 @@ class ApiSession:
         """The namespace to use if none is named: that of the context, or of our own pod."""
         self.contact = contact or Contact(connection.server)
         self._connection = connection
+        self._plugin = connection.plugin
         self._separate: list[ApiSession] = []
+        self._former: list[tuple[aiohttp.ClientSession, aiohttp.TCPConnector]] = []
+        self._open()
+
+    def _open(self) -> None:
+        """Begin with new connections, which use the certificate that is loaded now."""
+        tls = self._connection.tls
+        self._certificates = self._plugin.certificates if self._plugin is not None else 0
         self._connector = aiohttp.TCPConnector(
             limit=0,
             keepalive_timeout=_KEEP_ALIVE_S,
-            ssl=True if connection.tls is None else connection.tls,
+            ssl=True if tls is None else tls,
             socket_factory=_open_socket,
         )
         self._client = self.client()
@@ -128,7 +136,8 @@ class ApiSession:
         async def authorization() -> str | None:
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(known.authorization()), loop))
 
-        return ApiSession(replace(known, authorization=authorization))
+        # The plug-in runs in this session's loop, and is called again when this session is refused.
+        return ApiSession(replace(known, authorization=authorization, plugin=None))
 
     def client(self) -> aiohttp.ClientSession:
         """An aiohttp session with the same connections and the same, always current, credentials.
@@ -170,17 +179,18 @@ class ApiSession:
         """
         headers = {"Content-Type": content_type} if body is not None else None
         timeout = aiohttp.ClientTimeout(total=timeout_s, connect=connect_s)
-        try:
+        url, number = self._url(path), self._number
+
+        async def answered() -> Response:
             async with self._client.request(
-                method,
-                self._url(path),
-                params=params,
-                data=body,
-                headers=headers,
-                timeout=timeout,
-                allow_redirects=False,
+                method, url, params=params, data=body, headers=headers, timeout=timeout, allow_redirects=False
             ) as answer:
-                found = Response(answer.status, answer.headers, await answer.read())
+                return Response(answer.status, answer.headers, await answer.read())
+
+        try:
+            found = await answered()
+            if found.status == HTTPStatus.UNAUTHORIZED and await self._has_others(number):
+                found = await answered()
         except _UNANSWERED as error:
             raise self._unanswered(method, path, error) from error
         self.contact.count(method, path, found.status)
@@ -201,6 +211,7 @@ class ApiSession:
             ApiUnreachable: no connection, a lost one, or no data for `silent_s` (on entering or iterating).
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S)
+        number = self._number
         try:
             # aiohttp has no time limit for the renewal of credentials.
             async with asyncio.timeout(silent_s):
@@ -218,6 +229,9 @@ class ApiSession:
             refusal = None
             if answer.status != HTTPStatus.OK:
                 refusal = _api_error(answer.status, answer.headers, await self._rest(answer, silent_s))
+            if answer.status == HTTPStatus.UNAUTHORIZED:
+                # Whoever follows this answer asks for another one.
+                await self._has_others(number)
             if essential:
                 self.contact.answered("GET", path, refusal, watch=True)
             else:
@@ -242,8 +256,24 @@ class ApiSession:
         """Close all connections, including those of sessions from `separate`."""
         for session in self._separate:
             await session.close()
-        await self._client.close()
-        await self._connector.close()
+        for client, connector in (*self._former, (self._client, self._connector)):
+            await client.close()
+            await connector.close()
+
+    @property
+    def _number(self) -> int:
+        """The number of the credentials that a request has which is sent now."""
+        return self._plugin.number if self._plugin is not None else 0
+
+    async def _has_others(self, number: int) -> bool:
+        """Whether there are other credentials than those of this number, which the API server has just refused."""
+        if self._plugin is None or not await self._plugin.replaced(number):
+            return False
+        if self._plugin.certificates != self._certificates:
+            # Open connections have the former certificate. What they still bring is awaited.
+            self._former.append((self._client, self._connector))
+            self._open()
+        return True
 
     async def _pieces(self, answer: aiohttp.ClientResponse, silent_s: float) -> AsyncGenerator[bytes, None]:
         """The answer's pieces, with our own time limit: aiohttp (seen with 3.14) loses its own at a broken chunk.

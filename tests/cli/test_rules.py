@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,14 +65,15 @@ def test_an_operator_of_another_namespace_decides_nothing():
 
 
 @pytest.mark.parametrize("schedulers", [[], ["gangsched"]])
-def test_of_two_that_claim_one_schedulername_with_different_settings_none_is_believed(schedulers):
-    """An account that may create a Lease in any namespace could pretend to be the operator."""
-    fake = leader("aaa/gangsched", maxPriority=7)
-    decided = rules(arguments(), led(fake, A, B), schedulers=schedulers)
-    assert decided.settings == Settings()
-    (note,) = decided.notes
-    assert note.startswith("The Leases aaa/gangsched, sys/a publish different settings, so the defaults are used")
-    assert "--config" in note
+@pytest.mark.parametrize("turn", [1, -1])
+def test_of_leases_that_claim_one_schedulername_with_different_settings_the_oldest_counts(schedulers, turn):
+    """Regression: anybody who might create a Lease in any namespace made all commands use the default settings."""
+    fake = replace(leader("aaa/gangsched", maxPriority=7), created=2.0)
+    decided = rules(arguments(), led(*[fake, replace(A, created=1.0), B][::turn]), schedulers=schedulers)
+    assert decided.settings.max_priority == 1
+    told, of_operator = decided.notes
+    assert told.startswith("The Leases sys/a, aaa/gangsched publish different settings: those of sys/a")
+    assert "sys/a: maxPriority" in of_operator
 
 
 def test_two_with_the_same_settings_are_believed():
@@ -81,7 +83,7 @@ def test_two_with_the_same_settings_are_believed():
 
 def test_of_operators_of_which_none_serves_the_default_name_one_is_to_be_named():
     other = leader("sys/x", maxPriority=3, schedulerNames=["x"])
-    assert "--scheduler-name" in rules(arguments(), led(B, other)).notes[0]
+    assert "--scheduler-name" in rules(arguments(), led(replace(B, created=1.0), other)).notes[0]
     assert rules(arguments(scheduler_name=["x"]), led(B, other)).settings.max_priority == 3
 
 

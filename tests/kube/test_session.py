@@ -25,7 +25,7 @@ import uvloop
 import yaml
 from aiohttp import web
 
-from gangsched.kube import credentials
+from gangsched.kube import credentials, exec_plugin
 from gangsched.kube.contact import Contact, Problem
 from gangsched.kube.credentials import Impersonation
 from gangsched.kube.errors import ApiError, ApiUnreachable, Garbled, NoCredentials, printable
@@ -269,6 +269,69 @@ async def test_a_plugin_is_called_again_before_its_token_expires(tmp_path: Path)
     headers = await asyncio.gather(*[found.authorization() for _ in range(4)])
     assert headers[0] == "Bearer t2"
     assert headers[1:] == ["Bearer t3"] * 3
+
+
+def issuing(folder: Path, *issued: dict[str, str]) -> dict[str, Any]:
+    """A credential plug-in that gives these credentials, one at each call and the last ones from then on."""
+    path, calls = folder / "issuing.py", folder / "issued"
+    path.write_text(
+        "import json, pathlib\n"
+        f"calls = pathlib.Path({str(calls)!r})\n"
+        "count = int(calls.read_text()) + 1 if calls.exists() else 1\n"
+        "calls.write_text(str(count))\n"
+        f"issued = {list(issued)!r}\n"
+        "print(json.dumps({'apiVersion': 'client.authentication.k8s.io/v1', 'kind': 'ExecCredential',"
+        " 'status': issued[min(count, len(issued)) - 1]}))\n"
+    )
+    return {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable, "args": [str(path)]}
+
+
+async def test_a_token_without_expiry_that_the_server_refuses_is_replaced_and_the_request_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: such a plug-in was called once, and never again."""
+    monkeypatch.setattr(exec_plugin, "LEAST_S", 0.0)
+    api = FakeApi()
+    api.answer("GET", "/x", body({}), status(401), body({}), status(401), body({}))
+    api.answer("GET", "/w", status(401), stream("{}"))
+    async with serving(api) as server:
+        user = {"exec": issuing(tmp_path, {"token": "t1"}, {"token": "t2"}, {"token": "t3"}, {"token": "t4"})}
+        session = await connect(kubeconfig=kubeconfig(tmp_path / "config", server=server.server, user=user))
+        first = asyncio.gather(*[session.request("GET", "/x") for _ in range(2)])
+        assert [answer.status for answer in await first] == [200, 200]
+        assert (await session.request("GET", "/x")).ok
+        with pytest.raises(ApiError):
+            async with session.stream("/w", {}):
+                pytest.fail("the stream was opened")
+        async with session.stream("/w", {}) as pieces:
+            assert len([piece async for piece in pieces]) == 1
+        await session.close()
+    given = [asked.headers["Authorization"] for asked in api.asked]
+    assert given == [f"Bearer t{number}" for number in (1, 1, 2, 2, 3, 3, 4)]
+
+
+async def test_refused_credentials_that_are_new_are_not_replaced_at_once(tmp_path: Path) -> None:
+    api = FakeApi()
+    api.answer("GET", "/x", status(401), status(401))
+    async with serving(api) as server:
+        user = {"exec": issuing(tmp_path, {"token": "t1"}, {"token": "t2"})}
+        session = await connect(kubeconfig=kubeconfig(tmp_path / "config", server=server.server, user=user))
+        assert [(await session.request("GET", "/x")).status for _ in range(2)] == [401, 401]
+        await session.close()
+    assert (tmp_path / "issued").read_text() == "1"
+
+
+async def test_a_plugin_that_fails_after_a_refusal_leaves_the_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exec_plugin, "LEAST_S", 0.0)
+    api = FakeApi()
+    api.answer("GET", "/x", status(401))
+    async with serving(api) as server:
+        user = {"exec": issuing(tmp_path, {"token": "t1"}, {})}
+        session = await connect(kubeconfig=kubeconfig(tmp_path / "config", server=server.server, user=user))
+        assert (await session.request("GET", "/x")).status == 401
+        await session.close()
 
 
 async def test_a_plugin_that_fails_is_told(tmp_path: Path) -> None:
