@@ -179,7 +179,7 @@ class ApiSession:
         """
         headers = {"Content-Type": content_type} if body is not None else None
         timeout = aiohttp.ClientTimeout(total=timeout_s, connect=connect_s)
-        url, number = self._url(path), self._number
+        url, number = self._url(path), self._credentials()
 
         async def answered() -> Response:
             async with self._client.request(
@@ -211,7 +211,7 @@ class ApiSession:
             ApiUnreachable: no connection, a lost one, or no data for `silent_s` (on entering or iterating).
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S)
-        number = self._number
+        number = self._credentials()
         try:
             # aiohttp has no time limit for the renewal of credentials.
             async with asyncio.timeout(silent_s):
@@ -260,19 +260,21 @@ class ApiSession:
             await client.close()
             await connector.close()
 
-    @property
-    def _number(self) -> int:
-        """The number of the credentials that a request has which is sent now."""
-        return self._plugin.number if self._plugin is not None else 0
+    def _credentials(self) -> int:
+        """Have connections with the current certificate. Returns the number of the credentials of the next request."""
+        if self._plugin is None:
+            return 0
+        if self._plugin.certificates != self._certificates:
+            # Open connections have the former certificate. What they still bring is awaited.
+            self._former.append((self._client, self._connector))
+            self._open()
+        return self._plugin.number
 
     async def _has_others(self, number: int) -> bool:
         """Whether there are other credentials than those of this number, which the API server has just refused."""
         if self._plugin is None or not await self._plugin.replaced(number):
             return False
-        if self._plugin.certificates != self._certificates:
-            # Open connections have the former certificate. What they still bring is awaited.
-            self._former.append((self._client, self._connector))
-            self._open()
+        self._credentials()
         return True
 
     async def _pieces(self, answer: aiohttp.ClientResponse, silent_s: float) -> AsyncGenerator[bytes, None]:

@@ -293,3 +293,25 @@ def test_the_page_is_a_setting_and_adds_no_rights_and_no_ports(helm: Helm):
     ]
     assert sums[0] != sums[1]
     assert before == after
+
+
+def test_the_network_policy_names_where_the_operator_may_connect_to(helm):
+    """Regression: its egress named ports alone, so that any address could be reached on them."""
+
+    def egress(**policy: object) -> list[Any]:
+        done = helm(
+            "--show-only", "templates/networkpolicy.yaml", values={"networkPolicy": {"enabled": True, **policy}}
+        )
+        assert done.returncode == 0, done.stderr
+        found: list[Any] = yaml.safe_load(done.stdout)["spec"]["egress"]
+        return found
+
+    api, dns = egress(apiServerTo=[{"ipBlock": {"cidr": "10.0.0.1/32"}}])
+    assert api["to"] == [{"ipBlock": {"cidr": "10.0.0.1/32"}}]
+    assert [each["port"] for each in api["ports"]] == [443, 6443]
+    assert {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}} in dns["to"]
+    assert {each["port"] for each in dns["ports"]} == {53}
+    unnamed, other = egress(dnsTo=[{"ipBlock": {"cidr": "10.0.0.10/32"}}])
+    assert "to" not in unnamed
+    assert other["to"] == [{"ipBlock": {"cidr": "10.0.0.10/32"}}]
+    assert helm(values={"networkPolicy": {"enabled": True, "dnsTo": []}}).returncode != 0
