@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain, combinations, product
 
 import numpy as np
@@ -12,8 +13,12 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.device_names import made_key
-from gangsched.core.constraints.allocation import MOST_STEPS, Offer, Offers, allocate
+from gangsched.core.cluster.devices import Devices
+from gangsched.core.constraints.allocation import MOST_STEPS, allocate
+from gangsched.core.constraints.candidates import Errand
 from gangsched.core.constraints.constraint import Member, Plan
+from gangsched.core.constraints.device_offers import Offer, Offers
+from gangsched.core.constraints.device_usage import DeviceUsage
 from gangsched.core.objects.devices import (
     AllocatedDevice,
     Allocation,
@@ -45,10 +50,19 @@ def on_node(*devices: Device, whole: bool = True, **fields) -> Offers:
     return Offers(tuple(Offer((DRIVER, "p", each.name), each, part) for each in devices), whole)
 
 
+def allocated(
+    *what: DeviceWishes, offers: Offers, selected: Sequence[int], used: str = ""
+) -> tuple[Allocation, ...] | None:
+    usage = DeviceUsage(Devices(), {})
+    usage.add(Allocation(tuple(AllocatedDevice("", (DRIVER, "p", name)) for name in used.split())), 1)
+    errands = [Errand(each, offers, lambda _: selected, "n") for each in what]
+    return allocate(errands, usage).allocations
+
+
 def found(*what: DeviceWishes, offers: Offers, used: str = "", none: str = "") -> list[str] | None:
     """The device names of each claim while those of `used` are in use; requests do not select those of `none`."""
     numbers = [at for at, offer in enumerate(offers.devices) if offer.device.name not in none.split()]
-    result = allocate(what, offers, selected=lambda _: numbers, in_use=lambda key: key[2] in used.split())
+    result = allocated(*what, offers=offers, selected=numbers, used=used)
     return None if result is None else [" ".join(each.device[2] for each in claim.devices) for claim in result]
 
 
@@ -131,10 +145,6 @@ def test_taints_of_devices(toleration, tolerated):
     assert found(wishes(asks()), offers=on_node(replace(A, taints=(DeviceTaint("k", "", "None"),)))) == ["a"]
 
 
-def test_a_device_with_more_than_is_known_is_left_alone():
-    assert found(wishes(asks()), offers=on_node(replace(A, unsupported="consumesCounters"), B)) == ["b"]
-
-
 def test_no_claim_gets_more_than_32_devices():
     offers = on_node(*(gpu(f"{at}") for at in range(40)))
     assert found(wishes(asks(33)), offers=offers) is None
@@ -151,7 +161,7 @@ def test_a_search_that_takes_too_long_ends():
 
 
 def test_where_devices_can_be_used():
-    [everywhere] = allocate([wishes(asks())], on_node(A, node=""), selected=lambda _: [0], in_use=lambda _: False) or ()
+    [everywhere] = allocated(wishes(asks()), offers=on_node(A, node=""), selected=[0]) or ()
     assert everywhere.node_affinity is None
     zone, rack = Requirement("zone", "In", ("a",)), Requirement("rack", "Exists")
     parts = [
@@ -159,7 +169,7 @@ def test_where_devices_can_be_used():
         for name, expressions in (("s", (zone,)), ("t", (zone, rack)))
     ]
     offers = Offers(tuple(Offer((DRIVER, "p", part.name), A, part) for part in parts))
-    [both] = allocate([wishes(asks(2))], offers, selected=lambda _: [0, 1], in_use=lambda _: False) or ()
+    [both] = allocated(wishes(asks(2)), offers=offers, selected=[0, 1]) or ()
     assert both.node_affinity == (NodeTerm((zone, rack)),)
 
 
