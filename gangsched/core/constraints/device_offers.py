@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gangsched.core.objects.devices import CounterKey, Device, DeviceKey, ResourceSlice
 
@@ -15,11 +15,12 @@ Consumption = tuple[tuple[CounterKey, int], ...]
 class Pool:
     """The counters of a pool with their amounts, and what each device of the pool, wherever it can be used, consumes."""
 
-    counters: Mapping[CounterKey, int] = field(default_factory=dict)
-    consumers: tuple[tuple[DeviceKey, Consumption], ...] = ()
+    counters: Mapping[CounterKey, int]
+    consumers: tuple[tuple[DeviceKey, Consumption], ...]
 
 
-_NO_COUNTERS = Pool()
+NO_COUNTERS = Pool({}, ())
+"""A pool without counters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Offer:
     key: DeviceKey
     device: Device
     part: ResourceSlice
-    pool: Pool = _NO_COUNTERS
+    pool: Pool = NO_COUNTERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ class DevicePool:
         before = self._usage.size
         while self.push(wishes, row):
             number += 1
-            if self._usage.size == before:
+            if self._usage.size == before and not self._stays[-1].before:
                 # Further members would take no devices of their own either: they share, or have admin access.
                 for _ in range(number):
                     self.pop(wishes, row)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gangsched.core.constraints.device_offers import Pool
+from gangsched.core.constraints.device_offers import NO_COUNTERS, Pool
 from gangsched.core.objects.devices import ResourceSlice
 
 
@@ -21,7 +21,7 @@ class PoolView:
     """
 
     parts: tuple[ResourceSlice, ...] = ()
-    pool: Pool = Pool()
+    pool: Pool = NO_COUNTERS
     broken: bool = False
     late: bool = False
 
