@@ -95,6 +95,22 @@ class ResourceSlice(Struct, gc=False):
     spec: SliceSpec = field(default_factory=SliceSpec)
 
 
+class DeviceTaintSelector(Struct, gc=False):
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class TaintRuleSpec(Struct, gc=False, rename="camel"):
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = field(default_factory=DeviceTaint)
+
+
+class DeviceTaintRule(Struct, gc=False):
+    metadata: wire.Meta
+    spec: TaintRuleSpec = field(default_factory=TaintRuleSpec)
+
+
 class CelExpression(Struct, gc=False):
     expression: str = ""
 

@@ -25,6 +25,7 @@ from gangsched.core.objects.devices import (
     DeviceObject,
     DeviceRequest,
     DeviceTaint,
+    DeviceTaintRule,
     DeviceWishes,
     Match,
     ResourceClaim,
@@ -75,7 +76,7 @@ def _device(found: device_wire.Device, driver: str) -> Device:
         name=found.name,
         attributes=tuple(sorted(_attributes(found.attributes or {}, driver), key=lambda each: each.name)),
         capacity=tuple(sorted((_full(name, driver), str(each.value)) for name, each in capacity)),
-        taints=tuple(DeviceTaint(each.key, each.value or "", each.effect) for each in found.taints or ()),
+        taints=tuple(map(_taint, found.taints or ())),
         shares=tuple(_capacity(name, each) for name, each in capacity),
         counters=tuple(
             ((each.counter_set, name), billionths(counter.value))
@@ -131,6 +132,18 @@ def _attributes(found: Mapping[str, device_wire.AttributeValue], driver: str) ->
 
 def _full(name: str, driver: str) -> str:
     return name if "/" in name else f"{driver}/{name}"
+
+
+def _taint(found: device_wire.DeviceTaint) -> DeviceTaint:
+    return DeviceTaint(found.key, found.value or "", found.effect)
+
+
+def taint_rule(found: device_wire.DeviceTaintRule) -> DeviceTaintRule:
+    """The core's value for a DeviceTaintRule, which the API serves by default since Kubernetes 1.37."""
+    which = found.spec.device_selector or device_wire.DeviceTaintSelector()
+    return DeviceTaintRule(
+        found.metadata.name or "", _taint(found.spec.taint), which.driver or "", which.pool or "", which.device or ""
+    )
 
 
 def device_class(found: device_wire.DeviceClass) -> DeviceClass:
@@ -276,6 +289,7 @@ def _listed(
 DEVICES = {
     DeviceKind.CLASS: _listed(DeviceKind.CLASS, "deviceclasses", device_wire.DeviceClass, device_class),
     DeviceKind.SLICE: _listed(DeviceKind.SLICE, "resourceslices", device_wire.ResourceSlice, slice_),
+    DeviceKind.TAINT_RULE: _listed(DeviceKind.TAINT_RULE, "devicetaintrules", device_wire.DeviceTaintRule, taint_rule),
     DeviceKind.CLAIM: _listed(DeviceKind.CLAIM, "resourceclaims", device_wire.ResourceClaim, claim),
 }
 """The resources that decide where pods with devices can run, by kind."""

@@ -18,6 +18,7 @@ from gangsched.core.objects.devices import (
     DeviceClass,
     DeviceRequest,
     DeviceTaint,
+    DeviceTaintRule,
     DeviceWishes,
     Match,
     ResourceClaim,
@@ -130,6 +131,12 @@ def test_a_device_with_counters_shares_and_conditions():
 )
 def test_a_slice_whose_nodes_are_not_known_is_used_nowhere(spec, beyond):
     assert slice_of(**spec).unsupported is beyond
+
+
+def test_a_taint_rule():
+    spec = {"deviceSelector": {"driver": D, "pool": "p"}, "taint": {"key": "k", "value": "v", "effect": "NoExecute"}}
+    found = devices.taint_rule(decoded(device_wire.DeviceTaintRule, {"spec": spec}))
+    assert found == DeviceTaintRule("x", DeviceTaint("k", "v", "NoExecute"), D, "p")
 
 
 def claim_of(**found: Any) -> ResourceClaim:

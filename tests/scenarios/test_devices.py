@@ -14,6 +14,7 @@ from gangsched.core.objects.devices import (
     Device,
     DeviceKind,
     DeviceTaint,
+    DeviceTaintRule,
     ResourceSlice,
 )
 from gangsched.core.objects.effects import Prebind, UndoPrebinding
@@ -204,6 +205,21 @@ def test_a_tainted_device_is_for_those_who_tolerate_it(harness: Harness) -> None
     harness.add(*members(1), *members(1, "b"))
     harness.settle()
     assert harness.bound() == ["default/b-0"]
+
+
+@pytest.mark.parametrize("which", [{}, {"driver": DRIVER}, {"pool": "n"}, {"device": "gpu-0"}])
+def test_a_rule_taints_the_devices_that_it_names(harness: Harness, which) -> None:
+    taint = DeviceTaint("broken", "", "NoSchedule")
+    harness.add(node("n", cpu="8"), group(min_member=1))
+    others = [DeviceTaintRule(name, taint, **{name: "other"}) for name in ("driver", "pool", "device")]
+    rule = DeviceTaintRule("rule", taint, **which)
+    harness.offer(GPUS, gpus("n", 1), *claims(1), rule, *others)
+    harness.add(*members(1))
+    harness.wait(3)
+    assert harness.bound() == []
+    harness.retract(rule)
+    harness.wait(31)
+    assert harness.bound() == ["default/a-0"]
 
 
 RESOURCE = "example.com/gpu"

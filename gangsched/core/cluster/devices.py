@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
+from functools import reduce
 
 from gangsched.core.cluster.device_names import claims_of, made_key, named
 from gangsched.core.constraints.device_shares import Shares, add_share
@@ -21,6 +22,7 @@ from gangsched.core.objects.devices import (
     DeviceKind,
     DeviceObject,
     DeviceRequest,
+    DeviceTaintRule,
     DeviceWishes,
     Making,
     ObjectKey,
@@ -284,8 +286,13 @@ class Devices:
         return early is not None and (not prebinding.pod_uid or prebinding.pod_uid in early)
 
     def pools(self) -> list[tuple[ResourceSlice, ...]]:
-        """The slices of each pool, of all generations; pools and slices by name."""
-        return [tuple(each for _, each in sorted(slices.items())) for _, slices in sorted(self._pools.items())]
+        """The slices of each pool, of all generations, with the taints of rules; pools and slices by name."""
+        rules = sorted(self._objects[DeviceKind.TAINT_RULE].items())
+        tainting = [rule for _, rule in rules if isinstance(rule, DeviceTaintRule)]
+        return [
+            tuple(reduce(lambda part, rule: rule.tainted(part), tainting, slices[name]) for name in sorted(slices))
+            for _, slices in sorted(self._pools.items())
+        ]
 
     def contradictions(self, pods: Iterable[Pod]) -> list[str]:
         """A sentence for each difference between the index and the objects and these pods."""

@@ -1,9 +1,9 @@
 """Allocates devices to claims: the first solution of an exhaustive search.
 
-Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating at v1.36.3, the allocator that kube-scheduler's
-default features of 1.36 and 1.37 select. Claims, requests and alternatives are tried in order, devices in the order of
-pools, slices and the list in the slice. Beyond that, devices that cannot be told apart are tried once, and claims of
-several members can be allocated together.
+Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating at v1.36.3, the allocator that the default
+features of 1.36 and 1.37 select. Claims, requests and alternatives are tried in order, devices in the order of pools,
+slices and the list in the slice. Beyond that, devices that cannot be told apart are tried once, and claims of several
+members can be allocated together.
 """
 
 from __future__ import annotations
@@ -86,8 +86,7 @@ class _Search:
 
     `_picks` are the devices for each claim. `_holders` are the claims that have a device as a whole, `_shares` what is
     taken of other devices, `_drawn` what is drawn from the counters of pools. `_values` are the values of each match by
-    claim, `_distinct` those of each distinct one by request. `_first` is each claim's first choice: alternative and
-    number of the device.
+    claim. `_first` is each claim's first choice: alternative and number of the device.
     """
 
     def __init__(self, errands: Sequence[Errand], candidates: Candidates, usage: DeviceUsage, steps: int) -> None:
@@ -101,7 +100,6 @@ class _Search:
         self._shares: dict[DeviceKey, list[Amounts]] = {}
         self._drawn: dict[tuple[int, CounterKey], int] = {}
         self._values: dict[tuple[int, Match], list[Hashable]] = {}
-        self._distinct: dict[tuple[int, Match], dict[str, Hashable]] = {}
 
     def claims(self, at: int) -> Iterator[None]:
         """Yield for each way to give all claims from this one on their devices."""
@@ -196,12 +194,7 @@ class _Search:
         if pick.draws:
             self._draw(offer, -1)
         for match in self._errands[claim].wishes.matches:
-            if not applies(match, pick.request):
-                continue
-            if match.distinct:
-                # As in kube-scheduler, which forgets all values of the request.
-                self._distinct[claim, match].pop(_base(pick.request), None)
-            else:
+            if applies(match, pick.request):
                 self._values[claim, match].pop()
 
     # Capacities and counters
@@ -246,22 +239,12 @@ class _Search:
                     return False
                 found.append((match, value))
         for match, value in found:
-            if match.distinct:
-                self._distinct.setdefault((claim, match), {})[_base(request)] = value
-            else:
-                self._values.setdefault((claim, match), []).append(value)
+            self._values.setdefault((claim, match), []).append(value)
         return True
 
     def _agrees(self, claim: int, match: Match, value: Hashable) -> bool:
-        if match.distinct:
-            return value not in self._distinct.get((claim, match), {}).values()
-        known = self._values.get((claim, match))
-        return not known or known[0] == value
-
-
-def _base(request: DeviceRequest) -> str:
-    """The name of the request, or of the one of which it is an alternative."""
-    return request.name.partition("/")[0]
+        known = self._values.get((claim, match), ())
+        return value not in known if match.distinct else not known or known[0] == value
 
 
 def _allocated(pick: _Pick) -> AllocatedDevice:

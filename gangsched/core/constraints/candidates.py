@@ -1,4 +1,4 @@
-"""The devices that each request of a search may get, which of them cannot be told apart, and whether they are too few."""
+"""The devices that each request of a search may get, which cannot be told apart, and whether they are too few."""
 
 from __future__ import annotations
 

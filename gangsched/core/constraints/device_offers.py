@@ -13,7 +13,7 @@ Consumption = tuple[tuple[CounterKey, int], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """The counters of a pool with their amounts, and what each device of the pool, wherever it can be used, consumes."""
+    """The counters of a pool with their amounts, and what its devices consume, wherever they can be used."""
 
     counters: Mapping[CounterKey, int]
     consumers: tuple[tuple[DeviceKey, Consumption], ...]

@@ -1,6 +1,7 @@
 """What requests take of a device's capacities, and whether the device has that left.
 
-Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go at v1.36.3.
+Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go at v1.36.3;
+ranges with fractions of units as at v1.37.2.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from collections.abc import Mapping
 
 from gangsched.core.objects.devices import AllocatedDevice, Amounts, Capacity, Device, DeviceKey, DeviceRequest
 
-_UNIT = 1_000_000_000
 Shares = dict[DeviceKey, Counter[str]]
 """What is taken of the capacities of each device that is shared."""
 
@@ -57,27 +57,17 @@ def _taken(asked: int | None, capacity: Capacity) -> int:
 
 
 def _in_range(asked: int, least: int, step: int | None) -> int:
-    """The least amount of the range that is not below the one asked for. Steps are counted in whole units."""
-    if asked < least:
-        return least
-    if step is None:
-        return asked
-    start, size = _whole(least), _whole(step)
-    return (start - (start - _whole(asked)) // size * size) * _UNIT
+    """The least amount of the range that is not below the one asked for."""
+    if asked < least or step is None:
+        return max(asked, least)
+    return least - (least - asked) // step * step
 
 
 def _forbidden(amount: int, capacity: Capacity) -> bool:
     """Whether the request policy does not allow this amount."""
     if amount == capacity.default:
         return False
-    if capacity.least is not None or capacity.most is not None or capacity.step is not None:
-        if capacity.most is not None and amount > capacity.most:
-            return True
-        off = capacity.step is not None and (_whole(amount) - _whole(capacity.least or 0)) % _whole(capacity.step)
-        return bool(off)
-    return bool(capacity.values) and amount not in capacity.values
-
-
-def _whole(amount: int) -> int:
-    """The amount in whole units, rounded up."""
-    return -(-amount // _UNIT)
+    if capacity.least is None:
+        return bool(capacity.values) and amount not in capacity.values
+    too_much = capacity.most is not None and amount > capacity.most
+    return too_much or (capacity.step is not None and (amount - capacity.least) % capacity.step != 0)

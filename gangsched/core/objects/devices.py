@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gangsched.core.objects.shape import NodeTerm, Toleration
 
@@ -32,6 +33,7 @@ class DeviceKind(StrEnum):
     SLICE = "ResourceSlice"
     CLASS = "DeviceClass"
     CLAIM = "ResourceClaim"
+    TAINT_RULE = "DeviceTaintRule"
 
 
 class AttributeType(StrEnum):
@@ -171,6 +173,31 @@ class DeviceClass(Struct, frozen=True, gc=False, tag=True):
     def key(self) -> ObjectKey:
         """The name."""
         return "", self.name
+
+
+class DeviceTaintRule(Struct, frozen=True, gc=False, tag=True):
+    """A taint for all devices with this driver, pool and name, each of which matters only if it is not empty."""
+
+    name: str
+    taint: DeviceTaint
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+
+    @property
+    def key(self) -> ObjectKey:
+        """The name."""
+        return "", self.name
+
+    def tainted(self, part: ResourceSlice) -> ResourceSlice:
+        """The slice with the taint on those of its devices that the rule is for."""
+        if self.driver not in ("", part.driver) or self.pool not in ("", part.pool):
+            return part
+        devices = (
+            replace(each, taints=(*each.taints, self.taint)) if self.device in ("", each.name) else each
+            for each in part.devices
+        )
+        return replace(part, devices=tuple(devices))
 
 
 class DeviceRequest(Struct, frozen=True, gc=False, cache_hash=True):
@@ -320,7 +347,7 @@ class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
         return next((set(true) for key, true in self.conditions if key == device), set())
 
 
-DeviceObject = ResourceSlice | DeviceClass | ResourceClaim
+DeviceObject = ResourceSlice | DeviceClass | ResourceClaim | DeviceTaintRule
 
 
 class ClaimTrouble(StrEnum):
