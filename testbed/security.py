@@ -56,6 +56,7 @@ CLUSTER: Reasons = {
     "storage.k8s.io/csistoragecapacities": {_READ: "How much room for volumes there is in which topology."},
     "resource.k8s.io/deviceclasses": {_READ: "Which devices a claim of the class may take."},
     "resource.k8s.io/resourceslices": {_READ: "Which devices the nodes have."},
+    "resource.k8s.io/devicetaintrules": {_READ: "Which devices administrators have tainted."},
     "resource.k8s.io/resourceclaims": {
         _READ: "Which devices the members ask for, and which are taken.",
         "get": "Reads a claim just before it is written; the write is conditional on that version.",

@@ -90,7 +90,7 @@ class Gadgets:
         elif not isinstance(claim, ResourceClaim) or what.uid not in ("", claim.uid):
             return False
         assert isinstance(claim, ResourceClaim)
-        if claim.allocation is not None and claim.allocation.devices != what.allocation.devices:
+        if claim.allocation is not None and claim.allocation.has != what.allocation.has:
             return False
         reserved = tuple(dict.fromkeys((*claim.reserved, what.pod_uid)))
         self._harness.offer(
@@ -106,7 +106,16 @@ class Gadgets:
         elif isinstance(claim, ResourceClaim) and claim.uid == what.uid and claim.ours:
             left = tuple(uid for uid in claim.reserved if uid != what.pod_uid)
             allocation = claim.allocation if left else None
-            self._harness.offer(replace(claim, reserved=left, allocation=allocation, ours=bool(left)))
+            conditions = claim.conditions if left else ()
+            undone = replace(claim, reserved=left, allocation=allocation, ours=bool(left), conditions=conditions)
+            self._harness.offer(undone)
+
+    def report(self, name: str, *true: str) -> None:
+        """Let the drivers report these conditions, and no others, for all devices of the claim."""
+        claim = self.claim(name)
+        assert claim.allocation is not None
+        conditions = tuple((each.device, true) for each in claim.allocation.devices)
+        self._harness.offer(replace(claim, conditions=conditions))
 
 
 def keys(devices: Iterable[DeviceKey]) -> list[str]:

@@ -16,4 +16,4 @@ class CelSelector(Selector, frozen=True, gc=False):
         """Whether the expression selects the device; see `cel_evaluation.evaluate`."""
         from gangsched.kube.cel_evaluation import evaluate  # noqa: PLC0415 - see the module
 
-        return evaluate(self.expression, driver, device.attributes, device.capacity)
+        return evaluate(self.expression, driver, device.attributes, device.capacity, multiple=device.multiple)

@@ -30,7 +30,12 @@ _ASKS_FOR_DOMAINS = re.compile(r"\bin\s+device\s*\.\s*(?:attributes|capacity)\s*
 
 @lru_cache(maxsize=10_000)
 def evaluate(
-    expression: str, driver: str, attributes: tuple[Attribute, ...], capacity: tuple[tuple[str, str], ...]
+    expression: str,
+    driver: str,
+    attributes: tuple[Attribute, ...],
+    capacity: tuple[tuple[str, str], ...],
+    *,
+    multiple: bool = False,
 ) -> SelectorResult:
     """Whether the expression selects the device. One that does not compile, fails or is not a Boolean is an error."""
     program, domains = _compiled(expression)
@@ -47,7 +52,7 @@ def evaluate(
             domain, _, name = full_name.partition("/")
             found["capacity"].setdefault(domain, {})[name] = quantity(amount)
         context = cel.Context(
-            variables={"device": {"driver": driver, "allowMultipleAllocations": False, **found}}, functions=FUNCTIONS
+            variables={"device": {"driver": driver, "allowMultipleAllocations": multiple, **found}}, functions=FUNCTIONS
         )
         result = program.execute(context)
     except (ArithmeticError, InvalidQuantity, LookupError, RuntimeError, TypeError, ValueError):

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from gangsched.core.objects.prebindings import UseDevices
+from gangsched.core.objects.quantity import from_billionths
 from gangsched.core.objects.shape import NodeTerm, Requirement
 from gangsched.kube.device_wire import GROUP, VERSION
 from gangsched.kube.objects import quoted
@@ -58,7 +59,7 @@ def using(found: Json, what: UseDevices) -> Json | None:
     patch: Json = {}
     if status.get("allocation") is None:
         patch["allocation"] = _allocation(found, what)
-    elif _devices(status["allocation"]) != [each.device for each in what.allocation.devices]:
+    elif _devices(status["allocation"]) != list(what.allocation.has):
         return None
     reserved = status.get("reservedFor") or []
     if any(each["uid"] == what.pod_uid for each in reserved):
@@ -99,9 +100,11 @@ def _has_mark(found: Json) -> bool:
     return MARK in (found["metadata"].get("annotations") or {})
 
 
-def _devices(allocation: Json) -> list[tuple[str, str, str]]:
+def _devices(allocation: Json) -> list[tuple[str, tuple[str, str, str], str]]:
     results = (allocation.get("devices") or {}).get("results") or []
-    return [(each["driver"], each["pool"], each["device"]) for each in results]
+    return [
+        (each["request"], (each["driver"], each["pool"], each["device"]), each.get("shareID") or "") for each in results
+    ]
 
 
 def _allocation(found: Json, what: UseDevices) -> Json:
@@ -114,6 +117,12 @@ def _allocation(found: Json, what: UseDevices) -> Json:
             result["adminAccess"] = True
         if tolerations.get(each.request):
             result["tolerations"] = tolerations[each.request]
+        if each.shared:
+            result["shareID"] = each.share
+        if each.consumed:
+            result["consumedCapacity"] = {name: from_billionths(amount) for name, amount in each.consumed}
+        if each.binding:
+            result |= {"bindingConditions": list(each.binding), "bindingFailureConditions": list(each.failing)}
         results.append(result)
     config = [
         {"source": each.source, "requests": list(each.requests), **msgspec.json.decode(each.config)}

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from gangsched.core.objects.quantity import Quantity
 from gangsched.kube import wire
 
 GROUP, VERSION = "resource.k8s.io", "v1"
@@ -20,9 +21,35 @@ class AttributeValue(Struct, gc=False):
     version: str | None = None
 
 
+class ValidRange(Struct, gc=False):
+    least: Quantity | None = field(name="min", default=None)
+    most: Quantity | None = field(name="max", default=None)
+    step: Quantity | None = None
+
+
+class RequestPolicy(Struct, gc=False, rename="camel"):
+    default: Quantity | None = None
+    valid_values: list[Quantity] | None = None
+    valid_range: ValidRange | None = None
+
+
 class Capacity(Struct, gc=False, rename="camel"):
-    value: str = "0"
-    request_policy: wire.Present | None = None
+    value: Quantity = "0"
+    request_policy: RequestPolicy | None = None
+
+
+class Counter(Struct, gc=False):
+    value: Quantity = "0"
+
+
+class CounterSet(Struct, gc=False):
+    name: str = ""
+    counters: dict[str, Counter] | None = None
+
+
+class CounterConsumption(Struct, gc=False, rename="camel"):
+    counter_set: str = ""
+    counters: dict[str, Counter] | None = None
 
 
 class DeviceTaint(Struct, gc=False):
@@ -36,9 +63,14 @@ class Device(Struct, gc=False, rename="camel"):
     attributes: dict[str, AttributeValue] | None = None
     capacity: dict[str, Capacity] | None = None
     taints: list[DeviceTaint] | None = None
-    consumes_counters: list[wire.Present] | None = None
+    consumes_counters: list[CounterConsumption] | None = None
     allow_multiple_allocations: bool | None = None
+    node_name: str | None = None
+    node_selector: wire.NodeSelector | None = None
+    all_nodes: bool | None = None
     binding_conditions: list[str] | None = None
+    binding_failure_conditions: list[str] | None = None
+    binds_to_node: bool | None = None
 
 
 class Pool(Struct, gc=False, rename="camel"):
@@ -55,12 +87,28 @@ class SliceSpec(Struct, gc=False, rename="camel"):
     all_nodes: bool | None = None
     devices: list[Device] | None = None
     per_device_node_selection: bool | None = None
-    shared_counters: list[wire.Present] | None = None
+    shared_counters: list[CounterSet] | None = None
 
 
 class ResourceSlice(Struct, gc=False):
     metadata: wire.Meta
     spec: SliceSpec = field(default_factory=SliceSpec)
+
+
+class DeviceTaintSelector(Struct, gc=False):
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class TaintRuleSpec(Struct, gc=False, rename="camel"):
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = field(default_factory=DeviceTaint)
+
+
+class DeviceTaintRule(Struct, gc=False):
+    metadata: wire.Meta
+    spec: TaintRuleSpec = field(default_factory=TaintRuleSpec)
 
 
 class CelExpression(Struct, gc=False):
@@ -82,6 +130,10 @@ class DeviceClass(Struct, gc=False):
     spec: ClassSpec = field(default_factory=ClassSpec)
 
 
+class CapacityRequirements(Struct, gc=False):
+    requests: dict[str, Quantity] | None = None
+
+
 class Request(Struct, gc=False, rename="camel"):
     """The content of `exactly`, or one alternative of `firstAvailable`."""
 
@@ -92,7 +144,7 @@ class Request(Struct, gc=False, rename="camel"):
     count: int | None = None
     admin_access: bool | None = None
     tolerations: list[wire.Toleration] | None = None
-    capacity: wire.Present | None = None
+    capacity: CapacityRequirements | None = None
 
 
 class DeviceRequest(Struct, gc=False, rename="camel"):
@@ -104,6 +156,7 @@ class DeviceRequest(Struct, gc=False, rename="camel"):
 class Constraint(Struct, gc=False, rename="camel"):
     requests: list[str] | None = None
     match_attribute: str | None = None
+    distinct_attribute: str | None = None
 
 
 class Devices(Struct, gc=False):
@@ -123,6 +176,9 @@ class Result(Struct, gc=False, rename="camel"):
     device: str = ""
     admin_access: bool | None = None
     share_id: str | None = field(name="shareID", default=None)
+    consumed_capacity: dict[str, Quantity] | None = None
+    binding_conditions: list[str] | None = None
+    binding_failure_conditions: list[str] | None = None
 
 
 class Results(Struct, gc=False):
@@ -138,8 +194,16 @@ class Consumer(Struct, gc=False):
     uid: str = ""
 
 
+class DeviceStatus(Struct, gc=False):
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    conditions: list[wire.Condition] | None = None
+
+
 class ClaimStatus(Struct, gc=False, rename="camel"):
     allocation: Allocation | None = None
+    devices: list[DeviceStatus] | None = None
     reserved_for: list[Consumer] | None = None
 
 

@@ -13,15 +13,19 @@ from gangsched.config.dialects import CustomResource
 from gangsched.core.objects.devices import (
     AllocatedDevice,
     Allocation,
+    Amounts,
     Attribute,
     AttributeType,
+    Capacity,
     ClaimConfig,
     Device,
     DeviceClass,
+    DeviceKey,
     DeviceKind,
     DeviceObject,
     DeviceRequest,
     DeviceTaint,
+    DeviceTaintRule,
     DeviceWishes,
     Match,
     ResourceClaim,
@@ -29,6 +33,7 @@ from gangsched.core.objects.devices import (
     Selector,
 )
 from gangsched.core.objects.events import DeviceObjectGone, DeviceObjectSeen, DeviceObjectsReplaced
+from gangsched.core.objects.quantity import Quantity, billionths
 from gangsched.kube import device_wire
 from gangsched.kube.cel import CelSelector
 from gangsched.kube.device_wire import EXTENDED, GROUP, VERSION
@@ -54,25 +59,60 @@ def slice_(found: device_wire.ResourceSlice) -> ResourceSlice:
         node=intern(spec.node_name or ""),
         node_affinity=None if terms is None else tuple(map(node_term, terms)),
         devices=tuple(_device(each, spec.driver) for each in spec.devices or ()),
-        unsupported=not known or bool(spec.shared_counters),
+        unsupported=not (known or spec.per_device_node_selection or spec.shared_counters),
+        per_device=not known and bool(spec.per_device_node_selection),
+        counters=tuple(
+            ((each.name, name), billionths(counter.value))
+            for each in spec.shared_counters or ()
+            for name, counter in sorted((each.counters or {}).items())
+        ),
     )
 
 
 def _device(found: device_wire.Device, driver: str) -> Device:
-    beyond = ""
-    if found.consumes_counters:
-        beyond = "consumesCounters"
-    elif found.allow_multiple_allocations:
-        beyond = "allowMultipleAllocations"
-    elif found.binding_conditions:
-        beyond = "bindingConditions"
+    capacity = sorted((found.capacity or {}).items())
+    terms = found.node_selector.node_selector_terms or () if found.node_selector is not None else None
     return Device(
         name=found.name,
         attributes=tuple(sorted(_attributes(found.attributes or {}, driver), key=lambda each: each.name)),
-        capacity=tuple(sorted((_full(name, driver), each.value) for name, each in (found.capacity or {}).items())),
-        taints=tuple(DeviceTaint(each.key, each.value or "", each.effect) for each in found.taints or ()),
-        unsupported=beyond,
+        capacity=tuple(sorted((_full(name, driver), str(each.value)) for name, each in capacity)),
+        taints=tuple(map(_taint, found.taints or ())),
+        shares=tuple(_capacity(name, each) for name, each in capacity),
+        counters=tuple(
+            ((each.counter_set, name), billionths(counter.value))
+            for each in found.consumes_counters or ()
+            for name, counter in sorted((each.counters or {}).items())
+        ),
+        multiple=bool(found.allow_multiple_allocations),
+        node=intern(found.node_name or ""),
+        node_affinity=None if terms is None else tuple(map(node_term, terms)),
+        everywhere=bool(found.all_nodes),
+        binding=tuple(found.binding_conditions or ()),
+        failing=tuple(found.binding_failure_conditions or ()),
+        binds_to_node=bool(found.binds_to_node),
     )
+
+
+def _capacity(name: str, found: device_wire.Capacity) -> Capacity:
+    policy = found.request_policy or device_wire.RequestPolicy()
+    range_ = policy.valid_range or device_wire.ValidRange()
+    return Capacity(
+        name,
+        billionths(found.value),
+        default=_amount(policy.default),
+        values=tuple(map(billionths, policy.valid_values or ())),
+        least=_amount(range_.least),
+        most=_amount(range_.most),
+        step=_amount(range_.step),
+    )
+
+
+def _amount(found: Quantity | None) -> int | None:
+    return None if found is None else billionths(found)
+
+
+def _amounts(found: Mapping[str, Quantity] | None) -> Amounts:
+    return tuple(sorted((name, billionths(each)) for name, each in (found or {}).items()))
 
 
 def _attributes(found: Mapping[str, device_wire.AttributeValue], driver: str) -> Iterator[Attribute]:
@@ -92,6 +132,18 @@ def _attributes(found: Mapping[str, device_wire.AttributeValue], driver: str) ->
 
 def _full(name: str, driver: str) -> str:
     return name if "/" in name else f"{driver}/{name}"
+
+
+def _taint(found: device_wire.DeviceTaint) -> DeviceTaint:
+    return DeviceTaint(found.key, found.value or "", found.effect)
+
+
+def taint_rule(found: device_wire.DeviceTaintRule) -> DeviceTaintRule:
+    """The core's value for a DeviceTaintRule, which the API serves by default since Kubernetes 1.37."""
+    which = found.spec.device_selector or device_wire.DeviceTaintSelector()
+    return DeviceTaintRule(
+        found.metadata.name or "", _taint(found.spec.taint), which.driver or "", which.pool or "", which.device or ""
+    )
 
 
 def device_class(found: device_wire.DeviceClass) -> DeviceClass:
@@ -121,14 +173,25 @@ def claim(found: device_wire.ResourceClaim) -> ResourceClaim:
         terminating=meta.deletion_timestamp is not None,
         ours=MARK in (meta.annotations or {}),
         extended=(meta.annotations or {}).get(EXTENDED) == "true",
+        conditions=tuple(map(_reported, status.devices or ())),
     )
+
+
+def _reported(found: device_wire.DeviceStatus) -> tuple[DeviceKey, tuple[str, ...]]:
+    true = tuple(each.type for each in found.conditions or () if each.status == "True")
+    return (intern(found.driver), intern(found.pool), found.device), true
 
 
 def _wishes(found: device_wire.Devices) -> DeviceWishes:
     return DeviceWishes(
         requests=tuple(tuple(_alternatives(each)) for each in found.requests or ()),
         matches=tuple(
-            Match(each.match_attribute or "", tuple(each.requests or ())) for each in found.constraints or ()
+            Match(
+                each.match_attribute or each.distinct_attribute or "",
+                tuple(each.requests or ()),
+                distinct=not each.match_attribute,
+            )
+            for each in found.constraints or ()
         ),
         config=tuple(
             ClaimConfig(
@@ -147,12 +210,10 @@ def _beyond(found: device_wire.Devices) -> str:
         if not alternatives:
             return f"an unknown kind of request ({request.name})"
         for each in alternatives:
-            if each.capacity is not None:
-                return "a part of a device's capacity (capacity.requests)"
             if each.allocation_mode not in (None, "", "ExactCount", "All"):
                 return f"the allocation mode {each.allocation_mode}"
-    if any(not each.match_attribute for each in found.constraints or ()):
-        return "a constraint other than matchAttribute"
+    if any(not (each.match_attribute or each.distinct_attribute) for each in found.constraints or ()):
+        return "a constraint other than matchAttribute and distinctAttribute"
     return ""
 
 
@@ -172,6 +233,7 @@ def _request(found: device_wire.Request, name: str) -> DeviceRequest:
         all=found.allocation_mode == "All",
         admin=bool(found.admin_access),
         tolerations=tuple(map(toleration, found.tolerations or ())),
+        capacity=_amounts(found.capacity.requests) if found.capacity is not None else (),
     )
 
 
@@ -187,7 +249,12 @@ def _allocation(found: device_wire.Allocation) -> Allocation:
             AllocatedDevice(
                 each.request,
                 (intern(each.driver), intern(each.pool), each.device),
-                admin=bool(each.admin_access) or each.share_id is not None,
+                admin=bool(each.admin_access),
+                shared=each.share_id is not None,
+                share=each.share_id or "",
+                consumed=_amounts(each.consumed_capacity),
+                binding=tuple(each.binding_conditions or ()),
+                failing=tuple(each.binding_failure_conditions or ()),
             )
             for each in found.devices.results or ()
         ),
@@ -223,6 +290,7 @@ def _listed(
 DEVICES = {
     DeviceKind.CLASS: _listed(DeviceKind.CLASS, "deviceclasses", device_wire.DeviceClass, device_class),
     DeviceKind.SLICE: _listed(DeviceKind.SLICE, "resourceslices", device_wire.ResourceSlice, slice_),
+    DeviceKind.TAINT_RULE: _listed(DeviceKind.TAINT_RULE, "devicetaintrules", device_wire.DeviceTaintRule, taint_rule),
     DeviceKind.CLAIM: _listed(DeviceKind.CLAIM, "resourceclaims", device_wire.ResourceClaim, claim),
 }
 """The resources that decide where pods with devices can run, by kind."""

@@ -170,12 +170,14 @@ class _Simulation:
             self._inbox.append(StorageSeen(StorageKind.CLAIM, claims[claim.key]))
 
     def _allocate(self, what: UseDevices) -> None:
+        """Give the claim its devices, and have their drivers make them ready at once."""
         claims = self._devices[DeviceKind.CLAIM]
         made = ResourceClaim(what.namespace, what.claim, what.claim, owner=what.pod_uid, ours=True, extended=True)
         claim = claims.get((what.namespace, what.claim), made)
         if isinstance(claim, ResourceClaim):
             reserved = tuple(dict.fromkeys((*claim.reserved, what.pod_uid)))
-            claims[claim.key] = replace(claim, allocation=what.allocation, reserved=reserved)
+            ready = tuple((each.device, each.binding) for each in what.allocation.devices if each.binding)
+            claims[claim.key] = replace(claim, allocation=what.allocation, reserved=reserved, conditions=ready)
             self._inbox.append(DeviceObjectSeen(DeviceKind.CLAIM, claims[claim.key]))
 
     def _alone(self, pod: Pod) -> Finding:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from itertools import chain, combinations, product
 
 import numpy as np
@@ -12,13 +14,18 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.device_names import made_key
-from gangsched.core.constraints.allocation import MOST_STEPS, Offer, Offers, allocate
+from gangsched.core.cluster.devices import Devices
+from gangsched.core.constraints.allocation import MOST_STEPS, allocate
+from gangsched.core.constraints.candidates import Errand
 from gangsched.core.constraints.constraint import Member, Plan
+from gangsched.core.constraints.device_offers import Offer, Offers
+from gangsched.core.constraints.device_usage import DeviceUsage
 from gangsched.core.objects.devices import (
     AllocatedDevice,
     Allocation,
     Attribute,
     AttributeType,
+    Capacity,
     Device,
     DeviceClass,
     DeviceKind,
@@ -45,10 +52,19 @@ def on_node(*devices: Device, whole: bool = True, **fields) -> Offers:
     return Offers(tuple(Offer((DRIVER, "p", each.name), each, part) for each in devices), whole)
 
 
+def allocated(
+    *what: DeviceWishes, offers: Offers, selected: Sequence[int], used: str = ""
+) -> tuple[Allocation, ...] | None:
+    usage = DeviceUsage(Devices(), {})
+    usage.add(Allocation(tuple(AllocatedDevice("", (DRIVER, "p", name)) for name in used.split())), 1)
+    errands = [Errand(each, offers, lambda _: selected, "n") for each in what]
+    return allocate(errands, usage).allocations
+
+
 def found(*what: DeviceWishes, offers: Offers, used: str = "", none: str = "") -> list[str] | None:
     """The device names of each claim while those of `used` are in use; requests do not select those of `none`."""
     numbers = [at for at, offer in enumerate(offers.devices) if offer.device.name not in none.split()]
-    result = allocate(what, offers, selected=lambda _: numbers, in_use=lambda key: key[2] in used.split())
+    result = allocated(*what, offers=offers, selected=numbers, used=used)
     return None if result is None else [" ".join(each.device[2] for each in claim.devices) for claim in result]
 
 
@@ -131,10 +147,6 @@ def test_taints_of_devices(toleration, tolerated):
     assert found(wishes(asks()), offers=on_node(replace(A, taints=(DeviceTaint("k", "", "None"),)))) == ["a"]
 
 
-def test_a_device_with_more_than_is_known_is_left_alone():
-    assert found(wishes(asks()), offers=on_node(replace(A, unsupported="consumesCounters"), B)) == ["b"]
-
-
 def test_no_claim_gets_more_than_32_devices():
     offers = on_node(*(gpu(f"{at}") for at in range(40)))
     assert found(wishes(asks(33)), offers=offers) is None
@@ -151,7 +163,7 @@ def test_a_search_that_takes_too_long_ends():
 
 
 def test_where_devices_can_be_used():
-    [everywhere] = allocate([wishes(asks())], on_node(A, node=""), selected=lambda _: [0], in_use=lambda _: False) or ()
+    [everywhere] = allocated(wishes(asks()), offers=on_node(A, node=""), selected=[0]) or ()
     assert everywhere.node_affinity is None
     zone, rack = Requirement("zone", "In", ("a",)), Requirement("rack", "Exists")
     parts = [
@@ -159,7 +171,7 @@ def test_where_devices_can_be_used():
         for name, expressions in (("s", (zone,)), ("t", (zone, rack)))
     ]
     offers = Offers(tuple(Offer((DRIVER, "p", part.name), A, part) for part in parts))
-    [both] = allocate([wishes(asks(2))], offers, selected=lambda _: [0, 1], in_use=lambda _: False) or ()
+    [both] = allocated(wishes(asks(2)), offers=offers, selected=[0, 1]) or ()
     assert both.node_affinity == (NodeTerm((zone, rack)),)
 
 
@@ -416,3 +428,107 @@ def test_a_made_claim_is_named_after_its_pod_and_no_longer_than_the_api_server_a
     assert made_key(pod("default/a", uid="12345678-9")) == ("default", "a-extended-resources-12345678")
     _, name = made_key(pod("default/" + "a" * 199 + ".b" * 20, uid="12345678-9"))
     assert name == "a" * 199 + "-extended-resources-12345678"
+
+
+# Several members on one node, against a naive search
+
+MEMORY = ("set", "memory")
+
+
+@st.composite
+def devices_with_more(draw) -> tuple[Device, ...]:
+    """Up to four devices: some in one of two kinds, some with counters of which there are four, some shared."""
+    made = []
+    for at in range(draw(st.integers(1, 4))):
+        fields: dict[str, object] = {}
+        if draw(st.booleans()):
+            fields["counters"] = ((MEMORY, draw(st.integers(1, 3))),)
+        if draw(st.booleans()):
+            size = draw(st.integers(1, 3))
+            fields |= {"shares": (Capacity("m", size),), "multiple": draw(st.booleans())}
+        made.append(gpu(f"{at}", numa=draw(st.integers(0, 1)), **fields))
+    return tuple(made)
+
+
+@st.composite
+def member_wishes(draw) -> DeviceWishes:
+    """Devices of one kind or any, one or two of them, with a share of capacity or not, and perhaps a lesser choice."""
+    alternatives = []
+    for at in range(draw(st.integers(1, 2))):
+        where = draw(st.sampled_from(["", "0", "1"]))
+        expression = f"device.attributes['{DRIVER}'].numa == {where}" if where else ""
+        capacity = draw(st.sampled_from([(), (), (("m", 1),)]))
+        count = draw(st.integers(1, 2))
+        alternatives.append(asks(count, name=f"r/{at}", where=expression, capacity=capacity))
+    return wishes(tuple(alternatives))
+
+
+def ways(what: DeviceWishes, devices: Sequence[Device], taken: Counter[str]) -> list[Counter[str]]:
+    """What is taken after each way to give one member its devices: by device, and by counter ""."""
+    found = []
+    for request in what.requests[0]:
+        [*expressions] = [each.expression for each in request.selectors]
+        fitting = [each for each in devices if not expressions or f"== {_numa(each)}" in expressions[0]]
+        for chosen in combinations(fitting, request.count):
+            after = Counter(taken)
+            if all(_given(request, each, after) for each in chosen):
+                found.append(after)
+    return found
+
+
+def _numa(device: Device) -> str:
+    return next(each.value for each in device.attributes if each.name == f"{DRIVER}/numa")
+
+
+def _given(request: DeviceRequest, device: Device, taken: Counter[str]) -> bool:
+    """Give the device, or a share of it, and note what that takes; False if that is not left."""
+    asked, size = dict(request.capacity), {each.name: each.value for each in device.shares}
+    share = asked.get("m", size.get("m", 0))
+    if not asked.keys() <= size.keys() or share > size.get("m", 0) - (taken[device.name] if device.multiple else 0):
+        return False
+    if not device.multiple and taken[device.name]:
+        return False
+    if not (device.multiple and size and taken[device.name]):
+        # A device that is shared without a capacity is counted once, but must have its counters left each time.
+        amount = sum(each for _, each in device.counters)
+        if device.counters and taken[""] + amount > LEFT:
+            return False
+        taken[""] += amount
+    taken[device.name] += share if device.multiple and size else 1
+    return True
+
+
+LEFT = 4
+
+
+def together(members: Sequence[DeviceWishes], devices: Sequence[Device], taken: Counter[str]) -> bool:
+    """Whether there is a way to give all members their devices, by trying each."""
+    return not members or any(together(members[1:], devices, after) for after in ways(members[0], devices, taken))
+
+
+@given(devices_with_more(), st.lists(member_wishes(), min_size=1, max_size=3), st.data())
+def test_members_on_a_node_get_devices_exactly_if_there_is_a_way_for_all_of_them(devices, kinds, data):
+    # A device that is shared without a capacity can be had any number of times, which the naive search cannot count.
+    devices = [replace(each, multiple=each.multiple and bool(each.shares)) for each in devices]
+    wanted = [data.draw(st.sampled_from(kinds)) for _ in range(data.draw(st.integers(1, 4)))]
+    source = ResourceSlice("counters", DRIVER, "n0", parts=2, node="n0", counters=((MEMORY, LEFT),))
+    names = [f"{at}" for at in range(len(wanted))]
+    claims = [device_claim(name, what) for name, what in zip(names, wanted, strict=True)]
+    cluster = world(gpus("n0", devices=tuple(devices), parts=2), source, *claims)
+    pods = users(*names)
+    for each in pods:
+        cluster.set_pod(each)
+    snapshot = Snapshot(cluster)
+    classes = classify(snapshot, pods)
+    before = snapshot.digest("zone", "none")
+    number = 0
+    for each in pods:
+        if not snapshot.caps(classes[each.uid])[0]:
+            break
+        snapshot.take(0, classes[each.uid], 1)
+        number += 1
+    assert together(wanted[:number], devices, Counter())
+    if number < len(pods):
+        assert not together(wanted[: number + 1], devices, Counter())
+    snapshot.undo(0)
+    assert snapshot.digest("zone", "none") == before

@@ -30,6 +30,19 @@ class DeviceAims(DeviceDice):
     def tainted(self) -> Json:
         return self._user("tainted")
 
+    def partitions(self) -> Json:
+        return self._user("partitions", *self._some(["partitions", "selected"], most=1, none=0.6))
+
+    def shares(self) -> Json:
+        return self._user("shares", *self._some(["shares", "partitions"], most=1, none=0.6))
+
+    def distinct(self) -> Json:
+        return self._user("distinct")
+
+    def conditions(self) -> Json:
+        """Devices that wait for conditions, or claims that have such devices already."""
+        return self._user(self._one(["conditions", "waiting"]))
+
     def admin(self) -> Json:
         return self._user("admin", *self._some(["selected", "admin"], most=1, none=0.5))
 
@@ -54,6 +67,10 @@ DEVICE_AIMS: dict[str, tuple[str, Callable[[DeviceAims], Json]]] = {
     "all devices that match": ("DynamicResources", DeviceAims.everything),
     "devices with one value of an attribute": ("DynamicResources", DeviceAims.matched),
     "alternative devices": ("DynamicResources", DeviceAims.alternatives),
+    "partitions of devices": ("DynamicResources", DeviceAims.partitions),
+    "shares of devices": ("DynamicResources", DeviceAims.shares),
+    "devices with distinct values of an attribute": ("DynamicResources", DeviceAims.distinct),
+    "devices that wait for conditions": ("DynamicResources", DeviceAims.conditions),
     "taints of devices": ("DynamicResources", DeviceAims.tainted),
     "devices for admin access": ("DynamicResources", DeviceAims.admin),
     "resources of DeviceClasses": ("DynamicResources", DeviceAims.resources),

@@ -13,6 +13,7 @@ from tests.integration.cluster import Cluster
 Json = dict[str, Any]
 DRIVER = "gpu.example.com"
 API = "/apis/resource.k8s.io/v1"
+_SOME_TIME = "2026-01-01T00:00:00Z"
 
 
 def add_class(cluster: Cluster, name: str, **spec: str) -> None:
@@ -40,6 +41,33 @@ def add_gpus(cluster: Cluster, node: str, number: int, *, per_numa: int = 2) -> 
             "spec": {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": devices},
         },
     )
+
+
+def add_slice(cluster: Cluster, name: str, node: str, *, parts: int = 1, **spec: Any) -> None:
+    """A slice of the node's pool, which has this number of parts."""
+    pool = {"name": node, "generation": 1, "resourceSliceCount": parts}
+    found = {"driver": DRIVER, "nodeName": node, "pool": pool, **spec}
+    cluster.api.post(f"{API}/resourceslices", {"metadata": {"name": name}, "spec": found})
+
+
+def add_template_of(cluster: Cluster, *requests: Json) -> None:
+    """The template that `add_workers` names, with these requests of the class `gpu`."""
+    asked = [{"name": f"r{at}", "exactly": {"deviceClassName": "gpu", **each}} for at, each in enumerate(requests)]
+    cluster.api.post(
+        f"{API}/namespaces/{cluster.namespace}/resourceclaimtemplates",
+        {"metadata": {"name": "gpus"}, "spec": {"spec": {"devices": {"requests": asked}}}},
+    )
+
+
+def report(cluster: Cluster, claim: Json, condition: str) -> None:
+    """Report the condition as true for all devices of the claim, as their driver would."""
+    true = {"type": condition, "status": "True", "reason": "Test", "message": "", "lastTransitionTime": _SOME_TIME}
+    devices = [
+        {key: each[key] for key in ("driver", "pool", "device", "shareID") if key in each} | {"conditions": [true]}
+        for each in claim["status"]["allocation"]["devices"]["results"]
+    ]
+    path = f"{API}/namespaces/{cluster.namespace}/resourceclaims/{claim['metadata']['name']}/status"
+    cluster.api.merge(path, {"status": {"devices": devices}})
 
 
 def add_template(cluster: Cluster, device_class: str, count: int) -> None:

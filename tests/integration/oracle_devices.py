@@ -32,6 +32,17 @@ _SICK: list[Json] = [
     {"key": "slow", "effect": "NoSchedule"},
     {"key": "odd", "effect": "None"},
 ]
+_PARTITIONS = [
+    f"device.attributes['{DRIVER}'].?size.orValue(0) == 1",
+    f"device.attributes['{DRIVER}'].?size.orValue(0) > 1",
+    f"device.attributes['{DRIVER}'].?size.orValue(0) > 0",
+]
+_POLICIES: list[Json] = [
+    {"default": "10Gi"},
+    {"default": "4Gi", "validValues": ["4Gi", "8Gi", "20Gi"]},
+    {"default": "8Gi", "validRange": {"min": "2Gi"}},
+    {"default": "8Gi", "validRange": {"min": "2Gi", "max": "22Gi", "step": "3Gi"}},
+]
 _TOLERATIONS: list[Json] = [
     {"operator": "Exists"},
     {"key": "sick", "operator": "Exists"},
@@ -70,7 +81,9 @@ def exactly(*expressions: str, device_class: str = "any", count: int | None = 1,
     return {"deviceClassName": device_class} | mode | selectors | asked
 
 
-def claim(name: str, *requests: Json | Sequence[Json], match: Sequence[str] = (), **status: Any) -> Json:
+def claim(
+    name: str, *requests: Json | Sequence[Json], match: Sequence[str] = (), distinct: Sequence[str] = (), **status: Any
+) -> Json:
     """A claim of namespace red: requests r0, r1 and so on; a list of them holds alternatives a0, a1 and so on."""
     asked: list[Json] = []
     for at, each in enumerate(requests):
@@ -80,8 +93,9 @@ def claim(name: str, *requests: Json | Sequence[Json], match: Sequence[str] = ()
             alternatives = [{"name": f"a{number}"} | alternative for number, alternative in enumerate(each)]
             asked.append({"name": f"r{at}", "firstAvailable": alternatives})
     spec: Json = {"requests": asked}
-    if match:
+    if match or distinct:
         spec["constraints"] = [{"matchAttribute": f"{DRIVER}/{attribute}"} for attribute in match]
+        spec["constraints"] += [{"distinctAttribute": f"{DRIVER}/{attribute}"} for attribute in distinct]
     return of("ResourceClaim", name, {"devices": spec}, "red", **({"status": status} if status else {}))
 
 
@@ -122,17 +136,17 @@ class DeviceDice(Dice):
         """Nodes with devices, some in use, and `pods` that use the allocated claims."""
         names = [f"n{at}" for at in range(nodes)]
         slices = [each for name in names for each in self._slices(name)]
-        slices += self._shared_slices()
+        slices += self._shared_slices() + self._partitions_of_zone(names)
         everywhere = device_class("any")
         ours = device_class("ours", f"device.driver == '{DRIVER}'", extendedResourceName=GPU)
-        has = [
-            (each["spec"]["driver"], each["spec"]["pool"]["name"], device["name"])
+        has = {
+            (each["spec"]["driver"], each["spec"]["pool"]["name"], device["name"]): device
             for each in slices
-            for device in each["spec"]["devices"]
-        ]
+            for device in each["spec"].get("devices", ())
+        }
         claims: list[Json] = []
         self._names = {}
-        for kind, made in (self._asking() | self._having(sorted(set(has)))).items():
+        for kind, made in (self._asking() | self._having(has)).items():
             self._names[kind] = [each["metadata"]["name"] for each in made]
             claims += made
         users = [on(self._one(names), using(self._one(self._names["allocated"]))) for _ in range(pods)]
@@ -155,6 +169,17 @@ class DeviceDice(Dice):
             "tainted": lambda: [
                 self._request(tolerations=self._some(_TOLERATIONS, most=3, none=0.3), expressions=self._chance(0.2))
             ],
+            "partitions": lambda: [
+                exactly(*self._some(_PARTITIONS, most=1, none=0.3), count=self._one([1, 1, 2, None])),
+                *([self._request()] if self._chance(0.3) else []),
+                *([exactly(_PARTITIONS[0], adminAccess=True)] if self._chance(0.1) else []),
+            ],
+            "shares": lambda: [self._share() for _ in range(self._one([1, 1, 2]))],
+            # One device for each request: kube-scheduler 1.36 forgets values if a request has several.
+            "distinct": lambda: [self._request(count=1) for _ in range(self._one([1, 2, 3]))],
+            "conditions": lambda: [
+                exactly(f"device.attributes['{DRIVER}'].?late.orValue(false)", count=self._one([1, 2]))
+            ],
             "admin": lambda: [
                 self._request(adminAccess=True, count=self._one([1, 2, 3, None])),
                 *([self._request()] if self._chance(0.2) else []),
@@ -168,24 +193,59 @@ class DeviceDice(Dice):
                     f"{kind}-{at}",
                     *requests(),
                     match=self._some(["model", "numa", "numa", "rare"], most=2) if self._chance(matching) else (),
+                    distinct=self._some(["model", "numa", "version"], most=1) if kind == "distinct" else (),
                 )
                 for at in range(8)
             ]
         return made
 
-    def _having(self, devices: list[tuple[str, str, str]]) -> dict[str, list[Json]]:
+    def _having(self, devices: dict[tuple[str, str, str], Json]) -> dict[str, list[Json]]:
         """Allocated claims, some with devices that other claims may also have, and claims that cannot be used."""
-        had = self._random.sample(devices, min(10, len(devices)))
+        had = self._random.sample(sorted(devices), min(14, len(devices)))
         zone = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}
         allocated = [
-            having(f"allocated-{at}", each, users=self._one([1, 1, 255]), where=zone if self._chance(0.3) else None)
-            for at, each in enumerate(had[:8])
+            having(
+                f"allocated-{at}",
+                each,
+                users=self._one([1, 1, 255]),
+                where=zone if self._chance(0.3) else None,
+                **self._result(devices[each]),
+            )
+            for at, each in enumerate(had[:12])
         ]
-        allocated += [having(f"watched-{at}", each, adminAccess=True) for at, each in enumerate(had[8:])]
+        allocated += [having(f"watched-{at}", each, adminAccess=True) for at, each in enumerate(had[12:])]
         leaving = claim("leaving", exactly())
         leaving["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/held"]}
         unready = [leaving, claim("no-class", exactly(device_class="none"))]
-        return {"allocated": allocated, "unready": unready}
+        waiting = [self._waiting(f"waiting-{at}", each) for at, each in enumerate(had[:6])]
+        return {"allocated": allocated, "unready": unready, "waiting": waiting}
+
+    def _result(self, device: Json) -> Json:
+        """What the result of an allocation says of a device that claims may share."""
+        if not device.get("allowMultipleAllocations"):
+            return {}
+        return {"shareID": f"share-{self._random.random()}", "consumedCapacity": self._taken(device)}
+
+    def _taken(self, device: Json) -> Json:
+        return {name: self._one(["10Gi", "20Gi", "4Gi"]) for name in device["capacity"]}
+
+    def _waiting(self, name: str, device: tuple[str, str, str]) -> Json:
+        """A claim whose device, for admin access, waits for its conditions, has them, or has failed."""
+        fields = {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
+        made = having(name, device, adminAccess=True, **fields)
+        true = [{"type": each, "status": self._one(["True", "True", "False"])} for each in ("Attached", "Broken")]
+        status = {"driver": device[0], "pool": device[1], "device": device[2], "conditions": true}
+        made["status"] |= {"devices": [status]} if self._chance(0.8) else {}
+        return made
+
+    def _share(self) -> Json:
+        """A request for a share of a device, or for a device that is large enough."""
+        asked = {
+            self._one(["memory", "memory", "memory", f"{DRIVER}/memory"]): self._one(["5Gi", "10Gi", "30Gi", "90Gi"])
+        }
+        selector = self._some(["device.allowMultipleAllocations"], most=1, none=0.4)
+        count = self._one([1, 1, 2, None])
+        return exactly(*selector, count=count, **({"capacity": {"requests": asked}} if self._chance(0.8) else {}))
 
     def _request(self, *, everything: bool = False, expressions: bool = True, **asked: Any) -> Json:
         made = {"device_class": self._one(["any", "ours"]), "count": None if everything else self._one([1, 1, 2, 3])}
@@ -214,7 +274,45 @@ class DeviceDice(Dice):
         if self._chance(0.3):
             more = [self._device(f"{name}-nic-{at}", domain=f"{DRIVER}/") for at in range(self._one([1, 2]))]
             found.append(slice_of(f"{name}-nic", *more, driver=OTHER_DRIVER, **here))
-        return found
+        return found + (self._partitions(f"{name}-parts", here) if self._chance(0.5) else [])
+
+    def _partitions(self, name: str, *places: Json) -> list[Json]:
+        """A pool of devices with shared counters: those in one slice, devices in others, one for each place."""
+        wrong = self._chance(0.1)
+        pool = {"name": name, "generation": 1, "resourceSliceCount": len(places) + 1 + (wrong and self._chance(0.5))}
+        sets = [
+            {"name": f"set-{at}", "counters": {"memory": {"value": "80Gi"}, "slices": {"value": self._one(["4", "7"])}}}
+            for at in range(self._one([1, 2]))
+        ]
+        where = places[0] if len(places) == 1 else {"allNodes": True}
+        made = [
+            of("ResourceSlice", f"{name}-counters", {"driver": DRIVER, "pool": pool, "sharedCounters": sets} | where)
+        ]
+        for at, place in enumerate(places):
+            devices = [self._partition(f"{name}-{at}-{number}", sets) for number in range(self._random.randint(1, 5))]
+            if wrong and self._chance(0.5):
+                devices[0]["consumesCounters"][0]["counterSet"] = "none"
+            if "perDeviceNodeSelection" in place:
+                devices = [each | self._one([{"allNodes": True}, *places[1:]]) for each in devices]
+            made.append(slice_of(f"{name}-{at}", *devices, pool=pool, **place))
+        return made
+
+    def _partition(self, name: str, sets: list[Json]) -> Json:
+        size = self._one([1, 1, 2, 4])
+        counters = {"memory": {"value": f"{size * 20}Gi"}, "slices": {"value": str(size)}}
+        if self._chance(0.2):
+            del counters["memory"]
+        consumed = [{"counterSet": each["name"], "counters": counters} for each in self._some(sets, most=2)]
+        made = self._device(name)
+        made["attributes"] |= {"size": {"int": size}}
+        return made | {"consumesCounters": consumed}
+
+    def _partitions_of_zone(self, names: list[str]) -> list[Json]:
+        """Often, a pool with shared counters and devices on several nodes, some of which say themselves where."""
+        if self._chance(0.4):
+            return []
+        places = [{"perDeviceNodeSelection": True}, *({"nodeName": name} for name in self._some(names, most=3))]
+        return self._partitions("far", *places)
 
     def _shared_slices(self) -> list[Json]:
         """Devices that all nodes, or all nodes of a zone, can use."""
@@ -241,8 +339,17 @@ class DeviceDice(Dice):
         if self._chance(0.2):
             attributes["other.example.com/x"] = {"int": 1}
         taints = {"taints": [self._one(_SICK)]} if self._chance(0.2) else {}
-        memory = {f"{domain}memory": {"value": self._one(["24Gi", "40Gi", "80Gi"])}}
-        return {"name": name, "attributes": attributes, "capacity": memory} | taints
+        memory: Json = {"value": self._one(["24Gi", "40Gi", "80Gi"])}
+        more: Json = {}
+        if self._chance(0.25):
+            more["allowMultipleAllocations"] = True
+        if more or self._chance(0.2):
+            memory |= self._one([{}, *({"requestPolicy": each} for each in _POLICIES)])
+        if self._chance(0.15):
+            attributes[f"{domain}late"] = {"bool": True}
+            more |= {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
+            more |= {"bindsToNode": True} if self._chance(0.5) else {}
+        return {"name": name, "attributes": attributes, "capacity": {f"{domain}memory": memory}} | taints | more
 
     def _asking_for_resources(self) -> Json:
         """A pod whose containers request a class's extended resource, explicit or derived from the class's name."""

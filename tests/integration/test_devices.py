@@ -20,11 +20,14 @@ from tests.integration.devices import (
     add_claim,
     add_class,
     add_gpus,
+    add_slice,
     add_template,
+    add_template_of,
     add_users,
     add_workers,
     claims,
     in_use,
+    report,
 )
 
 pytestmark = pytest.mark.usefixtures("operator")
@@ -236,3 +239,75 @@ def test_a_claim_for_an_extended_resource_is_deleted_with_the_hope_for_its_group
     cluster.until(lambda: not claims(cluster), within_s=60)
     assert not any("extendedResourceClaimStatus" in cluster.pod(f"w-{at}")["status"] for at in range(2))
     assert not cluster.bound()
+
+
+MEMORY = {"memory": {"value": "80Gi"}}
+
+
+def test_halves_of_one_device_are_allocated_as_its_counters_allow(cluster: Cluster) -> None:
+    cluster.add_node("n0", cpu="16")
+    add_class(cluster, "gpu")
+    add_slice(cluster, "counters", "n0", parts=2, sharedCounters=[{"name": "gpu-0", "counters": MEMORY}])
+    half = {"consumesCounters": [{"counterSet": "gpu-0", "counters": {"memory": {"value": "40Gi"}}}]}
+    devices = [{"name": f"half-{at}", "capacity": {"memory": {"value": "40Gi"}}, **half} for at in range(3)]
+    add_slice(cluster, "halves", "n0", parts=2, devices=devices)
+    add_template_of(cluster, {})
+    add_workers(cluster, "w", 3)
+    cluster.until_reason("w", "NeverFits")
+    assert not claims_with_devices(cluster)
+    cluster.delete_pod("w-2")
+    cluster.delete_group("w")
+    cluster.add_group("w", min_member=2)
+    cluster.until_bound("w", 2, within_s=60)
+    assert len({device for devices in in_use(cluster).values() for device in devices}) == 2
+
+
+def test_members_share_a_device_and_each_share_has_its_own_id_and_capacity(cluster: Cluster) -> None:
+    cluster.add_node("n0", cpu="16")
+    add_class(cluster, "gpu")
+    policy = {"default": "10Gi", "validRange": {"min": "10Gi", "step": "10Gi"}}
+    device = {"allowMultipleAllocations": True, "capacity": {"memory": {"value": "80Gi", "requestPolicy": policy}}}
+    add_slice(cluster, "shared", "n0", devices=[{"name": "gpu-0", **device}])
+    add_template_of(cluster, {"capacity": {"requests": {"memory": "25Gi"}}})
+    add_workers(cluster, "w", 2)
+    cluster.until_bound("w", 2, within_s=60)
+    results = [result for each in claims(cluster) for result in each["status"]["allocation"]["devices"]["results"]]
+    assert [each["consumedCapacity"] for each in results] == [{"memory": "30Gi"}] * 2
+    assert len({each["shareID"] for each in results}) == 2
+    add_workers(cluster, "v", 1)
+    cluster.until_reason("v", "Unschedulable")
+    cluster.delete_pod("w-0")
+    cluster.until_bound("v", 1, within_s=60)
+
+
+def test_pods_are_bound_once_their_devices_report_that_they_are_ready(cluster: Cluster) -> None:
+    cluster.add_node("n0", cpu="16")
+    add_class(cluster, "gpu")
+    waits = {"bindsToNode": True, "bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
+    devices = [{"name": f"gpu-{at}", "capacity": MEMORY, **waits} for at in range(2)]
+    add_slice(cluster, "attached", "n0", devices=devices)
+    add_template_of(cluster, {})
+    add_workers(cluster, "w", 2)
+    cluster.until(lambda: len(claims_with_devices(cluster)) == 2, within_s=60)
+    first, second = claims_with_devices(cluster)
+    report(cluster, first, "Attached")
+    report(cluster, second, "Broken")
+    cluster.until(lambda: not is_allocated(cluster, second) or has_failed(cluster, second) is False, within_s=60)
+    assert not cluster.bound()
+    cluster.until(lambda: is_allocated(cluster, second), within_s=60)
+    for each in claims_with_devices(cluster):
+        report(cluster, each, "Attached")
+    cluster.until_bound("w", 2, within_s=60)
+
+
+def claims_with_devices(cluster: Cluster) -> list[Json]:
+    return [each for each in claims(cluster) if each.get("status", {}).get("allocation")]
+
+
+def is_allocated(cluster: Cluster, claim: Json) -> bool:
+    return claim["metadata"]["uid"] in {each["metadata"]["uid"] for each in claims_with_devices(cluster)}
+
+
+def has_failed(cluster: Cluster, claim: Json) -> bool:
+    [found] = [each for each in claims(cluster) if each["metadata"]["uid"] == claim["metadata"]["uid"]]
+    return "Broken" in str(found["status"].get("devices", ""))

@@ -12,11 +12,13 @@ from gangsched.core.objects.devices import (
     Allocation,
     Attribute,
     AttributeType,
+    Capacity,
     ClaimConfig,
     Device,
     DeviceClass,
     DeviceRequest,
     DeviceTaint,
+    DeviceTaintRule,
     DeviceWishes,
     Match,
     ResourceClaim,
@@ -30,6 +32,8 @@ from gangsched.kube.cel import CelSelector
 from gangsched.kube.storage import MARK
 
 D = "d.example.com"
+ONE = 1_000_000_000
+GI = ONE << 30
 
 
 def decoded(kind: type, found: dict[str, Any]) -> Any:
@@ -72,9 +76,47 @@ def test_a_slice():
                 ),
                 ((f"{D}/memory", "1Gi"),),
                 (DeviceTaint("k", "", "NoSchedule"),),
+                (Capacity("memory", GI),),
             ),
         ),
     )
+
+
+def test_a_device_with_counters_shares_and_conditions():
+    range_ = {"min": "1Gi", "max": "3Gi", "step": "1Gi"}
+    device = {
+        "name": "d0",
+        "capacity": {
+            "cores": {"value": "8", "requestPolicy": {"default": "1", "validValues": ["1", "4"]}},
+            "memory": {"value": "4Gi", "requestPolicy": {"default": "2Gi", "validRange": range_}},
+        },
+        "consumesCounters": [{"counterSet": "s", "counters": {"c": {"value": "500m"}}}],
+        "allowMultipleAllocations": True,
+        "nodeName": "n",
+        "bindingConditions": ["Attached"],
+        "bindingFailureConditions": ["Broken"],
+        "bindsToNode": True,
+    }
+    found = slice_of(perDeviceNodeSelection=True, devices=[device])
+    assert found.per_device
+    assert found.devices == (
+        Device(
+            "d0",
+            capacity=((f"{D}/cores", "8"), (f"{D}/memory", "4Gi")),
+            shares=(
+                Capacity("cores", 8 * ONE, default=ONE, values=(ONE, 4 * ONE)),
+                Capacity("memory", 4 * GI, default=2 * GI, least=GI, most=3 * GI, step=GI),
+            ),
+            counters=((("s", "c"), ONE // 2),),
+            multiple=True,
+            node="n",
+            binding=("Attached",),
+            failing=("Broken",),
+            binds_to_node=True,
+        ),
+    )
+    sets = [{"name": "s", "counters": {"c": {"value": "2"}, "b": {"value": "1"}}}]
+    assert slice_of(nodeName="n", sharedCounters=sets).counters == ((("s", "b"), ONE), (("s", "c"), 2 * ONE))
 
 
 @pytest.mark.parametrize(
@@ -82,19 +124,19 @@ def test_a_slice():
     [
         ({"allNodes": True}, False),
         ({"nodeSelector": {"nodeSelectorTerms": [{}]}}, False),
-        ({"perDeviceNodeSelection": True}, True),
-        ({"nodeName": "n", "sharedCounters": [{}]}, True),
+        ({"perDeviceNodeSelection": True}, False),
+        ({"nodeName": "n", "sharedCounters": [{"name": "s", "counters": {"c": {"value": "1"}}}]}, False),
+        ({"aNewWay": True}, True),
     ],
 )
 def test_a_slice_whose_nodes_are_not_known_is_used_nowhere(spec, beyond):
     assert slice_of(**spec).unsupported is beyond
 
 
-@pytest.mark.parametrize("field", ["consumesCounters", "allowMultipleAllocations", "bindingConditions"])
-def test_a_device_with_more_than_is_known_is_never_allocated(field):
-    value: object = True if field.startswith("allow") else [{}] if field.startswith("consumes") else ["c"]
-    [device] = slice_of(allNodes=True, devices=[{"name": "d", field: value}]).devices
-    assert device.unsupported == field
+def test_a_taint_rule():
+    spec = {"deviceSelector": {"driver": D, "pool": "p"}, "taint": {"key": "k", "value": "v", "effect": "NoExecute"}}
+    found = devices.taint_rule(decoded(device_wire.DeviceTaintRule, {"spec": spec}))
+    assert found == DeviceTaintRule("x", DeviceTaint("k", "v", "NoExecute"), D, "p")
 
 
 def claim_of(**found: Any) -> ResourceClaim:
@@ -143,13 +185,34 @@ def test_a_claim():
     )
 
 
+def test_a_claim_for_shares_and_what_it_was_allocated():
+    exactly = {"deviceClassName": "c", "capacity": {"requests": {"memory": "1Gi"}}}
+    spec = {"requests": [{"name": "a", "exactly": exactly}], "constraints": [{"distinctAttribute": f"{D}/numa"}]}
+    result = {"request": "a", "driver": D, "pool": "p", "device": "d"}
+    result |= {"shareID": "s", "consumedCapacity": {"memory": "1Gi"}, "bindingConditions": ["Attached"]}
+    conditions = [{"type": "Attached", "status": "True"}, {"type": "Broken", "status": "False"}]
+    status = {
+        "allocation": {"devices": {"results": [result]}},
+        "devices": [{"driver": D, "pool": "p", "device": "d", "conditions": conditions}],
+    }
+    found = claim_of(spec={"devices": spec}, status=status)
+    assert found.wishes == DeviceWishes(
+        ((DeviceRequest("a", "c", capacity=(("memory", GI),)),),), (Match(f"{D}/numa", distinct=True),)
+    )
+    consumed = (("memory", GI),)
+    has = AllocatedDevice("a", (D, "p", "d"), shared=True, share="s", consumed=consumed, binding=("Attached",))
+    assert found.allocation == Allocation((has,))
+    assert found.conditions == (((D, "p", "d"), ("Attached",)),)
+    assert found.prepared
+    assert not claim_of(status=status | {"devices": []}).prepared
+
+
 @pytest.mark.parametrize(
     ("spec", "beyond"),
     [
-        ({"requests": [{"name": "a", "exactly": {"capacity": {}}}]}, "capacity.requests"),
         ({"requests": [{"name": "a"}]}, "an unknown kind of request (a)"),
         ({"requests": [{"name": "a", "exactly": {"allocationMode": "Some"}}]}, "the allocation mode Some"),
-        ({"constraints": [{"distinctAttribute": "a"}]}, "other than matchAttribute"),
+        ({"constraints": [{"anotherAttribute": "a"}]}, "other than matchAttribute"),
     ],
 )
 def test_what_cannot_be_honoured_of_a_claim_is_named(spec, beyond):

@@ -226,9 +226,9 @@ class Cluster:
 
         Returns the UIDs of the known pods whose claims are affected. A device may be usable on several nodes.
         """
-        generation, in_use = self.devices.generation, len(self.devices.in_use)
+        generation, taken = self.devices.generation, self.devices.taken
         claims = self.devices.set(kind, key, found)
-        self.relief.note(everywhere=self.devices.generation != generation or len(self.devices.in_use) < in_use)
+        self.relief.note(everywhere=self.devices.generation != generation or self.devices.taken < taken)
         return list(dict.fromkeys(uid for claim in claims for uid in self.devices.users(claim)))
 
     # Queries

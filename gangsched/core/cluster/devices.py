@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
+from functools import reduce
 
 from gangsched.core.cluster.device_names import claims_of, made_key, named
+from gangsched.core.constraints.device_shares import Shares, add_share
 from gangsched.core.objects.devices import (
     CLASS_PREFIX,
     MOST_RESERVED,
@@ -20,6 +22,7 @@ from gangsched.core.objects.devices import (
     DeviceKind,
     DeviceObject,
     DeviceRequest,
+    DeviceTaintRule,
     DeviceWishes,
     Making,
     ObjectKey,
@@ -37,7 +40,8 @@ Pool = tuple[str, str]
 
 
 class Devices:
-    """The objects by kind and key. `in_use` counts the claims that have a device, without those for admin access.
+    """The objects by kind and key. `in_use` counts the claims that have a device as a whole, without those for admin
+    access; `shares` is what others take of the capacities of devices that they share; `taken` is the number of both.
 
     `provided` is the DeviceClass of each extended resource that devices can provide; of several the newest.
     `generation` grows with each change of slices and classes. `_waiting` are the known pods without a node that may
@@ -48,6 +52,8 @@ class Devices:
     def __init__(self) -> None:
         self.generation = 0
         self.in_use: Counter[DeviceKey] = Counter()
+        self.shares: Shares = {}
+        self.taken = 0
         self.provided: dict[str, str] = {}
         self._objects: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = {kind: {} for kind in DeviceKind}
         self._users: dict[ObjectKey, dict[str, None]] = {}
@@ -102,10 +108,13 @@ class Devices:
         match found:
             case ResourceClaim(allocation=allocation) if allocation is not None:
                 for each in allocation.devices:
-                    if not each.admin:
+                    self.taken += sign * (not each.admin)
+                    if each.exclusive:
                         self.in_use[each.device] += sign
                         if not self.in_use[each.device]:
                             del self.in_use[each.device]
+                    elif not each.admin:
+                        add_share(self.shares, each, sign)
             case ResourceSlice(driver=driver, pool=pool, name=name):
                 parts = self._pools.setdefault((driver, pool), {})
                 if sign > 0:
@@ -165,6 +174,11 @@ class Devices:
         found = self._objects[DeviceKind.CLAIM].get(key)
         return found if isinstance(found, ResourceClaim) else None
 
+    def is_allocated(self, key: ObjectKey) -> bool:
+        """Whether the claim has its devices."""
+        claim = self.claim(key)
+        return claim is not None and claim.allocation is not None
+
     def claims(self, pod: Pod) -> list[ResourceClaim]:
         """The pod's existing claims, without duplicates; not the one that is created for its extended resources."""
         return [claim for key in named(pod) if (claim := self.claim(key)) is not None]
@@ -206,6 +220,8 @@ class Devices:
             twice = self._allocated_twice(claim)
             if twice is not None:
                 return UnreadyClaim(each.claim, ClaimTrouble.TWICE, "/".join(twice))
+            if claim.failure:
+                return UnreadyClaim(each.claim, ClaimTrouble.FAILED, claim.failure)
             if claim.allocation is None and (unready := self._unallocatable(claim)) is not None:
                 return unready
         made = self.claim(made_key(pod)) if pod.extended else None
@@ -216,7 +232,7 @@ class Devices:
     def _allocated_twice(self, claim: ResourceClaim) -> DeviceKey | None:
         """A device of the claim that is allocated to another claim too."""
         had = claim.allocation.devices if claim.allocation is not None else ()
-        return next((each.device for each in had if not each.admin and self.in_use[each.device] > 1), None)
+        return next((each.device for each in had if each.exclusive and self.in_use[each.device] > 1), None)
 
     def _unallocatable(self, claim: ResourceClaim) -> UnreadyClaim | None:
         if claim.wishes.unsupported:
@@ -237,12 +253,14 @@ class Devices:
         elif claim is None or claim.uid != asked.uid:
             return PrebindingState.LOST
         allocated = claim.allocation is not None
-        if claim.terminating or (claim.allocation is not None and claim.allocation.devices != asked.allocation.devices):
+        if claim.terminating or (claim.allocation is not None and claim.allocation.has != asked.allocation.has):
             return PrebindingState.LOST
-        if any(self.in_use[each.device] > allocated for each in asked.allocation.devices if not each.admin):
+        if any(self.in_use[each.device] > allocated for each in asked.allocation.devices if each.exclusive):
             return PrebindingState.LOST
+        if claim.failure:
+            return PrebindingState.GIVEN_UP
         if allocated and asked.pod_uid in claim.reserved:
-            return PrebindingState.DONE
+            return PrebindingState.DONE if claim.prepared else PrebindingState.MADE
         return PrebindingState.OPEN if len(claim.reserved) < MOST_RESERVED else PrebindingState.LOST
 
     def shown(self, schedulers: Container[str]) -> list[UseDevices]:
@@ -267,14 +285,14 @@ class Devices:
         early = self._early.get((prebinding.namespace, prebinding.claim))
         return early is not None and (not prebinding.pod_uid or prebinding.pod_uid in early)
 
-    def pools(self) -> list[tuple[tuple[ResourceSlice, ...], bool]]:
-        """The slices of the newest generation of each pool, and whether that generation is complete."""
-        found = []
-        for _, slices in sorted(self._pools.items()):
-            newest = max(each.generation for each in slices.values())
-            parts = tuple(each for _, each in sorted(slices.items()) if each.generation == newest)
-            found.append((parts, all(len(parts) == each.parts for each in parts)))
-        return found
+    def pools(self) -> list[tuple[ResourceSlice, ...]]:
+        """The slices of each pool, of all generations, with the taints of rules; pools and slices by name."""
+        rules = sorted(self._objects[DeviceKind.TAINT_RULE].items())
+        tainting = [rule for _, rule in rules if isinstance(rule, DeviceTaintRule)]
+        return [
+            tuple(reduce(lambda part, rule: rule.tainted(part), tainting, slices[name]) for name in sorted(slices))
+            for _, slices in sorted(self._pools.items())
+        ]
 
     def contradictions(self, pods: Iterable[Pod]) -> list[str]:
         """A sentence for each difference between the index and the objects and these pods."""

@@ -1,196 +1,274 @@
-"""Allocates devices of a node to the claims of one member: the first solution of an exhaustive search.
+"""Allocates devices to claims: the first solution of an exhaustive search.
 
-Source: k8s.io/dynamic-resource-allocation/structured at v1.36.3. Claims, requests and alternatives are tried in order,
-devices in the order of pools, slices and the list in the slice.
+Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating at v1.36.3, the allocator that the default
+features of 1.36 and 1.37 select. Claims, requests and alternatives are tried in order, devices in the order of pools,
+slices and the list in the slice. Beyond that, devices that cannot be told apart are tried once, and claims of several
+members can be allocated together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
+from gangsched.core.constraints.candidates import Candidates, Errand, applies, usable
+from gangsched.core.constraints.device_offers import Offer
+from gangsched.core.constraints.device_shares import fits, share
+from gangsched.core.constraints.device_usage import DeviceUsage
 from gangsched.core.objects.devices import (
     MOST_DEVICES,
     AllocatedDevice,
     Allocation,
+    Amounts,
+    CounterKey,
     Device,
     DeviceKey,
     DeviceRequest,
-    DeviceTaint,
-    DeviceWishes,
     Match,
-    ResourceSlice,
 )
-from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
+from gangsched.core.objects.shape import NodeTerm, Requirement
 
 MOST_STEPS = 20_000
-"""Limit for the number of devices tried for one member on one node; beyond it the node counts as short of devices."""
-
-Selected = Callable[[DeviceRequest], Sequence[int]]
-"""A function that returns the offers, by number, that a request and its class select."""
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A device that can be used on a node, and the slice that lists it."""
-
-    key: DeviceKey
-    device: Device
-    part: ResourceSlice
+"""Limit for the number of devices tried in one search."""
+MOST_ERRANDS = 48
+"""Limit for the number of claims in one search, whose depth grows with it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Offers:
-    """All devices that can be used on a node. `whole`: no pool there is incomplete or contradicts itself."""
+class Outcome:
+    """An allocation for each claim, in order; None if there is none. Then `certain` says whether that is proven."""
 
-    devices: tuple[Offer, ...] = ()
-    whole: bool = True
+    allocations: tuple[Allocation, ...] | None
+    certain: bool = True
 
 
-def allocate(
-    wishes: Sequence[DeviceWishes], offers: Offers, *, selected: Selected, in_use: Callable[[DeviceKey], bool]
-) -> tuple[Allocation, ...] | None:
-    """An allocation for each of the claims of one member; None if there are not enough devices.
+def allocate(errands: Sequence[Errand], usage: DeviceUsage, *, steps: int = MOST_STEPS) -> Outcome:
+    """Devices for each of the claims, with what `usage` says is taken already.
 
-    A request for all devices needs every pool to be whole, and the devices must satisfy the claim's matches together.
+    A request for all devices needs every pool of its node to be whole, and the devices must satisfy the claim's matches
+    together.
     """
-    requests = [each for wish in wishes for alternatives in wish.requests for each in alternatives]
-    if not offers.whole and any(request.all for request in requests):
-        return None
-    search = _Search(wishes, offers, selected, in_use)
+    candidates = Candidates(errands, usage)
+    if any(map(_waits_for_pools, errands)) or candidates.too_few():
+        return Outcome(None)
+    if len(errands) > MOST_ERRANDS:
+        return Outcome(None, certain=False)
+    search = _Search(errands, candidates, usage, steps)
     try:
         for _ in search.claims(0):
-            return tuple(map(search.allocation, range(len(wishes))))
+            return Outcome(tuple(map(search.allocation, range(len(errands)))))
     except _Contradiction:
         pass
-    return None
+    return Outcome(None, certain=search.left > 0)
+
+
+def _waits_for_pools(errand: Errand) -> bool:
+    return not errand.offers.whole and any(each.all for alternatives in errand.wishes.requests for each in alternatives)
 
 
 class _Contradiction(Exception):  # noqa: N818 - the end of a search, as in kube-scheduler, and no error
     """A request asks for all devices, and one of them breaks a match."""
 
 
-class _Search:
-    """The state of the search.
+@dataclass(frozen=True, slots=True)
+class _Pick:
+    """A device chosen for a request, with what it takes of its capacities; `draws`: it takes counters of its pool."""
 
-    `_chosen` are the devices for each claim. `_values` are the values of each match by claim, one for each device.
+    request: DeviceRequest
+    offer: Offer
+    taken: Amounts
+    draws: bool
+
+
+class _Search:
+    """The state of the search. `left` is the number of devices that may still be tried.
+
+    `_picks` are the devices for each claim. `_holders` are the claims that have a device as a whole, `_shares` what is
+    taken of other devices, `_drawn` what is drawn from the counters of pools. `_values` are the values of each match by
+    claim. `_first` is each claim's first choice: alternative and number of the device.
     """
 
-    def __init__(
-        self,
-        wishes: Sequence[DeviceWishes],
-        offers: Offers,
-        selected: Selected,
-        in_use: Callable[[DeviceKey], bool],
-    ) -> None:
-        self._wishes = wishes
-        self._offers = offers
-        self._selected = selected
-        self._in_use = in_use
-        self._chosen: list[list[tuple[DeviceRequest, Offer]]] = [[] for _ in wishes]
-        self._values: dict[tuple[int, Match], list[Hashable]] = {}
+    def __init__(self, errands: Sequence[Errand], candidates: Candidates, usage: DeviceUsage, steps: int) -> None:
+        self.left = steps
+        self._errands = errands
+        self._candidates = candidates
+        self._usage = usage
+        self._picks: list[list[_Pick]] = [[] for _ in errands]
+        self._first: list[tuple[int, int]] = [(0, 0) for _ in errands]
         self._holders: dict[DeviceKey, list[int]] = {}
-        self._steps = 0
+        self._shares: dict[DeviceKey, list[Amounts]] = {}
+        self._drawn: dict[tuple[int, CounterKey], int] = {}
+        self._values: dict[tuple[int, Match], list[Hashable]] = {}
 
     def claims(self, at: int) -> Iterator[None]:
         """Yield for each way to give all claims from this one on their devices."""
-        if at == len(self._wishes):
+        if at == len(self._errands):
             yield None
         else:
             yield from self._requests(at, 0)
 
     def allocation(self, at: int) -> Allocation:
         """The allocation of the claim in the current solution."""
-        chosen = self._chosen[at]
-        devices = tuple(AllocatedDevice(request.name, offer.key, request.admin) for request, offer in chosen)
-        return Allocation(devices, _usable_on([offer.part for _, offer in chosen]))
+        errand, picks = self._errands[at], self._picks[at]
+        return Allocation(tuple(map(_allocated, picks)), _usable_on([pick.offer for pick in picks], errand.node))
 
     def _requests(self, claim: int, at: int) -> Iterator[None]:
-        requests = self._wishes[claim].requests
+        requests = self._errands[claim].wishes.requests
         if at == len(requests):
             yield from self.claims(claim + 1)
             return
-        for request in requests[at]:
-            numbers = self._selected(request)
-            if not request.all:
-                yield from self._pick(claim, at, request, numbers, request.count)
-            elif numbers:
-                yield from self._pick(claim, at, request, numbers, len(numbers))
+        for which, request in enumerate(requests[at]):
+            numbers = self._candidates.of(claim, request)
+            count = len(numbers) if request.all else request.count
+            if request.all and not numbers:
+                continue
+            if len(self._picks[claim]) + count > MOST_DEVICES:
+                continue
+            if not at:
+                self._first[claim] = (which, 0)
+            yield from self._pick(claim, at, request, numbers, count)
 
     def _pick(self, claim: int, at: int, request: DeviceRequest, numbers: Sequence[int], count: int) -> Iterator[None]:
         """Yield for each combination of `count` of the devices that the request can have."""
         if not count:
             yield from self._requests(claim, at + 1)
             return
-        if len(self._chosen[claim]) + count > MOST_DEVICES:
-            return
+        errand = self._errands[claim]
+        failed: set[Hashable] = set()
         for place in range(len(numbers) - count + 1):
-            self._steps += 1
-            if self._steps > MOST_STEPS:
+            offer = errand.offers.devices[numbers[place]]
+            kind = self._kind(offer)
+            if kind in failed:
+                continue
+            if not self._picks[claim]:
+                # Members that ask for the same are interchangeable: a later one never chooses before an earlier one.
+                first = self._first[claim] = (self._first[claim][0], numbers[place])
+                if errand.after is not None and first < self._first[errand.after]:
+                    continue
+            self.left -= 1
+            if self.left <= 0:
                 return
-            offer = self._offers.devices[numbers[place]]
             if self._take(claim, request, offer):
                 yield from self._pick(claim, at, request, numbers[place + 1 :], count - 1)
-                self._give_back(claim, request, offer)
+                self._give_back(claim)
+            if request.all:
+                return
+            failed.add(kind)
+
+    def _kind(self, offer: Offer) -> Hashable:
+        """Equal for devices either of which leaves the search the same choices."""
+        shares, holders = self._shares.get(offer.key), self._holders.get(offer.key)
+        return self._candidates.kind(offer), tuple(shares or ()), tuple(holders or ())
 
     def _take(self, claim: int, request: DeviceRequest, offer: Offer) -> bool:
-        holders = self._holders.get(offer.key, ())
-        busy = claim in holders if request.admin else bool(holders) or self._in_use(offer.key)
-        if busy or not usable(offer.device, request):
+        key, device = offer.key, offer.device
+        holders = self._holders.get(key, ())
+        busy = claim in holders if request.admin else bool(holders) or self._usage.held(key)
+        taken = share(request, device)
+        if busy or taken is None or not usable(device, request) or not self._has(device, key, taken):
             return False
-        found: list[tuple[Match, Hashable]] = []
-        values = {each.name: each for each in offer.device.attributes}
-        for match in self._matches(claim, request):
-            value = values.get(match.attribute)
-            before = self._values.get((claim, match))
-            if value is None or (before and before[0] != value):
-                if request.all:
-                    raise _Contradiction
-                return False
-            found.append((match, value))
-        for match, known in found:
-            self._values.setdefault((claim, match), []).append(known)
-        self._holders.setdefault(offer.key, []).append(claim)
-        self._chosen[claim].append((request, offer))
+        draws = bool(device.counters) and not (device.multiple and self._is_shared(key))
+        if draws and not self._draws(offer):
+            return False
+        if not self._matching(claim, request, device):
+            if request.all:
+                raise _Contradiction
+            return False
+        if device.multiple:
+            self._shares.setdefault(key, []).append(taken)
+        else:
+            self._holders.setdefault(key, []).append(claim)
+        if draws:
+            self._draw(offer, 1)
+        self._picks[claim].append(_Pick(request, offer, taken, draws))
         return True
 
-    def _give_back(self, claim: int, request: DeviceRequest, offer: Offer) -> None:
-        self._chosen[claim].pop()
-        self._holders[offer.key].pop()
-        for match in self._matches(claim, request):
-            self._values[claim, match].pop()
+    def _give_back(self, claim: int) -> None:
+        pick = self._picks[claim].pop()
+        offer = pick.offer
+        by_key = self._shares if offer.device.multiple else self._holders
+        by_key[offer.key].pop()
+        if not by_key[offer.key]:
+            del by_key[offer.key]
+        if pick.draws:
+            self._draw(offer, -1)
+        for match in self._errands[claim].wishes.matches:
+            if applies(match, pick.request):
+                self._values[claim, match].pop()
 
-    def _matches(self, claim: int, request: DeviceRequest) -> Iterator[Match]:
-        """The claim's matches that apply to this request, or to the request of which it is an alternative."""
-        names = {request.name, request.name.partition("/")[0]}
-        return (each for each in self._wishes[claim].matches if not each.requests or names.intersection(each.requests))
+    # Capacities and counters
+
+    def _has(self, device: Device, key: DeviceKey, taken: Amounts) -> bool:
+        here: Counter[str] = Counter()
+        for each in self._shares.get(key, ()):
+            here.update(dict(each))
+        return fits(taken, device, here, *self._usage.shared(key))
+
+    def _is_shared(self, key: DeviceKey) -> bool:
+        """Whether some of the device's capacity is taken, so that its counters are drawn already."""
+        return key in self._shares or any(len(each) > 1 for each in self._usage.shared(key))
+
+    def _draws(self, offer: Offer) -> bool:
+        """Whether the device's pool has its counters left. A pool of which too much was allocated gives nothing."""
+        pool, drawn = offer.pool, self._usage.drawn(offer.pool)
+        if any(drawn[counter] > pool.counters.get(counter, 0) for counter in drawn):
+            return False
+        asked: Counter[CounterKey] = Counter()
+        for counter, amount in offer.device.counters:
+            asked[counter] += amount
+        return all(
+            amount + drawn.get(counter, 0) + self._drawn.get((id(pool), counter), 0) <= pool.counters.get(counter, 0)
+            for counter, amount in asked.items()
+        )
+
+    def _draw(self, offer: Offer, sign: int) -> None:
+        for counter, amount in offer.device.counters:
+            key = id(offer.pool), counter
+            self._drawn[key] = self._drawn.get(key, 0) + sign * amount
+
+    # Matches
+
+    def _matching(self, claim: int, request: DeviceRequest, device: Device) -> bool:
+        """Whether the device satisfies the matches of the claim. If so, its values are noted."""
+        found = []
+        for match in self._errands[claim].wishes.matches:
+            if applies(match, request):
+                value = next((each for each in device.attributes if each.name == match.attribute), None)
+                if value is None or not self._agrees(claim, match, value):
+                    return False
+                found.append((match, value))
+        for match, value in found:
+            self._values.setdefault((claim, match), []).append(value)
+        return True
+
+    def _agrees(self, claim: int, match: Match, value: Hashable) -> bool:
+        known = self._values.get((claim, match), ())
+        return value not in known if match.distinct else not known or known[0] == value
 
 
-def usable(device: Device, request: DeviceRequest) -> bool:
-    """Whether the request can have the device, provided that its selectors select it."""
-    return not device.unsupported and _tolerated(device.taints, request.tolerations)
+def _allocated(pick: _Pick) -> AllocatedDevice:
+    request, device = pick.request, pick.offer.device
+    return AllocatedDevice(
+        request.name,
+        pick.offer.key,
+        request.admin,
+        shared=device.multiple,
+        consumed=pick.taken if device.multiple else (),
+        binding=device.binding,
+        failing=device.failing,
+    )
 
 
-def _tolerated(taints: Sequence[DeviceTaint], tolerations: Sequence[Toleration]) -> bool:
-    closing = [taint for taint in taints if taint.effect in ("NoSchedule", "NoExecute")]
-    return all(any(_tolerates(each, taint) for each in tolerations) for taint in closing)
+def _usable_on(offers: Sequence[Offer], node: str) -> tuple[NodeTerm, ...] | None:
+    """The node terms where all these devices, allocated for the node, can be used; None for everywhere.
 
-
-def _tolerates(toleration: Toleration, taint: DeviceTaint) -> bool:
-    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
-        return False
-    return toleration.operator == "Exists" or (toleration.operator in ("", "Equal") and toleration.value == taint.value)
-
-
-def _usable_on(parts: Sequence[ResourceSlice]) -> tuple[NodeTerm, ...] | None:
-    """The node terms where devices of all these slices can be used; None for everywhere.
-
-    A slice has at most one term; the API server enforces that.
+    A slice or device has at most one term; the API server enforces that.
     """
-    node = next((part.node for part in parts if part.node), "")
-    if node:
+    if any(_local(offer) or offer.device.binds_to_node for offer in offers):
         return (NodeTerm(fields=(Requirement("metadata.name", "In", (node,)),)),)
-    terms = [term for part in parts for term in part.node_affinity or ()]
+    places = [offer.device if offer.part.per_device else offer.part for offer in offers]
+    terms = [term for place in places for term in place.node_affinity or ()]
     if not terms:
         return None
     return (
@@ -199,3 +277,7 @@ def _usable_on(parts: Sequence[ResourceSlice]) -> tuple[NodeTerm, ...] | None:
             tuple(dict.fromkeys(each for term in terms for each in term.fields)),
         ),
     )
+
+
+def _local(offer: Offer) -> bool:
+    return bool(offer.device.node if offer.part.per_device else offer.part.node)

@@ -172,6 +172,10 @@ class Plan:
         """The most members of the class that each of the rows takes, judged row by row; None for no limit."""
         return None
 
+    def unsure(self, member: Member) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether a search for room for the class was cut short, so that there may be more than `room` has said."""
+        return False
+
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:  # noqa: ARG002 - for subclasses
         """Place `counts` members on these rows, each of which occurs once.
 

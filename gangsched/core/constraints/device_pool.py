@@ -1,25 +1,28 @@
 """The devices that members placed on one snapshot take for claims that have none yet.
 
-Members with equal wishes take devices of a row one after another and give them back in reverse order.
+Members take devices one after another, each the first that kube-scheduler would find for it. If nothing is left for a
+member that way, the members that are planned already choose again, together with it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from gangsched.core.constraints.allocation import allocate, usable
+from gangsched.core.constraints.allocation import allocate
+from gangsched.core.constraints.candidates import Candidates, Errand
 from gangsched.core.constraints.constraint import World
+from gangsched.core.constraints.device_offers import Pool
 from gangsched.core.constraints.device_supply import DeviceSupply
+from gangsched.core.constraints.device_usage import DeviceUsage
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.devices import (
     MOST_RESERVED,
     Allocation,
-    DeviceKey,
     DeviceRequest,
     DeviceWishes,
     ObjectKey,
@@ -44,30 +47,43 @@ Wishes = tuple[Wish, ...]
 """The wishes of one member's claims."""
 
 
+@dataclass(slots=True, eq=False)
+class _Stay:
+    """A member that has taken devices on a row. `before` are the stays that chose again for it, as they were."""
+
+    wishes: Wishes
+    row: int
+    found: tuple[Allocation, ...]
+    before: list[tuple[_Stay, tuple[Allocation, ...]]] = field(default_factory=list)
+
+
 class DevicePool:
     """The devices that members take on one snapshot.
 
-    `_used` are the devices taken, `_taken` the allocations by wishes and row. `_shared` holds the allocations of claims
-    that several pods use, one for each member. `_known` caches the room of nodes by wishes and devices.
+    `usage` is what is taken, `_stays` the members in the order in which they took it, `_on_row` those
+    of each row. `_shared` holds the allocations
+    of claims that several pods use, one for each member. `_known` caches the room of nodes by wishes and devices.
+    `unsure` are the wishes for which a search for room was cut short.
     """
 
     def __init__(self, world: World, affinity: NodeAffinity, supply: DeviceSupply, *, emptied: bool) -> None:
+        self.unsure: set[Wishes] = set()
         self._world = world
         self._affinity = affinity
         self._supply = supply
-        self._emptied = emptied
-        self._used: Counter[DeviceKey] = Counter()
+        self._usage = DeviceUsage(world.devices, world.pending_prebindings, emptied=emptied)
         self._shared: dict[ObjectKey, list[Allocation]] = {}
-        self._taken: dict[tuple[Wishes, int], list[tuple[Allocation, ...]]] = {}
+        self._stays: list[_Stay] = []
+        self._on_row: dict[int, list[_Stay]] = {}
         self._known: dict[Hashable, int] = {}
 
     def taken(self, wishes: Wishes, row: int) -> Sequence[tuple[Allocation, ...]]:
         """The allocations of the members on the row, in order."""
-        return self._taken.get((wishes, row), ())
+        return [stay.found for stay in self._on_row.get(row, ()) if stay.wishes == wishes]
 
     def digest(self) -> Hashable:
-        """A digest of the devices taken."""
-        return frozenset(self._used.items())
+        """A digest of the devices taken, and by whom."""
+        return self._usage.digest(), frozenset(Counter((stay.wishes, stay.row) for stay in self._stays).items())
 
     def room(self, wishes: Wishes, rows: IntArray) -> IntArray:
         """The number of members for which each row has devices, computed once for rows with equivalent devices."""
@@ -87,25 +103,38 @@ class DevicePool:
         if not offers.devices:
             return ()
         asked = {match.attribute for wish in wishes for match in wish.wishes.matches}
+        stays = tuple(stay.wishes for stay in self._involved(row))
+        if stays:
+            # These may choose again; which devices they could have instead is not compared.
+            return row, tuple(self._usage.state(offer.key) for offer in offers.devices), stays
+        pools: dict[int, int] = {}
         devices = []
         for offer in offers.devices:
-            values = tuple(each for each in offer.device.attributes if each.name in asked) if asked else ()
-            devices.append((values, offer.device.taints, offer.device.unsupported, self._is_in_use(offer.key)))
+            device = offer.device
+            values = tuple(each for each in device.attributes if each.name in asked) if asked else ()
+            pool = pools.setdefault(id(offer.pool), len(pools)) if device.counters else -1
+            traits = device.taints, device.counters, device.multiple, device.shares
+            devices.append((values, traits, pool, self._usage.state(offer.key)))
+        counters = {id(offer.pool): offer.pool for offer in offers.devices if offer.device.counters}
+        left = tuple((tuple(sorted(each.counters.items())), self._drawn(each)) for each in counters.values())
         requests = (each for wish in wishes for alternatives in wish.wishes.requests for each in alternatives)
-        return offers.whole, tuple(devices), tuple(self._supply.selected(each, row) for each in requests)
+        return offers.whole, tuple(devices), left, tuple(self._supply.selected(each, row) for each in requests)
+
+    def _drawn(self, pool: Pool) -> Hashable:
+        return tuple(sorted(self._usage.drawn(pool).items()))
 
     def _members(self, wishes: Wishes, row: int) -> int:
         """The number of members for which the row has devices, found by taking the devices and giving them back."""
         number = 0
-        while (found := self.find(wishes, row)) is not None:
-            before = len(self._used)
-            self.push(wishes, row, found)
+        before = self._usage.size
+        while self.push(wishes, row):
             number += 1
-            if len(self._used) == before:
+            if self._usage.size == before and not self._stays[-1].before:
                 # Further members would take no devices of their own either: they share, or have admin access.
                 for _ in range(number):
                     self.pop(wishes, row)
                 return max(number, self._sharers(wishes))
+            before = self._usage.size
         for _ in range(number):
             self.pop(wishes, row)
         return number
@@ -115,18 +144,18 @@ class DevicePool:
         said: list[str] = []
         for wish in wishes:
             said += [" or ".join(self._asked(each, rows) for each in either) for either in wish.wishes.requests]
-            said += [f"all with the same {match.attribute}" for match in wish.wishes.matches]
+            said += [
+                f"each with another {match.attribute}" if match.distinct else f"all with the same {match.attribute}"
+                for match in wish.wishes.matches
+            ]
         return ", ".join(dict.fromkeys(said))
 
     def _asked(self, request: DeviceRequest, rows: IntArray) -> str:
         free = 0
         for row in rows.tolist():
-            devices = self._supply.offers(row).devices
-            offers = (devices[number] for number in self._supply.selected(request, row))
-            left = (
-                usable(each.device, request) and (request.admin or not self._is_in_use(each.key)) for each in offers
-            )
-            free = max(free, sum(left))
+            errand = self._errand(DeviceWishes(((request,),)), row)
+            candidates = Candidates([errand], self._usage)
+            free = max(free, candidates.left(0, request))
         number = "all" if request.all else request.count
         return (
             f"{number} of DeviceClass {request.device_class} for request {request.name} (at most {free} left on a node)"
@@ -137,27 +166,6 @@ class DevicePool:
         several = [wish.claim for wish in wishes if wish.claim != OWN]
         return min([MOST_RESERVED - len(self._shared.get(key, ())) for key in several], default=_MANY)
 
-    def find(self, wishes: Wishes, row: int) -> tuple[Allocation, ...] | None:
-        """The allocations for the next member on the row; None if there are not enough devices."""
-        settled = [self._settled(wish.claim) for wish in wishes]
-        here = np.array([row], dtype=np.int64)
-        for allocation in settled:
-            terms = allocation.node_affinity if allocation is not None else None
-            if terms is not None and not self._affinity.among(terms, here)[0]:
-                return None
-        if self._sharers(wishes) <= 0:
-            return None
-        open_ = [wish.wishes for wish, known in zip(wishes, settled, strict=True) if known is None]
-
-        def selected(request: DeviceRequest) -> Sequence[int]:
-            return self._supply.selected(request, row)
-
-        found = allocate(open_, self._supply.offers(row), selected=selected, in_use=self._is_in_use)
-        if found is None:
-            return None
-        fresh = iter(found)
-        return tuple(next(fresh) if known is None else known for known in settled)
-
     def _settled(self, claim: ObjectKey) -> Allocation | None:
         """The devices of a claim that several pods use, if another member or pod has settled them."""
         if claim == OWN:
@@ -167,28 +175,141 @@ class DevicePool:
         asked = self._world.pending_prebindings.get(("ResourceClaim", *claim), {}).values()
         return next((each.allocation for each in asked if isinstance(each, UseDevices)), None)
 
-    def _is_in_use(self, key: DeviceKey) -> bool:
-        if key in self._used:
-            return True
-        taken = ("Device", f"{key[0]}/{key[1]}", key[2])
-        return not self._emptied and (key in self._world.devices.in_use or taken in self._world.pending_prebindings)
+    # Taking devices
 
-    def push(self, wishes: Wishes, row: int, found: tuple[Allocation, ...]) -> None:
-        self._taken.setdefault((wishes, row), []).append(found)
-        for wish, allocation in zip(wishes, found, strict=False):
+    def push(self, wishes: Wishes, row: int, *, must: bool = False) -> bool:
+        """Take devices for the next member on the row. False if there are not enough; if it `must`, it takes none."""
+        settled = [self._settled(wish.claim) for wish in wishes]
+        stay = _Stay(wishes, row, ())
+        if self._may(wishes, row, settled) and self._find(stay, settled):
+            return True
+        if must:
+            self._enter(stay)
+        return must
+
+    def _may(self, wishes: Wishes, row: int, settled: Sequence[Allocation | None]) -> bool:
+        """Whether the row can use what is settled of the member's claims, and one more pod may share them."""
+        here = np.array([row], dtype=np.int64)
+        affinities = [each.node_affinity for each in settled if each is not None and each.node_affinity is not None]
+        return self._sharers(wishes) > 0 and all(self._affinity.among(terms, here)[0] for terms in affinities)
+
+    def _find(self, stay: _Stay, settled: Sequence[Allocation | None]) -> bool:
+        open_ = [wish.wishes for wish, known in zip(stay.wishes, settled, strict=True) if known is None]
+        outcome = allocate([self._errand(each, stay.row) for each in open_], self._usage)
+        if outcome.allocations is not None:
+            stay.found = _filled(settled, outcome.allocations)
+            self._enter(stay)
+            return True
+        others = self._involved(stay.row)
+        if others:
+            return self._choose_again(others, stay, settled)
+        if not outcome.certain:
+            self.unsure.add(stay.wishes)
+        return False
+
+    def _involved(self, row: int) -> list[_Stay]:
+        """The members that could leave devices to another one on the row by choosing others."""
+        return [stay for stay in (self._stays if self._supply.shared else self._on_row.get(row, ())) if stay.found]
+
+    def _choose_again(self, others: list[_Stay], stay: _Stay, settled: Sequence[Allocation | None]) -> bool:
+        """Have these members and the new one choose devices together."""
+        free = [each for each in others if all(wish.claim == OWN for wish in each.wishes)]
+        for each in free:
+            self._count(each.found, -1)
+        members = _by_kind([*free, stay])
+        kept = {id(each): settled if each is stay else [None] * len(each.wishes) for each in members}
+        outcome = allocate(self._errands(members, kept), self._usage)
+        for each in free:
+            self._count(each.found, 1)
+        if outcome.allocations is None:
+            if len(free) < len(others) or not outcome.certain:
+                self.unsure.add(stay.wishes)
+            return False
+        stay.before = [(each, each.found) for each in free]
+        fresh = iter(outcome.allocations)
+        for each in members:
+            own = tuple(next(fresh) for known in kept[id(each)] if known is None)
+            if each is not stay:
+                self._count(each.found, -1)
+            each.found = _filled(kept[id(each)], own)
+            if each is not stay:
+                self._count(each.found, 1)
+        self._enter(stay)
+        return True
+
+    def _errands(self, members: Sequence[_Stay], kept: Mapping[int, Sequence[Allocation | None]]) -> list[Errand]:
+        errands: list[Errand] = []
+        first: dict[tuple[Wishes, int], int] = {}
+        for each in members:
+            open_ = [wish for wish, known in zip(each.wishes, kept[id(each)], strict=True) if known is None]
+            after = first.get((each.wishes, each.row))
+            if open_:
+                first[each.wishes, each.row] = len(errands)
+            for at, wish in enumerate(open_):
+                errands.append(self._errand(wish.wishes, each.row, after=None if at else after))
+        return errands
+
+    def _errand(self, wishes: DeviceWishes, row: int, *, after: int | None = None) -> Errand:
+        def selected(request: DeviceRequest) -> Sequence[int]:
+            return self._supply.selected(request, row)
+
+        return Errand(wishes, self._supply.offers(row), selected, self._world.stock.names[row], after)
+
+    def _enter(self, stay: _Stay) -> None:
+        self._stays.append(stay)
+        self._on_row.setdefault(stay.row, []).append(stay)
+        for wish, allocation in zip(stay.wishes, stay.found, strict=False):
             if wish.claim != OWN:
                 self._shared.setdefault(wish.claim, []).append(allocation)
-            self._used.update(each.device for each in allocation.devices if not each.admin)
+        self._count(stay.found, 1)
+
+    def _count(self, found: Sequence[Allocation], sign: int) -> None:
+        for allocation in found:
+            self._usage.add(allocation, sign)
 
     def pop(self, wishes: Wishes, row: int) -> None:
-        for wish, allocation in zip(wishes, self._taken[wishes, row].pop(), strict=False):
+        """Give back the devices of the last member with these wishes on the row.
+
+        If it was the last of all, the members that chose again for it get back what they had.
+        """
+        stay = next(each for each in reversed(self._on_row[row]) if each.wishes == wishes)
+        is_last = self._stays[-1] is stay
+        _remove(stay, self._stays)
+        _remove(stay, self._on_row[row])
+        for wish, allocation in zip(stay.wishes, stay.found, strict=False):
             if wish.claim != OWN:
-                self._shared[wish.claim].pop()
-            self._used.subtract(each.device for each in allocation.devices if not each.admin)
-        self._used += Counter()
+                self._shared[wish.claim].remove(allocation)
+        self._count(stay.found, -1)
+        if not is_last:
+            for each in self._stays:
+                each.before = []
+            return
+        for each, found in stay.before:
+            self._count(each.found, -1)
+            each.found = found
+            self._count(each.found, 1)
 
     def elsewhere(self, wishes: Wishes) -> IntArray | None:
         """The rows, besides that where devices were taken, whose devices may have changed; None if there are none."""
         if self._supply.shared or any(wish.claim != OWN for wish in wishes):
             return np.arange(len(self._world.stock.names))
         return None
+
+
+def _by_kind(members: Sequence[_Stay]) -> list[_Stay]:
+    """The members by row; those of a row that ask for the same next to each other."""
+    kinds: dict[tuple[int, Wishes], list[_Stay]] = {}
+    for each in members:
+        kinds.setdefault((each.row, each.wishes), []).append(each)
+    return [each for alike in kinds.values() for each in alike]
+
+
+def _remove(stay: _Stay, stays: list[_Stay]) -> None:
+    at = next(at for at in range(len(stays) - 1, -1, -1) if stays[at] is stay)
+    del stays[at]
+
+
+def _filled(settled: Sequence[Allocation | None], fresh: Sequence[Allocation]) -> tuple[Allocation, ...]:
+    """What is settled, with the fresh allocations in the places that are open."""
+    left = iter(fresh)
+    return tuple(next(left) if known is None else known for known in settled)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import Protocol
 
+from gangsched.core.constraints.device_shares import Shares
 from gangsched.core.objects.devices import (
     DeviceClass,
     DeviceKey,
@@ -26,7 +27,14 @@ class DeviceStore(Protocol):
 
     @property
     def in_use(self) -> Mapping[DeviceKey, int]:
-        """The number of claims that hold each device, except for admin access."""
+        """The number of claims that hold each device as a whole, except for admin access."""
+
+    @property
+    def shares(self) -> Shares:
+        """What claims take of the capacities of the devices that they share."""
+
+    def is_allocated(self, key: ObjectKey) -> bool:
+        """Whether the claim has its devices."""
 
     @property
     def matter(self) -> bool:
@@ -51,5 +59,5 @@ class DeviceStore(Protocol):
     def making(self, pod: Pod, delegated: Container[str]) -> tuple[ResourceClaim, Making] | None:
         """The claim for the pod's `delegated` extended resources, as it exists or would be created."""
 
-    def pools(self) -> list[tuple[tuple[ResourceSlice, ...], bool]]:
-        """The slices of the newest generation of each pool, and whether all of them exist."""
+    def pools(self) -> list[tuple[ResourceSlice, ...]]:
+        """The slices of each pool, of all generations; pools and slices by name."""

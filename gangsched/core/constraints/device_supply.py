@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gangsched.core.constraints.allocation import Offer, Offers
+from gangsched.core.constraints.device_offers import Offer, Offers
+from gangsched.core.constraints.device_pools import PoolView, view
 from gangsched.core.constraints.device_store import DeviceStore
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.nodes import Nodes
 from gangsched.core.objects.arrays import IntArray
-from gangsched.core.objects.devices import DeviceRequest, DeviceWishes, ResourceSlice, SelectorResult
+from gangsched.core.objects.devices import Device, DeviceRequest, DeviceWishes, ResourceSlice, SelectorResult
 
 _NOTHING = Offers()
 _KEPT = 1 << 20
@@ -33,6 +34,7 @@ class DeviceSupply:
         self._offers: dict[int, Offers] = {}
         self._selected: dict[tuple[DeviceRequest, int], tuple[int, ...]] = {}
         self._failing: dict[tuple[DeviceRequest, int], str] = {}
+        self._only_on: dict[tuple[str, str], frozenset[int]] = {}
 
     def offers(self, row: int) -> Offers:
         """The devices that can be used on the row's node."""
@@ -86,35 +88,67 @@ class DeviceSupply:
         self._known_at = now
         self._selected.clear()
         self._failing.clear()
-        offered: dict[int, list[Offer]] = {}
-        broken: set[int] = set()
         self.shared = False
         everywhere = np.flatnonzero(self._nodes.there(np.arange(self._nodes.size)))
-        for parts, complete in self._devices.pools():
-            by_row: dict[int, list[Offer]] = {}
-            for part in parts:
-                for row in self._usable(part, everywhere):
-                    by_row.setdefault(row, []).extend(_offers(part))
-            for row, offers in by_row.items():
-                if complete and len({offer.key for offer in offers}) == len(offers):
-                    offered.setdefault(row, []).extend(offers)
-                else:
-                    offered.setdefault(row, [])
-                    broken.add(row)
-        self._offers = {row: Offers(tuple(offers), row not in broken) for row, offers in offered.items()}
+        seen: dict[int, list[PoolView]] = {}
+        for slices in self._devices.pools():
+            for row, pool in self._views(slices, everywhere).items():
+                seen.setdefault(row, []).append(pool)
+        self._offers = {row: self._in_order(pools, row) for row, pools in seen.items()}
+        self._only_on.clear()
+
+    def _views(self, slices: Sequence[ResourceSlice], everywhere: IntArray) -> dict[int, PoolView]:
+        """The pool as each row sees it for which it has devices, or that it keeps from requests for all devices.
+
+        Its slices with counters concern every row, so if it is broken it does so everywhere.
+        """
+        by_row: dict[int, tuple[int, ...]] = {}
+        sources = tuple(at for at, part in enumerate(slices) if part.counters)
+        for at, part in enumerate(slices):
+            for row in self._usable(part, everywhere) if not part.counters else ():
+                by_row[row] = (*by_row.get(row, sources), at)
+        self.shared |= bool(sources) and len(by_row) > 1
+        views = {seen: view(slices, [slices[at] for at in seen]) for seen in {*by_row.values(), sources} if seen}
+        found = {row: pool for row, seen in by_row.items() if (pool := views[seen]) is not None}
+        rest = views.get(sources)
+        if rest is not None and rest.broken:
+            found |= {row: rest for row in everywhere.tolist() if row not in by_row}
+        return found
 
     def _usable(self, part: ResourceSlice, everywhere: IntArray) -> list[int]:
-        """The rows where the slice's devices can be used; sets `shared` unless that is a single node."""
+        """The rows where some of the slice's devices can be used; sets `shared` unless that is a single node."""
         if part.unsupported:
             return []
         if part.node:
-            rows: list[int] = everywhere[self._nodes.names.among((part.node,), everywhere)].tolist()
-            return rows
+            return self._where(part, everywhere)
         self.shared = True
-        if part.node_affinity is None:
-            return list(map(int, everywhere))
-        return list(map(int, everywhere[self._affinity.among(part.node_affinity, everywhere)]))
+        if not part.per_device:
+            return self._where(part, everywhere)
+        rows: set[int] = set()
+        for device in part.devices:
+            somewhere = device.node or device.everywhere or device.node_affinity is not None
+            here = self._where(device, everywhere) if somewhere else []
+            self._only_on[part.name, device.name] = frozenset(here)
+            rows.update(here)
+        return sorted(rows)
 
+    def _where(self, place: ResourceSlice | Device, everywhere: IntArray) -> list[int]:
+        mask = None
+        if place.node:
+            mask = self._nodes.names.among((place.node,), everywhere)
+        elif place.node_affinity is not None:
+            mask = self._affinity.among(place.node_affinity, everywhere)
+        rows: list[int] = (everywhere if mask is None else everywhere[mask]).tolist()
+        return rows
 
-def _offers(part: ResourceSlice) -> list[Offer]:
-    return [Offer((part.driver, part.pool, device.name), device, part) for device in part.devices]
+    def _in_order(self, pools: Sequence[PoolView], row: int) -> Offers:
+        """The devices that the pools offer the row; those of pools with devices that must be made ready come last."""
+        ordered = sorted(pools, key=lambda each: each.late)
+        offers = (
+            Offer((part.driver, part.pool, device.name), device, part, each.pool)
+            for each in ordered
+            for part in each.parts
+            for device in part.devices
+            if not part.per_device or row in self._only_on[part.name, device.name]
+        )
+        return Offers(tuple(offers), not any(each.broken for each in pools))

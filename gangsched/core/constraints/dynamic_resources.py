@@ -14,8 +14,10 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from uuid import UUID, uuid5
 
 import numpy as np
+from msgspec.structs import replace
 
 from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
 from gangsched.core.constraints.device_pool import OWN, DevicePool, Wish, Wishes
@@ -32,6 +34,9 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import ClaimConfigured, Prebinding, UseDevices
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import NodeTerm
+
+_SHARES = UUID("c4a3f6a8-6f0e-4f6b-9d53-0c2b6a5f9e17")
+"""The namespace of the IDs of shares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +165,11 @@ class _DevicesPlan(Plan):
             return None
         return self._pool.room(seen.wishes, rows)
 
+    def unsure(self, member: Member) -> bool:
+        """Whether a search for devices for the class was cut short."""
+        seen = member.sight(UsesDevices)
+        return seen is not None and bool(seen.wishes) and seen.wishes in self._pool.unsure
+
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
         """Take the first devices found for each member."""
         seen = member.sight(UsesDevices)
@@ -168,7 +178,7 @@ class _DevicesPlan(Plan):
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
             for _ in range(count):
                 # A pod that must be counted there although nothing is left takes nothing.
-                self._pool.push(seen.wishes, row, self._pool.find(seen.wishes, row) or ())
+                self._pool.push(seen.wishes, row, must=True)
         return self._pool.elsewhere(seen.wishes)
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
@@ -193,7 +203,7 @@ class _DevicesPlan(Plan):
         left = iter(planned)
         asked = []
         for claim, making in self._claims(pod):
-            allocation = claim.allocation or next(left)
+            allocation = claim.allocation or _identified(next(left), claim)
             configured = () if claim.allocation is not None else self._config(claim, allocation)
             use = UseDevices(*claim.key, claim.uid, pod.name, pod.uid, allocation, configured, making)
             asked.append(use)
@@ -239,7 +249,8 @@ class _DevicesPlan(Plan):
         if seen is None or not seen.wishes:
             return None
         devices = self._world.devices
-        return devices.generation, frozenset(devices.in_use), frozenset(self._world.pending_prebindings)
+        shares = frozenset((key, frozenset(there.items())) for key, there in devices.shares.items())
+        return devices.generation, frozenset(devices.in_use), shares, frozenset(self._world.pending_prebindings)
 
     def couples(self, member: Member, other: Member) -> bool:
         """Whether both may take devices that several nodes can use, or share a claim without devices.
@@ -297,3 +308,15 @@ class _DevicesPlan(Plan):
         names = {*chosen, *(name.partition("/")[0] for name in chosen)}
         asked = [each for each in claim.wishes.config if not each.requests or names.intersection(each.requests)]
         return (*found, *(ClaimConfigured("FromClaim", each.requests, each.config) for each in asked))
+
+
+def _identified(allocation: Allocation, claim: ResourceClaim) -> Allocation:
+    """The allocation with an ID for each share of a device: the same for all pods that use the claim."""
+    if not any(each.shared for each in allocation.devices):
+        return allocation
+    where = f"{claim.namespace}/{claim.name}/{claim.uid}"
+    devices = (
+        replace(each, share=str(uuid5(_SHARES, f"{where}/{at}/{'/'.join(each.device)}"))) if each.shared else each
+        for at, each in enumerate(allocation.devices)
+    )
+    return replace(allocation, devices=tuple(devices))

@@ -20,6 +20,7 @@ _WHY = {
     ClaimTrouble.TERMINATING: "which is being deleted: create it again once it is gone, or name another",
     ClaimTrouble.FULL: f"which is reserved for {MOST_RESERVED} pods, the most that may share it: use another claim",
     ClaimTrouble.TWICE: "which has a device that another claim has too ({about}): delete one of the two claims",
+    ClaimTrouble.FAILED: "one of whose devices reports {about}, so it cannot be used: see the claim's status.devices",
     ClaimTrouble.NO_CLASS: "whose DeviceClass {about} does not exist: create it, or name another",
     ClaimTrouble.UNSUPPORTED: "which asks for {about}, which this version of gangsched does not support: leave it out, "
     "or let another scheduler place the pod",

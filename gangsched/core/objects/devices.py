@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gangsched.core.objects.shape import NodeTerm, Toleration
 
@@ -32,6 +33,7 @@ class DeviceKind(StrEnum):
     SLICE = "ResourceSlice"
     CLASS = "DeviceClass"
     CLAIM = "ResourceClaim"
+    TAINT_RULE = "DeviceTaintRule"
 
 
 class AttributeType(StrEnum):
@@ -60,18 +62,53 @@ class DeviceTaint(Struct, frozen=True, gc=False, cache_hash=True):
     effect: str
 
 
-class Device(Struct, frozen=True, gc=False, cache_hash=True):
-    """A device. `capacity` holds (name, quantity) pairs.
+CounterKey = tuple[str, str]
+"""A counter of a pool: the name of its set, and its own."""
 
-    `unsupported` names a feature of the device that this version of gangsched does not support, empty if there is none.
-    Such a device is never allocated.
+Amounts = tuple[tuple[str, int], ...]
+"""Names with amounts in billionths (`quantity.billionths`), by name."""
+
+
+class Capacity(Struct, frozen=True, gc=False, cache_hash=True):
+    """A capacity of a device, by its name in the slice, which requests must repeat exactly; amounts are in billionths.
+
+    The rest is its request policy. A share takes `default` if the request does not name the capacity (all of `value` if
+    that is None); otherwise it takes the request rounded up to the next of `values`, or to `least` and from there in
+    steps of `step`, and at most `most`.
+    """
+
+    name: str
+    value: int
+    default: int | None = None
+    values: tuple[int, ...] = ()
+    least: int | None = None
+    most: int | None = None
+    step: int | None = None
+
+
+class Device(Struct, frozen=True, gc=False, cache_hash=True):
+    """A device. `capacity` holds (name, quantity) pairs for expressions, `shares` what requests can have of it.
+
+    `counters` are the amounts that it takes of the counters of its pool while it is allocated. With `multiple`, several
+    requests may have it at a time, each a share of its capacities. `node`, `node_affinity` and `everywhere` say where
+    it can be used if its slice leaves that to its devices. `binding` are the conditions that must be true before a pod
+    with the device is bound, `failing` those that say that they never will be; with `binds_to_node` the device can be
+    used only on the node for which it was allocated.
     """
 
     name: str
     attributes: tuple[Attribute, ...] = ()
     capacity: tuple[tuple[str, str], ...] = ()
     taints: tuple[DeviceTaint, ...] = ()
-    unsupported: str = ""
+    shares: tuple[Capacity, ...] = ()
+    counters: tuple[tuple[CounterKey, int], ...] = ()
+    multiple: bool = False
+    node: str = ""
+    node_affinity: tuple[NodeTerm, ...] | None = None
+    everywhere: bool = False
+    binding: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
+    binds_to_node: bool = False
 
 
 class SelectorResult(StrEnum):
@@ -95,9 +132,10 @@ class Selector(Struct, frozen=True, gc=False):
 class ResourceSlice(Struct, frozen=True, gc=False, tag=True):
     """A part of a pool of devices. The pool consists of all slices of its newest generation, `parts` in number.
 
-    The devices are usable on one `node`, or on nodes that match `node_affinity`, or on every node if that is None.
-    `unsupported`: the slice limits the nodes in a way that this version of gangsched does not know, and its devices are
-    used nowhere.
+    The devices are usable on one `node`, or on nodes that match `node_affinity`, or on every node if that is None; with
+    `per_device` each device says that itself. A slice with `counters` has no devices, but the counters of its pool with
+    their amounts in billionths. `unsupported`: the slice limits the nodes in a way that this version of gangsched does
+    not know, and its devices are used nowhere.
     """
 
     name: str
@@ -109,6 +147,8 @@ class ResourceSlice(Struct, frozen=True, gc=False, tag=True):
     node_affinity: tuple[NodeTerm, ...] | None = None
     devices: tuple[Device, ...] = ()
     unsupported: bool = False
+    per_device: bool = False
+    counters: tuple[tuple[CounterKey, int], ...] = ()
 
     @property
     def key(self) -> ObjectKey:
@@ -135,11 +175,36 @@ class DeviceClass(Struct, frozen=True, gc=False, tag=True):
         return "", self.name
 
 
+class DeviceTaintRule(Struct, frozen=True, gc=False, tag=True):
+    """A taint for all devices with this driver, pool and name, each of which matters only if it is not empty."""
+
+    name: str
+    taint: DeviceTaint
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+
+    @property
+    def key(self) -> ObjectKey:
+        """The name."""
+        return "", self.name
+
+    def tainted(self, part: ResourceSlice) -> ResourceSlice:
+        """The slice with the taint on those of its devices that the rule is for."""
+        if self.driver not in ("", part.driver) or self.pool not in ("", part.pool):
+            return part
+        devices = (
+            replace(each, taints=(*each.taints, self.taint)) if self.device in ("", each.name) else each
+            for each in part.devices
+        )
+        return replace(part, devices=tuple(devices))
+
+
 class DeviceRequest(Struct, frozen=True, gc=False, cache_hash=True):
     """One request, or one alternative of a request: for `count` devices, or with `all` for every selected one.
 
     `name` is its name in allocation results (`request` or `request/alternative`). With `admin`, devices in use may be
-    allocated too.
+    allocated too. `capacity` is what each device must have left of these capacities, in billionths.
     """
 
     name: str
@@ -149,6 +214,7 @@ class DeviceRequest(Struct, frozen=True, gc=False, cache_hash=True):
     all: bool = False
     admin: bool = False
     tolerations: tuple[Toleration, ...] = ()
+    capacity: Amounts = ()
 
 
 class ExtendedUse(Struct, frozen=True, gc=False, cache_hash=True):
@@ -174,10 +240,14 @@ class Making(Struct, frozen=True, gc=False):
 
 
 class Match(Struct, frozen=True, gc=False, cache_hash=True):
-    """All devices of these requests (of all requests if none is named) must have the same value of the attribute."""
+    """All devices of these requests (of all requests if none is named) must have the same value of the attribute.
+
+    With `distinct`, each must have another value instead.
+    """
 
     attribute: str
     requests: tuple[str, ...] = ()
+    distinct: bool = False
 
 
 class ClaimConfig(Struct, frozen=True, gc=False, cache_hash=True):
@@ -201,11 +271,25 @@ class DeviceWishes(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class AllocatedDevice(Struct, frozen=True, gc=False, cache_hash=True):
-    """A device allocated to a claim, for one of its requests. With `admin`, other claims may have it too."""
+    """A device allocated to a claim, for one of its requests. With `admin`, other claims may have it too.
+
+    `shared`: only a share of the device, which takes `consumed` of its capacities; `share` is its ID, empty while it is
+    only planned. `binding` and `failing` are those of the device at the time of the allocation.
+    """
 
     request: str
     device: DeviceKey
     admin: bool = False
+    shared: bool = False
+    share: str = ""
+    consumed: Amounts = ()
+    binding: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether no other claim may have the device."""
+        return not (self.admin or self.shared)
 
 
 class Allocation(Struct, frozen=True, gc=False, cache_hash=True):
@@ -214,12 +298,17 @@ class Allocation(Struct, frozen=True, gc=False, cache_hash=True):
     devices: tuple[AllocatedDevice, ...] = ()
     node_affinity: tuple[NodeTerm, ...] | None = None
 
+    @property
+    def has(self) -> tuple[tuple[str, DeviceKey, str], ...]:
+        """What identifies the devices: equal for the allocation that was asked for and the one that was written."""
+        return tuple((each.request, each.device, each.share) for each in self.devices)
+
 
 class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
     """A ResourceClaim. `reserved` are the UIDs of its consumers, `owner` that of the pod it was created for, if any.
 
     `ours`: gangsched has written its allocation or a reservation. `extended`: a scheduler has created it for the
-    extended resources of its owner.
+    extended resources of its owner. `conditions` are those that its drivers report as true, for each device.
     """
 
     namespace: str
@@ -232,14 +321,33 @@ class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
     terminating: bool = False
     ours: bool = False
     extended: bool = False
+    conditions: tuple[tuple[DeviceKey, tuple[str, ...]], ...] = ()
 
     @property
     def key(self) -> ObjectKey:
         """Namespace and name."""
         return self.namespace, self.name
 
+    @property
+    def prepared(self) -> bool:
+        """Whether all conditions for which the bindings of its pods wait are true."""
+        return all(set(each.binding) <= self._reported(each.device) for each in self._conditional)
 
-DeviceObject = ResourceSlice | DeviceClass | ResourceClaim
+    @property
+    def failure(self) -> str:
+        """The first condition that says that a device never gets ready; empty if there is none."""
+        failing = ((set(each.failing) & self._reported(each.device), each.failing) for each in self._conditional)
+        return next((name for true, names in failing for name in names if name in true), "")
+
+    @property
+    def _conditional(self) -> list[AllocatedDevice]:
+        return [each for each in (self.allocation.devices if self.allocation is not None else ()) if each.binding]
+
+    def _reported(self, device: DeviceKey) -> set[str]:
+        return next((set(true) for key, true in self.conditions if key == device), set())
+
+
+DeviceObject = ResourceSlice | DeviceClass | ResourceClaim | DeviceTaintRule
 
 
 class ClaimTrouble(StrEnum):
@@ -251,6 +359,7 @@ class ClaimTrouble(StrEnum):
     TERMINATING = "it is being deleted"
     FULL = "as many pods as possible share it"
     TWICE = "another claim has one of its devices too"
+    FAILED = "one of its devices reports that it cannot be used"
     NO_CLASS = "its DeviceClass does not exist"
     UNSUPPORTED = "it asks for something that gangsched cannot honour"
 

@@ -124,8 +124,8 @@ class UseDevices(Prebinding, frozen=True):
 
     @property
     def takes(self) -> tuple[Taken, ...]:
-        """The claim, and its devices other than those for admin access."""
-        devices = [each.device for each in self.allocation.devices if not each.admin]
+        """The claim, and the devices that it has as a whole."""
+        devices = [each.device for each in self.allocation.devices if each.exclusive]
         return (
             ("ResourceClaim", self.namespace, self.claim),
             *(("Device", f"{driver}/{pool}", name) for driver, pool, name in devices),
@@ -138,8 +138,10 @@ class UseDevices(Prebinding, frozen=True):
 
     @property
     def awaited(self) -> str:
-        """The allocation."""
-        return f"the ResourceClaim {self.claim} is being allocated and reserved for pod {self.pod}"
+        """The allocation, and what the devices must report before a pod may be bound."""
+        said = f"the ResourceClaim {self.claim} is being allocated and reserved for pod {self.pod}"
+        names = dict.fromkeys(name for each in self.allocation.devices for name in each.binding)
+        return f"{said}, until its devices report {', '.join(names)}" if names else said
 
 
 class PrebindingState(Enum):

@@ -110,6 +110,21 @@ def exact(text: Quantity) -> Fraction:
     return Fraction(_nanos(text), _NANOS)
 
 
+def billionths(text: Quantity) -> int:
+    """The quantity in billionths, the finest that Kubernetes keeps.
+
+    Raises:
+        InvalidQuantity: the text is not a quantity.
+    """
+    return _nanos(text)
+
+
+def from_billionths(amount: int) -> str:
+    """A quantity of this many billionths as text; not in its canonical form."""
+    units, rest = divmod(amount, _NANOS)
+    return str(units) if not rest else f"{amount}n"
+
+
 def format_bytes(amount: int) -> str:
     """Bytes in human-readable form, in a binary unit (`1.5Gi`)."""
     return format_amount("memory", amount)

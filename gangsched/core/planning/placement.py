@@ -245,7 +245,7 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
         gaps=gaps(snapshot, failing, missing, quorum.slots.number - fits),
         short=short,
         fragmented=not short and fragmented(snapshot, failing),
-        exhausted=exhausted,
+        exhausted=exhausted or snapshot.unsure(quorum.room),
         waits_for_pods=waits,
         domain=domain,
         demand=demand,
@@ -273,7 +273,7 @@ def _fits_empty(snapshot: Snapshot, ask: Ask) -> bool | None:
         quorum = quorum_in(empty, ask, domain)
         found = quorum.find() is not None
         empty.undo(mark)
-        if found or quorum.steps.ended:
+        if found or quorum.steps.ended or empty.unsure(quorum.room):
             return found or None
     return False
 

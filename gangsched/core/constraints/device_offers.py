@@ -1,0 +1,41 @@
+"""The devices that a node offers, as a search for an allocation sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gangsched.core.objects.devices import CounterKey, Device, DeviceKey, ResourceSlice
+
+Consumption = tuple[tuple[CounterKey, int], ...]
+"""Amounts of counters, in billionths."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """The counters of a pool with their amounts, and what its devices consume, wherever they can be used."""
+
+    counters: Mapping[CounterKey, int]
+    consumers: tuple[tuple[DeviceKey, Consumption], ...]
+
+
+NO_COUNTERS = Pool({}, ())
+"""A pool without counters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A device that can be used on a node, and the slice that lists it."""
+
+    key: DeviceKey
+    device: Device
+    part: ResourceSlice
+    pool: Pool = NO_COUNTERS
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """All devices that can be used on a node. `whole`: no pool there is incomplete or contradicts itself."""
+
+    devices: tuple[Offer, ...] = ()
+    whole: bool = True

@@ -1,0 +1,105 @@
+"""What is taken of devices: by claims that have them, by decided pre-bindings, and by the members of a plan.
+
+Source: `AllocatedState` in k8s.io/dynamic-resource-allocation/structured, and `GatherAllocatedState` of the plug-in
+DynamicResources of kube-scheduler, at v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+
+from gangsched.core.constraints.device_offers import Pool
+from gangsched.core.constraints.device_shares import Shares, add_share
+from gangsched.core.constraints.device_store import DeviceStore
+from gangsched.core.objects.devices import Allocation, CounterKey, DeviceKey
+from gangsched.core.objects.prebindings import Prebinding, Taken, UseDevices
+
+
+class DeviceUsage:
+    """What is taken on one snapshot. On an `emptied` one only what was taken there. `size` is how much that is.
+
+    `_held` are the devices taken here as a whole, `_shares` what is taken here of others, `_before` what had been
+    taken of these. `_drawn` caches what allocated devices draw from the counters of each pool.
+    """
+
+    def __init__(
+        self, devices: DeviceStore, prebindings: Mapping[Taken, Mapping[str, Prebinding]], *, emptied: bool = False
+    ) -> None:
+        self._devices = devices
+        self._prebindings = prebindings
+        self._emptied = emptied
+        self._held: Counter[DeviceKey] = Counter()
+        self._shares: Shares = {}
+        self._before: Mapping[DeviceKey, Counter[str]] | None = None
+        self._drawn: dict[Pool, dict[CounterKey, int]] = {}
+        self.size = 0
+
+    def held(self, key: DeviceKey) -> bool:
+        """Whether some claim has the whole device."""
+        if key in self._held:
+            return True
+        taken = ("Device", f"{key[0]}/{key[1]}", key[2])
+        return not self._emptied and (key in self._devices.in_use or taken in self._prebindings)
+
+    def shared(self, key: DeviceKey) -> tuple[Mapping[str, int], ...]:
+        """What shares of the device take of its capacities; nothing if no claim has a share."""
+        here, before = self._shares.get(key), self._taken_before().get(key)
+        return tuple(each for each in (here, before) if each is not None)
+
+    def drawn(self, pool: Pool) -> Mapping[CounterKey, int]:
+        """What the pool's allocated devices draw from its counters, each device once."""
+        found = self._drawn.get(pool)
+        if found is None:
+            found = self._drawn[pool] = {}
+            for key, consumption in pool.consumers:
+                if self.held(key) or self.shared(key):
+                    for counter, amount in consumption:
+                        found[counter] = found.get(counter, 0) + amount
+        return found
+
+    def add(self, allocation: Allocation, sign: int) -> None:
+        """Take the devices of the allocation (1), or give them back (-1)."""
+        for each in allocation.devices:
+            self.size += sign * (not each.admin)
+            if each.exclusive:
+                self._held[each.device] += sign
+                if not self._held[each.device]:
+                    del self._held[each.device]
+            elif not each.admin:
+                add_share(self._shares, each, sign)
+        self._drawn.clear()
+
+    def state(self, key: DeviceKey) -> Hashable:
+        """What is taken of the device: equal while nothing of it is taken or given back."""
+        return self.held(key), tuple(frozenset(each.items()) for each in self.shared(key))
+
+    def digest(self) -> Hashable:
+        """A digest of what is taken here."""
+        shares = frozenset((key, frozenset(there.items())) for key, there in self._shares.items())
+        return frozenset(self._held.items()), shares
+
+    def _taken_before(self) -> Mapping[DeviceKey, Counter[str]]:
+        """The shares of claims and of pre-bindings that no claim shows yet."""
+        if self._before is None:
+            self._before = {} if self._emptied else self._shares_before()
+        return self._before
+
+    def _shares_before(self) -> Mapping[DeviceKey, Counter[str]]:
+        devices = self._devices
+        asked = {
+            taken[1:]: prebinding
+            for taken, by_owner in self._prebindings.items()
+            if taken[0] == "ResourceClaim"
+            for prebinding in by_owner.values()
+            if isinstance(prebinding, UseDevices) and any(each.shared for each in prebinding.allocation.devices)
+        }
+        if not asked:
+            return devices.shares
+        found: Shares = {key: Counter(there) for key, there in devices.shares.items()}
+        for (namespace, name), prebinding in asked.items():
+            if not devices.is_allocated((namespace, name)):
+                for each in prebinding.allocation.devices:
+                    if each.shared and not each.admin:
+                        add_share(found, each, 1)
+        return found
