@@ -51,11 +51,10 @@ class DevicePool:
     that several pods use, one for each member. `_known` caches the room of nodes by wishes and devices.
     """
 
-    def __init__(self, world: World, affinity: NodeAffinity, supply: DeviceSupply, *, emptied: bool) -> None:
+    def __init__(self, world: World, affinity: NodeAffinity, supply: DeviceSupply) -> None:
         self._world = world
         self._affinity = affinity
         self._supply = supply
-        self._emptied = emptied
         self._used: Counter[DeviceKey] = Counter()
         self._shared: dict[ObjectKey, list[Allocation]] = {}
         self._taken: dict[tuple[Wishes, int], list[tuple[Allocation, ...]]] = {}
@@ -171,7 +170,7 @@ class DevicePool:
         if key in self._used:
             return True
         taken = ("Device", f"{key[0]}/{key[1]}", key[2])
-        return not self._emptied and (key in self._world.devices.in_use or taken in self._world.pending_prebindings)
+        return key in self._world.devices.in_use or taken in self._world.pending_prebindings
 
     def push(self, wishes: Wishes, row: int, found: tuple[Allocation, ...]) -> None:
         self._taken.setdefault((wishes, row), []).append(found)

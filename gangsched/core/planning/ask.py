@@ -1,0 +1,93 @@
+"""What a gang asks planning for, and the questions that follow from it: its classes, its domains, its quorum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace as renewed
+
+from gangsched.core.cluster.labels import Domain
+from gangsched.core.objects.declaration import Preference, Topology
+from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.strategy import Strategy
+from gangsched.core.planning import topology
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.filling import classify, preferring
+from gangsched.core.planning.quorum import Quorum
+from gangsched.core.planning.search import Slots
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.strategies import PACK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A gang's request: `need` of `members`, which are tried in this order, must be placed.
+
+    `role_needs` are minima by role; at least that many members must have the role, and at least `need` members exist.
+    `own` counts the members that are already bound, by node. `avoided` nodes are used only if the gang fits nowhere
+    else; among them `refused` nodes, which refused the gang itself, only if it fits on none of the others. `topology`
+    requests one domain of a label for all members. `wishes` are preferences by role, which come before `prefer`.
+    """
+
+    members: Sequence[Pod]
+    need: int
+    role_needs: Mapping[str, int] = field(default_factory=dict)
+    strategy: Strategy = PACK
+    prefer: tuple[Preference, ...] = ()
+    wishes: Mapping[str, tuple[Preference, ...]] = field(default_factory=dict)
+    topology: Topology | None = None
+    own: Mapping[str, int] = field(default_factory=dict)
+    avoided: frozenset[str] = frozenset()
+    refused: frozenset[str] = frozenset()
+
+
+def asked_for(snapshot: Snapshot, ask: Ask) -> Hashable:
+    """A key of everything, except the nodes, that decides whether the quorum fits."""
+    roles = frozenset((role, need) for role, need in ask.role_needs.items() if need > 0)
+    classes = classify(snapshot, ask.members, ask.avoided)
+    kinds = Counter((classes[pod.uid], role_of(pod)) for pod in ask.members)
+    return frozenset(kinds.items()), roles, ask.need
+
+
+def domains_of(snapshot: Snapshot, ask: Ask) -> Sequence[Domain | None]:
+    """The domains that may hold the whole quorum; a single None means that it may be anywhere."""
+    if ask.topology is None or not ask.topology.required:
+        return [None]
+    return [(ask.topology.key, value) for value in domain_values(snapshot, ask, ask.topology)]
+
+
+def domain_values(snapshot: Snapshot, ask: Ask, wanted: Topology) -> list[str]:
+    """The domains that may take the quorum, in the order in which to try them."""
+    home = topology.home(snapshot, wanted, ask.own)
+    if home is not None:
+        return [home]
+    return topology.candidates(snapshot, wanted, classes_of(snapshot, ask), ask.need)
+
+
+def classes_of(snapshot: Snapshot, ask: Ask) -> list[MemberClass]:
+    """The class of each member, in the order of the members."""
+    classes = classify(snapshot, ask.members, ask.avoided)
+    return [classes[pod.uid] for pod in ask.members]
+
+
+def quorum_in(
+    snapshot: Snapshot, ask: Ask, domain: Domain | None, *, of: Collection[MemberClass] | None = None
+) -> Quorum:
+    """The quorum with its members confined to this domain: all members, or only those `of` these classes."""
+    owed = {role: need for role, need in ask.role_needs.items() if need > 0}
+    everybody = domain if of is None else None
+    classes = classify(snapshot, ask.members, ask.avoided, domain=everybody)
+    if of is not None:
+        inside = {member: renewed(member, domain=domain) for member in of}
+        classes = {uid: inside.get(member, member) for uid, member in classes.items()}
+    return Quorum(
+        snapshot,
+        classes,
+        preferring=preferring(snapshot, ask.members, classes, ask.wishes),
+        members=ask.members,
+        slots=Slots.of(ask.need, owed),
+        strategy=ask.strategy,
+        prefer=ask.prefer,
+    )
