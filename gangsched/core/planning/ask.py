@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace as renewed
 
-from gangsched.core.cluster.labels import Domain
+from gangsched.core.cluster.labels import Area, Domain
 from gangsched.core.objects.declaration import Preference, Topology
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.strategy import Strategy
@@ -29,6 +29,9 @@ class Ask:
     `own` counts the members that are already bound, by node. `avoided` nodes are used only if the gang fits nowhere
     else; among them `refused` nodes, which refused the gang itself, only if it fits on none of the others. `topology`
     requests one domain of a label for all members. `wishes` are preferences by role, which come before `prefer`.
+
+    Members beyond the quorum, and those `following`, are not placed, but a domain that takes more of them is better; no
+    more than `most` members are placed in all (None for no limit).
     """
 
     members: Sequence[Pod]
@@ -41,6 +44,8 @@ class Ask:
     own: Mapping[str, int] = field(default_factory=dict)
     avoided: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()
+    following: Sequence[Pod] = ()
+    most: int | None = None
 
 
 def asked_for(snapshot: Snapshot, ask: Ask) -> Hashable:
@@ -58,12 +63,15 @@ def domains_of(snapshot: Snapshot, ask: Ask) -> Sequence[Domain | None]:
     return [(ask.topology.key, value) for value in domain_values(snapshot, ask, ask.topology)]
 
 
-def domain_values(snapshot: Snapshot, ask: Ask, wanted: Topology) -> list[str]:
-    """The domains that may take the quorum, in the order in which to try them."""
+def domain_values(snapshot: Snapshot, ask: Ask, wanted: Topology) -> Mapping[str, int]:
+    """The domains that may take the quorum, in the order in which to try them, with the most members that each takes.
+
+    The domain of members that are already placed is the only one.
+    """
     home = topology.home(snapshot, wanted, ask.own)
     if home is not None:
-        return [home]
-    return topology.candidates(snapshot, wanted, classes_of(snapshot, ask), ask.need)
+        return {home: len(ask.members)}
+    return topology.candidates(snapshot, wanted, classes_of(snapshot, ask), ask.need, most=ask.most)
 
 
 def classes_of(snapshot: Snapshot, ask: Ask) -> list[MemberClass]:
@@ -72,16 +80,26 @@ def classes_of(snapshot: Snapshot, ask: Ask) -> list[MemberClass]:
     return [classes[pod.uid] for pod in ask.members]
 
 
-def quorum_in(
-    snapshot: Snapshot, ask: Ask, domain: Domain | None, *, of: Collection[MemberClass] | None = None
-) -> Quorum:
-    """The quorum with its members confined to this domain: all members, or only those `of` these classes."""
+def confined(
+    snapshot: Snapshot,
+    members: Sequence[Pod],
+    avoided: frozenset[str],
+    area: Area | None,
+    *,
+    of: Collection[MemberClass] | None = None,
+) -> Mapping[str, MemberClass]:
+    """Each member's class without preferences, by UID; all of them, or only those `of` these, confined to the area."""
+    classes = classify(snapshot, members, avoided, domain=area if of is None else None)
+    if of is None:
+        return classes
+    inside = {member: renewed(member, domain=area) for member in of}
+    return {uid: inside.get(member, member) for uid, member in classes.items()}
+
+
+def quorum_in(snapshot: Snapshot, ask: Ask, area: Area | None, *, of: Collection[MemberClass] | None = None) -> Quorum:
+    """The quorum with its members confined to this area: all members, or only those `of` these classes."""
     owed = {role: need for role, need in ask.role_needs.items() if need > 0}
-    everybody = domain if of is None else None
-    classes = classify(snapshot, ask.members, ask.avoided, domain=everybody)
-    if of is not None:
-        inside = {member: renewed(member, domain=domain) for member in of}
-        classes = {uid: inside.get(member, member) for uid, member in classes.items()}
+    classes = confined(snapshot, ask.members, ask.avoided, area, of=of)
     return Quorum(
         snapshot,
         classes,

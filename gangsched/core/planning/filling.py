@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from msgspec.structs import replace
 
-from gangsched.core.cluster.labels import Domain
+from gangsched.core.cluster.labels import Area
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import Preference
@@ -170,7 +170,7 @@ def classify(
     members: Iterable[Pod],
     avoided: frozenset[str] = frozenset(),
     *,
-    domain: Domain | None = None,
+    domain: Area | None = None,
 ) -> dict[str, MemberClass]:
     """Each member's class without preferences, by UID; equal classes are one object.
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.labels import Domain
+from gangsched.core.cluster.labels import Area
 from gangsched.core.constraints.constraint import Plan
 from gangsched.core.constraints.node_resources import ResourcesPlan
 from gangsched.core.objects.arrays import IntArray, Mask
@@ -217,7 +217,7 @@ class Snapshot:
         left = self.free[rows, column]
         return Scarce(left, self.cluster.capacity.allocatable[rows, column] - left)
 
-    def inside(self, domain: Domain) -> Mask:
+    def inside(self, domain: Area) -> Mask:
         """The rows of this domain."""
         return self.cluster.labels.inside(domain)[: self.size]
 
