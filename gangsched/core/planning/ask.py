@@ -16,7 +16,7 @@ from gangsched.core.planning import topology
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify, preferring
 from gangsched.core.planning.quorum import Quorum
-from gangsched.core.planning.search import Slots
+from gangsched.core.planning.search import STEPS, Slots
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
 
@@ -96,8 +96,18 @@ def confined(
     return {uid: inside.get(member, member) for uid, member in classes.items()}
 
 
-def quorum_in(snapshot: Snapshot, ask: Ask, area: Area | None, *, of: Collection[MemberClass] | None = None) -> Quorum:
-    """The quorum with its members confined to this area: all members, or only those `of` these classes."""
+def quorum_in(
+    snapshot: Snapshot,
+    ask: Ask,
+    area: Area | None,
+    *,
+    of: Collection[MemberClass] | None = None,
+    steps: int = STEPS,
+) -> Quorum:
+    """The quorum with its members confined to this area: all members, or only those `of` these classes.
+
+    The exhaustive search takes at most so many `steps`.
+    """
     owed = {role: need for role, need in ask.role_needs.items() if need > 0}
     classes = confined(snapshot, ask.members, ask.avoided, area, of=of)
     return Quorum(
@@ -108,4 +118,5 @@ def quorum_in(snapshot: Snapshot, ask: Ask, area: Area | None, *, of: Collection
         slots=Slots.of(ask.need, owed),
         strategy=ask.strategy,
         prefer=ask.prefer,
+        steps=steps,
     )

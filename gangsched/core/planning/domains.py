@@ -8,7 +8,7 @@ not shut out by the choice for the minimum; then by which members make the quoru
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -22,16 +22,15 @@ from gangsched.core.planning.ask import Ask, asked_for, classes_of, confined
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import bond
 from gangsched.core.planning.filling import fill_singly
+from gangsched.core.planning.search import STEPS
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.topology import RecentRequests, worth_trying
 from gangsched.core.planning.trial import Placement, Unfinished, found_in
 
 _MOST_RUNS = 64
 """Beyond this many runs of equal members in their order, further members are counted class by class."""
-_TRIED = 64
-"""Limit for the number of combinations of equally many domains that are tried."""
-_DROPPED = 32
-"""Limit for the number of domains that are left out again on trial."""
+_STEPS = STEPS // 16
+"""Limit of steps of the exhaustive search for a trial of several domains, of which there may be many."""
 
 
 class _Score(NamedTuple):
@@ -87,6 +86,7 @@ def best_domain(
             if not scores:
                 return Unfinished()
             break
+        snapshot.budget.charge(units.TRIED * len(ask.members))
         mark, broken_off = snapshot.mark(), snapshot.budget.broken_off
         found = found_in(snapshot, ask, (key, value), of=of)
         if found is None:
@@ -140,54 +140,73 @@ def found_in_fewest(snapshot: Snapshot, ask: Ask, key: str) -> Placement | None:
     None if no domain may help, or if the quorum needs nodes without the label. Small cases are searched to the end;
     beyond that, domains are added from the one that takes most and dropped again where the others are enough.
     """
-    wanted = Topology(key)
-    rooms = topology.rooms(snapshot, wanted, classes_of(snapshot, ask))
-    used = tuple(value for value in topology.occupied(snapshot, wanted, snapshot.by_row(ask.own)) if value in rooms)
-    others = {value: found for value, found in rooms.items() if found[0] and value not in used}
-    began = snapshot.budget.spent
+    fewest = _Fewest(snapshot, ask, key)
+    chosen = fewest.combined() or fewest.added()
+    return found_in(snapshot, ask, (key, chosen), steps=_STEPS) if chosen else None
 
-    def best(areas: Iterable[tuple[str, ...]]) -> tuple[str, ...] | None:
-        scores: list[tuple[_Score, tuple[str, ...]]] = []
-        for tried, values in enumerate(areas):
-            if tried >= _TRIED or len(scores) >= topology.COMPARED or snapshot.budget.spent - began > units.DOMAINS:
+
+class _Fewest:
+    """The choice of several domains: those `_used` by members, and some of the `_others`. Nothing stays taken."""
+
+    def __init__(self, snapshot: Snapshot, ask: Ask, key: str) -> None:
+        self._snapshot = snapshot
+        self._ask = ask
+        self._key = key
+        wanted = Topology(key)
+        rooms = topology.rooms(snapshot, wanted, classes_of(snapshot, ask))
+        self._used = tuple(topology.occupied(snapshot, wanted, snapshot.by_row(ask.own)))
+        self._takes = sum(rooms[value][0] for value in self._used)
+        self._others = {value: found for value, found in rooms.items() if found[0] and value not in self._used}
+        self._until = snapshot.budget.spent + units.DOMAINS
+
+    def combined(self) -> tuple[str, ...] | None:
+        """The best of the smallest choices that take the quorum; None if none is found within the budget."""
+        for number in range(not self._used, len(self._others) + 1):
+            scores: list[tuple[_Score, tuple[str, ...]]] = []
+            for values in topology.combinations(self._others, number, self._ask.need - self._takes):
+                if len(scores) == topology.COMPARED or self._is_spent():
+                    break
+                score = self._try((*self._used, *values))
+                if score is not None:
+                    scores.append((score, (*self._used, *values)))
+            if scores:
+                return max(scores, key=itemgetter(0))[1]
+            if self._is_spent():
                 break
-            mark = snapshot.mark()
-            found = found_in(snapshot, ask, (key, values))
-            if found is not None:
-                scores.append((_score(snapshot, ask, (key, values), found), values))
-                snapshot.undo(mark)
-        return max(scores, key=itemgetter(0))[1] if scores else None
-
-    there = sum(rooms[value][0] for value in used)
-    for number in range(not used, len(others) + 1):
-        combined = topology.combinations(others, number, ask.need - there)
-        chosen = best((*used, *values) for values in combined)
-        if chosen is not None:
-            return found_in(snapshot, ask, (key, chosen))
-        if snapshot.budget.spent - began > units.DOMAINS:
-            break
-    return _found_by_adding(snapshot, ask, key, used, sorted(others, key=lambda value: (-others[value][0], value)))
-
-
-def _found_by_adding(
-    snapshot: Snapshot, ask: Ask, key: str, used: tuple[str, ...], others: Sequence[str]
-) -> Placement | None:
-    """Take places in the first of the other domains that together with those used take the quorum."""
-
-    def fits(values: Sequence[str]) -> bool:
-        mark = snapshot.mark()
-        found = found_in(snapshot, ask, (key, (*used, *values)))
-        snapshot.undo(mark)
-        return found is not None
-
-    low, high = 0, len(others)
-    if not fits(others):
         return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(others[:middle]) else (middle, high)
-    chosen = list(others[:high])
-    for value in [*reversed(chosen)][:_DROPPED]:
-        fewer = [each for each in chosen if each != value]
-        chosen = fewer if fits(fewer) else chosen
-    return found_in(snapshot, ask, (key, (*used, *chosen)))
+
+    def added(self) -> tuple[str, ...] | None:
+        """The first domains, those that take most before others, without those that are not needed."""
+        order = sorted(self._others, key=lambda value: (-self._others[value][0], value))
+        few, enough = 0, len(order)
+        self._until = self._snapshot.budget.spent + units.DOMAINS
+        if self._try((*self._used, *order)) is None:
+            return None
+        while enough - few > 1 and not self._is_spent():
+            middle = (few + enough) // 2
+            if self._try((*self._used, *order[:middle])) is None:
+                few = middle
+            else:
+                enough = middle
+        chosen = order[:enough]
+        for value in reversed(order[:enough]):
+            fewer = [each for each in chosen if each != value]
+            if self._is_spent():
+                break
+            if self._try((*self._used, *fewer)) is not None:
+                chosen = fewer
+        return (*self._used, *chosen)
+
+    def _is_spent(self) -> bool:
+        return self._snapshot.budget.spent > self._until
+
+    def _try(self, values: tuple[str, ...]) -> _Score | None:
+        """How good it is to place the quorum in these domains; None if they do not take it."""
+        area, mark = (self._key, values), self._snapshot.mark()
+        self._snapshot.budget.charge(units.TRIED * len(self._ask.members))
+        found = found_in(self._snapshot, self._ask, area, steps=_STEPS)
+        if found is None:
+            return None
+        score = _score(self._snapshot, self._ask, area, found)
+        self._snapshot.undo(mark)
+        return score

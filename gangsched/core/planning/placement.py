@@ -53,8 +53,10 @@ def place(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None = None) ->
 
 def _found(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None) -> Placement | Unfinished | None:
     if ask.topology is None:
-        together = found_together(snapshot, ask, recent) if len(ask.members) > ask.need else None
-        return together or found_in(snapshot, ask, None) or found_together(snapshot, ask, recent)
+        if len(ask.members) > ask.need:
+            # The domain of the quorum is that of the members above the minimum as well.
+            return found_together(snapshot, ask, recent) or found_in(snapshot, ask, None)
+        return found_in(snapshot, ask, None) or found_together(snapshot, ask, recent)
     key = ask.topology.key
     values = domain_values(snapshot, ask, ask.topology)
     best = next(iter(values)) if len(values) == 1 else best_domain(snapshot, ask, key, values, recent)
@@ -63,6 +65,10 @@ def _found(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None) -> Place
     found = found_in(snapshot, ask, (key, best)) if best is not None else None
     if found is not None or ask.topology.required:
         return found
+    mark = snapshot.mark()
+    if found_in(snapshot, ask, None) is None:
+        return None
+    snapshot.undo(mark)
     return found_in_fewest(snapshot, ask, key) or found_in(snapshot, ask, None)
 
 

@@ -50,9 +50,10 @@ class Quorum:
         slots: Slots,
         strategy: Strategy,
         prefer: tuple[Preference, ...],
+        steps: int = search.STEPS,
     ) -> None:
         self.slots = slots
-        self.steps = Steps(budget=snapshot.budget)
+        self.steps = Steps(steps, budget=snapshot.budget)
         every = dict.fromkeys(classes.values())
         self.room = {member: int(hoped(snapshot, member, every).sum()) for member in every}
         self._helped = helped(snapshot, every)
@@ -66,7 +67,9 @@ class Quorum:
             # Strategies and preferences never decide whether a gang fits: one that only fits packed is packed.
             self._ways.append(_PACKED)
         self._kinds = Counter(map(self._kind, members))
-        self._usable = first_of_kinds(members, self._kind, {kind: self.room[kind[0]] for kind in self._kinds})
+        self._usable = members
+        if any(count > self.room[member] for (member, _), count in self._kinds.items()):
+            self._usable = first_of_kinds(members, self._kind, {kind: self.room[kind[0]] for kind in self._kinds})
         self._size = {member: search.size(snapshot, member) for member in self.room}
         self._largest = list(self.room)
         if len(self._largest) > 1:
@@ -148,7 +151,8 @@ class Quorum:
 
     def _first_in_order(self) -> Places | None:
         """Find and take places for the first choice of members that fits."""
-        mark, accepted, steps = self._snapshot.mark(), list[Pod](), Steps(budget=self._snapshot.budget)
+        mark, accepted = self._snapshot.mark(), list[Pod]()
+        steps = Steps(self.steps.left, budget=self._snapshot.budget)
 
         def fits(members: Sequence[Pod]) -> bool:
             if self._with(members, steps) is None:

@@ -30,7 +30,7 @@ COMPARED = 8
 """Limit for the number of domains with room for the gang that are compared; a label may have thousands of values."""
 _REMEMBERED = 256
 _MOST_EMPTY = 4096
-_MOST_COMBINED = 512
+_MOST_COMBINED = 128
 """Limit for the number of choices of several domains that are ordered by their room."""
 _DIGEST = 100
 """Cost, in units of the budget, of checking whether a domain has changed."""

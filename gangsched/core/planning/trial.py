@@ -9,6 +9,7 @@ from gangsched.core.cluster.labels import Area
 from gangsched.core.objects.pod import Pod
 from gangsched.core.planning.ask import Ask, quorum_in
 from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.search import STEPS
 from gangsched.core.planning.snapshot import Snapshot
 
 
@@ -29,12 +30,12 @@ class Unfinished:
 
 
 def found_in(
-    snapshot: Snapshot, ask: Ask, area: Area | None, *, of: Collection[MemberClass] | None = None
+    snapshot: Snapshot, ask: Ask, area: Area | None, *, of: Collection[MemberClass] | None = None, steps: int = STEPS
 ) -> Placement | None:
-    """Take places for the quorum there; None, with nothing taken, if there are none. `of` is as in `quorum_in`."""
+    """Take places for the quorum there; None, with nothing taken, if none are found. The rest is as in `quorum_in`."""
     mark = snapshot.mark()
     snapshot.begin(ask.own)
-    found = quorum_in(snapshot, ask, area, of=of).find()
+    found = quorum_in(snapshot, ask, area, of=of, steps=steps).find()
     if found is None:
         snapshot.undo(mark)
         return None
