@@ -105,7 +105,8 @@ class Cluster:
             self.ledger.node_comes(node.name)
         # Topology spread may decide about other nodes by whether it counts this one; a new, empty node opens no other.
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
-        self.relief.note(row=row, all_asked=bool(self.tallies) and not alike, everywhere=self.capacity.redelegated())
+        asked, everywhere = bool(self.tallies) and not alike, self.capacity.redelegated()
+        self.relief.note(row=row, all_asked=asked, everywhere=everywhere, doubts=node.doubtful)
         self.worsened.add(node.name)
         self._node_changes += 1
         self.holdings.note_nodes_changed()
