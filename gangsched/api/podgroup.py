@@ -110,7 +110,7 @@ class Topology(Part):
     mode: Literal["Required", "Preferred"] = Field(
         default="Required",
         description="Required (the default): all members are bound in one domain, or none is. Preferred: one domain if "
-        "the group fits into one, otherwise several.",
+        "the group fits into one, otherwise as few as possible.",
     )
 
 

@@ -18,7 +18,7 @@ from gangsched.api.times import parse_time
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
-from gangsched.core.objects.requests import counted
+from gangsched.core.objects.requests import counted, of_plugin
 from gangsched.core.objects.shape import Amounts, Labels, Shape
 from gangsched.kube import extended_uses, preferences, wire
 from gangsched.kube.device_uses import uses
@@ -112,6 +112,7 @@ def node(found: wire.Node) -> Node:
         unschedulable=bool(spec.unschedulable),
         features=_kept_features(tuple(sorted(status.declared_features or ()))),
         images=preferences.images(status.images) if status.images else (),
+        awaited=_awaited(status),
     )
 
 
@@ -161,6 +162,16 @@ def _allocatable(quantities: wire.Quantities) -> Amounts:
     return tuple(
         sorted((name, math.ceil(size)) for name, size in found.items() if size and (name == "pods" or counted(name)))
     )
+
+
+def _awaited(status: wire.NodeStatus) -> tuple[str, ...]:
+    """See `Node.awaited`: the kubelet lists such a resource with less than its capacity, or with 0 after a restart."""
+    offered, had = status.allocatable or {}, status.capacity or {}
+    some = [name for name in {**offered, **had} if of_plugin(name)]
+    if not some:
+        return ()
+    now, then = (amounts({name: each.get(name, "0") for name in some}, "status", []) for each in (offered, had))
+    return tuple(sorted(name for name in some if not now.get(name) or then.get(name, 0) > now[name]))
 
 
 def _owner(references: Iterable[wire.Owner]) -> Owner | None:

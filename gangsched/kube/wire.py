@@ -287,6 +287,7 @@ class NodeImage(Struct, gc=False):
 
 class NodeStatus(Struct, gc=False, rename="camel"):
     allocatable: Quantities | None = None
+    capacity: Quantities | None = None
     declared_features: list[str] | None = None
     images: list[NodeImage] | None = None
 

@@ -112,10 +112,11 @@ def test_a_group_whose_roles_are_capped_below_its_minimum_is_told_so():
 
 
 def test_a_fragmented_cluster_is_explained_with_the_largest_number_that_fits(cluster_of):
-    cluster = cluster_of(*(node(f"n{at}", cpu=3) for at in range(4)), node("n4", unschedulable=True))
+    cluster = cluster_of(*(node(f"n{at}", cpu=3) for at in range(4)), node("n4", taints=["dedicated=x:NoSchedule"]))
     assert refused(refuse(cluster, members(6, cpu=2))) == (
         "Only 4 of 6 members fit, and the present nodes could not take them even if they were empty; enough is free in "
-        "total, but no node has cpu 2 left for one more. Of 5 nodes: 4 with too little cpu; 1 cordoned."
+        "total, but no node has cpu 2 left for one more. Of 5 nodes: 4 with too little cpu; "
+        "1 with a taint that is not tolerated: dedicated=x:NoSchedule."
     )
 
 

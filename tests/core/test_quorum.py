@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.planning import quorum as module
 from gangsched.core.planning import search
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
@@ -59,8 +58,7 @@ def test_a_member_that_its_role_cannot_do_without_is_not_passed_over(cluster_of)
 
 
 @pytest.mark.usefixtures("no_search")
-def test_the_smallest_are_tried_when_the_first_do_not_fit(cluster_of, monkeypatch):
-    monkeypatch.setattr(module, "TRIES", 1)
+def test_the_smallest_are_tried_when_the_first_do_not_fit(cluster_of):
     cluster = cluster_of(node("n1", cpu=4))
     assert names(run(cluster, members(3, 3, 1, 1, 1, 1), need=4)) == ["m2", "m3", "m4", "m5"]
 

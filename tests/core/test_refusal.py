@@ -184,9 +184,11 @@ def test_never_means_not_even_on_empty_nodes(cluster_of, held, never):
     assert refuse(cluster, gang(9 if never else 8)).never is never
 
 
-def test_never_does_not_forget_cordons_and_taints(cluster_of):
-    cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=4, unschedulable=True))
-    assert refuse(cluster, gang(5)).never
+def test_a_cordon_passes_and_a_taint_of_the_administrators_does_not(cluster_of):
+    assert not refuse(cluster_of(node("n1", cpu=4), node("n2", cpu=4, unschedulable=True)), gang(5)).never
+    assert refuse(
+        cluster_of(node("n1", cpu=4), node("n2", cpu=4, taints=["dedicated=other:NoSchedule"])), gang(5)
+    ).never
 
 
 def test_equal_refusals_are_equal(cluster_of):

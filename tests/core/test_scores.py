@@ -284,7 +284,7 @@ def test_the_same_members_are_passed_over_whatever_they_prefer(cluster_of, likes
         Snapshot(cluster_of(node("n1", cpu=4, labels={"disk": "ssd"}), node("n2", cpu=0))), Ask(members=members, need=2)
     )
     assert isinstance(found, Placement)
-    assert [member.name for member, _ in found.assignments] == ["a-1", "a-2"]
+    assert [member.name for member, _ in found.assignments] == ["a-0", "a-2"]
 
 
 def test_pods_are_counted_again_for_what_is_preferred_when_a_namespace_has_other_labels(cluster_of):

@@ -157,9 +157,24 @@ def test_size_is_the_largest_share_of_the_largest_node(cluster_of):
 def test_selections_are_the_ways_to_fill_the_slots(kinds, roles, free, number, chosen):
     found = [
         tuple(one.get(kind, 0) for kind in kinds) if one else ()
-        for one in selections(list(kinds.items()), Slots(roles, free), number)
+        for one in selections([(kind, count, 0) for kind, count in kinds.items()], Slots(roles, free), number)
     ]
     assert found == chosen
+
+
+@pytest.mark.parametrize(
+    ("least", "chosen"),
+    [
+        pytest.param({(A, ""): 1}, [(2, 0), (1, 1)], id="one of the first"),
+        pytest.param({(B, ""): 1}, [(1, 1), (0, 2)], id="one of the second"),
+        pytest.param({(A, ""): 1, (B, ""): 1}, [(1, 1)], id="one of each"),
+        pytest.param({(A, ""): 1, (B, ""): 2}, [], id="more than are to be chosen"),
+    ],
+)
+def test_selections_have_at_least_as_many_of_each_kind_as_asked_for(least, chosen):
+    kinds = [(kind, 2, least.get(kind, 0)) for kind in ((A, ""), (B, ""))]
+    found = list(selections(kinds, Slots({}, 2), 2))
+    assert [tuple(one.get(kind, 0) for kind, _, _ in kinds) for one in found] == chosen
 
 
 def test_slots_add_up():

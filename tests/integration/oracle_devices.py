@@ -231,7 +231,7 @@ class DeviceDice(Dice):
 
     def _waiting(self, name: str, device: tuple[str, str, str]) -> Json:
         """A claim whose device, for admin access, waits for its conditions, has them, or has failed."""
-        fields = {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
+        fields: Json = {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
         made = having(name, device, adminAccess=True, **fields)
         true = [{"type": each, "status": self._one(["True", "True", "False"])} for each in ("Attached", "Broken")]
         status = {"driver": device[0], "pool": device[1], "device": device[2], "conditions": true}
@@ -245,7 +245,8 @@ class DeviceDice(Dice):
         }
         selector = self._some(["device.allowMultipleAllocations"], most=1, none=0.4)
         count = self._one([1, 1, 2, None])
-        return exactly(*selector, count=count, **({"capacity": {"requests": asked}} if self._chance(0.8) else {}))
+        capacity: Json = {"capacity": {"requests": asked}} if self._chance(0.8) else {}
+        return exactly(*selector, count=count, **capacity)
 
     def _request(self, *, everything: bool = False, expressions: bool = True, **asked: Any) -> Json:
         made = {"device_class": self._one(["any", "ours"]), "count": None if everything else self._one([1, 1, 2, 3])}

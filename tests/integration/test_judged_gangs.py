@@ -1,20 +1,26 @@
-"""Random gangs, judged by kube-scheduler's filters: placed gangs are feasible pod by pod, refused ones are not."""
+"""Random gangs, judged by kube-scheduler's filters: placed gangs are feasible pod by pod, refused ones are not.
+
+A gang that is said never to fit must not fit on the same nodes without pods, once nothing that passes keeps them shut.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
 import pytest
 from msgspec.structs import replace as renewed
 
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.planning.placement import Ask, Placement, place
+from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from tests import effort
 from tests.effort import tries
 from tests.integration.aims import AIMS, Aims
 from tests.integration.judged import Bench, Json, Standing, World, cluster_of, read_pod
+from tests.integration.oracle_worlds import taint
 from tests.integration.pairs import bench
 from tests.integration.volume_aims import VOLUME_AIMS, VolumeAims
 from tests.judge import Judge
@@ -25,6 +31,14 @@ _PODS = 10
 _OF_EACH_AIM = 6
 _SEARCHED = 3
 _LARGEST = 8
+_SHUT = (
+    "node.kubernetes.io/not-ready:NoExecute",
+    "node.kubernetes.io/unreachable:NoExecute",
+    "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
+    "node.cilium.io/agent-not-ready:NoSchedule",
+    "node.kubernetes.io/disk-pressure:NoSchedule",
+)
+"""Taints of nodes that are shut for now."""
 
 
 def gangs(seed: int, aim: str) -> tuple[World, list[Json]]:
@@ -39,18 +53,49 @@ def gangs(seed: int, aim: str) -> tuple[World, list[Json]]:
     else:
         of_volumes = VolumeAims(seed)
         world, draw = of_volumes.world(nodes=_NODES + 1, pods=_PODS), lambda: VOLUME_AIMS[aim][1](of_volumes)
+    world = shut(world, seed)
     size = _SEARCHED if seed % 2 else _LARGEST
     kinds = [draw() for _ in range(size if aim in VOLUME_AIMS else 1 + seed % 3 // 2)]
     return world, [kinds[at % len(kinds)] for at in range(size)]
 
 
-class Replay:
-    """Places the members of one gang into one world, one at a time."""
+def shut(world: World, seed: int) -> World:
+    """In every third world some nodes are shut for now."""
+    dice = Random(seed)
+    if seed % 3:
+        return world
+    nodes = []
+    for each in world.nodes:
+        spec = dict(each.get("spec", {}))
+        more, there = taint(dice.choice(_SHUT)), list(spec.get("taints") or ())
+        if dice.random() < 0.4 and more["key"] not in [one["key"] for one in there]:
+            spec["taints"] = [*there, more]
+        nodes.append(dict(each) | {"spec": spec})
+    return replace(world, nodes=nodes)
 
-    def __init__(self, asking: Bench, world: World, members: Sequence[Json]) -> None:
+
+def emptied(world: World) -> World:
+    """The same nodes without pods, cordons and taints that pass."""
+    nodes = []
+    for each in world.nodes:
+        spec = dict(each.get("spec", {}), unschedulable=False)
+        spec["taints"] = [one for one in spec.get("taints") or () if not _passes(one["key"])]
+        nodes.append(dict(each) | {"spec": spec})
+    return replace(world, nodes=nodes, pods=[])
+
+
+def _passes(key: str) -> bool:
+    return key.startswith(("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cilium.io/"))
+
+
+class Replay:
+    """Places `need` of the members of one gang into one world, one at a time."""
+
+    def __init__(self, asking: Bench, world: World, members: Sequence[Json], need: int) -> None:
         self._asking = asking
         self._world = world
         self._members = members
+        self._need = need
         self._failed: set[tuple[tuple[str, str], ...]] = set()
 
     def takers(self, placed: dict[int, str]) -> list[frozenset[str]]:
@@ -71,8 +116,8 @@ class Replay:
         return True
 
     def finds(self, placed: dict[int, str]) -> dict[int, str] | None:
-        """A placement of all members in some order, after these; None if there is none."""
-        if len(placed) == len(self._members):
+        """A placement of a quorum in some order, after these; None if there is none."""
+        if len(placed) == self._need:
             return placed
         # Members of one kind are interchangeable.
         state = tuple(sorted((str(self._members[at]), node) for at, node in placed.items()))
@@ -96,8 +141,8 @@ class Replay:
         return Standing(manifest | {"spec": manifest["spec"] | {"nodeName": node}})
 
 
-def planned(asking: Bench, world: World, members: Sequence[Json]) -> dict[int, str] | None:
-    """Where gangsched places the whole gang, by the members' positions; None if it refuses."""
+def planned(asking: Bench, world: World, members: Sequence[Json], need: int) -> dict[int, str] | Refusal:
+    """Where gangsched places the quorum, by the members' positions, or why it refuses."""
     with asking.world(world):
         said = asking.said(members)
     cluster = cluster_of(said.objects)
@@ -106,9 +151,9 @@ def planned(asking: Bench, world: World, members: Sequence[Json]) -> dict[int, s
         cluster.set_pod(pod)
     snapshot = Snapshot(cluster)
     snapshot.count_nominated(max(pod.priority for pod in pods))
-    found = place(snapshot, Ask(members=pods, need=len(pods) if len(pods) <= _SEARCHED else len(pods) // 2))
+    found = place(snapshot, Ask(members=pods, need=need))
     if not isinstance(found, Placement):
-        return None
+        return found
     position = {pod.uid: at for at, pod in enumerate(pods)}
     return {position[pod.uid]: node for pod, node in found.assignments}
 
@@ -118,9 +163,13 @@ def test_gangs_are_placed_exactly_if_kube_schedulers_filters_leave_a_way(judge: 
     asking = bench(judge)
     for seed in range(effort.first_seed, effort.first_seed + tries(_OF_EACH_AIM)):
         world, members = gangs(seed, aim)
-        replay = Replay(asking, world, members)
-        found = planned(asking, world, members)
-        if found is not None:
+        need = len(members) if len(members) <= _SEARCHED else len(members) // 2
+        replay = Replay(asking, world, members, need)
+        found = planned(asking, world, members, need)
+        if not isinstance(found, Refusal):
             assert replay.follows(found), f"seed {seed}: {found} of {members}"
         elif len(members) <= _SEARCHED:
             assert replay.finds({}) is None, f"seed {seed}: {replay.finds({})} of {members}"
+        if isinstance(found, Refusal) and found.never:
+            one_day = Replay(asking, emptied(world), members, need).finds({})
+            assert one_day is None, f"seed {seed}: said never to fit, but {one_day} of {members}"

@@ -414,7 +414,27 @@ def test_a_whole_node_is_read() -> None:
         labels=(("arch", "arm64"), ("zone", "a")),
         taints=(Taint(key="gpu", effect="NoSchedule"), Taint(key="k", effect="NoExecute", value="v")),
         unschedulable=True,
+        awaited=("example.com/fpga", "nvidia.com/gpu"),
     )
+
+
+@pytest.mark.parametrize(
+    ("capacity", "allocatable", "awaited"),
+    [
+        pytest.param("8", "8", (), id="all are well"),
+        pytest.param("8", "7", ("nvidia.com/gpu",), id="one is unwell"),
+        pytest.param("8", "0", ("nvidia.com/gpu",), id="the plug-in has gone"),
+        pytest.param("0", "0", ("nvidia.com/gpu",), id="the kubelet has been restarted"),
+        pytest.param("8", None, ("nvidia.com/gpu",), id="none is offered yet"),
+        pytest.param(None, "8", (), id="the capacity is not said"),
+    ],
+)
+def test_devices_that_come_back_are_awaited(capacity, allocatable, awaited) -> None:
+    def status(gpus, cpu):
+        return {"cpu": cpu, "hugepages-2Mi": "0"} | ({} if gpus is None else {"nvidia.com/gpu": gpus})
+
+    found = node({}, {"capacity": status(capacity, "8"), "allocatable": status(allocatable, "7")})
+    assert found.awaited == awaited
 
 
 def test_a_node_of_which_nothing_is_said_can_give_nothing() -> None:

@@ -37,6 +37,7 @@ class Team:
 class OnePerRack(Constraint):
     """Allows one pod of a team in a rack; no kube-scheduler plug-in has this rule."""
 
+    proves = True
     words = (Words("TeamInRack", "in a rack where the team is", "the end of the team's pods: {nodes} closed"),)
 
     def __init__(self, world: World) -> None:
@@ -205,3 +206,14 @@ def test_members_that_depend_on_each_other_are_said_never_to_fit_only_if_every_o
     refused = place(Snapshot(cluster), Ask(members=members, need=number + 1))
     assert isinstance(refused, Refusal)
     assert refused.never is never
+
+
+@pytest.mark.without("all", why="it has no harness")
+def test_a_constraint_that_does_not_say_that_it_is_certain_makes_no_gang_hopeless(monkeypatch):
+    monkeypatch.setattr(OnePerRack, "proves", False)
+    cluster = Cluster()
+    for each in racks("0-a"):
+        cluster.set_node(each)
+    refused = place(Snapshot(cluster), Ask(members=of_team(2), need=2))
+    assert isinstance(refused, Refusal)
+    assert not refused.never

@@ -22,7 +22,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.demands import DemandKey, DemandObject, SeenDemand
 from gangsched.core.objects.effects import DropDemand, Effect, PutDemand
 from gangsched.core.objects.events import DemandFact, DemandGone, DemandSeen, DemandsHidden, DemandsReplaced, Event
-from gangsched.core.objects.pod import member_order
+from gangsched.core.objects.pod import by_age
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.retry import doubled
 from gangsched.core.planning.refusal import Refusal
@@ -138,7 +138,7 @@ class Scaling:
     def _want(self, gang: Gang, assessment: Assessment) -> _Wanted | None:
         """What the gang wants now; None unless it was refused and waits for room."""
         refusal = gang.attempt.refusal
-        owner = min(assessment.census.live, key=member_order, default=None)
+        owner = min(assessment.census.live, key=by_age, default=None)
         if refusal is None or owner is None or gang.plain or gang.next_write.reason not in NO_ROOM:
             return None
         old = self._wanted.get(gang.key)

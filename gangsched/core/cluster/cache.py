@@ -22,7 +22,8 @@ from gangsched.core.cluster.ledger import ASSUMED, BOUND, HELD, NOMINATED, Claim
 from gangsched.core.cluster.prebindings import Prebindings
 from gangsched.core.cluster.volumes import Volumes
 from gangsched.core.constraints import registry
-from gangsched.core.constraints.constraint import Constraint, Member, NodeConstraint, World
+from gangsched.core.constraints.constraint import Constraint, Member, World
+from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.constraints.nodes import Nodes
 from gangsched.core.constraints.tally import Tallies
 from gangsched.core.objects.arrays import Mask
@@ -97,14 +98,15 @@ class Cluster:
         if old is None or relabelled:
             changed = None if old is None else {key for key, _ in {*old.labels} ^ {*node.labels}}
             self.relief.note(domains=self.labels.forget(changed))
-        self.nodes_by_row.set(row, node.name, dict(node.labels))
+        self.nodes_by_row.set(row, node)
         for constraint in self.constraints:
             constraint.set_node(row, node)
         if old is None or relabelled:
             self.ledger.node_comes(node.name)
         # Topology spread may decide about other nodes by whether it counts this one; a new, empty node opens no other.
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
-        self.relief.note(row=row, all_asked=bool(self.tallies) and not alike, everywhere=self.capacity.redelegated())
+        asked, everywhere = bool(self.tallies) and not alike, self.capacity.redelegated()
+        self.relief.note(row=row, all_asked=asked, everywhere=everywhere, doubts=node.doubtful)
         self.worsened.add(node.name)
         self._node_changes += 1
         self.holdings.note_nodes_changed()

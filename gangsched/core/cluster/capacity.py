@@ -204,7 +204,8 @@ class Relief:
 
     `asked` are the questions about pods whose answers have changed; `all_asked`: any answer may have changed.
     `everywhere`: any node may now accept pods that it refused. `domains`: a node has moved to another topology domain,
-    which may help gangs that must stay in one.
+    which may help gangs that must stay in one. `doubts`: a node is shut or incomplete for now, so that what was proven
+    without it may not hold any more.
     """
 
     rows: set[int] = field(default_factory=set)
@@ -212,6 +213,7 @@ class Relief:
     all_asked: bool = False
     everywhere: bool = False
     domains: bool = False
+    doubts: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.rows) or bool(self.asked) or self.all_asked or self.everywhere
@@ -229,6 +231,7 @@ class Relief:
         all_asked: bool = False,
         everywhere: bool = False,
         domains: bool = False,
+        doubts: bool = False,
     ) -> None:
         """Record an improvement: the node of this row, or whatever the fields of these names mean."""
         if row is not None:
@@ -237,6 +240,7 @@ class Relief:
         self.all_asked |= all_asked
         self.everywhere |= everywhere
         self.domains |= domains
+        self.doubts |= doubts
 
     def no_node(self, row: int) -> None:
         """The row no longer has a node."""
@@ -246,5 +250,5 @@ class Relief:
         """Return all improvements, and start again from none."""
         taken = replace(self)
         self.rows, self.asked = set(), set()
-        self.all_asked = self.everywhere = self.domains = False
+        self.all_asked = self.everywhere = self.domains = self.doubts = False
         return taken

@@ -37,6 +37,8 @@ _ALIASES = _FORMER | {former: present for present, former in _FORMER.items()}
 
 Domain = tuple[str, str | None]
 """A label key and one of its values; None is a domain without nodes."""
+Area = Domain | tuple[str, tuple[str, ...]]
+"""A domain, or several domains of one label."""
 
 
 class Domains(NamedTuple):
@@ -46,8 +48,10 @@ class Domains(NamedTuple):
     positions: Mapping[str | None, int]
     of_row: IntArray
 
-    def inside(self, value: str | None) -> Mask:
-        """The rows of this value's domain; no row for None and for a value that no node has."""
+    def inside(self, value: str | tuple[str, ...] | None) -> Mask:
+        """The rows of the domains of this value or these values; no row for None and for a value that no node has."""
+        if isinstance(value, tuple):
+            return np.isin(self.of_row, [self.positions[each] for each in value if each in self.positions])
         inside: Mask = self.of_row == self.positions.get(value, len(self.values))
         return inside
 
@@ -114,9 +118,9 @@ class NodeLabels:
         """The topology domains of this node label."""
         return self._of_labels(self._domains, key, domains)
 
-    def inside(self, domain: Domain) -> Mask:
-        """The rows of this domain."""
-        key, value = domain
+    def inside(self, area: Area) -> Mask:
+        """The rows of this domain, or of these."""
+        key, value = area
         return self.domains(key).inside(value)
 
     def _of_labels(

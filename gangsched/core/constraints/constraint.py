@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Generic, Protocol, Self, TypeVar
+from typing import ClassVar, Protocol, Self, TypeVar
 
-from gangsched.core.constraints.column import Column, Value
 from gangsched.core.constraints.device_store import DeviceStore
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.constraints.nodes import Nodes
@@ -101,6 +100,9 @@ class Constraint:
 
     words: ClassVar[tuple[Words, ...]]
     """The reasons for which it refuses nodes."""
+    proves: ClassVar[bool] = False
+    """Whether all that its `plan` refuses on emptied nodes is refused for good. Only then can it make a gang NeverFits:
+    a constraint that is not certain of that is left out when empty nodes are asked."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -141,7 +143,11 @@ class Constraint:
         """The state derived from nodes and pods, for consistency checks; equal for equal nodes and pods."""
 
     def plan(self, *, emptied: bool) -> Plan:
-        """The plan of a new snapshot; on an `emptied` one there are no pods."""
+        """The plan of a new snapshot.
+
+        On an `emptied` one there are no pods, and what passes has passed: cordons, taints that are lifted by whoever
+        set them, nodes that are not ready, objects that are not there yet. Whatever it does not know it takes for good.
+        """
         raise NotImplementedError
 
 
@@ -264,41 +270,3 @@ class Plan:
     def excludes(self, member: Member, other: Member) -> bool:  # noqa: ARG002 - for subclasses
         """Whether the two, or two of one class, cannot share a node that takes either alone."""
         return False
-
-
-class NodeConstraint(Constraint, Plan):
-    """A constraint that depends on the pod and the node, not on the pods there: it is its own plan."""
-
-    def plan(self, *, emptied: bool) -> Plan:  # noqa: ARG002 - what the node is does not depend on it
-        """The constraint itself, because placed members do not affect it."""
-        return self
-
-    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
-        """The only reason of such a constraint."""
-        mask = self.mask(member, rows)
-        if mask is not None:
-            yield self.words[0].reason, "", ~mask
-
-
-class PropertyConstraint(NodeConstraint, Generic[Value]):
-    """A constraint on one property of nodes, kept in `column`."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self.column: Column[Value] = Column()
-
-    def of_node(self, node: Node) -> Value:
-        """The node's property."""
-        raise NotImplementedError
-
-    def set_node(self, row: int, node: Node) -> None:
-        """Set the property of the row."""
-        self.column.set(row, self.of_node(node))
-
-    def remove_node(self, row: int) -> None:
-        """Remove the property of the row."""
-        self.column.set(row, None)
-
-    def state(self) -> object:
-        """The properties by row."""
-        return self.column.by_row()

@@ -60,18 +60,17 @@ class _Stay:
 class DevicePool:
     """The devices that members take on one snapshot.
 
-    `usage` is what is taken, `_stays` the members in the order in which they took it, `_on_row` those
-    of each row. `_shared` holds the allocations
-    of claims that several pods use, one for each member. `_known` caches the room of nodes by wishes and devices.
-    `unsure` are the wishes for which a search for room was cut short.
+    `usage` is what is taken, `_stays` the members in the order in which they took it, `_on_row` those of each row.
+    `_shared` holds the allocations of claims that several pods use, one for each member. `_known` caches the room of
+    nodes by wishes and devices. `unsure` are the wishes for which a search for room was cut short.
     """
 
-    def __init__(self, world: World, affinity: NodeAffinity, supply: DeviceSupply, *, emptied: bool) -> None:
+    def __init__(self, world: World, affinity: NodeAffinity, supply: DeviceSupply) -> None:
         self.unsure: set[Wishes] = set()
         self._world = world
         self._affinity = affinity
         self._supply = supply
-        self._usage = DeviceUsage(world.devices, world.pending_prebindings, emptied=emptied)
+        self._usage = DeviceUsage(world.devices, world.pending_prebindings)
         self._shared: dict[ObjectKey, list[Allocation]] = {}
         self._stays: list[_Stay] = []
         self._on_row: dict[int, list[_Stay]] = {}
@@ -130,7 +129,7 @@ class DevicePool:
         while self.push(wishes, row):
             number += 1
             if self._usage.size == before and not self._stays[-1].before:
-                # Further members would take no devices of their own either: they share, or have admin access.
+                # Nothing is scarcer than before: further members share, too, or have admin access.
                 for _ in range(number):
                     self.pop(wishes, row)
                 return max(number, self._sharers(wishes))

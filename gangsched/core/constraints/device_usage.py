@@ -17,18 +17,15 @@ from gangsched.core.objects.prebindings import Prebinding, Taken, UseDevices
 
 
 class DeviceUsage:
-    """What is taken on one snapshot. On an `emptied` one only what was taken there. `size` is how much that is.
+    """What is taken on one snapshot. `size` grows with all that is taken there and then lacks.
 
     `_held` are the devices taken here as a whole, `_shares` what is taken here of others, `_before` what had been
     taken of these. `_drawn` caches what allocated devices draw from the counters of each pool.
     """
 
-    def __init__(
-        self, devices: DeviceStore, prebindings: Mapping[Taken, Mapping[str, Prebinding]], *, emptied: bool = False
-    ) -> None:
+    def __init__(self, devices: DeviceStore, prebindings: Mapping[Taken, Mapping[str, Prebinding]]) -> None:
         self._devices = devices
         self._prebindings = prebindings
-        self._emptied = emptied
         self._held: Counter[DeviceKey] = Counter()
         self._shares: Shares = {}
         self._before: Mapping[DeviceKey, Counter[str]] | None = None
@@ -40,7 +37,7 @@ class DeviceUsage:
         if key in self._held:
             return True
         taken = ("Device", f"{key[0]}/{key[1]}", key[2])
-        return not self._emptied and (key in self._devices.in_use or taken in self._prebindings)
+        return key in self._devices.in_use or taken in self._prebindings
 
     def shared(self, key: DeviceKey) -> tuple[Mapping[str, int], ...]:
         """What shares of the device take of its capacities; nothing if no claim has a share."""
@@ -61,7 +58,8 @@ class DeviceUsage:
     def add(self, allocation: Allocation, sign: int) -> None:
         """Take the devices of the allocation (1), or give them back (-1)."""
         for each in allocation.devices:
-            self.size += sign * (not each.admin)
+            # A share that takes no capacity leaves as much as before, for any number of others.
+            self.size += sign * (each.exclusive or any(amount for _, amount in each.consumed))
             if each.exclusive:
                 self._held[each.device] += sign
                 if not self._held[each.device]:
@@ -82,7 +80,7 @@ class DeviceUsage:
     def _taken_before(self) -> Mapping[DeviceKey, Counter[str]]:
         """The shares of claims and of pre-bindings that no claim shows yet."""
         if self._before is None:
-            self._before = {} if self._emptied else self._shares_before()
+            self._before = self._shares_before()
         return self._before
 
     def _shares_before(self) -> Mapping[DeviceKey, Counter[str]]:

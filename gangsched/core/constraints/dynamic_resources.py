@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from uuid import UUID, uuid5
 
@@ -21,9 +20,11 @@ from msgspec.structs import replace
 
 from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
 from gangsched.core.constraints.device_pool import OWN, DevicePool, Wish, Wishes
+from gangsched.core.constraints.device_proof import MostDevices
 from gangsched.core.constraints.device_supply import DeviceSupply
 from gangsched.core.constraints.naming import node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.uses_devices import UsesDevices
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.devices import (
     Allocation,
@@ -39,28 +40,10 @@ _SHARES = UUID("c4a3f6a8-6f0e-4f6b-9d53-0c2b6a5f9e17")
 """The namespace of the IDs of shares."""
 
 
-@dataclass(frozen=True, slots=True)
-class UsesDevices:
-    """The affinities of the devices already allocated to a pod's claims, and the wishes of its other claims.
-
-    `ready` is False if a claim is not ready. `claim`, the one that is not ready, and `claims`, the one behind each
-    affinity, are those of a single pod of the class.
-    """
-
-    affinities: tuple[tuple[NodeTerm, ...], ...] = ()
-    wishes: Wishes = ()
-    ready: bool = True
-    claim: str = field(default="", compare=False)
-    claims: tuple[str, ...] = field(default=(), compare=False)
-
-    def in_order(self) -> Sequence[object]:
-        """The fields that matter to placement."""
-        return self.ready, repr(self.affinities), repr(self.wishes)
-
-
 class DynamicResources(Constraint):
     """The filter of this name."""
 
+    proves = True
     words = (
         Words(
             NodeReason.DEVICE_CLAIM,
@@ -95,8 +78,9 @@ class DynamicResources(Constraint):
         self._supply = DeviceSupply(world.devices, world.nodes, self._affinity)
 
     def plan(self, *, emptied: bool) -> Plan:
-        """The devices that members take. On an `emptied` snapshot all devices count as free."""
-        return _DevicesPlan(self._world, self._affinity, self._supply, emptied=emptied)
+        """The devices that members take; on an `emptied` snapshot, the most members that they could ever serve."""
+        plan = _DevicesPlan(self._world, self._affinity, self._supply)
+        return MostDevices(self._world, self._supply, plan) if emptied else plan
 
 
 class _DevicesPlan(Plan):
@@ -105,11 +89,10 @@ class _DevicesPlan(Plan):
     `_handed` counts, by wishes and row, the members whose devices were already assigned to pods (`prebindings`).
     """
 
-    def __init__(self, world: World, affinity: NodeAffinity, supply: DeviceSupply, *, emptied: bool) -> None:
+    def __init__(self, world: World, affinity: NodeAffinity, supply: DeviceSupply) -> None:
         self._world = world
         self._affinity = affinity
         self._supply = supply
-        self._emptied = emptied
         self._handed: Counter[tuple[Wishes, int]] = Counter()
         self._failures: dict[Wishes, str] = {}
         self._delegated = world.stock.delegated()
@@ -117,7 +100,7 @@ class _DevicesPlan(Plan):
     @cached_property
     def _pool(self) -> DevicePool:
         # Most members use no devices, and every snapshot has such a plan.
-        return DevicePool(self._world, self._affinity, self._supply, emptied=self._emptied)
+        return DevicePool(self._world, self._affinity, self._supply)
 
     @property
     def selective(self) -> bool:

@@ -15,7 +15,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from gangsched.core.constraints.column import uncount
-from gangsched.core.constraints.constraint import Member, NodeConstraint, World
+from gangsched.core.constraints.constraint import Member, World
+from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.soft import Images, Soft

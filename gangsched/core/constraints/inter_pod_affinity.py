@@ -33,6 +33,7 @@ class Seen(Noticed, frozen=True, gc=False, cache_hash=True):
 class InterPodAffinity(Constraint):
     """The filter of this name."""
 
+    proves = True
     words = (
         Words(
             NodeReason.POD_AFFINITY,
@@ -236,7 +237,7 @@ class AffinityPlan(Plan):
         terms = member.shape.affinity
         near: Mask = np.ones(len(rows), dtype=np.bool_)
         for term in terms:
-            near &= self._nodes.by_label(term.topology_key).any(rows)
+            near &= self._nodes.by_label(term.topology_key).any(rows) | (self._emptied & self._nodes.unsettled(rows))
         if self._emptied or (self._joins(member, member) and not self._is_met(member.shape)):
             return near
         there = self._tallies.of(of_all(terms)).rows

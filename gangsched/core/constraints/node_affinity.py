@@ -15,11 +15,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from gangsched.core.constraints.column import FEW
-from gangsched.core.constraints.constraint import Member, NodeConstraint, Words, World
+from gangsched.core.constraints.constraint import Member, Words, World
 from gangsched.core.constraints.naming import node_terms
+from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.reasons import NodeReason
-from gangsched.core.objects.selectors import field_holds, holds, well_formed
+from gangsched.core.objects.selectors import field_holds, holds, may_hold, well_formed
 from gangsched.core.objects.shape import Labels, NodeTerm, Requirement
 
 _Asked = tuple[Labels, tuple[NodeTerm, ...] | None]
@@ -32,6 +33,7 @@ class NodeAffinity(NodeConstraint):
     """The plug-in of this name."""
 
     weight = 2
+    proves = True
     words = (
         Words(
             NodeReason.AFFINITY,
@@ -52,6 +54,29 @@ class NodeAffinity(NodeConstraint):
         """The nodes that match; nodes that have not changed since the last call are not evaluated again."""
         asked = (member.shape.node_selector, member.shape.node_affinity)
         return None if asked == _ANY else self._matching(asked, rows)
+
+    def at_best(self, member: Member, rows: IntArray) -> Mask | None:
+        """The nodes that match, or may match once they have all their labels."""
+        shape = member.shape
+        if (shape.node_selector, shape.node_affinity) == _ANY:
+            return None
+        selected = NodeTerm(tuple(Requirement(key, "In", (value,)) for key, value in shape.node_selector))
+        mask: Mask = np.ones(len(rows), dtype=np.bool_)
+        if shape.node_selector:
+            mask &= self.among_at_best((selected,), rows)
+        return mask if shape.node_affinity is None else mask & self.among_at_best(shape.node_affinity, rows)
+
+    def among_at_best(self, terms: tuple[NodeTerm, ...], rows: IntArray) -> Mask:
+        """Like `among`, but also the rows that may match once their nodes have labels that they lack now."""
+        mask = self.among(terms, rows)
+        for at in np.flatnonzero(~mask & self._nodes.unsettled(rows)).tolist():
+            row = int(rows[at])
+            mask[at] = any(self._may_match(term, row) for term in terms)
+        return mask
+
+    def _may_match(self, term: NodeTerm, row: int) -> bool:
+        named = all(self._named(requirement, np.array([row]))[0] for requirement in term.fields)
+        return named and may_hold(term.expressions, self._nodes.labels(row)) and bool(term.fields or term.expressions)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """Each label of the nodeSelector, then the node affinity, with the rows where it is the first not to match."""

@@ -10,7 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from gangsched.core.constraints.constraint import Member, PropertyConstraint, Words
+from gangsched.core.constraints.constraint import Member, Words
+from gangsched.core.constraints.node_constraint import PropertyConstraint
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.reasons import NodeReason
@@ -19,6 +20,7 @@ from gangsched.core.objects.reasons import NodeReason
 class NodeDeclaredFeatures(PropertyConstraint[tuple[str, ...]]):
     """The filter of this name."""
 
+    proves = True
     words = (
         Words(
             NodeReason.FEATURE,
@@ -35,6 +37,11 @@ class NodeDeclaredFeatures(PropertyConstraint[tuple[str, ...]]):
         """The nodes that declare all features that the members need."""
         needed = member.shape.features
         return self.column.where(set(needed).issubset, rows, question=needed) if needed else None
+
+    def at_best(self, member: Member, rows: IntArray) -> Mask | None:
+        """These nodes, and those whose kubelet may not have declared everything yet."""
+        mask = self.mask(member, rows)
+        return None if mask is None else mask | self._world.nodes.unsettled(rows)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """For each feature, the rows on which it is the first one missing."""

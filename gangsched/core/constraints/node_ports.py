@@ -86,6 +86,7 @@ _NONE = PortsInUse()
 class NodePorts(Constraint):
     """The filter of this name."""
 
+    proves = True
     words = (
         Words(
             NodeReason.HOST_PORT,

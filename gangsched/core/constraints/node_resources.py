@@ -12,17 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words
+from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
 from gangsched.core.constraints.storage import Stock
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.objects.requests import of_plugin
 from gangsched.core.objects.shape import PODS, Shape
 
 
 class NodeResources(Constraint):
     """The filter NodeResourcesFit."""
 
+    proves = True
     words = (
         Words(NodeReason.INSUFFICIENT, "with too little {resource}"),
         Words(
@@ -34,7 +36,7 @@ class NodeResources(Constraint):
 
     def plan(self, *, emptied: bool) -> ResourcesPlan:
         """The free amounts on a snapshot."""
-        return ResourcesPlan(self._world.stock, emptied=emptied)
+        return MostResources(self._world) if emptied else ResourcesPlan(self._world.stock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +50,15 @@ class Vector:
 class ResourcesPlan(Plan):
     """The `free` amounts by row and column; read-only. Resources `delegated` to devices are ignored."""
 
-    def __init__(self, stock: Stock, *, emptied: bool) -> None:
+    def __init__(self, stock: Stock) -> None:
         self._stock = stock
-        self._emptied = emptied
         self.size = len(stock.names)
         self.delegated = stock.delegated()
         self.free: IntArray = self._source()[: self.size, : len(stock.columns)].copy()
         self._vectors: dict[Shape, Vector | None] = {}
 
     def _source(self) -> IntArray:
-        return self._stock.allocatable if self._emptied else self._stock.free
+        return self._stock.free
 
     def room(self, member: Member, rows: IntArray) -> IntArray:
         """The number of members whose requests fit on each of the rows."""
@@ -135,8 +136,7 @@ class ResourcesPlan(Plan):
         """The shape's requests; None if no node has ever had one of the resources."""
         if shape in self._vectors:
             return self._vectors[shape]
-        asked = [each for each in (*shape.requests, (PODS, 1)) if each[0] not in self.delegated]
-        wanted = [(self.column(resource), min(amount, MAX_AMOUNT)) for resource, amount in asked]
+        wanted = [(self.column(resource), min(amount, MAX_AMOUNT)) for resource, amount in self._asked(shape)]
         columns = [column for column, _ in wanted if column is not None]
         vector = None
         if len(columns) == len(wanted):
@@ -144,3 +144,50 @@ class ResourcesPlan(Plan):
             vector = Vector(np.array(columns, dtype=np.intp), amounts)
         self._vectors[shape] = vector
         return vector
+
+    def _asked(self, shape: Shape) -> list[tuple[str, int]]:
+        """The amounts that count for the shape, the pod count last."""
+        return [each for each in (*shape.requests, (PODS, 1)) if each[0] not in self.delegated]
+
+
+class MostResources(ResourcesPlan):
+    """The most that nodes may ever have: all that they offer, without limit where a device plug-in is yet to offer it.
+
+    A node that is not settled, or whose plug-in or devices are unwell, may offer any amount of a resource of device
+    plug-ins; a node that has reported nothing yet, any amount of everything.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._every = np.arange(len(world.stock.names))
+        self._unsettled = world.nodes.unsettled(self._every)
+        silent: Mask = (world.stock.allocatable[: len(self._every)] == 0).all(axis=1)
+        self._unknown = world.nodes.there(self._every) & silent
+        super().__init__(world.stock)
+
+    def mask(self, member: Member, rows: IntArray) -> Mask | None:
+        """Where a resource that no node offers today may still come."""
+        unknown = [resource for resource, _ in super()._asked(member.shape) if self.column(resource) is None]
+        if not unknown:
+            return None
+        mask: Mask = np.ones(len(rows), dtype=np.bool_)
+        for each in unknown:
+            mask &= self._awaits(each)[rows]
+        return mask
+
+    def _source(self) -> IntArray:
+        most = self._stock.allocatable.copy()
+        if self._unsettled.any() or self._world.nodes.awaiting:
+            for resource, column in self._stock.columns.items():
+                most[np.flatnonzero(self._awaits(resource)), column] = MAX_AMOUNT
+        return most
+
+    def _awaits(self, resource: str) -> Mask:
+        """The rows that may offer any amount of the resource."""
+        if not of_plugin(resource):
+            return self._unknown
+        awaiting = [row for row, awaited in self._world.nodes.awaiting.items() if resource in awaited]
+        return self._unsettled | np.isin(self._every, awaiting)
+
+    def _asked(self, shape: Shape) -> list[tuple[str, int]]:
+        return [each for each in super()._asked(shape) if self.column(each[0]) is not None]

@@ -55,6 +55,7 @@ class _Counted:
 class NodeVolumeLimits(Constraint):
     """The filter of this name."""
 
+    proves = True
     words = (
         Words(
             NodeReason.VOLUME_LIMIT,
@@ -152,10 +153,9 @@ class NodeVolumeLimits(Constraint):
 
 
 class _LimitsPlan(Plan):
-    """The attachments on one snapshot.
+    """The attachments on one snapshot; `_left` is the number of volumes that each row may still attach by driver.
 
-    `_left` is the number of volumes that each row may still attach by driver. `_changed` counts the members that use a
-    shared volume on a row. `_asked` lists the drivers by their number in the exhaustive search.
+    `_changed` counts the members that use a shared volume on a row. `_asked` numbers the drivers for the search.
     """
 
     def __init__(

@@ -17,23 +17,31 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 class Nodes:
-    """Names and labels by row, which the cluster keeps up to date. `generation` grows with each change."""
+    """Names and labels by row, which the cluster keeps up to date. `generation` grows with each change.
+
+    `shut` and `awaiting` are the rows whose nodes have taints that pass, or resources that are awaited.
+    """
 
     def __init__(self) -> None:
         self.generation = 0
         self.names: Column[str] = Column()
+        self.shut: set[int] = set()
+        self.awaiting: dict[int, tuple[str, ...]] = {}
+        self._unsettled: set[int] = set()
         self._labels: dict[int, Mapping[str, str]] = {}
         self._changed: IntArray = np.zeros(16, dtype=np.int64)
         self._by_key: dict[str, Column[str]] = {}
         self._apart: dict[str, tuple[int, bool]] = {}
 
-    def set(self, row: int, name: str, labels: Mapping[str, str]) -> None:
+    def set(self, row: int, node: Node) -> None:
         """Set the row's node."""
+        labels = dict(node.labels)
         if self._labels.get(row) != labels:
             for key, column in self._by_key.items():
                 column.set(row, labels.get(key))
         self._labels[row] = labels
-        self.names.set(row, name)
+        self.names.set(row, node.name)
+        self._note(row, shut=node.shut, unsettled=node.unsettled, awaited=node.awaited)
         self._touch(row)
 
     def remove(self, row: int) -> None:
@@ -42,6 +50,7 @@ class Nodes:
         self.names.set(row, None)
         for column in self._by_key.values():
             column.set(row, None)
+        self._note(row, shut=False, unsettled=False, awaited=())
         self._touch(row)
 
     def contradictions(self, nodes: Mapping[int, Node]) -> list[str]:
@@ -50,7 +59,14 @@ class Nodes:
         by_label = {key: {row: pairs[key] for row, pairs in labels.items() if key in pairs} for key in self._by_key}
         right = self.names.by_row() == {row: node.name for row, node in nodes.items()} and self._labels == labels
         right = right and {key: column.by_row() for key, column in self._by_key.items()} == by_label
+        right = right and self.shut == {row for row, node in nodes.items() if node.shut}
+        right = right and self._unsettled == {row for row, node in nodes.items() if node.unsettled}
+        right = right and self.awaiting == {row: node.awaited for row, node in nodes.items() if node.awaited}
         return [] if right else ["labels and names by row are not those of the nodes"]
+
+    def unsettled(self, rows: IntArray) -> Mask:
+        """Which of the rows have a node of which not everything is known yet (`Node.unsettled`)."""
+        return np.isin(rows, list(self._unsettled)) if self._unsettled else np.zeros(len(rows), dtype=np.bool_)
 
     def labels(self, row: int) -> Mapping[str, str]:
         """The labels of the row's node; empty if the row has none."""
@@ -116,6 +132,17 @@ class Nodes:
     def last_change(self, rows: IntArray) -> int:
         """A number that grows whenever the node of one of these rows changes."""
         return int(self._changed[rows].max(initial=0))
+
+    def _note(self, row: int, *, shut: bool, unsettled: bool, awaited: tuple[str, ...]) -> None:
+        for rows, there in ((self.shut, shut), (self._unsettled, unsettled)):
+            if there:
+                rows.add(row)
+            else:
+                rows.discard(row)
+        if awaited:
+            self.awaiting[row] = awaited
+        else:
+            self.awaiting.pop(row, None)
 
     def _touch(self, row: int) -> None:
         self.generation += 1

@@ -68,9 +68,9 @@ class PodPreferences(Constraint):
         """The terms of placed pods."""
         return self.rows
 
-    def plan(self, *, emptied: bool) -> Plan:
+    def plan(self, *, emptied: bool) -> Plan:  # noqa: ARG002 - it refuses nothing
         """The terms and the pods of a snapshot."""
-        return PodPreferencesPlan(self._world, self, emptied=emptied)
+        return PodPreferencesPlan(self._world, self)
 
 
 class PodPreferencesPlan(Plan):
@@ -83,12 +83,11 @@ class PodPreferencesPlan(Plan):
 
     weight = 2
 
-    def __init__(self, world: World, there: PodPreferences, *, emptied: bool) -> None:
+    def __init__(self, world: World, there: PodPreferences) -> None:
         self._nodes = world.nodes
         self._namespaces = world.namespaces
         self._there = there
-        self._emptied = emptied
-        self._tallies = PlannedTallies(world.preferred, emptied=emptied)
+        self._tallies = PlannedTallies(world.preferred, emptied=False)
         self._index: TermIndex[Weighed] = TermIndex()
         self._own: dict[Weighed, dict[int, int]] = {}
 
@@ -166,13 +165,13 @@ class PodPreferencesPlan(Plan):
 
     @property
     def _present(self) -> bool:
-        return not self._emptied and bool(self._there.index)
+        return bool(self._there.index)
 
     def _ask(self, weighed: Weighed) -> dict[int, int]:
         """The number of pods with the term by row, counted here from now on."""
         there = self._own.get(weighed)
         if there is None:
-            there = self._own[weighed] = {} if self._emptied else dict(self._there.rows.get(weighed, ()))
+            there = self._own[weighed] = dict(self._there.rows.get(weighed, ()))
             self._index.enter(weighed, weighed[1])
         return there
 

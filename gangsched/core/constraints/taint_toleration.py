@@ -13,9 +13,10 @@ from functools import lru_cache
 import numpy as np
 
 from gangsched.core.constraints.column import Column
-from gangsched.core.constraints.constraint import Member, PropertyConstraint, Words, World
+from gangsched.core.constraints.constraint import Member, Words, World
 from gangsched.core.constraints.naming import listed
 from gangsched.core.constraints.naming import taint as named
+from gangsched.core.constraints.node_constraint import PropertyConstraint
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.reasons import NodeReason
@@ -33,6 +34,7 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
     """The plug-in of this name."""
 
     weight = 3
+    proves = True
     words = (
         Words(
             NodeReason.TAINT,
@@ -69,6 +71,15 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
         tolerations = member.shape.tolerations
         return self.column.where(
             lambda taints: all(tolerated(tolerations, taint) for taint in taints), rows, question=tolerations
+        )
+
+    def at_best(self, member: Member, rows: IntArray) -> Mask | None:
+        """The nodes whose lasting taints are all tolerated."""
+        tolerations = member.shape.tolerations
+        return self.column.where(
+            lambda taints: all(taint.passes or tolerated(tolerations, taint) for taint in taints),
+            rows,
+            question=("lasting", tolerations),
         )
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Iterator
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +37,7 @@ class Seen(Noticed, frozen=True, gc=False, cache_hash=True):
 class TopologySpread(Constraint):
     """The filter PodTopologySpread."""
 
+    proves = True
     words = (
         Words(
             NodeReason.SPREAD,
@@ -69,7 +69,9 @@ class TopologySpread(Constraint):
         return self._taints.state()
 
     def plan(self, *, emptied: bool) -> Plan:
-        """The pods of a snapshot, by constraint."""
+        """The pods of a snapshot, by constraint; nodes that are shut for now leave open which domains will count."""
+        if emptied and self._world.nodes.shut:
+            return Plan()
         return SpreadPlan(self._world, self._affinity, self._taints, emptied=emptied)
 
 
@@ -84,22 +86,17 @@ class _Judged(NamedTuple):
 
 
 class SpreadPlan(Plan):
-    """The pods of a snapshot and the members placed there, by constraint.
-
-    `_eligible` holds, for each constraint of a shape, the rows that it counts and the numbers of their domains.
-    """
+    """The pods of a snapshot and the members placed there; `_eligible` are, by shape, the rows and domains counted."""
 
     def __init__(self, world: World, affinity: NodeAffinity, taints: TaintToleration, *, emptied: bool) -> None:
         self._world = world
         self._affinity = affinity
         self._taints = taints
+        self._emptied = emptied
+        self._every: IntArray = np.arange(len(world.stock.names))
         self._tallies = PlannedTallies(world.tallies, emptied=emptied)
         self._eligible: dict[Shape, list[tuple[Mask, IntArray]]] = {}
         self._preferred = PlannedTallies(world.preferred, emptied=emptied)
-
-    @cached_property
-    def _every(self) -> IntArray:
-        return np.arange(len(self._world.stock.names))
 
     @property
     def selective(self) -> bool:
@@ -221,6 +218,10 @@ class SpreadPlan(Plan):
         spreads = member.shape.spread
         for spread, (eligible, domains) in zip(spreads, self._counted(member) if spreads else (), strict=True):
             numbers = self._numbers(spread)[rows]
+            if self._emptied and self._world.tallies.of([of_spread(spread)])[of_spread(spread)]:
+                # Others are counted too: if some of them stay, the domains may be even.
+                yield _Judged(spread, domains, domains, numbers < 0, numbers < -1)
+                continue
             there = self._by_domain(spread, eligible, self._tallies)
             closed = (numbers >= 0) & (there[numbers] > self._most(spread, member, there[domains]))
             for row, count in self._tallies.nominated(of_spread(spread)).items():
@@ -294,7 +295,6 @@ class SpreadPlan(Plan):
         mask = labelled.copy()
         matched = self._affinity.mask(member, self._every) if spread.honors_affinity else None
         tolerated = self._taints.mask(member, self._every) if spread.honors_taints else None
-        for each in (matched, tolerated):
-            if each is not None:
-                mask &= each
+        mask &= True if matched is None else matched
+        mask &= True if tolerated is None else tolerated
         return mask

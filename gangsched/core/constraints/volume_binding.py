@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gangsched.core.constraints.constraint import Member, NodeConstraint, Plan, Words, World
+from gangsched.core.constraints.constraint import Member, Plan, Words, World
 from gangsched.core.constraints.naming import node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.node_constraint import AtBest, NodeConstraint
 from gangsched.core.constraints.volume_pool import VolumePool, Wants
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
@@ -55,6 +56,7 @@ class BoundTo:
 class VolumeBinding(NodeConstraint):
     """The filter of this name."""
 
+    proves = True
     words = (
         Words(
             NodeReason.VOLUME_CLAIM,
@@ -84,7 +86,17 @@ class VolumeBinding(NodeConstraint):
 
     def plan(self, *, emptied: bool) -> Plan:
         """The volumes that members take; ignored on an `emptied` snapshot, where more volumes might be free."""
-        return self if emptied or not self.selective else VolumePlan(self._world, self._affinity, self)
+        return AtBest(self) if emptied else VolumePlan(self._world, self._affinity, self) if self.selective else self
+
+    def at_best(self, member: Member, rows: IntArray) -> Mask | None:
+        """The rows on which the volumes that its claims are bound to can be used; other claims are bound one day."""
+        seen = member.sight(BoundTo)
+        if seen is None or not seen.affinities:
+            return None
+        mask: Mask = np.ones(len(rows), dtype=np.bool_)
+        for terms in seen.affinities:
+            mask &= self._affinity.among_at_best(terms, rows)
+        return mask
 
     @property
     def selective(self) -> bool:

@@ -43,6 +43,7 @@ class Contested:
 class VolumeRestrictions(Constraint):
     """The filter of this name."""
 
+    proves = True
     words = (
         Words(
             NodeReason.VOLUME_IN_USE,

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gangsched.core.constraints.constraint import Member, NodeConstraint, Words
+from gangsched.core.constraints.constraint import Member, Words
+from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
@@ -38,6 +39,7 @@ class Zones:
 class VolumeZone(NodeConstraint):
     """The filter of this name."""
 
+    proves = True
     words = (
         Words(
             NodeReason.VOLUME_ZONE,
@@ -83,6 +85,17 @@ class VolumeZone(NodeConstraint):
         for key, values in seen.labels:
             inside &= self._inside(key, values, rows)
         return inside | self._nowhere(rows)
+
+    def at_best(self, member: Member, rows: IntArray) -> Mask | None:
+        """These rows, and those of nodes whose zone and region are not known yet."""
+        mask, seen, nodes = self.mask(member, rows), member.sight(Zones), self._world.nodes
+        if mask is None or seen is None:
+            return None
+        open_ = nodes.unsettled(rows)
+        for key, values in seen.labels:
+            named = nodes.by_label(key).any(rows) | nodes.by_label(NOW_CALLED.get(key, key)).any(rows)
+            open_ &= self._inside(key, values, rows) | ~named
+        return mask | open_
 
     def _inside(self, key: str, values: Sequence[str], rows: IntArray) -> Mask:
         """The rows with one of these values of the label, or of its current name if they lack the former one."""

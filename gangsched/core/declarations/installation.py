@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from gangsched.core.objects.pod import Pod, member_order
+from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.policy import DEFAULT_NAME
 
 KUBE_SCHEDULER = "default-scheduler"
@@ -43,4 +43,4 @@ def owner_of(pods: Iterable[Pod], *, annotated: str, kept_by: str, ours: Contain
         return annotated or kept_by or DEFAULT_NAME
     if annotated in names:
         return annotated
-    return min(chosen, key=lambda pod: (not pod.node, *member_order(pod), pod.uid)).scheduler
+    return min(chosen, key=lambda pod: (not pod.node, *by_age(pod), pod.uid)).scheduler

@@ -13,7 +13,7 @@ from collections.abc import Container, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from gangsched.core.objects.pod import Pod, member_order, role_of
+from gangsched.core.objects.pod import Pod, by_age, role_of
 
 CONTROLLERS = (
     "training.kubeflow.org/job-name",
@@ -101,5 +101,5 @@ def _latecomers(claims: Mapping[str, Sequence[Pod]], reserved: Container[str]) -
     """The waiting members of owners that may not use the name."""
     keepers = {claim for claim, theirs in claims.items() if any(pod.node or pod.uid in reserved for pod in theirs)}
     if not keepers:
-        keepers = {min(claims, key=lambda claim: min(map(member_order, claims[claim])))}
+        keepers = {min(claims, key=lambda claim: min(map(by_age, claims[claim])))}
     return [pod for claim in claims if claim not in keepers for pod in claims[claim]]

@@ -19,7 +19,7 @@ from gangsched.core.declarations.hindrances import Said
 from gangsched.core.declarations.minima import with_resources
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
 from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, Declaration, GroupKey, Role
-from gangsched.core.objects.pod import Pod, member_order, role_of
+from gangsched.core.objects.pod import Pod, by_age, role_of
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.soft import Soft
@@ -234,7 +234,7 @@ def _derived(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
     if not any(role.derived for role in spec.roles):
         return spec
     first: dict[str, Pod] = {}
-    for pod in sorted(members, key=member_order):
+    for pod in sorted(members, key=by_age):
         first.setdefault(role_of(pod), pod)
     return replace(spec, roles=tuple(_like(role, first.get(role.name)) for role in spec.roles))
 

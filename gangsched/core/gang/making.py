@@ -13,7 +13,7 @@ from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect, MakeGroup
-from gangsched.core.objects.pod import member_order
+from gangsched.core.objects.pod import by_age
 from gangsched.core.objects.workload import Reference
 
 AGAIN_S = 5.0
@@ -49,13 +49,13 @@ def ask(gang: Gang, terms: Terms, now: float) -> list[Effect]:
     if gang.operations.made_at and now < due(gang):
         return []
     gang.operations.made_at = now
-    first = min(gang.live(), key=member_order)
+    first = min(gang.live(), key=by_age)
     return [MakeGroup(gang.key, terms.spec, terms.workload or _declarer(gang), first.scheduler)]
 
 
 def _declarer(gang: Gang) -> Reference:
     """The first pod that lists the gang's roles; without one, the first live pod."""
-    live = sorted(gang.live(), key=member_order)
+    live = sorted(gang.live(), key=by_age)
     pod = next((pod for pod in live if pod.declaration is not None and pod.declaration.roles), live[0])
     return Reference("v1", "Pod", pod.name, pod.uid)
 

@@ -155,6 +155,7 @@ def want_of(
         wishes=wishes(spec),
         topology=spec.topology,
         own=Counter([*nodes, *(binding.node for binding in gang.operations.unconfirmed())]),
+        most=None if spec.max_member is None else max(0, spec.max_member - len(nodes) - unconfirmed.total()),
     )
     return Want(repair=bool(census.bound or unconfirmed or gang.observed.comes_back) and not scheduled, quorum=quorum)
 

@@ -18,8 +18,16 @@ def role_of(pod: Pod) -> str:
     return pod.declaration.role if pod.declaration else ""
 
 
-def member_order(pod: Pod) -> tuple[float, str]:
-    """The sort key of the order in which members are tried: creation time, then name (contract rule 8)."""
+def member_order(pod: Pod) -> tuple[int, float, str]:
+    """The sort key of the order in which members without a node are tried (contract rule 8).
+
+    The highest pod priority comes first, then the earliest creation time, then the name.
+    """
+    return (-pod.priority, pod.created, pod.name)
+
+
+def by_age(pod: Pod) -> tuple[float, str]:
+    """The sort key that puts the oldest pod first; it says who speaks for a group, not who is placed first."""
     return (pod.created, pod.name)
 
 

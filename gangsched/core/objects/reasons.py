@@ -52,8 +52,9 @@ class Reason(StrEnum):
     NAMESPACE_LIMIT = "NamespaceLimit"
     """The namespace has reached a limit of namespaceLimits, on waiting groups or on reservations by placeholders."""
     NEVER_FITS = "NeverFits"
-    """The quorum would not fit onto the present nodes even if they were empty. On a member's condition: a new node
-    could not help either, because the members without a place accept nodes by name only."""
+    """It is proven that the quorum would not fit onto the present nodes even if they were empty, ready and uncordoned.
+    On a member's condition: a new node could not help either, because the members without a place accept nodes by name
+    only."""
     SURPLUS = "AboveMaxMember"
     """The member is beyond maxMember."""
     TIMED_OUT = "TimedOut"

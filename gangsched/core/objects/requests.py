@@ -86,6 +86,11 @@ def counted(name: str) -> bool:
     return "kubernetes.io/" in name or ("/" in name and not name.startswith("requests."))
 
 
+def of_plugin(name: str) -> bool:
+    """Whether a device plug-in, or whoever else patches nodes, offers the resource, and no kubelet by itself."""
+    return "/" in name and "kubernetes.io/" not in name
+
+
 def counted_amounts(amounts: Requests) -> Amounts:
     """The amounts that the scheduler counts, rounded up, sorted by name, without zeros; none exceeds `MAX_AMOUNT`."""
     return tuple(

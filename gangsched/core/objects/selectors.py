@@ -22,6 +22,14 @@ def matches(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> b
     return all(well_formed(requirement) and holds(requirement, labels) for requirement in requirements)
 
 
+def may_hold(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
+    """Whether all of them may hold once labels are added to these, none of which changes or goes."""
+    return all(
+        well_formed(requirement) and (requirement.key not in labels or holds(requirement, labels))
+        for requirement in requirements
+    )
+
+
 def field_holds(field: Requirement, name: str) -> bool:
     """Whether a requirement on fields holds for the node of this name."""
     by_name = field.key == "metadata.name" and len(field.values) == 1 and field.operator in ("In", "NotIn")

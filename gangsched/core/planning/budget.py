@@ -20,6 +20,8 @@ CLASS = 1_000
 """Fixed cost of evaluating a class, on top of its rows."""
 MEMBER = 300
 """Cost of placing one member and sending its binding."""
+TRIED = 30
+"""Cost of each member when a quorum is tried in some domains."""
 GANG = 6_000
 """Cost of reconciling one gang and its status, on top of its pods."""
 POD = 60

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gangsched.core.cluster.labels import Domain
+from gangsched.core.cluster.labels import Area
 from gangsched.core.constraints.constraint import Sight, SightT
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.objects.arrays import IntArray
@@ -33,7 +33,7 @@ class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
     shape: Shape
     seen: Seen = ()
     avoided: frozenset[str] = frozenset()
-    domain: Domain | None = None
+    domain: Area | None = None
     prefer: tuple[Preference, ...] = ()
     soft: Soft | None = None
     known: Matchable | None = None

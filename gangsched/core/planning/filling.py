@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 import numpy as np
 from msgspec.structs import replace
 
-from gangsched.core.cluster.labels import Domain
+from gangsched.core.cluster.labels import Area
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import Preference
@@ -19,7 +19,7 @@ from gangsched.core.objects.strategy import Room, Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import couples, expect, hoped
-from gangsched.core.planning.search import Share, Slots
+from gangsched.core.planning.search import Share
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, one_by_one
 
@@ -27,12 +27,6 @@ Counts = Mapping[MemberClass, int]
 Places = list[tuple[Pod, str]]
 Distribute = Callable[[Room, int], list[tuple[int, int]]]
 """`Strategy.distribute` (`objects.strategy`), or `one_by_one` with its strategy."""
-
-
-def choose(members: Sequence[Pod], slots: Slots, passed: set[str]) -> list[Pod] | None:
-    """The first members, in order and except those in `passed`, that fill all slots; None if there are too few."""
-    chosen = slots.first_of(pod for pod in members if pod.uid not in passed)
-    return chosen if len(chosen) == slots.number else None
 
 
 def asks_too_much_in_all(snapshot: Snapshot, usable: Counts, number: int) -> bool:
@@ -176,7 +170,7 @@ def classify(
     members: Iterable[Pod],
     avoided: frozenset[str] = frozenset(),
     *,
-    domain: Domain | None = None,
+    domain: Area | None = None,
 ) -> dict[str, MemberClass]:
     """Each member's class without preferences, by UID; equal classes are one object.
 

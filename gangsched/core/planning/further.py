@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import dropwhile, groupby
 
 import numpy as np
 from msgspec.structs import replace as renewed
 
+from gangsched.core.cluster.labels import Area
+from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.pod import Pod
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import topology
@@ -127,7 +129,8 @@ class _Each:
     def _alone(self, pod: Pod) -> Ask:
         rows = np.flatnonzero(self._snapshot.own).tolist()
         own = {self._snapshot.name(row): int(self._snapshot.own[row]) for row in rows}
-        return replace(self._ask, members=(pod,), need=1, role_needs={}, own=own)
+        following = tuple(dropwhile(lambda each: each is not pod, self._ask.members))[1:]
+        return replace(self._ask, members=(pod,), need=1, role_needs={}, own=own, following=following)
 
     def _some(self, member: MemberClass, count: int) -> list[Share]:
         """Places for the next members of the class, as many as can be decided at once; empty if there is no room."""
@@ -142,10 +145,20 @@ class _Each:
                 shares = self._fill(renewed(one, domain=(wanted.key, value)), count)
                 if not shares and not wanted.required:
                     # At most `lead` members may go elsewhere before another domain has most of them and becomes home.
-                    shares = self._fill(one, min(count, max(1, lead)))
+                    shares = self._elsewhere(one, wanted, count, min(count, max(1, lead)))
             if shares:
                 return shares
         return []
+
+    def _elsewhere(self, member: MemberClass, wanted: Topology, count: int, most: int) -> list[Share]:
+        """Places outside the home domain for `most` of `count` members, in as few further domains as possible."""
+        used = tuple(topology.occupied(self._snapshot, wanted, self._snapshot.own))
+        areas: list[Area] = [(wanted.key, used)]
+        fullest = next(iter(topology.candidates(self._snapshot, wanted, [member] * count, 1)), None)
+        if fullest is not None:
+            areas.append((wanted.key, fullest))
+        tries = (self._fill(renewed(member, domain=area), most) for area in areas)
+        return next(filter(None, tries), None) or self._fill(member, most)
 
     def _fill(self, member: MemberClass, count: int) -> list[Share]:
         return fill_singly(self._snapshot, member, count, strategy=self._ask.strategy, prefer=self._ask.prefer)

@@ -5,73 +5,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from operator import itemgetter
+from dataclasses import replace
 from typing import overload
 
 from msgspec.structs import replace as renewed
 
 from gangsched.core.cluster.labels import Domain
-from gangsched.core.constraints.constraint import Plan
-from gangsched.core.objects.declaration import Preference, Topology
-from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.status import Demand
-from gangsched.core.objects.strategy import Strategy
-from gangsched.core.planning import budget as units
 from gangsched.core.planning import expansion, topology
-from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.dependence import bond, depends, waits_for_pods
-from gangsched.core.planning.filling import classify, preferring
-from gangsched.core.planning.quorum import Quorum
+from gangsched.core.planning.ask import Ask, asked_for, classes_of, domain_values, domains_of, quorum_in
+from gangsched.core.planning.dependence import depends, waits_for_pods
+from gangsched.core.planning.domains import best_domain, found_in_fewest, found_together
+from gangsched.core.planning.proof import never_fits
 from gangsched.core.planning.refusal import Refusal, fragmented, gaps, oversized, shortage
-from gangsched.core.planning.search import Slots
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.planning.strategies import PACK
-from gangsched.core.planning.topology import RecentRequests, worth_trying
+from gangsched.core.planning.topology import RecentRequests
+from gangsched.core.planning.trial import Placement, Unfinished, found_in
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """A gang's request: `need` of `members`, which are tried in this order, must be placed.
-
-    `role_needs` are minima by role; at least that many members must have the role, and at least `need` members exist.
-    `own` counts the members that are already bound, by node. `avoided` nodes are used only if the gang fits nowhere
-    else; among them `refused` nodes, which refused the gang itself, only if it fits on none of the others. `topology`
-    requests one domain of a label for all members. `wishes` are preferences by role, which come before `prefer`.
-    """
-
-    members: Sequence[Pod]
-    need: int
-    role_needs: Mapping[str, int] = field(default_factory=dict)
-    strategy: Strategy = PACK
-    prefer: tuple[Preference, ...] = ()
-    wishes: Mapping[str, tuple[Preference, ...]] = field(default_factory=dict)
-    topology: Topology | None = None
-    own: Mapping[str, int] = field(default_factory=dict)
-    avoided: frozenset[str] = frozenset()
-    refused: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """A node for each member of the quorum, taken on the snapshot."""
-
-    assignments: tuple[tuple[Pod, str], ...]
-
-    def touches(self, nodes: frozenset[str]) -> bool:
-        """Whether a member is placed on one of these nodes."""
-        return any(node in nodes for _, node in self.assignments)
-
-
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """Some topology domains have not been tried yet: call `place` again with the same `RecentRequests`."""
-
-
-_UNFINISHED = Unfinished()
+__all__ = ["Ask", "Placement", "Unfinished", "domains_of", "place", "quorum_in"]
 
 
 @overload
@@ -102,108 +53,23 @@ def place(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None = None) ->
 
 def _found(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None) -> Placement | Unfinished | None:
     if ask.topology is None:
-        return _found_in(snapshot, ask, None) or _found_together(snapshot, ask, recent)
+        if len(ask.members) > ask.need:
+            # The domain of the quorum is that of the members above the minimum as well.
+            return found_together(snapshot, ask, recent) or found_in(snapshot, ask, None)
+        return found_in(snapshot, ask, None) or found_together(snapshot, ask, recent)
     key = ask.topology.key
-    values = _domains(snapshot, ask, ask.topology)
-    best = values[0] if len(values) == 1 else _best_domain(snapshot, ask, key, values, recent)
+    values = domain_values(snapshot, ask, ask.topology)
+    best = next(iter(values)) if len(values) == 1 else best_domain(snapshot, ask, key, values, recent)
     if isinstance(best, Unfinished):
         return best
-    found = _found_in(snapshot, ask, (key, best)) if best is not None else None
-    return found if found is not None or ask.topology.required else _found_in(snapshot, ask, None)
-
-
-def _found_together(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None) -> Placement | Unfinished | None:
-    """Find places by trying each domain for the members whose affinity requires all of them to share one."""
-    bonds = {member: bond(snapshot, member) for member in dict.fromkeys(_classes(snapshot, ask))}
-    key = max(bonds.values(), default="")
-    if not key:
-        return None
-    bonded = [member for member in _classes(snapshot, ask) if bonds[member] == key]
-    others = len(ask.members) - len(bonded)
-    values = topology.candidates(snapshot, Topology(key), bonded, max(1, ask.need - others))
-    best = _best_domain(snapshot, ask, key, values, recent, of=bonded)
-    if best is None or isinstance(best, Unfinished):
-        return best
-    return _found_in(snapshot, ask, (key, best), of=bonded)
-
-
-def _best_domain(
-    snapshot: Snapshot,
-    ask: Ask,
-    key: str,
-    values: Sequence[str],
-    recent: RecentRequests | None,
-    *,
-    of: Collection[MemberClass] | None = None,
-) -> str | Unfinished | None:
-    """The domain that takes the quorum with the highest utilisation; None if none does. `of` is as in `quorum_in`."""
-    scores: list[tuple[float, str]] = []
-    began = snapshot.budget.spent
-    asked = key, _asked(snapshot, ask)
-    failed, unsure = (recent.of(asked), recent.of((*asked, "unsure"))) if recent is not None else ({}, {})
-    plans = [plan for plan in snapshot.plans if type(plan).shared_digest is not Plan.shared_digest]
-    members = dict.fromkeys(_classes(snapshot, ask))
-    shared_digest = hash(tuple(plan.shared_digest(member) for plan in plans for member in members))
-    for value, digest in worth_trying(snapshot, key, values, failed, shared_digest):
-        if recent is not None and snapshot.budget.spent - began > units.DOMAINS:
-            if not scores:
-                return _UNFINISHED
-            break
-        mark, broken_off = snapshot.mark(), snapshot.budget.broken_off
-        found = _found_in(snapshot, ask, (key, value), of=of)
-        if found is None:
-            failed[value] = digest
-            if snapshot.budget.broken_off > broken_off:
-                unsure[value] = digest
-        else:
-            scores.append((topology.utilisation(snapshot, found.assignments), value))
-            snapshot.undo(mark)
-        if len(scores) == topology.COMPARED:
-            break
-    if not scores and any(failed.get(value) == digest for value, digest in unsure.items()):
-        snapshot.budget.broke_off()
-    return max(scores, key=itemgetter(0))[1] if scores else None
-
-
-def _asked(snapshot: Snapshot, ask: Ask) -> Hashable:
-    """A key of everything, except the nodes, that decides whether the quorum fits."""
-    roles = frozenset((role, need) for role, need in ask.role_needs.items() if need > 0)
-    classes = classify(snapshot, ask.members, ask.avoided)
-    kinds = Counter((classes[pod.uid], role_of(pod)) for pod in ask.members)
-    return frozenset(kinds.items()), roles, ask.need
-
-
-def domains_of(snapshot: Snapshot, ask: Ask) -> Sequence[Domain | None]:
-    """The domains that may hold the whole quorum; a single None means that it may be anywhere."""
-    if ask.topology is None or not ask.topology.required:
-        return [None]
-    return [(ask.topology.key, value) for value in _domains(snapshot, ask, ask.topology)]
-
-
-def _domains(snapshot: Snapshot, ask: Ask, wanted: Topology) -> list[str]:
-    """The domains that may take the quorum, in the order in which to try them."""
-    home = topology.home(snapshot, wanted, ask.own)
-    if home is not None:
-        return [home]
-    return topology.candidates(snapshot, wanted, _classes(snapshot, ask), ask.need)
-
-
-def _classes(snapshot: Snapshot, ask: Ask) -> list[MemberClass]:
-    """The class of each member, in the order of the members."""
-    classes = classify(snapshot, ask.members, ask.avoided)
-    return [classes[pod.uid] for pod in ask.members]
-
-
-def _found_in(
-    snapshot: Snapshot, ask: Ask, domain: Domain | None, *, of: Collection[MemberClass] | None = None
-) -> Placement | None:
+    found = found_in(snapshot, ask, (key, best)) if best is not None else None
+    if found is not None or ask.topology.required:
+        return found
     mark = snapshot.mark()
-    snapshot.begin(ask.own)
-    found = quorum_in(snapshot, ask, domain, of=of).find()
-    if found is None:
-        snapshot.undo(mark)
+    if found_in(snapshot, ask, None) is None:
         return None
-    return Placement(tuple(found))
+    snapshot.undo(mark)
+    return found_in_fewest(snapshot, ask, key) or found_in(snapshot, ask, None)
 
 
 def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exhausted: bool) -> Refusal:
@@ -213,7 +79,7 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
     if ask.topology is not None and ask.topology.required:
         value = home = topology.home(snapshot, ask.topology, ask.own)
         if home is None:
-            value = topology.roomiest(snapshot, ask.topology, _classes(snapshot, ask))
+            value = topology.roomiest(snapshot, ask.topology, classes_of(snapshot, ask))
         domain = (ask.topology.key, value)
     mark = snapshot.mark()
     snapshot.begin(ask.own)
@@ -229,7 +95,7 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
     else:
         # A new node is a domain of its own: it helps only if no member is placed yet, and then it must take all.
         demand = expansion.demand_on_one_node(smallest) if home is None else ()
-    asked = _asked(snapshot, ask), ask.topology, home
+    asked = asked_for(snapshot, ask), ask.topology, home
     # Whether empty nodes take the quorum may be remembered until the nodes change if nothing else decides it.
     remembered = None if any(map(depends, quorum.room)) else recent
     refusal = Refusal(
@@ -238,7 +104,7 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
         wanted=quorum.slots.number,
         fits=fits,
         nodes=len(snapshot.cluster.nodes),
-        never=_never(snapshot, replace(ask, prefer=(), wishes={}), asked, remembered),
+        never=never_fits(snapshot, replace(ask, prefer=(), wishes={}), asked, remembered),
         failing=failing,
         classes=tuple(dict.fromkeys(renewed(member, domain=None) for member in quorum.room)),
         missing=missing,
@@ -253,47 +119,3 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
     )
     snapshot.undo(mark)
     return refusal
-
-
-def _never(snapshot: Snapshot, ask: Ask, asked: Hashable, recent: RecentRequests | None) -> bool:
-    """Whether the quorum certainly would not even fit on empty nodes; cached if there are `recent` requests."""
-    if recent is None:
-        return _fits_empty(snapshot, ask) is False
-    nodes = snapshot.cluster.nodes_by_row.generation, snapshot.cluster.devices.generation
-    return recent.fits_empty(asked, nodes, partial(_fits_empty, snapshot, ask)) is False
-
-
-def _fits_empty(snapshot: Snapshot, ask: Ask) -> bool | None:
-    """Whether the quorum would fit on empty nodes; None if the budget does not suffice to find out."""
-    empty = snapshot.emptied()
-    began, mark = empty.budget.spent, empty.mark()
-    for domain in domains_of(empty, ask):
-        if empty.budget.spent - began > units.DIAGNOSIS:
-            return None
-        quorum = quorum_in(empty, ask, domain)
-        found = quorum.find() is not None
-        empty.undo(mark)
-        if found or quorum.steps.ended or empty.unsure(quorum.room):
-            return found or None
-    return False
-
-
-def quorum_in(
-    snapshot: Snapshot, ask: Ask, domain: Domain | None, *, of: Collection[MemberClass] | None = None
-) -> Quorum:
-    """The quorum with its members confined to this domain: all members, or only those `of` these classes."""
-    owed = {role: need for role, need in ask.role_needs.items() if need > 0}
-    everybody = domain if of is None else None
-    classes = classify(snapshot, ask.members, ask.avoided, domain=everybody)
-    if of is not None:
-        inside = {member: renewed(member, domain=domain) for member in of}
-        classes = {uid: inside.get(member, member) for uid, member in classes.items()}
-    return Quorum(
-        snapshot,
-        classes,
-        preferring=preferring(snapshot, ask.members, classes, ask.wishes),
-        members=ask.members,
-        slots=Slots.of(ask.need, owed),
-        strategy=ask.strategy,
-        prefer=ask.prefer,
-    )

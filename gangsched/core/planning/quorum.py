@@ -3,8 +3,9 @@
 Members of one class (equal shape, excluded by the same existing pods) are counted, not iterated: how many of them a
 node takes is arithmetic on the capacity matrix, which is exact for a gang of one class. Several classes are a packing
 problem: they are tried scarcest first, then largest first, and small cases that still fail are searched exhaustively
-within a budget. Members are chosen in their order; if these do not fit, the smallest are tried, then, in small cases,
-every choice. Nothing else depends on the order of members.
+within a budget. The first members are tried; if they do not fit together, any quorum is looked for (the smallest
+members, then, in small cases, every choice), and `choice` makes it the first one in order that fits. Nothing else
+depends on the order of members.
 """
 
 from __future__ import annotations
@@ -17,16 +18,15 @@ from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import search
 from gangsched.core.planning.backtracking import Backtracking
+from gangsched.core.planning.choice import choose, filling_up, first_of_kinds, in_order, left_out
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import any_couples, helped, hoped
 from gangsched.core.planning.expansion import only_by_name
-from gangsched.core.planning.filling import Counts, Places, asks_too_much_in_all, choose, fill_class, hand_out
+from gangsched.core.planning.filling import Counts, Places, asks_too_much_in_all, fill_class, hand_out
 from gangsched.core.planning.search import Kind, Search, Selection, Share, Slots, Steps, selections
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
 
-TRIES = 8
-"""Limit for the number of choices of members that are tried in one order."""
 DIAGNOSED = search.STEPS // 4
 """Limit of search steps for finding out how many members of a refused quorum fit."""
 _Way = tuple[Strategy, tuple[Preference, ...] | None]
@@ -50,9 +50,10 @@ class Quorum:
         slots: Slots,
         strategy: Strategy,
         prefer: tuple[Preference, ...],
+        steps: int = search.STEPS,
     ) -> None:
         self.slots = slots
-        self.steps = Steps(budget=snapshot.budget)
+        self.steps = Steps(steps, budget=snapshot.budget)
         every = dict.fromkeys(classes.values())
         self.room = {member: int(hoped(snapshot, member, every).sum()) for member in every}
         self._helped = helped(snapshot, every)
@@ -66,6 +67,9 @@ class Quorum:
             # Strategies and preferences never decide whether a gang fits: one that only fits packed is packed.
             self._ways.append(_PACKED)
         self._kinds = Counter(map(self._kind, members))
+        self._usable = members
+        if any(count > self.room[member] for (member, _), count in self._kinds.items()):
+            self._usable = first_of_kinds(members, self._kind, {kind: self.room[kind[0]] for kind in self._kinds})
         self._size = {member: search.size(snapshot, member) for member in self.room}
         self._largest = list(self.room)
         if len(self._largest) > 1:
@@ -81,17 +85,30 @@ class Quorum:
             return []
         if self._hopeless():
             return None
-        for at in range(len(self._ways)):
-            found = self._in_order(self._members, self._ways[at:])
-            if found is None and len(self._members) > self.slots.number:
-                found = self._in_order(self._by_size(), self._ways[at:])
-            if found is not None:
-                return found
+        mark = self._snapshot.mark()
+        found = self._any()
+        if found is None or len(self._usable) == self.slots.number:
+            return found
+        first = choose(self._usable, self.slots, set()) or ()
+        if {pod.uid for pod, _ in found} == {pod.uid for pod in first}:
+            return found
+        self._snapshot.undo(mark)
+        return self._first_in_order() or self._any()
+
+    def _any(self) -> Places | None:
+        """Find and take places for any quorum; for the first members, if they fit."""
+        for members in (self._usable, self._by_size(self._usable)):
+            chosen = choose(members, self.slots, set())
+            places = self._fill(chosen, self._ways) if chosen is not None else None
+            if places is not None:
+                return places
+            if len(members) == self.slots.number:
+                break
         return self._packed_or_searched()
 
     def smallest(self) -> Counter[MemberClass]:
         """The classes, with counts, of a quorum made of the smallest members."""
-        by_size = self._by_size()
+        by_size = self._by_size(self._members)
         chosen = choose(by_size, self.slots, set()) or by_size[: self.slots.number]
         return Counter(self._classes[pod.uid] for pod in chosen)
 
@@ -114,7 +131,8 @@ class Quorum:
         slots = self.slots
         for (_, role), count in placed.items():
             slots = slots.without(role, count)
-        return placed.total(), self._left_out(placed, slots), self._missing(placed, slots)
+        failing = left_out(self._kinds, placed, slots) or next(iter(self.room))
+        return placed.total(), failing, self._missing(placed, slots)
 
     # Ways to find places
 
@@ -131,21 +149,30 @@ class Quorum:
             return True
         return len(usable) > 1 and asks_too_much_in_all(self._snapshot, usable, self.slots.number)
 
-    def _in_order(self, members: Sequence[Pod], ways: Sequence[_Way]) -> Places | None:
-        """Find places for the first members that fill the slots, skipping members that do not fit."""
-        passed: set[str] = set()
-        for _ in range(TRIES):
-            chosen = choose(members, self.slots, passed)
-            if chosen is None:
-                break
-            places, short = self._fill(chosen, ways)
-            if places is not None:
-                return places
-            dispensable = self._dispensable(chosen, short, passed)
-            if not dispensable:
-                break
-            passed |= dispensable
-        return None
+    def _first_in_order(self) -> Places | None:
+        """Find and take places for the first choice of members that fits."""
+        mark, accepted = self._snapshot.mark(), list[Pod]()
+        steps = Steps(self.steps.left, budget=self._snapshot.budget)
+
+        def fits(members: Sequence[Pod]) -> bool:
+            if self._with(members, steps) is None:
+                return False
+            self._snapshot.undo(mark)
+            accepted[:] = members
+            return True
+
+        in_order(self._usable, self.slots, kind=self._kind, fits=fits)
+        return self._with(accepted, steps) if accepted else None
+
+    def _with(self, members: Sequence[Pod], steps: Steps) -> Places | None:
+        """Find and take places for a quorum that has all of these members."""
+        there = {pod.uid for pod in members}
+        others = (pod for pod in self._by_size(self._usable) if pod.uid not in there)
+        places = self._fill(self.slots.first_of([*members, *others]), self._ways)
+        if places is None:
+            found = self._search(self.slots.number, steps, least=Counter(map(self._kind, members)))
+            places = found and self.place(*found)
+        return places
 
     def _packed_or_searched(self) -> Places | None:
         mark = self._snapshot.mark()
@@ -158,31 +185,28 @@ class Quorum:
 
     def place(self, selection: Selection, shares: list[Share]) -> Places:
         """Take these shares for the first members of these kinds. Returns the members with their nodes."""
-        places = hand_out(self._snapshot, self._first_of(selection), self._classes, shares)
+        places = hand_out(self._snapshot, first_of_kinds(self._members, self._kind, selection), self._classes, shares)
         taken = Counter((self._preferring[pod.uid], self._snapshot.cluster.capacity.rows[node]) for pod, node in places)
         self._take((member, row, count) for (member, row), count in taken.items())
         return places
 
-    def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> tuple[Places | None, Counts]:
-        """Places for all of them; or None, with the number of members without room by class, from the first order."""
+    def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> Places | None:
+        """Places for all of them; None if they do not fit in the orders and ways that are tried."""
         counts = Counter(self._classes[pod.uid] for pod in chosen)
-        short: Counts = {member: count - self.room[member] for member, count in counts.items()}
-        short = {member: missing for member, missing in short.items() if missing > 0}
-        if short:
-            return None, short
+        if any(count > self.room[member] for member, count in counts.items()):
+            return None
         largest = [member for member in self._largest if member in counts]
         scarcest = sorted(largest, key=lambda member: self.room[member] / counts[member])
         orders = [scarcest] if largest == scarcest else [scarcest, largest]
         same = self._preferring is self._classes
         split = counts if same else Counter(self._preferring[pod.uid] for pod in chosen)
         for order, way in ((order, way) for way in ways for order in orders):
-            shares, missing = self._fill_in(order, split, way)
-            if not missing:
-                return hand_out(self._snapshot, chosen, self._preferring, shares), {}
-            short = short or missing
-        return None, short
+            shares = self._fill_in(order, split, way)
+            if shares is not None:
+                return hand_out(self._snapshot, chosen, self._preferring, shares)
+        return None
 
-    def _fill_in(self, order: Sequence[MemberClass], counts: Counts, way: _Way) -> tuple[list[Share], Counts]:
+    def _fill_in(self, order: Sequence[MemberClass], counts: Counts, way: _Way) -> list[Share] | None:
         """Place `counts` of each class, with or without preferences; `order` lists the classes without preferences."""
         mark = self._snapshot.mark()
         shares: list[Share] = []
@@ -198,11 +222,11 @@ class Quorum:
                     del left[member]
                 elif member.impartial not in self._helped:
                     self._snapshot.undo(mark)
-                    return [], {member.impartial: missing}
+                    return None
             if left and len(shares) == before:
                 self._snapshot.undo(mark)
-                return [], Counter(member.impartial for member, missing in left.items() for _ in range(missing))
-        return shares, {}
+                return None
+        return shares
 
     def _greedy(self) -> tuple[Counter[Kind], list[Share]]:
         """Pack and take as many members as fit, the smallest first."""
@@ -226,8 +250,10 @@ class Quorum:
             kinds = [(kind, count) for kind, count in kinds if kind[0] in self._helped]
         return +placed, shares
 
-    def _search(self, number: int, steps: Steps) -> tuple[Selection, list[Share]] | None:
-        """Search places for `number` of the members, by the exhaustive search alone; nothing is taken."""
+    def _search(
+        self, number: int, steps: Steps, least: Selection | None = None
+    ) -> tuple[Selection, list[Share]] | None:
+        """Search places for `number` of the members, at `least` these of each kind; nothing is taken."""
         kinds = {kind: min(count, self.room[kind[0]]) for kind, count in self._kinds.items() if self.room[kind[0]]}
         classes = [member for member in self._largest if self.room[member]]
         if len(kinds) > search.MOST_KINDS:
@@ -237,7 +263,13 @@ class Quorum:
         dependent = any_couples(self._snapshot, classes)
         attempt = Backtracking(self._snapshot, classes, steps) if dependent else Search(self._snapshot, classes, steps)
         # No selection is built once the steps have ended: even the first costs work, and a stack frame for each kind.
-        for selection in () if steps.ended else selections(list(kinds.items()), self.slots, number):
+        for selection in (
+            ()
+            if steps.ended
+            else selections(
+                [(kind, count, least.get(kind, 0) if least else 0) for kind, count in kinds.items()], self.slots, number
+            )
+        ):
             if steps.ended:
                 break
             shares = attempt.find(selection)
@@ -250,50 +282,13 @@ class Quorum:
     def _kind(self, pod: Pod) -> Kind:
         return self._classes[pod.uid], role_of(pod)
 
-    def _by_size(self) -> list[Pod]:
-        return sorted(self._members, key=lambda pod: self._size[self._classes[pod.uid]])
-
-    def _dispensable(self, chosen: Sequence[Pod], short: Counts, passed: set[str]) -> set[str]:
-        """The last members of the classes without enough room, as many as lack room, that their roles do not need."""
-        missing = dict(short)
-        there = Counter(self._kind(pod)[1] for pod in self._members if pod.uid not in passed)
-        dispensable = set()
-        for pod in reversed(chosen):
-            member, role = self._kind(pod)
-            if missing.get(member, 0) > 0 and there[role] > self.slots.roles.get(role, 0):
-                missing[member] -= 1
-                there[role] -= 1
-                dispensable.add(pod.uid)
-        return dispensable
-
-    def _first_of(self, selection: Selection) -> list[Pod]:
-        left = Counter(selection)
-        chosen = []
-        for pod in self._members:
-            kind = self._kind(pod)
-            if left[kind] > 0:
-                left[kind] -= 1
-                chosen.append(pod)
-        return chosen
-
-    def _left_out(self, placed: Selection, slots: Slots) -> MemberClass:
-        """The class of the first member without a place that could fill one of the open slots."""
-        for kind, count in self._kinds.items():
-            if placed.get(kind, 0) < count and slots.open_to(kind[1]):
-                return kind[0]
-        return next(iter(self.room))
+    def _by_size(self, members: Sequence[Pod]) -> list[Pod]:
+        return sorted(members, key=lambda pod: self._size[self._classes[pod.uid]])
 
     def _missing(self, placed: Counter[Kind], slots: Slots) -> Counter[MemberClass]:
         """The classes, with counts, of members without a place that would fill the open slots."""
-        missing: Counter[MemberClass] = Counter()
         left = (self._kinds - placed).items()
-        order = sorted(left, key=lambda item: (only_by_name(item[0][0]), self._rank[item[0][0]]))
-        for (member, role), count in order:
-            number = min(count, slots.open_to(role))
-            if number:
-                missing[member] += number
-                slots = slots.without(role, number)
-        return missing
+        return filling_up(sorted(left, key=lambda item: (only_by_name(item[0][0]), self._rank[item[0][0]])), slots)
 
     def _take(self, shares: Iterable[Share]) -> None:
         for member, row, number in shares:

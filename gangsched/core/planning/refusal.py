@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangsched.core.cluster.labels import Domain
-from gangsched.core.constraints.constraint import NodeConstraint
+from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.reasons import NodeReason, Reason
 from gangsched.core.objects.shape import Amounts

@@ -116,21 +116,26 @@ def size(snapshot: Snapshot, member: MemberClass) -> float:
     return max(shares)
 
 
-def selections(kinds: Sequence[tuple[Kind, int]], slots: Slots, number: int) -> Iterator[Selection]:
-    """The ways to choose `number` members that each fill a slot; selections with most of the first kinds come first."""
+def selections(kinds: Sequence[tuple[Kind, int, int]], slots: Slots, number: int) -> Iterator[Selection]:
+    """The ways to choose `number` members that each fill a slot; selections with most of the first kinds come first.
+
+    `kinds` are (kind, members, least number of them to choose).
+    """
+    if number < sum(least for _, _, least in kinds):
+        return
     if number == 0:
         yield {}
     elif number <= _fillable(kinds, slots):
-        (kind, count), *rest = kinds
-        for chosen in range(min(count, number, slots.open_to(kind[1])), -1, -1):
+        (kind, count, least), *rest = kinds
+        for chosen in range(min(count, number, slots.open_to(kind[1])), least - 1, -1):
             for others in selections(rest, slots.without(kind[1], chosen), number - chosen):
                 yield {kind: chosen, **others}
 
 
-def _fillable(kinds: Sequence[tuple[Kind, int]], slots: Slots) -> int:
+def _fillable(kinds: Sequence[tuple[Kind, int, int]], slots: Slots) -> int:
     """The largest number of slots that these members can fill."""
     by_role: Counter[str] = Counter()
-    for (_, role), count in kinds:
+    for (_, role), count, _ in kinds:
         by_role[role] += count
     in_roles = sum(min(count, slots.roles.get(role, 0)) for role, count in by_role.items())
     return in_roles + min(slots.free, by_role.total() - in_roles)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.labels import Domain
+from gangsched.core.cluster.labels import Area
 from gangsched.core.constraints.constraint import Plan
 from gangsched.core.constraints.node_resources import ResourcesPlan
 from gangsched.core.objects.arrays import IntArray, Mask
@@ -32,7 +32,7 @@ MOST_NOMINATED = 1 << 52
 
 
 class Snapshot:
-    """The free capacity and the pods at one moment, with undo. `emptied` gives the same nodes without any pod.
+    """The free capacity and the pods at one moment, with undo. `emptied` gives the same nodes at their best.
 
     It is valid while no node and no nomination changes; pods that are assumed on the cluster must have been taken here
     first. `plans` are its constraints, `resources` is the plan of requests, `scores` holds the preferences of members;
@@ -48,7 +48,7 @@ class Snapshot:
         self.priority: int | None = None
         self.size = len(cluster.capacity.names)
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
-        self.plans = [each.plan(emptied=emptied) for each in cluster.constraints]
+        self.plans = [each.plan(emptied=emptied) for each in cluster.constraints if each.proves or not emptied]
         self.masking = overriding(self.plans, "mask")
         self._limiting = overriding(self.plans, "room")
         self._counting = overriding(self.plans, "take")
@@ -74,7 +74,7 @@ class Snapshot:
         return self.cluster.capacity.names[row]
 
     def emptied(self) -> Snapshot:
-        """The same nodes without any pod. It is created once and shared, so callers must undo what they plan there."""
+        """The same nodes without any pod, judged by constraints that prove what they refuse; undo what you plan."""
         if self._bare is None:
             self._bare = Snapshot(self.cluster, emptied=True, budget=self.budget)
         return self._bare
@@ -222,7 +222,7 @@ class Snapshot:
         left = self.free[rows, column]
         return Scarce(left, self.cluster.capacity.allocatable[rows, column] - left)
 
-    def inside(self, domain: Domain) -> Mask:
+    def inside(self, domain: Area) -> Mask:
         """The rows of this domain."""
         return self.cluster.labels.inside(domain)[: self.size]
 

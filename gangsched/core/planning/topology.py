@@ -1,9 +1,9 @@
 """Chooses the topology domain of a gang whose members all must, or should, be in one (`placement.topology`).
 
 Members that are already placed decide: the gang stays where most of them are. Otherwise every domain with enough room
-is tried, the one with the least room first. Among the first few that take the gang the one with the highest utilisation
-wins: the mean, over the members, of the fullest resource of the member's node. palantir's k8s-spark-scheduler chooses a
-zone by the same rule.
+is tried, the one with the least room first among those that may take equally many of the members that exist. Among the
+first few that take as many the one with the highest utilisation wins: the mean, over the members of the quorum, of the
+fullest resource of the member's node. palantir's k8s-spark-scheduler chooses a zone by the same rule.
 
 A domain that did not take a quorum, and has not changed since, is not tried again: neither in the next call of the
 machine nor after capacity was freed in another domain (`RecentRequests`).
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,8 @@ COMPARED = 8
 """Limit for the number of domains with room for the gang that are compared; a label may have thousands of values."""
 _REMEMBERED = 256
 _MOST_EMPTY = 4096
+_MOST_COMBINED = 128
+"""Limit for the number of choices of several domains that are ordered by their room."""
 _DIGEST = 100
 """Cost, in units of the budget, of checking whether a domain has changed."""
 
@@ -37,6 +40,33 @@ def home(snapshot: Snapshot, topology: Topology, own: Mapping[str, int]) -> str 
     """The domain with most of the gang's members, ties broken by name; None if no domain has any."""
     found = leading(snapshot, topology, snapshot.by_row(own)) if own else None
     return found[0] if found is not None else None
+
+
+def occupied(snapshot: Snapshot, topology: Topology, own: IntArray) -> list[str]:
+    """The domains that have members of the gang, counted by row, in order."""
+    there = _sums(snapshot, topology, own)
+    return [snapshot.cluster.labels.domains(topology.key).values[at] for at in np.flatnonzero(there).tolist()]
+
+
+def combinations(rooms: Mapping[str, tuple[int, int]], number: int, need: int) -> Iterator[tuple[str, ...]]:
+    """The choices of so many domains that may take `need` members together, the tightest of the first few first."""
+    order = sorted(rooms, key=lambda value: (-rooms[value][0], rooms[value][1], value))
+    found = islice(_combined([(value, rooms[value][0]) for value in order], number, need), _MOST_COMBINED)
+    yield from sorted(found, key=lambda values: (sum(rooms[value][1] for value in values), values))
+
+
+def _combined(values: Sequence[tuple[str, int]], number: int, need: int) -> Iterator[tuple[str, ...]]:
+    """As `combinations`, for domains that take so many members, in descending order."""
+    if number == 0:
+        if need <= 0:
+            yield ()
+        return
+    for at in range(len(values) - number + 1):
+        if sum(takes for _, takes in values[at : at + number]) < need:
+            return
+        value, takes = values[at]
+        for others in _combined(values[at + 1 :], number - 1, need - takes):
+            yield (value, *others)
 
 
 def leading(snapshot: Snapshot, topology: Topology, own: IntArray) -> tuple[str, int] | None:
@@ -49,12 +79,25 @@ def leading(snapshot: Snapshot, topology: Topology, own: IntArray) -> tuple[str,
     return snapshot.cluster.labels.domains(topology.key).values[first], int(there[first] - others)
 
 
-def candidates(snapshot: Snapshot, topology: Topology, classes: Sequence[MemberClass], need: int) -> list[str]:
-    """The domains that may have room for `need` of these members (one class for each), the tightest first."""
+def candidates(
+    snapshot: Snapshot, topology: Topology, classes: Sequence[MemberClass], need: int, *, most: int | None = None
+) -> dict[str, int]:
+    """The domains that may have room for `need` of these members (one class for each), and for how many at most.
+
+    Those that may take more of them come first, the tightest first among equals; more than `most` do not matter.
+    """
     found, fits, room = _room(snapshot, topology, classes)
     free = _free(snapshot, topology, classes, need)
+    takes = [number if most is None else min(number, max(need, most)) for number in fits]
     enough = [position for position in range(len(found)) if fits[position] >= need and free[position]]
-    return [found[position] for position in sorted(enough, key=lambda position: (room[position], position))]
+    order = sorted(enough, key=lambda position: (-takes[position], room[position], position))
+    return {found[position]: takes[position] for position in order}
+
+
+def rooms(snapshot: Snapshot, topology: Topology, classes: Sequence[MemberClass]) -> dict[str, tuple[int, int]]:
+    """For each domain, how many of these members it takes if they do not compete, and its room summed over classes."""
+    found, fits, room = _room(snapshot, topology, classes)
+    return {value: (fits[at], room[at]) for at, value in enumerate(found)}
 
 
 def roomiest(snapshot: Snapshot, topology: Topology, classes: Iterable[MemberClass]) -> str | None:

@@ -37,7 +37,7 @@ MOST_ASKED = 16
 MOST_CLASSES = 64
 """A gang whose refused quorum has more different classes than this is tried whenever anything is freed."""
 RENEWED = 32
-"""At most this many buckets are tried though too little was freed, to keep the numbers in their messages right."""
+"""At most this many buckets are tried though too little was freed, to keep what their messages say right."""
 _LACKED = np.dtype([("lack", "i8"), ("before", "i8"), ("since", "i8"), ("shut", "?"), ("forced", "?")], align=True)
 """A class that a bucket lacks: `lack` members (0 without a bucket). `before`: how many fit on rows that are no longer
 fresh; `since`: the relief after which fresh rows count; the bucket may not (`shut`) or must (`forced`) be tried."""
@@ -47,7 +47,7 @@ fresh; `since`: the relief after which fresh rows count; the bucket may not (`sh
 class Bucket:
     """Gangs that asked for the same, in order, and the array positions of the classes that they lack.
 
-    `several`: they lack too many classes; a single class that requests nothing stands for all.
+    `several`: too many classes; one that requests nothing stands for all. `never`: they were said never to fit.
     """
 
     asked: Hashable
@@ -55,6 +55,7 @@ class Bucket:
     members: list[MemberClass]
     within_domain: bool
     several: bool
+    never: bool = False
     waiting: list[Entry] = field(default_factory=list)
 
 
@@ -82,8 +83,7 @@ class Parked:
         by_asked = {each.asked: each for each in refusals.values()}
         if len(by_asked) > MOST_ASKED:
             by_asked = {gang.key: next(iter(by_asked.values()))}
-        # Ordered, because positions are freed in this order and later buckets reuse them: keep it deterministic.
-        filed = (rank, tuple(by_asked))
+        filed = (rank, tuple(by_asked))  # ordered: positions are freed in this order and reused by later buckets
         if self._asked_by.get(gang.key) != filed:
             for asked, refusal in by_asked.items():
                 insort(self._bucket(asked, refusal, capacity).waiting, (rank, gang.key))
@@ -120,6 +120,7 @@ class Parked:
     def note(self, refusal: Refusal, snapshot: Snapshot) -> None:
         """Note what was missing on this snapshot: gangs that asked for it wait until as much is freed again."""
         bucket = self._bucket(refusal.asked, refusal, snapshot.cluster.capacity)
+        bucket.never = refusal.never
         self._noted.append(refusal.asked)
         # If members depend on other pods, room for one may open room for others.
         exact = len(bucket.members) == 1 and not bucket.within_domain and not bucket.members[0].shape.depends_on_pods
@@ -132,19 +133,19 @@ class Parked:
     def relieve(self, relief: Relief, capacity: Capacity) -> None:
         """Apply an improvement on nodes."""
         self._reliefs += 1
-        if any(before <= self._reliefs - FEW for before in self._fresh.values()):
-            # Rows stay fresh while gangs have yet to be tried; tracking many reliefs separately would cost too much.
+        if any(before <= self._reliefs - FEW for before in self._fresh.values()):  # too many to track separately
             self._clear(capacity.free)
         self._fresh |= dict.fromkeys(relief.rows, self._reliefs)
-        for resource in [resource for resource in self._unknown if capacity.column(resource) is not None]:
-            for at in sorted(self._unknown.pop(resource)):
+        for name in [name for name in self._unknown if capacity.column(name) is not None]:
+            for at in sorted(self._unknown.pop(name)):
                 self._encode(at, capacity)
-        for bucket in self.buckets.values() if relief.beyond_rows else ():
+        doubts = relief.doubts and sum(bucket.never for bucket in self.buckets.values()) <= RENEWED
+        for bucket in self.buckets.values() if relief.beyond_rows or doubts else ():
             for at, member in zip(bucket.lacks, bucket.members, strict=True):
-                closed = relief.everywhere and (bool(member.seen) or member.shape.depends_on_pods)
-                closed |= relief.all_asked and member.shape.depends_on_pods
-                closed |= not relief.asked.isdisjoint(asked_by(member.shape))
-                if closed or bucket.several or (relief.domains and bucket.within_domain):
+                pods = member.shape.depends_on_pods
+                closed = (relief.everywhere and (pods or bool(member.seen))) or (relief.all_asked and pods)
+                closed |= (bucket.several and relief.beyond_rows) or not relief.asked.isdisjoint(asked_by(member.shape))
+                if closed or (relief.domains and bucket.within_domain) or (doubts and bucket.never):
                     self._lacked["forced"][at] = True
         if relief:
             self._lacked["shut"] = False
@@ -169,8 +170,7 @@ class Parked:
         found = np.flatnonzero(may & (enough | lacked["forced"])).tolist()
         partly = np.flatnonzero(may & (gained >= 1) & ~enough).tolist()
         if len(partly) <= RENEWED:
-            # They are refused again, which brings their messages up to date.
-            found += partly
+            found += partly  # refused again, which brings their messages up to date
         if not found:
             self._clear(snapshot.free)
         buckets = {id(bucket): bucket for at in found if (bucket := self._owner[at]) is not None}

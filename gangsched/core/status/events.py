@@ -5,7 +5,7 @@ from __future__ import annotations
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.effects import Effect, EmitEvent
-from gangsched.core.objects.pod import Pod, member_order
+from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.wording import number_of
 from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, refused_reason
@@ -16,7 +16,7 @@ NODES_SHOWN = 30
 
 def emit(gang: Gang, assessment: Assessment, reason: Reason, note: str) -> list[Effect]:
     """The Event on the PodGroup, else on the oldest member; none if there is neither."""
-    oldest = min(assessment.census.live, key=member_order, default=None)
+    oldest = min(assessment.census.live, key=by_age, default=None)
     if gang.observed.group is not None:
         kind, name, uid = "PodGroup", gang.key.name, gang.observed.group.uid
     elif oldest is not None:

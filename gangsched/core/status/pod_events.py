@@ -13,7 +13,7 @@ from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.effects import Effect, EmitEvent
-from gangsched.core.objects.pod import Pod, member_order
+from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.status import members
 
@@ -67,7 +67,7 @@ def _owed(gang: Gang, assessment: Assessment, now: float) -> Iterator[tuple[Pod,
     Without a PodGroup the gang's own Event is on its oldest member, which gets no other.
     """
     written = gang.written
-    oldest = None if gang.observed.group is not None else min(assessment.census.live, key=member_order, default=None)
+    oldest = None if gang.observed.group is not None else min(assessment.census.live, key=by_age, default=None)
     for pod, reason in members.conditions(gang, assessment):
         said, at = written.members.get(pod.uid, ("", 0.0))
         if (

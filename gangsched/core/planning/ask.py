@@ -1,0 +1,122 @@
+"""What a gang asks planning for, and the questions that follow from it: its classes, its domains, its quorum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace as renewed
+
+from gangsched.core.cluster.labels import Area, Domain
+from gangsched.core.objects.declaration import Preference, Topology
+from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.strategy import Strategy
+from gangsched.core.planning import topology
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.filling import classify, preferring
+from gangsched.core.planning.quorum import Quorum
+from gangsched.core.planning.search import STEPS, Slots
+from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.strategies import PACK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A gang's request: `need` of `members`, which are tried in this order, must be placed.
+
+    `role_needs` are minima by role; at least that many members must have the role, and at least `need` members exist.
+    `own` counts the members that are already bound, by node. `avoided` nodes are used only if the gang fits nowhere
+    else; among them `refused` nodes, which refused the gang itself, only if it fits on none of the others. `topology`
+    requests one domain of a label for all members. `wishes` are preferences by role, which come before `prefer`.
+
+    Members beyond the quorum, and those `following`, are not placed, but a domain that takes more of them is better; no
+    more than `most` members are placed in all (None for no limit).
+    """
+
+    members: Sequence[Pod]
+    need: int
+    role_needs: Mapping[str, int] = field(default_factory=dict)
+    strategy: Strategy = PACK
+    prefer: tuple[Preference, ...] = ()
+    wishes: Mapping[str, tuple[Preference, ...]] = field(default_factory=dict)
+    topology: Topology | None = None
+    own: Mapping[str, int] = field(default_factory=dict)
+    avoided: frozenset[str] = frozenset()
+    refused: frozenset[str] = frozenset()
+    following: Sequence[Pod] = ()
+    most: int | None = None
+
+
+def asked_for(snapshot: Snapshot, ask: Ask) -> Hashable:
+    """A key of everything, except the nodes, that decides whether the quorum fits."""
+    roles = frozenset((role, need) for role, need in ask.role_needs.items() if need > 0)
+    classes = classify(snapshot, ask.members, ask.avoided)
+    kinds = Counter((classes[pod.uid], role_of(pod)) for pod in ask.members)
+    return frozenset(kinds.items()), roles, ask.need
+
+
+def domains_of(snapshot: Snapshot, ask: Ask) -> Sequence[Domain | None]:
+    """The domains that may hold the whole quorum; a single None means that it may be anywhere."""
+    if ask.topology is None or not ask.topology.required:
+        return [None]
+    return [(ask.topology.key, value) for value in domain_values(snapshot, ask, ask.topology)]
+
+
+def domain_values(snapshot: Snapshot, ask: Ask, wanted: Topology) -> Mapping[str, int]:
+    """The domains that may take the quorum, in the order in which to try them, with the most members that each takes.
+
+    The domain of members that are already placed is the only one.
+    """
+    home = topology.home(snapshot, wanted, ask.own)
+    if home is not None:
+        return {home: len(ask.members)}
+    return topology.candidates(snapshot, wanted, classes_of(snapshot, ask), ask.need, most=ask.most)
+
+
+def classes_of(snapshot: Snapshot, ask: Ask) -> list[MemberClass]:
+    """The class of each member, in the order of the members."""
+    classes = classify(snapshot, ask.members, ask.avoided)
+    return [classes[pod.uid] for pod in ask.members]
+
+
+def confined(
+    snapshot: Snapshot,
+    members: Sequence[Pod],
+    avoided: frozenset[str],
+    area: Area | None,
+    *,
+    of: Collection[MemberClass] | None = None,
+) -> Mapping[str, MemberClass]:
+    """Each member's class without preferences, by UID; all of them, or only those `of` these, confined to the area."""
+    classes = classify(snapshot, members, avoided, domain=area if of is None else None)
+    if of is None:
+        return classes
+    inside = {member: renewed(member, domain=area) for member in of}
+    return {uid: inside.get(member, member) for uid, member in classes.items()}
+
+
+def quorum_in(
+    snapshot: Snapshot,
+    ask: Ask,
+    area: Area | None,
+    *,
+    of: Collection[MemberClass] | None = None,
+    steps: int = STEPS,
+) -> Quorum:
+    """The quorum with its members confined to this area: all members, or only those `of` these classes.
+
+    The exhaustive search takes at most so many `steps`.
+    """
+    owed = {role: need for role, need in ask.role_needs.items() if need > 0}
+    classes = confined(snapshot, ask.members, ask.avoided, area, of=of)
+    return Quorum(
+        snapshot,
+        classes,
+        preferring=preferring(snapshot, ask.members, classes, ask.wishes),
+        members=ask.members,
+        slots=Slots.of(ask.need, owed),
+        strategy=ask.strategy,
+        prefer=ask.prefer,
+        steps=steps,
+    )

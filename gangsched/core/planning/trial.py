@@ -1,0 +1,42 @@
+"""One trial to place a quorum, wherever it may go or in some domains of a label only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from gangsched.core.cluster.labels import Area
+from gangsched.core.objects.pod import Pod
+from gangsched.core.planning.ask import Ask, quorum_in
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.search import STEPS
+from gangsched.core.planning.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A node for each member of the quorum, taken on the snapshot."""
+
+    assignments: tuple[tuple[Pod, str], ...]
+
+    def touches(self, nodes: frozenset[str]) -> bool:
+        """Whether a member is placed on one of these nodes."""
+        return any(node in nodes for _, node in self.assignments)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Some topology domains have not been tried yet: call `place` again with the same `RecentRequests`."""
+
+
+def found_in(
+    snapshot: Snapshot, ask: Ask, area: Area | None, *, of: Collection[MemberClass] | None = None, steps: int = STEPS
+) -> Placement | None:
+    """Take places for the quorum there; None, with nothing taken, if none are found. The rest is as in `quorum_in`."""
+    mark = snapshot.mark()
+    snapshot.begin(ask.own)
+    found = quorum_in(snapshot, ask, area, of=of, steps=steps).find()
+    if found is None:
+        snapshot.undo(mark)
+        return None
+    return Placement(tuple(found))
