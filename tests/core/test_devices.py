@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -440,7 +441,7 @@ def devices_with_more(draw) -> tuple[Device, ...]:
     """Up to four devices: some in one of two kinds, some with counters of which there are four, some shared."""
     made = []
     for at in range(draw(st.integers(1, 4))):
-        fields: dict[str, object] = {}
+        fields: dict[str, Any] = {}
         if draw(st.booleans()):
             fields["counters"] = ((MEMORY, draw(st.integers(1, 3))),)
         if draw(st.booleans()):

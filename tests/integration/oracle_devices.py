@@ -231,8 +231,8 @@ class DeviceDice(Dice):
 
     def _waiting(self, name: str, device: tuple[str, str, str]) -> Json:
         """A claim whose device, for admin access, waits for its conditions, has them, or has failed."""
-        fields = {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
-        made = having(name, device, adminAccess=True, **fields)
+        fields: Json = {"adminAccess": True, "bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
+        made = having(name, device, **fields)
         true = [{"type": each, "status": self._one(["True", "True", "False"])} for each in ("Attached", "Broken")]
         status = {"driver": device[0], "pool": device[1], "device": device[2], "conditions": true}
         made["status"] |= {"devices": [status]} if self._chance(0.8) else {}
@@ -240,12 +240,11 @@ class DeviceDice(Dice):
 
     def _share(self) -> Json:
         """A request for a share of a device, or for a device that is large enough."""
-        asked = {
-            self._one(["memory", "memory", "memory", f"{DRIVER}/memory"]): self._one(["5Gi", "10Gi", "30Gi", "90Gi"])
-        }
+        name = self._one(["memory", "memory", "memory", f"{DRIVER}/memory"])
+        part: Json = {"capacity": {"requests": {name: self._one(["5Gi", "10Gi", "30Gi", "90Gi"])}}}
         selector = self._some(["device.allowMultipleAllocations"], most=1, none=0.4)
         count = self._one([1, 1, 2, None])
-        return exactly(*selector, count=count, **({"capacity": {"requests": asked}} if self._chance(0.8) else {}))
+        return exactly(*selector, count=count, **(part if self._chance(0.8) else {}))
 
     def _request(self, *, everything: bool = False, expressions: bool = True, **asked: Any) -> Json:
         made = {"device_class": self._one(["any", "ours"]), "count": None if everything else self._one([1, 1, 2, 3])}

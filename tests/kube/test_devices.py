@@ -188,7 +188,7 @@ def test_a_claim():
 def test_a_claim_for_shares_and_what_it_was_allocated():
     exactly = {"deviceClassName": "c", "capacity": {"requests": {"memory": "1Gi"}}}
     spec = {"requests": [{"name": "a", "exactly": exactly}], "constraints": [{"distinctAttribute": f"{D}/numa"}]}
-    result = {"request": "a", "driver": D, "pool": "p", "device": "d"}
+    result: dict[str, Any] = {"request": "a", "driver": D, "pool": "p", "device": "d"}
     result |= {"shareID": "s", "consumedCapacity": {"memory": "1Gi"}, "bindingConditions": ["Attached"]}
     conditions = [{"type": "Attached", "status": "True"}, {"type": "Broken", "status": "False"}]
     status = {
