@@ -210,6 +210,7 @@ def test_a_claim_for_shares_and_what_it_was_allocated():
 @pytest.mark.parametrize(
     ("spec", "beyond"),
     [
+        ({"requests": [{"name": "a", "exactly": {"derivedAttributes": [{}]}}]}, "derived attributes"),
         ({"requests": [{"name": "a"}]}, "an unknown kind of request (a)"),
         ({"requests": [{"name": "a", "exactly": {"allocationMode": "Some"}}]}, "the allocation mode Some"),
         ({"constraints": [{"anotherAttribute": "a"}]}, "other than matchAttribute"),
