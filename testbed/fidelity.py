@@ -42,9 +42,14 @@ FILTERS = {
         "name (`NotSupported`)"
     ),
     "DynamicResources": (
-        "devices that share counters, are allocated in parts, choose nodes one by one or wait for binding conditions "
-        "are never allocated; requests for a part of a capacity and the constraint distinctAttribute are refused by "
-        "name; expressions with transformMapEntry, the functions for URLs and named formats, string() of an address, "
+        "gangsched goes by the feature gates that are on by default in Kubernetes 1.36 and 1.37, and by nothing else: "
+        "claims of a PodGroup, attributes that are lists, derived attributes, compatibility groups and devices that "
+        "provide CPU or memory are not known; members of one gang choose their devices again together if the first "
+        "choices leave none for another, whereas kube-scheduler keeps the first; devices of one request all have "
+        "different values of a distinctAttribute, as the API documents it and as in 1.37, whereas 1.36 compares only "
+        "with the last one; pools of the same name of two drivers have counters of their own, as in 1.37; a claim of "
+        "another scheduler whose binding conditions take too long is waited for like our own; "
+        "expressions with transformMapEntry, the functions for URLs and named formats, string() of an address, "
         "or format of anything but texts, whole numbers, truth values and %f refuse the pod, because the CEL library "
         "lacks them and they are of no use for devices, and so does a pattern of find that could take long; isInteger "
         "is true for 1.0 and 1000m; an expression that fails for some device refuses the pod on all nodes, whereas "

@@ -145,6 +145,7 @@ class Request(Struct, gc=False, rename="camel"):
     admin_access: bool | None = None
     tolerations: list[wire.Toleration] | None = None
     capacity: CapacityRequirements | None = None
+    derived_attributes: list[wire.Present] | None = None
 
 
 class DeviceRequest(Struct, gc=False, rename="camel"):

@@ -210,6 +210,8 @@ def _beyond(found: device_wire.Devices) -> str:
         if not alternatives:
             return f"an unknown kind of request ({request.name})"
         for each in alternatives:
+            if each.derived_attributes:
+                return "derived attributes"
             if each.allocation_mode not in (None, "", "ExactCount", "All"):
                 return f"the allocation mode {each.allocation_mode}"
     if any(not (each.match_attribute or each.distinct_attribute) for each in found.constraints or ()):

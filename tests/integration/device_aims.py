@@ -1,11 +1,12 @@
-"""Random pods with ResourceClaims, aimed at the filter DynamicResources, in worlds of `oracle_devices`."""
+"""Random pods with ResourceClaims, aimed at the filter DynamicResources, in worlds of `device_dice`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.integration.device_dice import DeviceDice
 from tests.integration.judged import Json, World
-from tests.integration.oracle_devices import DeviceDice, using
+from tests.integration.oracle_devices import using
 from tests.integration.oracle_worlds import TOLERATES_ALL
 
 

@@ -5,20 +5,26 @@ A gang that is said never to fit must not fit on the same nodes without pods, on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 
 import pytest
 from msgspec.structs import replace as renewed
 
 from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.planning.placement import Ask, Placement, place
+from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
+from gangsched.kube import claiming
+from gangsched.kube.claiming import FINALIZER
+from gangsched.kube.storage import MARK
 from tests import effort
 from tests.effort import tries
 from tests.integration.aims import AIMS, Aims
+from tests.integration.device_aims import DEVICE_AIMS, DeviceAims
 from tests.integration.judged import Bench, Json, Standing, World, cluster_of, read_pod
 from tests.integration.oracle_worlds import taint
 from tests.integration.pairs import bench
@@ -39,14 +45,20 @@ _SHUT = (
     "node.kubernetes.io/disk-pressure:NoSchedule",
 )
 """Taints of nodes that are shut for now."""
+_OF_DEVICES = 12
+WITH_CLAIMS = [aim for aim in DEVICE_AIMS if aim != "resources of DeviceClasses"]
+"""Pods that request resources have no claims before they are placed."""
 
 
 def gangs(seed: int, aim: str) -> tuple[World, list[Json]]:
     """A world of at least five nodes, and a gang; every second gang is small enough for an exhaustive search.
 
-    Its members are identical, or of two kinds; those with volumes are drawn one by one.
+    Its members are identical, or of two kinds; those with volumes or devices are drawn one by one.
     """
-    if aim in AIMS:
+    if aim in DEVICE_AIMS:
+        of_devices = DeviceAims(seed)
+        world, draw = of_devices.world(nodes=_NODES + 1, pods=_PODS), lambda: DEVICE_AIMS[aim][1](of_devices)
+    elif aim in AIMS:
         aims = Aims(seed)
         # `alone` refuses all; `apart` is another zone.
         world, draw = aims.world(nodes=_NODES, pods=_PODS), lambda: AIMS[aim][1](aims)
@@ -55,7 +67,9 @@ def gangs(seed: int, aim: str) -> tuple[World, list[Json]]:
         world, draw = of_volumes.world(nodes=_NODES + 1, pods=_PODS), lambda: VOLUME_AIMS[aim][1](of_volumes)
     world = shut(world, seed)
     size = _SEARCHED if seed % 2 else _LARGEST
-    kinds = [draw() for _ in range(size if aim in VOLUME_AIMS else 1 + seed % 3 // 2)]
+    if aim in DEVICE_AIMS:
+        size = 2 + seed % 4
+    kinds = [draw() for _ in range(1 + seed % 3 // 2 if aim in AIMS else size)]
     return world, [kinds[at % len(kinds)] for at in range(size)]
 
 
@@ -89,19 +103,33 @@ def _passes(key: str) -> bool:
 
 
 class Replay:
-    """Places `need` of the members of one gang into one world, one at a time."""
+    """Places `need` of the members of one gang into one world, one at a time; by default all of them.
 
-    def __init__(self, asking: Bench, world: World, members: Sequence[Json], need: int) -> None:
+    `uses` are the claims that each member has allocated.
+    """
+
+    def __init__(
+        self,
+        asking: Bench,
+        world: World,
+        members: Sequence[Json],
+        *,
+        need: int | None = None,
+        uses: Mapping[int, Sequence[UseDevices]] | None = None,
+    ) -> None:
         self._asking = asking
         self._world = world
         self._members = members
-        self._need = need
+        self._need = len(members) if need is None else need
+        self._uses = uses or {}
         self._failed: set[tuple[tuple[str, str], ...]] = set()
 
     def takers(self, placed: dict[int, str]) -> list[frozenset[str]]:
         """The nodes that kube-scheduler's filters accept for each member, with these members on these nodes."""
         there = [self._standing(at, node) for at, node in placed.items()]
-        with self._asking.world(replace(self._world, pods=[*self._world.pods, *there])):
+        uses = {use.claim: use for at in placed for use in self._uses.get(at, ())}
+        others = [_allocated(each, uses.get(each["metadata"]["name"])) for each in self._world.others]
+        with self._asking.world(replace(self._world, pods=[*self._world.pods, *there], others=others)):
             return [verdict.feasible for verdict in self._asking.said(self._members).verdicts]
 
     def follows(self, wanted: dict[int, str]) -> bool:
@@ -141,8 +169,24 @@ class Replay:
         return Standing(manifest | {"spec": manifest["spec"] | {"nodeName": node}})
 
 
-def planned(asking: Bench, world: World, members: Sequence[Json], need: int) -> dict[int, str] | Refusal:
-    """Where gangsched places the quorum, by the members' positions, or why it refuses."""
+def _allocated(found: Json, use: UseDevices | None) -> Json:
+    """The claim after the pre-binding, if there is one and it has no devices yet."""
+    if use is None or found["kind"] != "ResourceClaim" or "allocation" in found.get("status", {}):
+        return found
+    meta = found["metadata"] | {"annotations": {MARK: ""}, "finalizers": [FINALIZER]}
+    return found | {"metadata": meta} | (claiming.using(found | {"metadata": meta}, use) or {})
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Where gangsched places the quorum, and the claims that it allocates for each, by the members' positions."""
+
+    nodes: dict[int, str]
+    uses: dict[int, list[UseDevices]]
+
+
+def planned(asking: Bench, world: World, members: Sequence[Json], need: int) -> Planned | Refusal:
+    """gangsched's plan for the quorum, or why it refuses."""
     with asking.world(world):
         said = asking.said(members)
     cluster = cluster_of(said.objects)
@@ -155,7 +199,25 @@ def planned(asking: Bench, world: World, members: Sequence[Json], need: int) -> 
     if not isinstance(found, Placement):
         return found
     position = {pod.uid: at for at, pod in enumerate(pods)}
-    return {position[pod.uid]: node for pod, node in found.assignments}
+    nodes = {position[pod.uid]: node for pod, node in found.assignments}
+    asked = prebindings(snapshot, found.assignments)
+    uses = {position[uid]: [use for use in several if isinstance(use, UseDevices)] for uid, several in asked.items()}
+    return Planned(nodes, uses)
+
+
+@pytest.mark.parametrize("aim", WITH_CLAIMS)
+def test_gangs_get_devices_that_kube_schedulers_filters_leave_them(judge: Judge, aim: str) -> None:
+    """tests/core/test_devices.py shows that no gang is refused that could have devices: no filter can say that."""
+    asking = bench(judge)
+    placed = 0
+    for seed in range(effort.first_seed, effort.first_seed + tries(_OF_DEVICES)):
+        world, members = gangs(seed, aim)
+        found = planned(asking, world, members, len(members) if len(members) <= _SEARCHED else len(members) // 2)
+        if isinstance(found, Planned):
+            placed += 1
+            replay = Replay(asking, world, members, uses=found.uses)
+            assert replay.follows(found.nodes), f"seed {seed}: {found} of {members}"
+    assert placed
 
 
 @pytest.mark.parametrize("aim", [*AIMS, *VOLUME_AIMS])
@@ -164,12 +226,12 @@ def test_gangs_are_placed_exactly_if_kube_schedulers_filters_leave_a_way(judge: 
     for seed in range(effort.first_seed, effort.first_seed + tries(_OF_EACH_AIM)):
         world, members = gangs(seed, aim)
         need = len(members) if len(members) <= _SEARCHED else len(members) // 2
-        replay = Replay(asking, world, members, need)
+        replay = Replay(asking, world, members, need=need)
         found = planned(asking, world, members, need)
-        if not isinstance(found, Refusal):
-            assert replay.follows(found), f"seed {seed}: {found} of {members}"
+        if isinstance(found, Planned):
+            assert replay.follows(found.nodes), f"seed {seed}: {found} of {members}"
         elif len(members) <= _SEARCHED:
             assert replay.finds({}) is None, f"seed {seed}: {replay.finds({})} of {members}"
         if isinstance(found, Refusal) and found.never:
-            one_day = Replay(asking, emptied(world), members, need).finds({})
+            one_day = Replay(asking, emptied(world), members, need=need).finds({})
             assert one_day is None, f"seed {seed}: said never to fit, but {one_day} of {members}"

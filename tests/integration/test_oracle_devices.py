@@ -10,7 +10,7 @@ import pytest
 
 from gangsched.core.objects.reasons import NodeReason
 from tests.integration.judged import Bench, Json, Surroundings, World, agree
-from tests.integration.oracle_devices import DRIVER, claim, device_class, exactly, having, slice_of, using
+from tests.integration.oracle_devices import DRIVER, claim, device_class, exactly, having, of, slice_of, using
 from tests.integration.oracle_worlds import GPU, NAMESPACES, container, node, pod
 from tests.judge import Judge
 
@@ -306,3 +306,134 @@ def test_the_newest_class_stands_for_a_resource(oracle: Bench) -> None:
         [said] = oracle.ask([pod(container(gpu="1"))])
     agree([said])
     assert said.gangsched == {"n2"}
+
+
+# Counters, shares, distinct values and conditions
+
+
+def sources(pool: str, memory: str = "80Gi", **where: object) -> Json:
+    """The slice of a pool of two with one counter."""
+    counters = [{"name": "gpu", "counters": {"memory": {"value": memory}}}]
+    spec = {"driver": DRIVER, "pool": pool_of_two(pool), "sharedCounters": counters}
+    return of("ResourceSlice", f"{pool}-counters", spec | (where or {"nodeName": pool}))
+
+
+def pool_of_two(name: str) -> Json:
+    return {"name": name, "generation": 1, "resourceSliceCount": 2}
+
+
+def part(name: str, memory: str, **fields: object) -> Json:
+    consumed = [{"counterSet": "gpu", "counters": {"memory": {"value": memory}}}]
+    return device(name, size=int(memory.removesuffix("Gi"))) | {"consumesCounters": consumed} | fields
+
+
+def test_devices_draw_from_the_counters_of_their_pool_and_other_nodes_devices_too(oracle: Bench) -> None:
+    halves = slice_of(
+        "halves", part("a", "40Gi"), part("b", "40Gi"), part("c", "40Gi"), pool=pool_of_two("n1"), nodeName="n1"
+    )
+    far = [
+        sources("far", allNodes=True),
+        slice_of("far-1", part("d", "60Gi"), pool=pool_of_two("far") | {"resourceSliceCount": 3}, nodeName="n1"),
+        slice_of("far-2", part("e", "60Gi"), pool=pool_of_two("far") | {"resourceSliceCount": 3}, nodeName="n2"),
+    ]
+    far[0]["spec"]["pool"]["resourceSliceCount"] = 3
+    claims = [claim("two", exactly(f"{A}.size == 40", count=2)), claim("three", exactly(f"{A}.size == 40", count=3))]
+    assert judged(oracle, claims, sources("n1"), halves) == [{"n1"}, set()]
+    others = [claim("far", exactly(f"{A}.size == 60")), having("had", (DRIVER, "far", "d"))]
+    assert judged(oracle, others[:1], *far) == [{"n1", "n2"}]
+    assert judged(oracle, others, *far)[0] == set()
+
+
+def test_a_pool_of_which_too_much_was_allocated_gives_no_device_that_draws_on_it(oracle: Bench) -> None:
+    devices = slice_of(
+        "all",
+        part("a", "60Gi"),
+        part("b", "60Gi"),
+        part("c", "0Gi"),
+        device("d"),
+        pool=pool_of_two("n1"),
+        nodeName="n1",
+    )
+    had = having("had", (DRIVER, "n1", "a"), (DRIVER, "n1", "b"))
+    claims = [claim("nothing", exactly(f"{A}.?size.orValue(1) == 0")), claim("plain", exactly(f"!has({A}.size)")), had]
+    assert judged(oracle, claims, sources("n1"), devices)[:2] == [set(), {"n1"}]
+
+
+def test_a_pool_with_counters_that_is_incomplete_keeps_all_nodes_from_having_all_devices(oracle: Bench) -> None:
+    claims = [claim("all", exactly(count=None)), claim("one", exactly())]
+    assert judged(oracle, claims, sources("n1"), slice_of("n2", device("a"))) == [set(), {"n2"}]
+
+
+@pytest.mark.parametrize(
+    ("asked", "policy", "fits"),
+    [
+        ("30Gi", None, True),
+        ("41Gi", None, False),
+        (None, None, False),
+        (None, {"default": "30Gi"}, True),
+        ("10Gi", {"default": "30Gi", "validValues": ["30Gi", "35Gi"]}, True),
+        ("33Gi", {"default": "30Gi", "validValues": ["30Gi", "35Gi"]}, True),
+        ("36Gi", {"default": "30Gi", "validValues": ["30Gi", "35Gi"]}, False),
+        ("1Gi", {"default": "45Gi", "validRange": {"min": "41Gi"}}, False),
+        ("35Gi", {"default": "30Gi", "validRange": {"min": "30Gi", "step": "7Gi"}}, True),
+        ("38Gi", {"default": "30Gi", "validRange": {"min": "30Gi", "step": "7Gi"}}, False),
+        ("36Gi", {"default": "30Gi", "validRange": {"min": "30Gi", "max": "35Gi"}}, False),
+    ],
+)
+def test_a_share_is_what_the_request_policy_makes_of_the_request(oracle: Bench, asked, policy, fits) -> None:
+    """Of a device with 80Gi of which 40Gi are taken."""
+    shared = device("a", memory="80Gi") | {"allowMultipleAllocations": True}
+    if policy is not None:
+        shared["capacity"]["memory"]["requestPolicy"] = policy
+    had = having("had", (DRIVER, "n1", "a"), shareID="s", consumedCapacity={"memory": "40Gi"})
+    wanted = exactly(capacity={"requests": {"memory": asked}}) if asked else exactly()
+    both = claim("both", wanted, wanted)
+    assert judged(oracle, [claim("c", wanted), both, had], slice_of("n1", shared))[:2] == [
+        {"n1"} if fits else set(),
+        set(),
+    ]
+
+
+def test_a_shared_device_draws_its_counters_once(oracle: Bench) -> None:
+    shared = part("a", "80Gi", allowMultipleAllocations=True)
+    ten = exactly(capacity={"requests": {"memory": "10Gi"}})
+    devices = slice_of("all", shared, part("b", "10Gi"), pool=pool_of_two("n1"), nodeName="n1")
+    claims = [claim("twice", ten, ten), claim("beside", ten, exactly(f"{A}.size == 10"))]
+    assert judged(oracle, claims, sources("n1"), devices) == [{"n1"}, set()]
+
+
+def test_a_capacity_is_named_as_the_slice_names_it(oracle: Bench) -> None:
+    claims = [
+        claim(f"c{at}", exactly(capacity={"requests": {name: "1Gi"}}))
+        for at, name in enumerate(["memory", f"{DRIVER}/memory", "none"])
+    ]
+    assert judged(oracle, claims, slice_of("n1", device("a"))) == [{"n1"}, set(), set()]
+
+
+def test_devices_say_themselves_where_they_can_be_used(oracle: Bench) -> None:
+    own = [device("a", x=1) | {"nodeName": "n1"}, device("b", x=2) | {"allNodes": True}, device("c", x=3)]
+    claims = [claim(f"c{at}", exactly(f"{A}.x == {at}")) for at in (1, 2, 3)]
+    assert judged(oracle, claims, slice_of("own", *own, perDeviceNodeSelection=True)) == [{"n1"}, {"n1", "n2"}, set()]
+
+
+def test_devices_of_one_request_have_distinct_values_also_where_kube_scheduler_forgets_the_first(oracle: Bench) -> None:
+    """A known difference, which 1.37 has mended: 1.36 compares only with the last device of a request."""
+    devices = slice_of("n1", *(device(name, numa=at % 2) for at, name in enumerate("abc")))
+    claims = [claim("three", exactly(count=3), distinct=["numa"]), claim("two", exactly(count=2), distinct=["numa"])]
+    with oracle.world(World([node("n1")], others=[device_class("any"), devices, *claims])):
+        three, two = oracle.ask([using("three"), using("two")])
+    agree([two])
+    assert three.kube_scheduler == {"n1"}
+    assert three.gangsched == set()
+    assert two.gangsched == {"n1"}
+
+
+def test_a_claim_whose_device_has_failed_is_refused_and_one_that_waits_is_not(oracle: Bench) -> None:
+    fields: Json = {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
+    claims = [having(name, (DRIVER, "n1", name), **fields) for name in ("waiting", "ready", "broken")]
+    for made, condition in zip(claims[1:], ["Attached", "Broken"], strict=True):
+        true = [{"type": condition, "status": "True"}]
+        name = made["metadata"]["name"]
+        made["status"]["devices"] = [{"driver": DRIVER, "pool": "n1", "device": name, "conditions": true}]
+    devices = [device(name) | fields for name in ("waiting", "ready", "broken")]
+    assert judged(oracle, claims, slice_of("n1", *devices)) == [{"n1"}, {"n1"}, set()]

@@ -188,7 +188,7 @@ def test_a_claim():
 def test_a_claim_for_shares_and_what_it_was_allocated():
     exactly = {"deviceClassName": "c", "capacity": {"requests": {"memory": "1Gi"}}}
     spec = {"requests": [{"name": "a", "exactly": exactly}], "constraints": [{"distinctAttribute": f"{D}/numa"}]}
-    result: dict[str, object] = {"request": "a", "driver": D, "pool": "p", "device": "d"}
+    result: dict[str, Any] = {"request": "a", "driver": D, "pool": "p", "device": "d"}
     result |= {"shareID": "s", "consumedCapacity": {"memory": "1Gi"}, "bindingConditions": ["Attached"]}
     conditions = [{"type": "Attached", "status": "True"}, {"type": "Broken", "status": "False"}]
     status = {
@@ -210,6 +210,7 @@ def test_a_claim_for_shares_and_what_it_was_allocated():
 @pytest.mark.parametrize(
     ("spec", "beyond"),
     [
+        ({"requests": [{"name": "a", "exactly": {"derivedAttributes": [{}]}}]}, "derived attributes"),
         ({"requests": [{"name": "a"}]}, "an unknown kind of request (a)"),
         ({"requests": [{"name": "a", "exactly": {"allocationMode": "Some"}}]}, "the allocation mode Some"),
         ({"constraints": [{"anotherAttribute": "a"}]}, "other than matchAttribute"),

@@ -31,6 +31,8 @@ from gangsched.core.objects.shape import NodeTerm, Requirement
 
 MOST_STEPS = 20_000
 """Limit for the number of devices tried in one search."""
+_SOON = 64
+"""Limit for the number of devices tried before it is found out whether there can be enough."""
 MOST_ERRANDS = 48
 """Limit for the number of claims in one search, whose depth grows with it."""
 
@@ -50,10 +52,18 @@ def allocate(errands: Sequence[Errand], usage: DeviceUsage, *, steps: int = MOST
     together.
     """
     candidates = Candidates(errands, usage)
-    if any(map(_waits_for_pools, errands)) or candidates.too_few():
+    if any(map(_waits_for_pools, errands)):
         return Outcome(None)
     if len(errands) > MOST_ERRANDS:
-        return Outcome(None, certain=False)
+        return Outcome(None, certain=candidates.too_few())
+    # Most searches end soon, and for the others it is worth finding out whether they can succeed at all.
+    soon = _searched(errands, candidates, usage, min(steps, _SOON))
+    if soon.certain:
+        return soon
+    return Outcome(None) if candidates.too_few() else _searched(errands, candidates, usage, steps)
+
+
+def _searched(errands: Sequence[Errand], candidates: Candidates, usage: DeviceUsage, steps: int) -> Outcome:
     search = _Search(errands, candidates, usage, steps)
     try:
         for _ in search.claims(0):
@@ -138,8 +148,7 @@ class _Search:
         failed: set[Hashable] = set()
         for place in range(len(numbers) - count + 1):
             offer = errand.offers.devices[numbers[place]]
-            kind = self._kind(offer)
-            if kind in failed:
+            if failed and self._kind(offer) in failed:
                 continue
             if not self._picks[claim]:
                 # Members that ask for the same are interchangeable: a later one never chooses before an earlier one.
@@ -154,7 +163,7 @@ class _Search:
                 self._give_back(claim)
             if request.all:
                 return
-            failed.add(kind)
+            failed.add(self._kind(offer))
 
     def _kind(self, offer: Offer) -> Hashable:
         """Equal for devices either of which leaves the search the same choices."""
@@ -165,8 +174,10 @@ class _Search:
         key, device = offer.key, offer.device
         holders = self._holders.get(key, ())
         busy = claim in holders if request.admin else bool(holders) or self._usage.held(key)
-        taken = share(request, device)
-        if busy or taken is None or not usable(device, request) or not self._has(device, key, taken):
+        if busy or not usable(device, request):
+            return False
+        taken = share(request, device) if device.multiple or request.capacity else ()
+        if taken is None or (taken and not self._has(device, key, taken)):
             return False
         draws = bool(device.counters) and not (device.multiple and self._is_shared(key))
         if draws and not self._draws(offer):

@@ -59,10 +59,14 @@ class Candidates:
         return self._found[at]
 
     def _may(self, request: DeviceRequest, offer: Offer) -> bool:
-        taken = share(request, offer.device)
-        if taken is None or not fits(taken, offer.device, *self._usage.shared(offer.key)):
+        if not request.all and not (
+            usable(offer.device, request) and (request.admin or not self._usage.held(offer.key))
+        ):
             return False
-        return request.all or (usable(offer.device, request) and (request.admin or not self._usage.held(offer.key)))
+        if not (offer.device.multiple or request.capacity):
+            return True
+        taken = share(request, offer.device)
+        return taken is not None and fits(taken, offer.device, *self._usage.shared(offer.key))
 
     def left(self, claim: int, request: DeviceRequest) -> int:
         """The number of devices that the request could get, each alone."""
@@ -186,6 +190,8 @@ def applies(match: Match, request: DeviceRequest) -> bool:
 
 def usable(device: Device, request: DeviceRequest) -> bool:
     """Whether the device has no taint that the request does not tolerate."""
+    if not device.taints:
+        return True
     closing = [taint for taint in device.taints if taint.effect in ("NoSchedule", "NoExecute")]
     return all(any(_tolerates(each, taint) for each in request.tolerations) for taint in closing)
 

@@ -97,15 +97,13 @@ class DevicePool:
         return np.array(found, dtype=np.int64)
 
     def _alike(self, wishes: Wishes, row: int) -> Hashable:
-        """All properties of the row's devices that the search considers."""
+        """All properties of the row's devices that the search considers, and the members that may choose again."""
         offers = self._supply.offers(row)
         if not offers.devices:
             return ()
-        asked = {match.attribute for wish in wishes for match in wish.wishes.matches}
-        stays = tuple(stay.wishes for stay in self._involved(row))
-        if stays:
-            # These may choose again; which devices they could have instead is not compared.
-            return row, tuple(self._usage.state(offer.key) for offer in offers.devices), stays
+        involved = self._involved(row)
+        several = dict.fromkeys(wish for each in (wishes, *(stay.wishes for stay in involved)) for wish in each)
+        asked = {match.attribute for wish in several for match in wish.wishes.matches}
         pools: dict[int, int] = {}
         devices = []
         for offer in offers.devices:
@@ -116,8 +114,10 @@ class DevicePool:
             devices.append((values, traits, pool, self._usage.state(offer.key)))
         counters = {id(offer.pool): offer.pool for offer in offers.devices if offer.device.counters}
         left = tuple((tuple(sorted(each.counters.items())), self._drawn(each)) for each in counters.values())
-        requests = (each for wish in wishes for alternatives in wish.wishes.requests for each in alternatives)
-        return offers.whole, tuple(devices), left, tuple(self._supply.selected(each, row) for each in requests)
+        requests = (each for wish in several for alternatives in wish.wishes.requests for each in alternatives)
+        selected = tuple(self._supply.selected(each, row) for each in requests)
+        others = tuple((stay.wishes, stay.row if self._supply.shared else 0) for stay in involved)
+        return offers.whole, tuple(devices), left, selected, others
 
     def _drawn(self, pool: Pool) -> Hashable:
         return tuple(sorted(self._usage.drawn(pool).items()))
