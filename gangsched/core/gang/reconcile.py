@@ -55,6 +55,7 @@ def reconcile(
             None if wave is not None and wave.at_once else wave,
             idle_of(workload, namespace, foreign),
             recreates_all=recreates_all(workload, namespace, foreign),
+            given_up=wave is not None and wave.given_up,
         )
         terms = lowered_to(terms, wave, runs.done(gang)) if wave is not None else terms
     contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION

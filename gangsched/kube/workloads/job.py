@@ -21,8 +21,10 @@ class _Spec(Struct, gc=False):
     suspend: bool | None = None
 
 
-class _Status(Struct, gc=False):
+class _Status(Struct, gc=False, rename="camel"):
+    active: int | None = None
     succeeded: int | None = None
+    failed_indexes: str | None = None
     conditions: list[wire.Condition] | None = None
 
 
@@ -36,11 +38,32 @@ def _desired(job: _Job) -> Desired:
     spec = job.spec or _Spec()
     wanted = 1 if spec.parallelism is None else spec.parallelism
     size = wanted if spec.completions is None else min(wanted, spec.completions)
-    desired = Desired(size=size, pods=size, idle=_idle(job, spec, size))
-    succeeded = _succeeded(job.status or _Status(), size if spec.completions is None else spec.completions)
+    status, idle = job.status or _Status(), _idle(job, spec, size)
     if spec.completions is None:
-        return desired._replace(succeeded=succeeded if succeeded == size else 0)
-    return desired._replace(completions=spec.completions, succeeded=succeeded)
+        succeeded = _succeeded(status, wanted)
+        # Such a Job creates no pod any more once one has succeeded, and ends when the others have ended.
+        left = min(wanted, status.succeeded + (status.active or 0)) if status.succeeded and not idle else wanted
+        counted = succeeded if succeeded == wanted else 0
+        return Desired(size=left, pods=left, idle=idle, succeeded=counted, given_up=0 if counted else wanted - left)
+    return Desired(
+        size=size,
+        pods=size,
+        idle=idle,
+        completions=spec.completions,
+        succeeded=_succeeded(status, spec.completions),
+        given_up=number_of_indexes(status.failed_indexes or ""),
+    )
+
+
+def number_of_indexes(text: str) -> int:
+    """How many indexes a Job's status lists as intervals, such as `1,3-5`. What cannot be read counts as none."""
+    number = 0
+    for interval in filter(None, text.split(",")):
+        first, _, last = interval.partition("-")
+        if not first.isdecimal() or not (last or first).isdecimal():
+            return 0
+        number += max(0, int(last or first) - int(first) + 1)
+    return number
 
 
 def _succeeded(status: _Status, completions: int) -> int:

@@ -182,8 +182,6 @@ def _desired(found: _JobSet) -> Desired:
         late=late,
         remedy=remedies[0] if late else "",
     )
-    if all(each.completions <= each.pods for each in series):
-        return desired
     completions = sum(len(each.jobs) * each.completions for each in series)
     complete = found.status is not None and has_ended(found.status.conditions, "Completed")
     return desired._replace(completions=completions, succeeded=completions if complete else 0, series=tuple(series))

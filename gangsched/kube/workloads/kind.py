@@ -58,7 +58,8 @@ class Desired(NamedTuple):
     `idle` says why the object wants no pods now; empty if it wants some. `roles` are the sizes of the gang's roles by
     name; empty if it has none. `late` are the pod templates of the roles whose members are created only once others are
     ready; None if only the first such member shows what the others will be like. `remedy` says how to have those
-    members created at once. `completions`, `succeeded`, `series` and `recreates_all` are as in `WorkloadFacts`.
+    members created at once. `least` is the minimum that the object itself states, None if it states none: then it is
+    `size`. `completions`, `succeeded`, `given_up`, `series` and `recreates_all` are as in `WorkloadFacts`.
     """
 
     size: int
@@ -67,8 +68,10 @@ class Desired(NamedTuple):
     idle: str = ""
     late: Mapping[str, Raw | None] = {}
     remedy: str = ""
+    least: int | None = None
     completions: int | None = None
     succeeded: int = 0
+    given_up: int = 0
     series: tuple[Series, ...] = ()
     recreates_all: bool = False
 
@@ -187,6 +190,7 @@ class Kind(Generic[Form]):
                 top=top,
                 completions=desired.completions if desired is not None else None,
                 succeeded=desired.succeeded if desired is not None else 0,
+                given_up=desired.given_up if desired is not None else 0,
                 series=desired.series if desired is not None else (),
                 recreates_all=desired is not None and desired.recreates_all,
             ),
