@@ -22,6 +22,7 @@ from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, De
 from gangsched.core.objects.pod import Pod, member_order, role_of
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.shape import PodTerm, Requirement, Shape
 from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.workload import GANG, Reference, WorkloadFacts
 from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, named
@@ -236,13 +237,28 @@ def _derived(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
     first: dict[str, Pod] = {}
     for pod in sorted(members, key=member_order):
         first.setdefault(role_of(pod), pod)
-    return replace(spec, roles=tuple(_like(role, first.get(role.name)) for role in spec.roles))
+    return replace(spec, roles=tuple(_like(role, first) for role in spec.roles))
 
 
-def _like(role: Role, pod: Pod | None) -> Role:
+def _like(role: Role, first: Mapping[str, Pod]) -> Role:
+    """The role with the template that its first member gives, or else, if it has to be beside one, that member."""
+    pod = first.get(role.name)
     if pod is None or not role.derived:
-        return replace(role, template=None) if role.led else role
+        if role.led or role.beside is not None:
+            return replace(role, template=_beside(role, first))
+        return role
     return replace(role, template=replace(pod.shape, unsupported=()), labels=pod.labels, soft=pod.soft)
+
+
+def _beside(role: Role, first: Mapping[str, Pod]) -> Shape | None:
+    """The template of a role whose members have to be in the domain of a member of another role; None without it."""
+    found = role.beside
+    leader = first.get(found.role) if found is not None else None
+    if found is None or leader is None or role.template is None or found.label not in dict(leader.labels):
+        return None
+    mine = Requirement(found.label, "In", (dict(leader.labels)[found.label],))
+    term = PodTerm(found.topology, (mine,), (leader.namespace,))
+    return replace(role.template, affinity=(*role.template.affinity, term))
 
 
 def _sequential_note(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign) -> str:
