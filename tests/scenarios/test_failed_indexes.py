@@ -77,9 +77,7 @@ class Sweep:
             workload = Workload(self.kind, name, None, uid) if self.said else KINDS[self.kind].workload(mark)
             fields: dict[str, Any] = {"declaration": self.said} if self.said else {"group": ""}
             owner = Owner("Job", self.name, "uid-sweep", "batch")
-            self.harness.add(
-                pod(f"sweep-{index}", owner=owner, workload=workload, created=self.harness.now, **fields)
-            )
+            self.harness.add(pod(f"sweep-{index}", owner=owner, workload=workload, created=self.harness.now, **fields))
 
     def fail(self, index: int) -> None:
         """The pod of the index fails, and the Job counts the index as failed for good."""

@@ -36,7 +36,7 @@ def reconcile(
     """Bring the gang up to date. Returns its assessment, with its wants for a scheduling cycle, and the effects due."""
     bindings.reconcile(gang, cluster)
     effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now)
-    live = gang.update_ownership(policy.owner_guard)
+    live = gang.update_ownership(policy.owner_guard, foreign)
     terms = resolve(
         gang.key,
         gang.observed.group,
