@@ -94,7 +94,7 @@ def test_pods_of_before_do_not_complete_the_gang(kind):
 
 
 @pytest.mark.parametrize("declared", ["by nobody", "by a PodGroup"])
-@pytest.mark.parametrize("kind", ["job", "statefulset", "jobset", "pytorchjob", "lws"])
+@pytest.mark.parametrize("kind", ["job", "statefulset", "jobset", "pytorchjob"])
 def test_a_new_gang_is_bound_as_a_whole_while_the_old_ones_pods_still_run(kind, declared):
     """The old pods run on for a while, for example because they were orphaned; there is room for two of three."""
     harness = auto() if declared == "by nobody" else Harness()

@@ -18,6 +18,9 @@ _KEPT = 256
 _IGNORED = "ignored"
 _EMPTY = (b"null", b'""', b"{}", b"[]", b"0", b"false")
 
+ABSENT = Raw(b"null")
+"""The value of a field that is not honoured and not in use."""
+
 
 class Field(NamedTuple):
     """A decoded field: its path in the object, what it decides, and whether it is not honoured."""
@@ -33,7 +36,7 @@ def means(meaning: str) -> Meta:
 
 
 def ignored(meaning: str) -> Meta:
-    """The statement that a field is not honoured, and what it decides in its own system. Its type is `Raw | None`."""
+    """The statement that a field is not honoured, and what it decides in its own system. Its type is `Raw`."""
     return Meta(description=meaning, extra={_IGNORED: True})
 
 
@@ -65,7 +68,7 @@ def unheeded(found: Struct, path: str = "") -> Iterator[str]:
         value, name = getattr(found, each.name), f"{path}{each.encode_name}"
         said = _said(hints[each.name])
         if said is not None and (said.extra or {}).get(_IGNORED):
-            if value is not None and bytes(value).strip() not in _EMPTY:
+            if bytes(value).strip() not in _EMPTY:
                 yield name
         elif said is None and each.name != "metadata":
             for key, part in _parts(value):

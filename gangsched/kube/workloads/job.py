@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 from gangsched.config.workloads import Row
 from gangsched.core.objects.workload import COMPLETED, ENDED
 from gangsched.kube import wire
-from gangsched.kube.workloads.fields import ignored, means
+from gangsched.kube.workloads.fields import ABSENT, ignored, means
 from gangsched.kube.workloads.kind import Desired, Kind, Object, controlled, has_ended
 
 _OWNER = ("batch", "Job")
@@ -30,9 +30,9 @@ class _Scheduling(Struct, gc=False, rename="camel"):
     """The Job's own terms for scheduling, since Kubernetes 1.37 with the feature gate WorkloadWithJob."""
 
     scheduling_policy: _Policy | None = None
-    scheduling_constraints: Annotated[Raw | None, ignored("the topology domain of all its pods")] = None
-    disruption_mode: Annotated[Raw | None, ignored("whether its pods are preempted together")] = None
-    resource_claims: Annotated[Raw | None, ignored("claims that its pods share")] = None
+    scheduling_constraints: Annotated[Raw, ignored("the topology domain of all its pods")] = ABSENT
+    disruption_mode: Annotated[Raw, ignored("whether its pods are preempted together")] = ABSENT
+    resource_claims: Annotated[Raw, ignored("claims that its pods share")] = ABSENT
 
 
 class _Spec(Struct, gc=False):

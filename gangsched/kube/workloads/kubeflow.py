@@ -16,7 +16,7 @@ from gangsched.config.workloads import Row
 from gangsched.core.objects.workload import COMPLETED, ENDED
 from gangsched.kube import wire
 from gangsched.kube.dialects.kind import wait_s
-from gangsched.kube.workloads.fields import ignored, means
+from gangsched.kube.workloads.fields import ABSENT, ignored, means
 from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, Object, has_ended
 
 GROUP = "kubeflow.org"
@@ -36,8 +36,8 @@ class SchedulingPolicy(Struct, gc=False, rename="camel"):
     min_available: Annotated[int | None, means("the minimum of the gang as a whole, of whatever roles")] = None
     priority_class: Annotated[str | None, means("the gang's PriorityClass")] = None
     schedule_timeout_seconds: Annotated[int | None, means("the longest wait; 0 for the default")] = None
-    min_resources: Annotated[Raw | None, ignored("the resources that must be free before the first pod starts")] = None
-    queue: Annotated[Raw | None, ignored("the queue and its quota")] = None
+    min_resources: Annotated[Raw, ignored("the resources that must be free before the first pod starts")] = ABSENT
+    queue: Annotated[Raw, ignored("the queue and its quota")] = ABSENT
 
 
 class RunPolicy(Struct, gc=False, rename="camel"):
