@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def owner(uid: str, *, kind: str = "Job", name: str = "train", api_group: str = 
     return Owner(kind=kind, name=name, uid=uid, api_group=api_group)
 
 
-def driven(name: str, driver: str, **fields: object) -> Pod:
+def driven(name: str, driver: str, **fields: Any) -> Pod:
     return pod(name, owner=owner(driver, kind="Pod", name="driver", api_group=""), **fields)
 
 

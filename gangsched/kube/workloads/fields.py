@@ -103,6 +103,6 @@ def _nested(hint: object) -> tuple[type[Struct] | None, bool]:
         return found[0] if found else (None, False)
     if origin in (list, dict):
         return _nested(get_args(hint)[-1])[0], True
-    if isinstance(hint, type) and issubclass(hint, Struct) and hint is not Raw:
+    if isinstance(hint, type) and issubclass(hint, Struct):
         return hint, False
     return None, False
