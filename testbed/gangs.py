@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import yaml
 
+from gangsched.config.settings import Settings
 from gangsched.config.workloads import NAMES, WORKLOADS
+from gangsched.kube.workloads.fields import fields_of
+from gangsched.kube.workloads.kind import Kind
+from gangsched.kube.workloads.table import chosen
 from testbed.filling import put
 
 _SOURCE = "gangsched/config/workloads.py"
@@ -30,4 +36,27 @@ def with_table(page: str) -> str:
     head = f"<!-- Table of workloads, made by make docs from {_SOURCE} -->"
     lines = [head, "", "| name | kind | API group | size of a gang |", "|---|---|---|---|"]
     lines += [f"| `{row.name}` | {row.kind} | `{row.resource.group}` | {row.size} |" for row in WORKLOADS.values()]
-    return put(r"<!-- Table of workloads, .*\n\n(\|.*\n)*", "\n".join([*lines, ""]), page)
+    page = put(r"<!-- Table of workloads, .*\n\n(\|.*\n)*", "\n".join([*lines, ""]), page)
+    return put(r"<!-- Tables of fields, .*\n(?:\n(?:\*\*|\|).*\n(?:\|.*\n)*)*", fields(), page)
+
+
+def fields() -> str:
+    """What each kind's objects are read for, field by field, after a comment that names the source."""
+    parts = ["<!-- Tables of fields, made by make docs from gangsched/kube/workloads -->\n"]
+    alike: dict[str, list[str]] = {}
+    for name, found in chosen(Settings()).kinds.items():
+        alike.setdefault(_table(found), []).append(WORKLOADS[name].kind)
+    for table, kinds in alike.items():
+        parts.append(f"\n**{', '.join(kinds)}**\n")
+        parts.append(f"\n{table}")
+    return "".join(parts)
+
+
+def _table(found: Kind[Any]) -> str:
+    """The table of one kind of workload."""
+    rows = [f"| annotation `{name}` | {meaning} |" for name, meaning in found.annotations.items()]
+    for each in fields_of(found.form):
+        said = f"**not honoured**, told by an Event: {each.meaning}" if each.ignored else each.meaning
+        rows.append(f"| `{each.path}` | {said} |")
+    head = ["| field | what it decides |", "|---|---|"]
+    return "\n".join([*head, *rows, ""]) if rows else "Only its annotations are read.\n"

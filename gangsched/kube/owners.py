@@ -25,6 +25,7 @@ _ENDING = {
 }
 """Conditions of a Job whose controller creates no more pods, with their meaning in messages."""
 
+_CONTROLLER = "kubernetes.io/job-controller"
 _IGNORE = "Ignore"
 _ENDED_BY_SIGNAL = (137, 143)
 """Exit codes of a container that ended by SIGKILL or SIGTERM, as in an eviction."""
@@ -52,6 +53,7 @@ class _Policy(Struct, gc=False):
 
 class _Spec(Struct, gc=False, rename="camel"):
     suspend: bool | None = None
+    managed_by: str | None = None
     pod_failure_policy: _Policy | None = None
 
 
@@ -118,6 +120,9 @@ def _why_not(name: str, uid: str, body: bytes) -> str:
     spec = job.spec or _Spec()
     if spec.suspend:
         return f"Job {name} is suspended, so it would not replace an evicted pod: resume it"
+    if spec.managed_by not in (None, "", _CONTROLLER):
+        by = printable(spec.managed_by or "")
+        return f"Job {name} is managed by {by}, so it is unknown whether an evicted pod would be replaced"
     policy = spec.pod_failure_policy
     return _why_counted(name, (policy.rules if policy is not None else None) or ())
 

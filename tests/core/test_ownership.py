@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.ownership import CONTROLLERS, UNDISPUTED
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.observed import Observed
@@ -25,7 +26,7 @@ CUSTOM = owner("MPIJob", "one", api_group="kubeflow.org")
 def guarded(*members: Pod, what: OwnerGuard = OwnerGuard.REFUSE, bindings: tuple[str, ...] = ()) -> Gang:
     gang = Gang(key("a"), Observed(pods={member.uid: member for member in members}))
     gang.operations.bindings = {member.uid: Binding(member, "n1") for member in members if member.name in bindings}
-    gang.update_ownership(what)
+    gang.update_ownership(what, Foreign())
     return gang
 
 
@@ -43,13 +44,6 @@ def made(digest: str, replica_set: Owner) -> Pod:
         pytest.param([pod("a-0"), pod("a-1")], id="nobody owns them"),
         pytest.param([pod("a-0", owner=JOB), pod("a-1", owner=JOB)], id="one owner"),
         pytest.param([pod("a-0", owner=JOB)], id="one member"),
-        pytest.param(
-            [
-                pod("a-0", owner=owner("StatefulSet", "s", uid="1")),
-                pod("a-1", owner=owner("StatefulSet", "s", uid="2")),
-            ],
-            id="an owner made again under its name",
-        ),
         pytest.param([made("75b4f", OLD), made("9cd2a", NEW)], id="a Deployment's rolling update"),
         pytest.param([pod("a-0", role="launcher", owner=JOB), pod("a-1", role="worker", owner=CUSTOM)], id="roles"),
         pytest.param(
@@ -195,7 +189,7 @@ def test_what_was_noted_is_forgotten_once_the_other_owner_has_left():
     gang = guarded(pod("a-0", owner=JOB), pod("a-1", owner=OTHER_JOB, created=1))
     assert gang.observed.ownership.disowned
     del gang.observed.pods["uid-default/a-1"]
-    gang.update_ownership(OwnerGuard.REFUSE)
+    gang.update_ownership(OwnerGuard.REFUSE, Foreign())
     assert gang.observed.ownership == UNDISPUTED
 
 

@@ -48,6 +48,7 @@ from tests.faults.objects import (
     node_of,
     ours,
     phase_of,
+    present,
     recreated,
     requests_of,
     role_of,
@@ -142,7 +143,7 @@ def _views(lists: Lists, was_whole: Callable[[Key], bool], owed: Callable[[Key],
         if key is not None and ours(pod):
             members.setdefault(key, []).append(pod)
     for key, pods in members.items():
-        alive = sorted(filter(live, pods), key=lambda pod: (pod["metadata"]["creationTimestamp"], key_of(pod)))
+        alive = sorted(filter(live, present(pods)), key=lambda pod: (pod["metadata"]["creationTimestamp"], key_of(pod)))
         group = groups.get(key)
         demand, most = demand_of(group, alive), owed(key)
         yield _View(

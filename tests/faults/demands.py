@@ -17,6 +17,7 @@ from tests.faults.objects import (
     condition,
     degraded,
     live,
+    number_of_indexes,
     phase_of,
     role_of,
     uid_of,
@@ -56,21 +57,23 @@ def owed_by(jobs: Mapping[str, Json], pods: Sequence[Json], done: int, *, minimu
     """How many members the Job of all live ones could have bound in a run with `done` finished; None without a Job.
 
     Also None if the Job alone could never reach the minimum: such a group waits for members of other workloads. Members
-    that succeeded before the run are not recreated. A Job counts a success later than its pod shows it, and keeps
-    counting it after the pod is gone.
+    that succeeded before the run are not recreated, and neither are indexes that have failed for good. A Job counts a
+    success later than its pod shows it, and keeps counting it after the pod is gone.
     """
-    makers = {_maker(pod) for pod in pods if live(pod)}
+    makers = {maker_of(pod) for pod in pods if live(pod)}
     job = jobs.get(next(iter(makers))) if len(makers) == 1 else None
     completions = int(job["spec"]["completions"]) if job is not None else 0
     if job is None or completions < minimum:
         return None
-    maker = uid_of(job)
-    seen = sum(phase_of(pod) == "Succeeded" and _maker(pod) == maker for pod in pods)
+    mine = uid_of(job)
+    seen = sum(phase_of(pod) == "Succeeded" and maker_of(pod) == mine for pod in pods)
     counted = int(job.get("status", {}).get("succeeded", 0))
-    return max(1, completions - max(seen, counted) + done)
+    failed = number_of_indexes(job.get("status", {}).get("failedIndexes") or "")
+    return max(1, completions - failed - max(seen, counted) + done)
 
 
-def _maker(pod: Json) -> str:
+def maker_of(pod: Json) -> str:
+    """The UID of the pod's controller; empty without one."""
     owners = pod["metadata"].get("ownerReferences", [])
     return next((str(owner["uid"]) for owner in owners if owner.get("controller")), "")
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gangsched.api.times import parse_time
-from tests.faults.demands import Demand, demand_of, made, owed_by, ran_out, reserved, templated, vacant
+from tests.faults.demands import Demand, demand_of, made, maker_of, owed_by, ran_out, reserved, templated, vacant
 from tests.faults.objects import (
     EXCUSED,
     Json,
@@ -40,6 +40,7 @@ from tests.faults.objects import (
     node_of,
     ours,
     phase_of,
+    present,
     recreated,
     requests_of,
     role_of,
@@ -134,6 +135,7 @@ class _Run:
     quorum_at: float = 0.0
     goes_on_from: float = 0.0
     owed: int | None = None
+    makers: set[str] = field(default_factory=set)
     demands: list[tuple[float, Demand]] = field(default_factory=list)
     bound: Mapping[str, str] = field(default_factory=dict)
     lost: list[tuple[float, str]] = field(default_factory=list)
@@ -340,7 +342,7 @@ class History:
     def _judge(self, key: Key) -> None:
         """Bring the group's run up to date and open or close its episode."""
         group = self.groups.get(key)
-        pods = [self.pods[uid] for uid in self._members.get(key, ())]
+        pods = present(self.pods[uid] for uid in self._members.get(key, ()))
         alive = [pod for pod in pods if live(pod)]
         self._judge_desertion(key, 0 if alive else vacant(group))
         group_uid = uid_of(group) if group is not None else ""
@@ -348,7 +350,9 @@ class History:
         if run is not None and not run.group_uid and group is not None and made(group):
             # The group now has a PodGroup to record its reservations in; its run continues.
             run.group_uid = group_uid
-        if run is not None and (not alive or run.group_uid != group_uid):
+        makers = {maker_of(pod) for pod in alive}
+        others = run is not None and bool(run.makers) and not makers & run.makers
+        if run is not None and (not alive or run.group_uid != group_uid or others):
             self._close(run)
             self._ended[key] = self._wall(), self._runs.pop(key)
             run = None
@@ -363,6 +367,7 @@ class History:
             ended_at, before = self._ended.pop(key, (0.0, run))
             if before.whole and before.group_uid == group_uid and run.began - ended_at <= _UNSEEN_S:
                 run.goes_on_from = before.goes_on_from or before.began
+        run.makers |= makers
         self._judge_run(run, key, group, pods, demand)
 
     def _judge_run(self, run: _Run, key: Key, group: Json | None, pods: Sequence[Json], demand: Demand) -> None:

@@ -83,6 +83,30 @@ def live(pod: Json) -> bool:
     return ours(pod) and not gone and not pod["spec"].get("schedulingGates")
 
 
+def present(pods: Iterable[Json]) -> list[Json]:
+    """The pods without those of an owner that was deleted and whose name another one has now, that of younger pods."""
+    found = list(pods)
+    youngest: dict[tuple[str, str], tuple[str, str]] = {}
+    for pod in found:
+        for owner in pod["metadata"].get("ownerReferences", []):
+            name, made = (owner["kind"], owner["name"]), str(pod["metadata"].get("creationTimestamp", ""))
+            youngest[name] = max(youngest.get(name, ("", "")), (made, owner["uid"]))
+    return [
+        pod
+        for pod in found
+        if all(
+            youngest[owner["kind"], owner["name"]][1] == owner["uid"]
+            for owner in pod["metadata"].get("ownerReferences", [])
+        )
+    ]
+
+
+def number_of_indexes(text: str) -> int:
+    """How many indexes a Job's status lists, such as `1,3-5`."""
+    bounds = [each.split("-") for each in text.split(",") if each]
+    return sum(int(each[-1]) - int(each[0]) + 1 for each in bounds)
+
+
 def recreated(pod: Json) -> bool:
     """Whether a controller replaces it with another pod."""
     return any(owner.get("controller") for owner in pod["metadata"].get("ownerReferences", []))

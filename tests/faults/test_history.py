@@ -149,6 +149,19 @@ def counts(succeeded: int, *, completions: int = 3) -> Step:
     return lambda watched: watched.history.jobs_replaced([job])
 
 
+def gives_up(failed: str) -> Step:
+    """The Job, with these indexes failed for good."""
+    job = a_job("a", completions=3, failed=failed)
+    return lambda watched: watched.history.jobs_replaced([job])
+
+
+def again(number: int, *, node: str = "") -> Step:
+    """A pod of a Job that was created again under the name, which is younger than the pods of the first one."""
+    found = a_pod(f"a-again-{number}", "a", node=node, meta=made_by(a_job("a", completions=3, again="-2")))
+    found["metadata"]["creationTimestamp"] = SCHEDULED_NOW
+    return came(found)
+
+
 RUN_OF_JOB: list[Step] = [said(), counts(0), bound("n1", "n1", "n1", meta=OF_JOB)]
 ENDED_WITH_TWO = [*RUN_OF_JOB, of_job(0, "Succeeded"), of_job(1, "Succeeded"), of_job(2, "Failed")]
 SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
@@ -177,6 +190,18 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
         [6.0],
     ),
     "not with all that the Job still owes": ([*ENDED_WITH_TWO, of_job(9, "Running"), 6], []),
+    "not without an index that has failed for good": (
+        [said(), gives_up("2"), bound("n1", "n1", meta=OF_JOB), 6],
+        [],
+    ),
+    "for a Job that was created again, beside the whole run of the first one's pods": (
+        [*RUN_OF_JOB, 5, again(0, node="n1"), 4, again(1, node="n1"), again(2, node="n1")],
+        [4.0],
+    ),
+    "not for a Job that was created again and waits beside the pods of the first one": (
+        [*RUN_OF_JOB, 5, again(0), again(1), 6],
+        [],
+    ),
     "not when the Job's count alone shows what succeeded": (
         [said(), counts(1), bound("n1", "n1", meta=OF_JOB), 6],
         [],

@@ -15,8 +15,13 @@ _IGNORE_DISRUPTION = {
 }
 
 
-def workload(kind: str, name: str, pod: Json, *, count: int, counts_disruption: bool = False) -> Json:
-    """A workload with `count` pods like this one; a Job may count an eviction as a failure."""
+def workload(
+    kind: str, name: str, pod: Json, *, count: int, counts_disruption: bool = False, gives_up: bool = False
+) -> Json:
+    """A workload with `count` pods like this one; a Job may count an eviction as a failure.
+
+    With `gives_up` a Job never tries an index again whose pod has failed.
+    """
     meta = {key: value for key, value in pod["metadata"].items() if key != "name"}
     template: Json = {"metadata": meta | {"labels": meta["labels"] | {"app": name}}, "spec": dict(pod["spec"])}
     if kind == "Job":
@@ -25,8 +30,8 @@ def workload(kind: str, name: str, pod: Json, *, count: int, counts_disruption: 
             "parallelism": count,
             "completions": count,
             "completionMode": "Indexed",
-            "backoffLimit": 1000,
             "template": template,
+            **({"backoffLimitPerIndex": 0} if gives_up else {"backoffLimit": 1000}),
         }
         if not counts_disruption:
             spec["podFailurePolicy"] = _IGNORE_DISRUPTION

@@ -58,6 +58,7 @@ class World:
         self._spared: dict[str, str] = {}
         self._numbers = 0
         self._workloads: dict[str, str] = {}
+        self._bodies: dict[str, Json] = {}
         self._restarting: set[str] = set()
         self._latecomers = Latecomers(
             api,
@@ -75,6 +76,7 @@ class World:
             (3, self.create_plain_pod),
             (5, self.bind_rival),
             (4, self.delete_gang),
+            (3, self.create_again),
             (5, self.delete_pod),
             (4, self.complete_pod),
             (3, self.fail_pod),
@@ -166,6 +168,16 @@ class World:
         self._delete(self._random.choice(sorted(self._workloads)))
         return True
 
+    def create_again(self) -> bool:
+        """Delete a workload and create it again at once under its name, while its pods still exist."""
+        name = self._any(sorted(self._bodies.keys() & self._workloads.keys()))
+        if name is None:
+            return False
+        kind = self._workloads[name]
+        self._api.delete(f"{_KINDS[kind]}/{name}?propagationPolicy=Background")
+        self._api.post(_KINDS[kind], self._bodies[name])
+        return True
+
     def delete_group_only(self) -> bool:
         """Delete a PodGroup without its members, whatever is in flight."""
         key = self._any(sorted(self._history.groups))
@@ -223,7 +235,10 @@ class World:
             counts = kind == "Job" and self._random.random() >= 0.7
             if counts:
                 self._spare(name, "its Job would count that as a failure")
-            self._api.post(_KINDS[kind], workload(kind, name, template, count=count, counts_disruption=counts))
+            given_up = kind == "Job" and self._random.random() < 0.3
+            body = workload(kind, name, template, count=count, counts_disruption=counts, gives_up=given_up)
+            self._bodies[name] = body
+            self._api.post(_KINDS[kind], body)
             return
         gated = self._random.randrange(1, count + 1) if self._random.random() < 0.2 else 0
         for number in range(count):

@@ -118,6 +118,7 @@ async def test_an_earlier_rule_that_matches_evicted_pods_counts_first(earlier: l
         (job(disruption(), uid="j2"), "no longer exists, so nothing would replace"),
         (job(disruption(), deleted="2026-01-01T00:00:00Z"), "is being deleted, so it would not replace"),
         (job(disruption(), suspend=True), "is suspended, so it would not replace an evicted pod: resume it"),
+        (job(disruption(), managedBy="kueue.x-k8s.io/multikueue"), "is managed by kueue.x-k8s.io/multikueue, so it is"),
         (job(disruption(), status=conditions(("Complete", "True"))), "is complete, so it would not replace"),
         (job(disruption(), status=conditions(("SuccessCriteriaMet", "True"))), "is about to be complete"),
         (job(disruption(), status=conditions(("Suspended", "False"), ("Failed", "True"))), "has failed"),

@@ -168,15 +168,45 @@ def test_a_job_comes_in_waves_if_it_asks_for_more_completions_than_pods_at_a_tim
     [
         ([replicated("a", 2, parallelism=2, completions=5), replicated("b", None)], None, (11, 0)),
         ([replicated("a", 2, parallelism=2, completions=5), replicated("b", None)], COMPLETED, (11, 11)),
-        ([replicated("a", 2, parallelism=2, completions=2), replicated("b", 3, parallelism=4)], None, (None, 0)),
+        ([replicated("a", 2, parallelism=2, completions=2), replicated("b", 3, parallelism=4)], None, (16, 0)),
     ],
 )
 def test_a_jobset_comes_in_waves_if_one_of_its_jobs_does(jobs, status, waves):
     facts = of("jobset", {"replicatedJobs": jobs}, status=status, name="js").workload
     assert facts is not None
     assert (facts.completions, facts.succeeded) == waves
-    series = (Series("a", ("js-a-0", "js-a-1"), 2, 5), Series("b", ("js-b-0",), 1, 1))
-    assert facts.series == (series if waves[0] else ())
+    assert facts.in_waves is (waves[0] == 11)
+    if facts.in_waves:
+        assert facts.series == (Series("a", ("js-a-0", "js-a-1"), 2, 5), Series("b", ("js-b-0",), 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("failed", "given_up"),
+    [
+        (None, 0),
+        ("", 0),
+        ("3", 1),
+        ("0,2", 2),
+        ("1,3-5,7", 5),
+        ("0-99999", 100000),
+        ("5-3", 0),
+        ("x", 0),
+        ("1-", 1),
+        ("-1", 0),
+    ],
+)
+def test_indexes_that_failed_for_good_are_counted_from_a_jobs_intervals(failed, given_up):
+    facts = of("job", {"parallelism": 4, "completions": 9}, status={"failedIndexes": failed}).workload
+    assert facts is not None
+    assert (facts.completions, facts.given_up, facts.size) == (9, given_up, 4)
+
+
+@pytest.mark.parametrize(("active", "size"), [(3, 4), (2, 3), (0, 1), (9, 4)])
+def test_a_job_without_completions_replaces_no_pod_once_one_has_succeeded(active, size):
+    """The Job controller keeps the pods that are active, however few (manageJob in job_controller.go at v1.37.2)."""
+    facts = of("job", {"parallelism": 4}, status={"succeeded": 1, "active": active}).workload
+    assert facts is not None
+    assert facts.size == size
 
 
 def test_a_job_that_has_come_at_once_says_that_it_is_complete_by_its_count():

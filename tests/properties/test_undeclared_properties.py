@@ -23,7 +23,7 @@ from gangsched.core.objects.events import (
     PodSeen,
     Synced,
 )
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.workloads.kind import Mark
@@ -51,6 +51,7 @@ def pod_of(kind: str, name: str, uid: str, number: int, *, explicit: bool, mine:
         group="",
         declaration=EXPLICIT if explicit else None,
         workload=None if explicit else carried,
+        owner=Owner("Job", name, f"{kind}-{uid}", "batch"),
         scheduler="gangsched" if mine else "other",
     )
 
@@ -104,6 +105,16 @@ def test_deciding_anew_gives_the_same_as_deciding_at_first(events: list[Event], 
 
     assert declared(successor) == declared(machine)
     assert successor.validate() == []
+
+
+@given(EVENTS)
+def test_members_of_one_gang_that_count_have_one_owner_of_a_name(events: list[Event]) -> None:
+    """An owner that was deleted and created again under its name has another UID; only one of the two exists."""
+    machine = Machine(Policy())
+    machine.handle([*events, Synced()], 1.0)
+    for gang in machine.gangs.values():
+        owners = {(each.owner.name, each.owner.uid) for each in gang.live() if each.owner is not None}
+        assert len(owners) == len({name for name, _ in owners})
 
 
 @given(EVENTS)

@@ -469,3 +469,23 @@ def test_a_pod_that_is_seen_again_as_it_was_is_nothing_new(auto):
     members = auto.machine._state.members  # noqa: SLF001 - no decision shows it, only its cost
     assert members.is_known(of_job(0))
     assert not members.is_known(of_job(0, node="n1"))
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
+def test_fields_of_a_workload_that_are_not_honoured_are_told_once_on_its_gang():
+    """A queue in the schedulingPolicy would hold the job back in Volcano; gangsched has no queues."""
+    harness = Harness()
+    policy = {"queue": "research", "minAvailable": 2}
+    body = {
+        "metadata": {"name": "t", "namespace": "default", "uid": "u", "annotations": {"gangsched.io/gang": "true"}},
+        "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 3}}, "runPolicy": {"schedulingPolicy": policy}},
+    }
+    kind = chosen(Settings()).kinds["pytorchjob"]
+    workload = kind.workload(Mark("t", "u", role="worker"))
+    harness.label_namespace("default", {})
+    harness.add(node(cpu="2"), kind.read(json.dumps(body).encode())[1])
+    harness.add(*(pod(f"t-{number}", group="", workload=workload) for number in range(3)))
+    harness.wait(60)
+    [event] = harness.events("FieldsIgnored")
+    assert "spec.runPolicy.schedulingPolicy.queue" in event.note
+    assert len(harness.bound()) == 2

@@ -77,6 +77,8 @@ def set_in(*path: Any) -> Any:
         ("JobSet", set_in("suspend", True), []),
         ("JobSet", set_in("replicatedJobs", 1, "replicas", 1), JOBSET[:3]),
         ("JobSet", set_in("replicatedJobs", 0, "replicas", 0), JOBSET[1:]),
+        ("JobSet", set_in("managedBy", "kueue.x-k8s.io/multikueue"), []),
+        ("JobSet", set_in("managedBy", "jobset.sigs.k8s.io/jobset-controller"), JOBSET),
         ("LeaderWorkerSet", None, LWS),
         ("LeaderWorkerSet", set_in("replicas", 2), [*LWS, *(name.replace("-0", "-1", 1) for name in LWS)]),
         ("LeaderWorkerSet", set_in("replicas", 0), []),
@@ -92,6 +94,8 @@ def set_in(*path: Any) -> Any:
         ("MPIJob", set_in("mpiReplicaSpecs", "Worker", "replicas", 1), [MPI[0], MPI[-1]]),
         ("PyTorchJob", None, TORCH),
         ("PyTorchJob", set_in("runPolicy", "suspend", True), []),
+        ("PyTorchJob", set_in("runPolicy", "managedBy", "kueue.x-k8s.io/multikueue"), []),
+        ("PyTorchJob", set_in("runPolicy", "managedBy", "kubeflow.org/training-operator"), TORCH),
         ("PyTorchJob", set_in("pytorchReplicaSpecs", "Worker", "replicas", 1), TORCH[:2]),
     ],
 )

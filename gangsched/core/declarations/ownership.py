@@ -2,8 +2,8 @@
 
 Owners are compared among the present members of one role. A group may legitimately have several owners: each role may
 have its own, a member may own others (a driver its executors), some controllers mark all their pods with one label, and
-the ReplicaSets of a rolling update belong to one Deployment. An owner is identified by kind and name, not by UID, so an
-owner that is deleted and created again keeps the name.
+the ReplicaSets of a rolling update belong to one Deployment. An owner is identified by kind and name here: of two that
+differ in their UID alone only one exists, and the members of the other have been sorted out before (`former`).
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ _REPLICA_SET = ("apps", "ReplicaSet")
 class Ownership(Struct, frozen=True):
     """The owners that use a group's name, if there are several, each with the number of its members.
 
-    `disowned` are waiting members (by UID) that do not count because another owner has the name.
+    `disowned` are members (by UID) that do not count: waiting ones because another owner has the name, and the `former`
+    ones, bound or not, because their own owner is gone and another object has its name.
     """
 
     owners: Mapping[str, int] = field(default_factory=dict)
     disowned: frozenset[str] = frozenset()
+    former: frozenset[str] = frozenset()
 
     def described(self, group: str) -> str:
         """A sentence about the owners that use this group name, and what to do; empty unless there are several."""
@@ -44,7 +46,7 @@ class Ownership(Struct, frozen=True):
             return ""
         named = [f"{claim} ({number})" for claim, number in sorted(self.owners.items())[:NAMED]]
         more = f" and {len(self.owners) - NAMED} more" if len(self.owners) > NAMED else ""
-        kept = "; only members of the owner that came first are bound" if self.disowned else ""
+        kept = "; only members of the owner that came first are bound" if self.disowned > self.former else ""
         return (
             f"Pods of several owners name the group {group}: {', '.join(named)}{more}{kept}. If they are one group, "
             "give each owner's pods a role of their own; if not, give the groups different names."

@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from gangsched.core.cluster.devices import Devices
 from gangsched.core.cluster.volumes import Volumes
 from gangsched.core.declarations import device_claims, hindrances, volume_claims
+from gangsched.core.declarations.derivation import derived
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import Said
 from gangsched.core.declarations.minima import with_resources
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
 from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, Declaration, GroupKey, Role
-from gangsched.core.objects.pod import Pod, by_age, role_of
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.soft import Soft
@@ -105,6 +106,7 @@ def resolve(
         lowered=lowered,
         hindrance=next(found_hindrances, None),
         workload=next(filter(None, map(_reference, found)), None),
+        ignored=next((each.workload.ignored for each in found if each.workload is not None), ()),
         sequential_note=_sequential_note(spec, members, foreign),
     )
 
@@ -119,7 +121,7 @@ def declared_spec(key: GroupKey, group: Group | None, members: Sequence[Pod], fo
     says = [pod.declaration for pod in members if pod.declaration is not None]
     found = next((each.spec for each in _objects(key, says, foreign)), None)
     if found is not None:
-        return _derived(found, members)
+        return derived(found, members)
     return group.spec if group is not None else None
 
 
@@ -223,26 +225,7 @@ def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]
 
 def _completed_by_members(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
     """The objects' spec, completed from the members: derived templates, and how many members have its minResources."""
-    return with_resources(_derived(spec, members), members)
-
-
-def _derived(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
-    """The spec with its derived templates; the oldest member of a role, if any, provides the role's template.
-
-    A pod that the API server has admitted has defaults that its controller's template leaves out.
-    """
-    if not any(role.derived for role in spec.roles):
-        return spec
-    first: dict[str, Pod] = {}
-    for pod in sorted(members, key=by_age):
-        first.setdefault(role_of(pod), pod)
-    return replace(spec, roles=tuple(_like(role, first.get(role.name)) for role in spec.roles))
-
-
-def _like(role: Role, pod: Pod | None) -> Role:
-    if pod is None or not role.derived:
-        return replace(role, template=None) if role.led else role
-    return replace(role, template=replace(pod.shape, unsupported=()), labels=pod.labels, soft=pod.soft)
+    return with_resources(derived(spec, members), members)
 
 
 def _sequential_note(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign) -> str:

@@ -37,8 +37,8 @@ class Terms(Struct, frozen=True, kw_only=True):
     empty, no group may overtake this one once it is `fifo_after_s` seconds old. Placeholders are held for at most
     `max_hold_s` seconds at a time. `lowered` is a sentence that says why the priority is lower than requested; empty if
     it is not. `hindrance` keeps the group from being tried, None if nothing does. `workload` is the controller's object
-    that declares the group, None if there is none; `sequential_note` is a sentence that says why its members are
-    created one after the other, empty if they are not.
+    that declares the group, None if there is none, and `ignored` are its fields that are not honoured.
+    `sequential_note` is a sentence that says why its members are created one after the other, empty if they are not.
     """
 
     spec: GroupSpec
@@ -55,6 +55,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     lowered: str = ""
     hindrance: Hindrance | None = None
     workload: Reference | None = None
+    ignored: tuple[str, ...] = ()
     sequential_note: str = ""
 
     @property

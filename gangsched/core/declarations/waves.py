@@ -3,9 +3,9 @@
 A Job's pods come in waves if it asks for more completions than it runs pods at a time: each pod that succeeds is
 replaced while the Job owes more completions than it has pods. So the Job's gang needs as many live members as its
 minimum, or as the completions still owed if those are fewer; members that have succeeded do not count towards it. A
-JobSet with such Jobs wants, for each of its Jobs, as many pods as the Job runs at a time, or still owes if that is
-less. Where all pods come at once, pods that succeeded in an earlier run, for example before a suspension, are not
-created again.
+JobSet wants, for each of its Jobs, as many pods as the Job runs at a time, or still owes if that is less. Where all
+pods come at once, pods that succeeded in an earlier run, for example before a suspension, are not created again. An
+index that has failed for good (`backoffLimitPerIndex`) is owed by nobody.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Wave(Struct, frozen=True):
     """How many completions are still owed, and whether more pods will be created for them: up to `size` at a time.
 
     At most `alive` members need be alive, and of a role at most the number in `roles`, if the role is listed.
-    `at_once`: the pods do not come in waves.
+    `at_once`: the pods do not come in waves. `given_up`: completions have failed for good, so that the workload cannot
+    succeed unless a policy of its own says so.
     """
 
     owed: int
@@ -36,6 +37,7 @@ class Wave(Struct, frozen=True):
     alive: int
     goes_on: bool
     at_once: bool = False
+    given_up: bool = False
     roles: tuple[tuple[str, int], ...] = ()
 
 
@@ -75,32 +77,49 @@ def owed_by(found: ForeignGroup, theirs: Sequence[Pod], *, foreign: Foreign) -> 
     if facts.series and facts.succeeded < facts.completions:
         return _of_jobs(facts, found.key.namespace, theirs, foreign)
     ended = sum(pod.phase is PodPhase.SUCCEEDED for pod in theirs)
-    owed = max(0, facts.completions - max(facts.succeeded, ended))
-    return Wave(owed, facts.size, alive=owed, goes_on=not facts.idle, at_once=not facts.in_waves)
+    owed = max(0, facts.completions - facts.given_up - max(facts.succeeded, ended))
+    given_up = bool(facts.given_up)
+    return Wave(owed, facts.size, alive=owed, goes_on=not facts.idle, at_once=not facts.in_waves, given_up=given_up)
 
 
-def _of_jobs(facts: WorkloadFacts, namespace: str, pods: Sequence[Pod], foreign: Foreign) -> Wave:
-    """What a workload owes whose Jobs create these pods.
+def _of_jobs(facts: WorkloadFacts, namespace: str, pods: Sequence[Pod], foreign: Foreign) -> Wave | None:
+    """What a workload owes whose Jobs create these pods; None if that is all that it asks for, and pods come at once.
 
     A Job that was created again owes all of its completions again.
     """
     ended = Counter(pod.owner.uid for pod in pods if pod.owner is not None and pod.phase is PodPhase.SUCCEEDED)
     jobs = {name: foreign.find(SERIES_OF, GroupKey(namespace, name)) for each in facts.series for name in each.jobs}
+    if not facts.in_waves and not ended and not any(map(_has_settled, jobs.values())):
+        return None
     makers = _makers(
         pods, {name: job.uid for name, job in jobs.items() if job is not None}, seen=foreign.sees(SERIES_OF)
     )
-    owed, roles = 0, []
+    owed, given_up, roles = 0, 0, []
     for each in facts.series:
         left = []
         for name in each.jobs:
             job, uid = jobs[name], makers.get(name, "")
             says = job.workload if job is not None and job.uid == uid else None
-            counted = says.succeeded if says is not None else 0
-            left.append(max(0, each.completions - max(counted, ended[uid])))
+            counted, failed = (says.succeeded, says.given_up) if says is not None else (0, 0)
+            given_up += failed
+            left.append(max(0, each.completions - failed - max(counted, ended[uid])))
         owed += sum(left)
         roles.append((each.role, sum(min(each.pods, number) for number in left)))
     alive = sum(number for _, number in roles)
-    return Wave(owed, facts.size, alive=alive, goes_on=not facts.idle, roles=tuple(roles))
+    return Wave(
+        owed,
+        facts.size,
+        alive=alive,
+        goes_on=not facts.idle,
+        at_once=not facts.in_waves,
+        given_up=bool(given_up),
+        roles=tuple(roles),
+    )
+
+
+def _has_settled(job: ForeignGroup | None) -> bool:
+    """Whether completions of the Job have succeeded or failed for good."""
+    return job is not None and job.workload is not None and bool(job.workload.succeeded or job.workload.given_up)
 
 
 def _makers(pods: Sequence[Pod], jobs: Mapping[str, str], *, seen: bool) -> dict[str, str]:
@@ -117,17 +136,18 @@ def _makers(pods: Sequence[Pod], jobs: Mapping[str, str], *, seen: bool) -> dict
     return {**known, **live}
 
 
-def lowered_to(terms: Terms, wave: Wave, done: int) -> Terms:
+def lowered_to(terms: Terms, wave: Wave, done: Counter[str]) -> Terms:
     """The terms with minima no larger than the number of members that need be alive.
 
-    For pods that come at once, that number includes the members that are `done`, because they count among the
+    For pods that come at once, that number includes the members that are `done`, by role, because they count among the
     completions that this run began for. A minimum that the workload alone could never reach stays as it is: it waits
     for members of other workloads.
     """
     if terms.spec.minimum > wave.size:
         return terms
-    most = max(1, wave.alive + (done if wave.at_once else 0))
-    spec, limits = terms.spec, dict(wave.roles)
+    counted = done if wave.at_once else Counter[str]()
+    most = max(1, wave.alive + counted.total())
+    spec, limits = terms.spec, {role: number + counted[role] for role, number in wave.roles}
     roles = tuple(
         replace(role, min_member=min(role.min_member, most, limits.get(role.name, most))) for role in spec.roles
     )

@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.declarations.former import former_among
 from gangsched.core.declarations.ownership import UNDISPUTED, ownership_of
 from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.observed import Observed
@@ -56,8 +59,8 @@ class Gang:
         """Allow the gang to be reconciled at once, or from the given time on."""
         self.reconcile_not_before = not_before
 
-    def update_ownership(self, guard: OwnerGuard) -> list[Pod]:
-        """Note which owners use the group's name, and under Refuse which waiting members do not count.
+    def update_ownership(self, guard: OwnerGuard, foreign: Foreign) -> list[Pod]:
+        """Note which owners use the group's name, which of them are gone, and under Refuse which others do not count.
 
         Returns `live`.
         """
@@ -65,12 +68,22 @@ class Gang:
         if observed.ownership.disowned and self.record.run_start and not self.record.ended and self.deserted():
             # The last member of the owner that kept the name has gone: members refused until now begin another run.
             self.roster.note_emptied()
+        before = observed.ownership.former
         observed.note_owners(UNDISPUTED)
         members = self.live()
-        if guard is OwnerGuard.OFF or self.plain:
+        if self.plain:
             return members
-        refuses = guard is OwnerGuard.REFUSE
-        observed.note_owners(ownership_of(members, observed.pods, self.operations.bindings, refuses=refuses))
+        former = former_among(members, observed.pods, foreign)
+        if former:
+            members = [pod for pod in members if pod.uid not in former]
+            if former - before and _are_new(members, self.record.run_start):
+                self.roster.note_emptied()
+        if guard is not OwnerGuard.OFF:
+            refuses = guard is OwnerGuard.REFUSE
+            observed.note_owners(ownership_of(members, observed.pods, self.operations.bindings, refuses=refuses))
+        if former:
+            found = observed.ownership
+            observed.note_owners(replace(found, disowned=found.disowned | former, former=former))
         return self.live() if observed.ownership.disowned else members
 
     @property
@@ -115,6 +128,11 @@ class Gang:
 def forget_written(gang: Gang) -> None:
     """Forget what was written about the PodGroup, which has appeared or gone; keep what was written about pods."""
     gang.written = Written(members=gang.written.members, foreign_pods=gang.written.foreign_pods)
+
+
+def _are_new(members: Sequence[Pod], run_start: float) -> bool:
+    """Whether none of these members has a node, and all came after the run began, as the API server counts seconds."""
+    return bool(run_start) and all(not pod.node and pod.created >= int(run_start) for pod in members)
 
 
 class Census(Struct, frozen=True, kw_only=True):

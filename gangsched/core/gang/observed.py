@@ -49,10 +49,11 @@ class Observed:
     first. `pods` are the members and `foreign_pods` are other schedulers' pods that name the gang, both by UID;
     `traits` sum up the members. `ownership` says which owners use the group's name. For the workload in the record,
     `wave` is what it still owes if its pods come in waves, and `idle` why it wants no pods, None if it does.
-    `recreates_all`: when a member is lost, the workload recreates all of them. `comes_back`: all members were lost and
-    have been recreated, and the quorum is planned before others (`core.membership.restarts`). `contradicted`: members
-    declare the gang differently (contract rule 15). `complete_since` is since when the gang has been complete,
-    `short_since` since when a scheduled gang has been below its minimum; 0.0 if it is not complete or not short.
+    `given_up`: completions of it have failed for good. `recreates_all`: when a member is lost, the workload recreates
+    all of them. `comes_back`: all members were lost and have been recreated, and the quorum is planned before others
+    (`core.membership.restarts`). `contradicted`: members declare the gang differently (contract rule 15).
+    `complete_since` is since when the gang has been complete, `short_since` since when a scheduled gang has been below
+    its minimum; 0.0 if it is not complete or not short.
     """
 
     group: Group | None = None
@@ -63,6 +64,7 @@ class Observed:
     ownership: Ownership = UNDISPUTED
     wave: Wave | None = None
     idle: Idle | None = None
+    given_up: bool = False
     recreates_all: bool = False
     comes_back: bool = False
     contradicted: bool = False
@@ -102,9 +104,9 @@ class Observed:
         """Note which owners use the group's name."""
         self.ownership = ownership
 
-    def note_workload(self, wave: Wave | None, idle: Idle | None, *, recreates_all: bool) -> None:
+    def note_workload(self, wave: Wave | None, idle: Idle | None, *, recreates_all: bool, given_up: bool) -> None:
         """Note the state of the workload."""
-        self.wave, self.idle, self.recreates_all = wave, idle, recreates_all
+        self.wave, self.idle, self.recreates_all, self.given_up = wave, idle, recreates_all, given_up
 
     def note_contradiction(self, *, contradicted: bool) -> None:
         """Note whether members declare the gang differently."""

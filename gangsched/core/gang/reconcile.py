@@ -36,7 +36,7 @@ def reconcile(
     """Bring the gang up to date. Returns its assessment, with its wants for a scheduling cycle, and the effects due."""
     bindings.reconcile(gang, cluster)
     effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now)
-    live = gang.update_ownership(policy.owner_guard)
+    live = gang.update_ownership(policy.owner_guard, foreign)
     terms = resolve(
         gang.key,
         gang.observed.group,
@@ -55,6 +55,7 @@ def reconcile(
             None if wave is not None and wave.at_once else wave,
             idle_of(workload, namespace, foreign),
             recreates_all=recreates_all(workload, namespace, foreign),
+            given_up=wave is not None and wave.given_up,
         )
         terms = lowered_to(terms, wave, runs.done(gang)) if wave is not None else terms
     contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION

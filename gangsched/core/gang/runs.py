@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -47,13 +48,13 @@ def _open(gang: Gang) -> bool:
     return bool(gang.record.run_start) and not gang.record.ended
 
 
-def done(gang: Gang) -> int:
-    """Number of members that have succeeded in the run of the current live members, recorded or not."""
+def done(gang: Gang) -> Counter[str]:
+    """Number of members, by role, that have succeeded in the run of the current live members, recorded or not."""
     if not _open(gang) or gang.roster.emptied:
-        return 0
+        return Counter()
     noted = gang.roster.past | gang.roster.recorded
     unnoted = [pod for pod in gang.observed.pods.values() if pod.phase is PodPhase.SUCCEEDED and pod.uid not in noted]
-    return gang.record.successes + len(unnoted)
+    return Counter(dict(gang.record.succeeded)) + Counter(map(role_of, unnoted))
 
 
 def leads(pod: Pod) -> bool:
@@ -114,12 +115,12 @@ def _outcome(gang: Gang) -> Outcome:
 
     Between two waves of a Job the outcome is undecided, because the next wave is bound as a whole or not at all. It is
     undecided too once the workload is suspended or scaled to 0, and if the members were deleted: only members that
-    failed make the run a failure.
+    failed make the run a failure. A Job of which an index has failed for good ends as failed, however many succeeded.
     """
     record, wave, idle = gang.record, gang.observed.wave, gang.observed.idle
-    if record.led or (record.successes >= record.minimum if wave is None else not wave.owed):
+    if record.led or (idle is not None and idle.completed):
         return Outcome.SUCCEEDED
-    if idle is not None and idle.completed:
+    if not gang.observed.given_up and (record.successes >= record.minimum if wave is None else not wave.owed):
         return Outcome.SUCCEEDED
     if idle is not None:
         return Outcome.FAILED if idle.ended else Outcome.UNDECIDED

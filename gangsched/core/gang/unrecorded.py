@@ -24,7 +24,7 @@ PodGroup of gangsched's API declares the group."""
 def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> None:
     """Find out whether a former leader began a quorum that is not complete; a gang that has failed has none."""
     # Pods of owners that do not count say nothing about the quorum, however long they have waited.
-    gang.update_ownership(policy.owner_guard)
+    gang.update_ownership(policy.owner_guard, foreign)
     if not gang.record.run_start:
         # All members of a quorum exist when it is bound, so pods bound before that belong to earlier runs.
         oldest = min((pod.created for pod in gang.live()), default=float("inf"))

@@ -253,7 +253,7 @@ class Restarts:
 
 def _done(gang: Gang) -> int:
     """Number of members that have succeeded and count towards the minimum."""
-    return runs.done(gang) if gang.observed.wave is None else 0
+    return runs.done(gang).total() if gang.observed.wave is None else 0
 
 
 def _placeholder(key: GroupKey, pod: Pod) -> Pod:

@@ -54,6 +54,17 @@ class Placing(Struct, frozen=True, gc=False, cache_hash=True):
 PACKED = Placing()
 
 
+class Beside(Struct, frozen=True, gc=False, cache_hash=True):
+    """Members go to the domain of the node label `topology` in which the first member of the `role` is.
+
+    The pod label `label` distinguishes that member from all others.
+    """
+
+    role: str
+    label: str
+    topology: str
+
+
 class Role(Struct, frozen=True, gc=False, cache_hash=True):
     """A named part of a group with a minimum of its own.
 
@@ -61,8 +72,9 @@ class Role(Struct, frozen=True, gc=False, cache_hash=True):
     `like_declarer`: the template takes its selectors, including preferred ones, and its tolerations from the pod that
     declares it. `derived`: the template comes from the object of the members' controller, which creates them only once
     others are ready; an existing member is a better pattern. `led`: there is no other pattern, so no placeholder exists
-    before the first member, its leader. `labels` are the labels that the members will have. `prefer` are preferences
-    for nodes that precede the group's, and `soft` are the soft constraints of the members.
+    before the first member, its leader. `beside`: there is none before the first member of that role. `labels` are the
+    labels that the members will have. `prefer` are preferences for nodes that precede the group's, and `soft` are the
+    soft constraints of the members.
     """
 
     name: str
@@ -72,6 +84,7 @@ class Role(Struct, frozen=True, gc=False, cache_hash=True):
     like_declarer: bool = False
     derived: bool = False
     led: bool = False
+    beside: Beside | None = None
     labels: Labels = ()
     prefer: tuple[Preference, ...] = ()
     soft: Soft | None = None

@@ -104,6 +104,9 @@ class Reason(StrEnum):
     NATIVE_GROUP_IGNORED = "NativeGroupIgnored"
     """The reason of an Event: the pods also name a PodGroup of scheduling.k8s.io, which is ignored because of their
     label."""
+    FIELDS_IGNORED = "FieldsIgnored"
+    """The reason of an Event: the workload's object has fields that change what its own system would do, but that
+    gangsched does not honour; the note names them."""
     NO_GANG = "NoGang"
     """The reason of an Event on a pod: the pods of its workload are scheduled one by one; the note says how to change
     that."""

@@ -81,8 +81,10 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     the version in which it is read. `remedy`: its controller creates pods only once others are ready, and this tells
     users how to have them created at once; empty if the controller does so. `completions` is how many of its pods must
     succeed in total, None if it does not say, and `succeeded` how many it has counted. If `completions` exceeds `size`,
-    its pods come in waves. `series` are its Jobs, which count on their own, if these create its pods and come in waves.
-    `recreates_all`: when a pod of a gang is lost, its controller deletes the others too.
+    its pods come in waves. `given_up` is how many of the completions have failed for good, so that nobody owes them any
+    more (a Job's failed indexes). `series` are its Jobs, which count on their own, if these create its pods.
+    `recreates_all`: when a pod of a gang is lost, its controller deletes the others too. `ignored` are fields in use
+    that change what its own system would do, but not what gangsched does.
     """
 
     title: str
@@ -95,8 +97,10 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     top: TopOwner | None = None
     completions: int | None = None
     succeeded: int = 0
+    given_up: int = 0
     series: tuple[Series, ...] = ()
     recreates_all: bool = False
+    ignored: tuple[str, ...] = ()
 
     @property
     def in_waves(self) -> bool:

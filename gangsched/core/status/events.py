@@ -10,6 +10,8 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.wording import number_of
 from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, refused_reason
 
+FIELDS_SHOWN = 5
+"""The number of fields that an Event about fields that are not honoured names."""
 NODES_SHOWN = 30
 """The number of nodes that the Scheduled Event names; an Event's note holds 1,024 characters."""
 
@@ -55,12 +57,35 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
             f"It is ignored because of their label for the group {gang.key.name}: remove that label to use it."
         )
         effects += emit(gang, assessment, Reason.NATIVE_GROUP_IGNORED, note)
-    return effects
+    return effects + _on_fields(gang, assessment)
 
 
-def has_news(gang: Gang) -> bool:
-    """Whether an Event is due about a pod of another scheduler, a further owner or an ignored group."""
-    return bool(_new_foreign_pods(gang)) or _has_new_owners(gang) or bool(_passed_over(gang))
+def has_news(gang: Gang, assessment: Assessment) -> bool:
+    """Whether an Event is due about a pod of another scheduler, a further owner, an ignored group or ignored fields."""
+    of_pods = bool(_new_foreign_pods(gang)) or _has_new_owners(gang) or bool(_passed_over(gang))
+    return of_pods or _has_new_fields(gang, assessment)
+
+
+def _has_new_fields(gang: Gang, assessment: Assessment) -> bool:
+    """Whether the fields that are not honoured are others than those of which the last Event said so."""
+    terms = assessment.terms
+    return terms.workload is not None and bool(assessment.census.live) and terms.ignored != gang.written.fields
+
+
+def _on_fields(gang: Gang, assessment: Assessment) -> list[Effect]:
+    """The Event about fields of the workload that are not honoured, once for the same fields."""
+    if not _has_new_fields(gang, assessment) or (workload := assessment.terms.workload) is None:
+        return []
+    fields = assessment.terms.ignored
+    gang.written.ignored_fields_reported(fields)
+    if not fields:
+        return []
+    shown = ", ".join(fields[:FIELDS_SHOWN]) + (", …" if len(fields) > FIELDS_SHOWN else "")
+    note = (
+        f"The {workload.kind} {workload.name} has fields that this version of gangsched does not honour: {shown}. Its "
+        "pods are scheduled as if it did not have them; remove them if that is meant."
+    )
+    return emit(gang, assessment, Reason.FIELDS_IGNORED, note)
 
 
 def _passed_over(gang: Gang) -> str:

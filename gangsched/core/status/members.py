@@ -67,6 +67,12 @@ def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_
     text = group_message
     if reason is Reason.SURPLUS:
         text = _above_maximum(gang, pod)
+    elif pod.uid in gang.observed.ownership.former:
+        whose = f"{pod.owner.kind} {pod.owner.name}" if pod.owner is not None else "owner"
+        return (
+            f"The {whose} of this pod, or the object that created it, was deleted, and another object has its name "
+            f"now: the pod is no member of the group {gang.key.name}. Delete it, unless its controller does."
+        )
     elif reason is Reason.SEVERAL_OWNERS:
         return gang.observed.ownership.described(gang.key.name)
     elif pod.uid in gang.attempt.refused_members:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from gangsched.config.workloads import Row
-from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Desired, Kind, makes_no_pods
+from gangsched.kube.workloads.kind import Desired, Kind, Object, makes_no_pods
 
 
-class _CronJob(Struct, gc=False):
-    metadata: wire.Meta
+class _CronJob(Object, gc=False):
+    """Only its metadata is read."""
 
 
 def _desired(_: _CronJob) -> Desired:

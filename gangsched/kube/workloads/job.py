@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Raw, Struct
 
 from gangsched.config.workloads import Row
 from gangsched.core.objects.workload import COMPLETED, ENDED
 from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Desired, Kind, controlled, has_ended
+from gangsched.kube.workloads.fields import ABSENT, ignored, means
+from gangsched.kube.workloads.kind import Desired, Kind, Object, controlled, has_ended
 
 _OWNER = ("batch", "Job")
 _COMPLETES = ("Complete", "SuccessCriteriaMet")
@@ -15,19 +18,43 @@ _FAILS = ("Failed", "FailureTarget")
 """The conditions of a Job that has ended, or that creates no more pods and ends once its last pods are gone."""
 
 
+class _Gang(Struct, gc=False, rename="camel"):
+    min_count: Annotated[int | None, means("the minimum")] = None
+
+
+class _Policy(Struct, gc=False):
+    gang: _Gang | None = None
+
+
+class _Scheduling(Struct, gc=False, rename="camel"):
+    """The Job's own terms for scheduling, since Kubernetes 1.37 with the feature gate WorkloadWithJob."""
+
+    scheduling_policy: _Policy | None = None
+    scheduling_constraints: Annotated[Raw, ignored("the topology domain of all its pods")] = ABSENT
+    disruption_mode: Annotated[Raw, ignored("whether its pods are preempted together")] = ABSENT
+    resource_claims: Annotated[Raw, ignored("claims that its pods share")] = ABSENT
+
+
 class _Spec(Struct, gc=False):
-    parallelism: int | None = None
-    completions: int | None = None
-    suspend: bool | None = None
+    parallelism: Annotated[int | None, means("the number of pods at a time")] = None
+    completions: Annotated[int | None, means("how many pods must succeed: what the Job still owes")] = None
+    suspend: Annotated[bool | None, means("no pods are wanted")] = None
+    scheduling: _Scheduling | None = None
 
 
-class _Status(Struct, gc=False):
-    succeeded: int | None = None
-    conditions: list[wire.Condition] | None = None
+class _Status(Struct, gc=False, rename="camel"):
+    active: Annotated[int | None, means("without `completions`, the pods that are left after the first success")] = None
+    succeeded: Annotated[int | None, means("completions that are not owed any more")] = None
+    failed_indexes: Annotated[
+        str | None, means("indexes that failed for good (`backoffLimitPerIndex`), which nobody owes any more")
+    ] = None
+    conditions: Annotated[
+        list[wire.Condition] | None,
+        means("`Complete`, `SuccessCriteriaMet` (`successPolicy`), `Failed` and `FailureTarget`: it has ended"),
+    ] = None
 
 
-class _Job(Struct, gc=False):
-    metadata: wire.Meta
+class _Job(Object, gc=False):
     spec: _Spec | None = None
     status: _Status | None = None
 
@@ -36,11 +63,40 @@ def _desired(job: _Job) -> Desired:
     spec = job.spec or _Spec()
     wanted = 1 if spec.parallelism is None else spec.parallelism
     size = wanted if spec.completions is None else min(wanted, spec.completions)
-    desired = Desired(size=size, pods=size, idle=_idle(job, spec, size))
-    succeeded = _succeeded(job.status or _Status(), size if spec.completions is None else spec.completions)
+    status, idle, least = job.status or _Status(), _idle(job, spec, size), _least(spec)
     if spec.completions is None:
-        return desired._replace(succeeded=succeeded if succeeded == size else 0)
-    return desired._replace(completions=spec.completions, succeeded=succeeded)
+        succeeded = _succeeded(status, wanted)
+        # Such a Job creates no pod any more once one has succeeded, and ends when the others have ended.
+        left = min(wanted, status.succeeded + (status.active or 0)) if status.succeeded and not idle else wanted
+        counted = succeeded if succeeded == wanted else 0
+        given_up = 0 if counted else wanted - left
+        return Desired(size=left, pods=left, idle=idle, least=least, succeeded=counted, given_up=given_up)
+    return Desired(
+        size=size,
+        pods=size,
+        idle=idle,
+        least=least,
+        completions=spec.completions,
+        succeeded=_succeeded(status, spec.completions),
+        given_up=number_of_indexes(status.failed_indexes or ""),
+    )
+
+
+def _least(spec: _Spec) -> int | None:
+    """The minimum that the Job states itself."""
+    policy = spec.scheduling.scheduling_policy if spec.scheduling is not None else None
+    return policy.gang.min_count if policy is not None and policy.gang is not None else None
+
+
+def number_of_indexes(text: str) -> int:
+    """How many indexes a Job's status lists as intervals, such as `1,3-5`. What cannot be read counts as none."""
+    number = 0
+    for interval in filter(None, text.split(",")):
+        first, _, last = interval.partition("-")
+        if not first.isdecimal() or not (last or first).isdecimal():
+            return 0
+        number += max(0, int(last or first) - int(first) + 1)
+    return number
 
 
 def _succeeded(status: _Status, completions: int) -> int:

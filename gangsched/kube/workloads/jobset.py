@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
 
 from msgspec import Raw, Struct
 
@@ -21,7 +22,8 @@ from gangsched.core.objects.workload import COMPLETED, ENDED, Series
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import quoted
 from gangsched.kube.dialects.kind import MOST_ROLES
-from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, has_ended
+from gangsched.kube.workloads.fields import means
+from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, Object, has_ended
 from gangsched.kube.workloads.template import NOTHING
 
 _NAME = "jobset.sigs.k8s.io/jobset-name"
@@ -35,9 +37,9 @@ _AT_ONCE = "without startupPolicy InOrder and dependsOn"
 
 
 class _JobSpec(Struct, gc=False):
-    parallelism: int | None = None
-    completions: int | None = None
-    template: Raw = NOTHING
+    parallelism: Annotated[int | None, means("the number of pods of each Job at a time")] = None
+    completions: Annotated[int | None, means("how many pods of each Job must succeed: what it still owes")] = None
+    template: Annotated[Raw, means("the shape of pods that are created later")] = NOTHING
 
     @property
     def pods(self) -> int:
@@ -47,7 +49,7 @@ class _JobSpec(Struct, gc=False):
 
 
 class _JobMeta(Struct, gc=False):
-    annotations: wire.Strings | None = None
+    annotations: Annotated[wire.Strings | None, means("the exclusive topology of these Jobs")] = None
 
 
 class _Template(Struct, gc=False):
@@ -56,13 +58,15 @@ class _Template(Struct, gc=False):
 
 
 class _Dependency(Struct, gc=False):
-    name: str = ""
-    status: str = ""
+    name: Annotated[str, means("the replicated Job that must come first")] = ""
+    status: Annotated[
+        str, means("`Ready`: places are held for these Jobs; `Complete`: they join the gang when the others leave it")
+    ] = ""
 
 
 class _ReplicatedJob(Struct, gc=False, rename="camel"):
-    name: str = ""
-    replicas: int | None = None
+    name: Annotated[str, means("the role of the pods")] = ""
+    replicas: Annotated[int | None, means("the number of Jobs")] = None
     template: _Template | None = None
     depends_on: list[_Dependency] | None = None
 
@@ -84,29 +88,31 @@ class _ReplicatedJob(Struct, gc=False, rename="camel"):
 
 
 class _StartupPolicy(Struct, gc=False, rename="camel"):
-    startup_policy_order: str = ""
+    startup_policy_order: Annotated[str, means("with `InOrder` places are held for the later Jobs")] = ""
 
 
 class _Spec(Struct, gc=False, rename="camel"):
     replicated_jobs: list[_ReplicatedJob] | None = None
     startup_policy: _StartupPolicy | None = None
-    suspend: bool | None = None
+    suspend: Annotated[bool | None, means("no pods are wanted")] = None
 
 
 class _Jobs(Struct, gc=False):
     """The state of one replicated Job's Jobs."""
 
-    name: str = ""
-    succeeded: int = 0
+    name: Annotated[str, means("the replicated Job")] = ""
+    succeeded: Annotated[int, means("whether the Jobs are complete on which others depend")] = 0
 
 
 class _Status(Struct, gc=False, rename="camel"):
-    conditions: list[wire.Condition] | None = None
+    conditions: Annotated[
+        list[wire.Condition] | None,
+        means("`Completed` (`successPolicy`) and `Failed` (`failurePolicy`): the JobSet has ended"),
+    ] = None
     replicated_jobs_status: list[_Jobs] | None = None
 
 
-class _JobSet(Struct, gc=False):
-    metadata: wire.Meta
+class _JobSet(Object, gc=False):
     spec: _Spec | None = None
     status: _Status | None = None
 
@@ -182,8 +188,6 @@ def _desired(found: _JobSet) -> Desired:
         late=late,
         remedy=remedies[0] if late else "",
     )
-    if all(each.completions <= each.pods for each in series):
-        return desired
     completions = sum(len(each.jobs) * each.completions for each in series)
     complete = found.status is not None and has_ended(found.status.conditions, "Completed")
     return desired._replace(completions=completions, succeeded=completions if complete else 0, series=tuple(series))
@@ -222,12 +226,14 @@ def _idle(found: _JobSet, spec: _Spec, size: int) -> str:
 
 
 def kind(row: Row) -> Kind[_JobSet]:
-    annotations = (_EXCLUSIVE, _BY_SELECTOR)
     return Kind(
         row=row,
         controllers=(("batch", "Job"),),
         mark=_mark,
         form=_JobSet,
         desired=_desired,
-        annotations=annotations,
+        annotations={
+            _EXCLUSIVE: "places are held for the pods of each Job that wait for its first one",
+            _BY_SELECTOR: "all pods are created at once, and none waits for another",
+        },
     )

@@ -6,15 +6,16 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from gangsched.config.dialects import Key
 from gangsched.config.workloads import Row
 from gangsched.core.declarations.top_owners import shared
-from gangsched.core.objects.declaration import Declaration, GroupKey, Keys, Role
+from gangsched.core.objects.declaration import Beside, Declaration, GroupKey, Keys, Role
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.core.objects.workload import GANG, Series, TopOwner, Workload, WorkloadFacts
@@ -22,6 +23,7 @@ from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import count, quoted
 from gangsched.kube.errors import printable
 from gangsched.kube.workloads import template
+from gangsched.kube.workloads.fields import unheeded
 
 MINIMUM = Key("gangsched.io/min-member")
 """The annotation of a workload's object with the minimum of each of its gangs."""
@@ -57,8 +59,11 @@ class Desired(NamedTuple):
 
     `idle` says why the object wants no pods now; empty if it wants some. `roles` are the sizes of the gang's roles by
     name; empty if it has none. `late` are the pod templates of the roles whose members are created only once others are
-    ready; None if only the first such member shows what the others will be like. `remedy` says how to have those
-    members created at once. `completions`, `succeeded`, `series` and `recreates_all` are as in `WorkloadFacts`.
+    ready; None if only the first such member shows what the others will be like. `beside` says which of them go to the
+    domain of a member of another role. `remedy` says how to have those members created at once. `least` is the minimum
+    that the object's fields state for the gang as a whole, None if they state none: then it is `size`. `priority_class`
+    and `time_s` are its PriorityClass and longest wait, if it states them. `completions`, `succeeded`, `given_up`,
+    `series` and `recreates_all` are as in `WorkloadFacts`.
     """
 
     size: int
@@ -66,27 +71,26 @@ class Desired(NamedTuple):
     roles: Mapping[str, int] = {}
     idle: str = ""
     late: Mapping[str, Raw | None] = {}
+    beside: Mapping[str, Beside] = {}
     remedy: str = ""
+    least: int | None = None
+    priority_class: str = ""
+    time_s: float | None = None
     completions: int | None = None
     succeeded: int = 0
+    given_up: int = 0
     series: tuple[Series, ...] = ()
     recreates_all: bool = False
 
 
-class Object(Protocol):
+class Object(Struct, gc=False):
     """The part that all decoded objects have."""
 
     metadata: wire.Meta
 
 
 Form = TypeVar("Form", bound=Object)
-
-
-class _Bare(Struct, gc=False):
-    metadata: wire.Meta
-
-
-_BARE = msgspec.json.Decoder(_Bare)
+_BARE = msgspec.json.Decoder(Object)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +101,7 @@ class Kind(Generic[Form]):
     `form` has the fields of the object that are read. `desired` converts them; it raises ValueError with a sentence for
     a person. The success of a gang is that of its role `leading`; empty if all members must succeed. `tops` are the
     kinds whose objects create objects of this kind, if they are watched too: their names by API group and kind.
-    `annotations` are those that are read of the object or its templates.
+    `annotations` are those of the object that count, beside the ones that all kinds have, with their meaning.
     """
 
     row: Row
@@ -107,7 +111,7 @@ class Kind(Generic[Form]):
     desired: Callable[[Form], Desired]
     leading: str = ""
     tops: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    annotations: tuple[str, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def _decoder(self) -> msgspec.json.Decoder[Form]:
@@ -152,9 +156,13 @@ class Kind(Generic[Form]):
             error = f"it cannot be read ({printable(str(fault), limit=200)}): correct it."
         except ValueError as fault:
             error = printable(str(fault), limit=500)
-        return meta.resource_version, self._group(meta, desired, error, version or self.row.resource.versions[0])
+        ignored = tuple(unheeded(found)) if desired is not None else ()
+        version = version or self.row.resource.versions[0]
+        return meta.resource_version, self._group(meta, desired, error, version=version, ignored=ignored)
 
-    def _group(self, meta: wire.Meta, desired: Desired | None, error: str, version: str) -> ForeignGroup:
+    def _group(
+        self, meta: wire.Meta, desired: Desired | None, error: str, *, version: str, ignored: tuple[str, ...]
+    ) -> ForeignGroup:
         annotations = meta.annotations or {}
         gang, least = None, None
         try:
@@ -189,8 +197,10 @@ class Kind(Generic[Form]):
                 top=top,
                 completions=desired.completions if desired is not None else None,
                 succeeded=desired.succeeded if desired is not None else 0,
+                given_up=desired.given_up if desired is not None else 0,
                 series=desired.series if desired is not None else (),
                 recreates_all=desired is not None and desired.recreates_all,
+                ignored=ignored,
             ),
         )
 
@@ -206,20 +216,31 @@ class Kind(Generic[Form]):
 def _spec(desired: Desired, least: int | None, namespace: str) -> GroupSpec:
     """The terms of each gang. A minimum that the object's owner chose (`least`) counts for the gang as a whole.
 
+    It takes precedence over the one that the object's fields state.
+
     If it is larger than the number of members that are created at once, the later roles contribute the rest, in order.
 
     Raises:
         ValueError: no placeholders can be reserved for members that are created later; a sentence for a person.
     """
+    least = desired.least if least is None else least
     late = {name: desired.roles[name] for name in desired.late}
     roles = desired.roles if least is None else shared(least, desired.size, late)
     made = [
-        template.role(name, number, desired.late[name], namespace=namespace, remedy=desired.remedy)
+        replace(
+            template.role(name, number, desired.late[name], namespace=namespace, remedy=desired.remedy),
+            beside=desired.beside.get(name),
+        )
         if number and name in desired.late
         else Role(name=name, min_member=number)
         for name, number in roles.items()
     ]
-    return GroupSpec(min_member=max(1, desired.size) if least is None else least, roles=tuple(made))
+    return GroupSpec(
+        min_member=max(1, desired.size if least is None else least),
+        roles=tuple(made),
+        priority_class=desired.priority_class,
+        max_schedule_time_s=desired.time_s,
+    )
 
 
 def _gang_annotation(annotations: Mapping[str, str]) -> bool | None:

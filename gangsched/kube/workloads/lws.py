@@ -2,17 +2,21 @@
 
 The leaders belong to one StatefulSet, the workers of each leader to another. The labels of each pod contain the name of
 the set and the index of the replica. An annotation contains the size of the replica, which a rolling update changes for
-one replica after the other. With `startupPolicy` LeaderReady, workers are created once their leader is ready, and
-placeholders are reserved for them.
+one replica after the other. With `startupPolicy` LeaderReady, workers are created once their leader is ready, and with
+an exclusive topology once it has a node, whose domain they then select (`pod_controller.go` in sigs.k8s.io/lws at
+v0.8.0). Placeholders are reserved for them.
 """
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Raw, Struct
 
 from gangsched.config.workloads import Row
-from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks
+from gangsched.core.objects.declaration import Beside
+from gangsched.kube.workloads.fields import means
+from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, Object
 from gangsched.kube.workloads.template import NOTHING
 
 _NAME = "leaderworkerset.sigs.k8s.io/name"
@@ -20,23 +24,29 @@ _REPLICA = "leaderworkerset.sigs.k8s.io/group-index"
 _RECREATE_ALL = "RecreateGroupOnPodRestart"
 _SIZE = "leaderworkerset.sigs.k8s.io/size"
 _WORKER = "leaderworkerset.sigs.k8s.io/worker-index"
+_GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
+EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+"""The annotation with the node label whose domains take one replica each."""
+BY_SUBGROUP = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
+"""The annotation with the node label whose domains take one subgroup of a replica each."""
 _LEADERS, _WORKERS = "leader", "worker"
 
 
 class _Template(Struct, gc=False, rename="camel"):
-    size: int | None = None
-    restart_policy: str | None = None
-    worker_template: Raw = NOTHING
+    size: Annotated[int | None, means("the number of pods of each gang")] = None
+    restart_policy: Annotated[
+        str | None, means("with `RecreateGroupOnPodRestart`, the default, no pod is bound while old ones terminate")
+    ] = None
+    worker_template: Annotated[Raw, means("the shape of workers that are created later")] = NOTHING
 
 
 class _Spec(Struct, gc=False, rename="camel"):
-    replicas: int | None = None
+    replicas: Annotated[int | None, means("the number of gangs")] = None
     leader_worker_template: _Template | None = None
-    startup_policy: str | None = None
+    startup_policy: Annotated[str | None, means("with `LeaderReady` places are held for the workers")] = None
 
 
-class _Set(Struct, gc=False):
-    metadata: wire.Meta
+class _Set(Object, gc=False):
     spec: _Spec | None = None
 
 
@@ -60,14 +70,43 @@ def _desired(found: _Set) -> Desired:
         idle="" if replicas else "has 0 replicas",
         recreates_all=made.restart_policy in (None, _RECREATE_ALL),
     )
-    if spec.startup_policy != "LeaderReady" or size <= 1:
+    annotations = found.metadata.annotations or {}
+    topology, waits = annotations.get(EXCLUSIVE), spec.startup_policy == "LeaderReady"
+    if (not topology and not waits) or size <= 1:
         return desired
+    remedy = _remedy(exclusive=bool(topology), waits=waits)
+    if BY_SUBGROUP in annotations:
+        raise ValueError(
+            "its workers are created only once their leader has a node or is ready, and each subgroup of them has a "
+            f"domain of its own, so that no places can be reserved for them: {remedy}, or remove the annotation "
+            f"{BY_SUBGROUP}."
+        )
     return desired._replace(
         roles={_LEADERS: 1, _WORKERS: size - 1},
         late={_WORKERS: made.worker_template},
-        remedy="set startupPolicy: LeaderCreated in the LeaderWorkerSet",
+        beside={_WORKERS: Beside(_LEADERS, _GROUP_KEY, topology)} if topology else {},
+        remedy=remedy,
+    )
+
+
+def _remedy(*, exclusive: bool, waits: bool) -> str:
+    """How to have all pods created at once."""
+    if not exclusive:
+        return "set startupPolicy: LeaderCreated in the LeaderWorkerSet"
+    return f"remove the annotation {EXCLUSIVE} of the LeaderWorkerSet" + (
+        " and set its startupPolicy to LeaderCreated" if waits else ""
     )
 
 
 def kind(row: Row) -> Kind[_Set]:
-    return Kind(row=row, controllers=(("apps", "StatefulSet"),), mark=_mark, form=_Set, desired=_desired)
+    return Kind(
+        row=row,
+        controllers=(("apps", "StatefulSet"),),
+        mark=_mark,
+        form=_Set,
+        desired=_desired,
+        annotations={
+            EXCLUSIVE: "places are held for the workers, in the leader's domain",
+            BY_SUBGROUP: "refused where workers are created later; otherwise the pods carry it themselves",
+        },
+    )

@@ -6,12 +6,14 @@ once the workers are ready, a placeholder is reserved for it.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 from msgspec import Raw, Struct
 
 from gangsched.config.workloads import Row
-from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks
+from gangsched.kube.workloads.fields import means
+from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, Object
 from gangsched.kube.workloads.kubeflow import GROUP, Replicas, RunPolicy, Status, desired, roles_of
 from gangsched.kube.workloads.template import NOTHING
 
@@ -24,17 +26,18 @@ _LATE = "WaitForWorkersReady"
 
 
 class _Replicas(Replicas, gc=False):
-    template: Raw = NOTHING
+    template: Annotated[Raw, means("the shape of a launcher that is created later")] = NOTHING
 
 
 class _Spec(Struct, gc=False, rename="camel"):
     types: dict[str, _Replicas] | None = msgspec.field(default=None, name="mpiReplicaSpecs")
     run_policy: RunPolicy | None = None
-    launcher_creation_policy: str | None = None
+    launcher_creation_policy: Annotated[
+        str | None, means("with `WaitForWorkersReady` a place is held for the launcher")
+    ] = None
 
 
-class _Job(Struct, gc=False):
-    metadata: wire.Meta
+class _Job(Object, gc=False):
     spec: _Spec | None = None
     status: Status | None = None
 

@@ -6,11 +6,13 @@ so that workers that the autoscaler adds are bound one by one.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Struct
 
 from gangsched.config.workloads import Row
-from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks
+from gangsched.kube.workloads.fields import means
+from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, Object
 
 _OWNER = ("ray.io", "RayCluster")
 _GROUP = "ray.io/group"
@@ -18,12 +20,14 @@ _HEAD = "headgroup"
 
 
 class _Workers(Struct, gc=False, rename="camel"):
-    group_name: str = ""
-    replicas: int | None = None
-    min_replicas: int | None = None
-    max_replicas: int | None = None
-    num_of_hosts: int | None = None
-    suspend: bool | None = None
+    group_name: Annotated[str, means("the role of these workers")] = ""
+    replicas: Annotated[int | None, means("the minimum of the role, unless the cluster is scaled automatically")] = None
+    min_replicas: Annotated[
+        int | None, means("the minimum of a cluster that is scaled automatically; otherwise the least `replicas`")
+    ] = None
+    max_replicas: Annotated[int | None, means("the most `replicas` that count")] = None
+    num_of_hosts: Annotated[int | None, means("the number of pods of each replica")] = None
+    suspend: Annotated[bool | None, means("none of these workers is wanted")] = None
 
     def number(self, *, autoscaled: bool) -> int:
         """The number of these workers in the gang's minimum."""
@@ -37,13 +41,14 @@ class _Workers(Struct, gc=False, rename="camel"):
 
 
 class _Spec(Struct, gc=False, rename="camel"):
-    enable_in_tree_autoscaling: bool | None = None
+    enable_in_tree_autoscaling: Annotated[
+        bool | None, means("the minimum is `minReplicas`, and further workers are bound one by one")
+    ] = None
     worker_group_specs: list[_Workers] | None = None
-    suspend: bool | None = None
+    suspend: Annotated[bool | None, means("no pods are wanted")] = None
 
 
-class _Cluster(Struct, gc=False):
-    metadata: wire.Meta
+class _Cluster(Object, gc=False):
     spec: _Spec | None = None
 
 

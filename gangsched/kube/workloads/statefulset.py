@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Raw, Struct
 
 from gangsched.config.workloads import Row
-from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks
+from gangsched.kube.workloads.fields import means
+from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, Object
 from gangsched.kube.workloads.template import NOTHING
 
 _OWNER = ("apps", "StatefulSet")
@@ -17,13 +19,14 @@ ROLE = "replica"
 
 
 class _Spec(Struct, gc=False, rename="camel"):
-    replicas: int | None = None
-    pod_management_policy: str | None = None
-    template: Raw = NOTHING
+    replicas: Annotated[int | None, means("the number of pods")] = None
+    pod_management_policy: Annotated[
+        str | None, means("unless it is `Parallel`, places are held for the pods after the first")
+    ] = None
+    template: Annotated[Raw, means("the shape of pods that are created later")] = NOTHING
 
 
-class _StatefulSet(Struct, gc=False):
-    metadata: wire.Meta
+class _StatefulSet(Object, gc=False):
     spec: _Spec | None = None
 
 

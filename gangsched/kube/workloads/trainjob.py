@@ -5,19 +5,20 @@ The objects themselves add annotations, and no pods are wanted while they are su
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Struct
 
 from gangsched.config.workloads import Row
-from gangsched.kube import wire
-from gangsched.kube.workloads.kind import Desired, Kind, makes_no_pods
+from gangsched.kube.workloads.fields import means
+from gangsched.kube.workloads.kind import Desired, Kind, Object, makes_no_pods
 
 
 class _Spec(Struct, gc=False):
-    suspend: bool | None = None
+    suspend: Annotated[bool | None, means("no pods are wanted")] = None
 
 
-class _Job(Struct, gc=False):
-    metadata: wire.Meta
+class _Job(Object, gc=False):
     spec: _Spec | None = None
 
 

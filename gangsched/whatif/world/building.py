@@ -32,7 +32,7 @@ from gangsched.kube.resources import decode_pod
 from gangsched.kube.workloads.table import Workloads, chosen
 from gangsched.whatif.world import offered, operators, stored, workloads
 from gangsched.whatif.world.admission import Priorities, admitted_node, admitted_pod_spec
-from gangsched.whatif.world.made import RECORDED, Existing, MadePod
+from gangsched.whatif.world.made import RECORDED, Existing, MadePod, manager
 from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 from gangsched.whatif.world.objects import Objects
 
@@ -240,6 +240,9 @@ class _Builder:
 
     def _add_pods_of(self, manifest: Manifest) -> None:
         if RECORDED in mapping(manifest.metadata.get("annotations")):
+            return
+        if by := manager(manifest):
+            self._world.ignored[f"{manifest.kind} managed by {by}"] += 1
             return
         admitted: dict[int, Mapping[str, Any]] = {}
         made: dict[str, str] = {}

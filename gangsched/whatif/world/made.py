@@ -12,6 +12,17 @@ from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 
 RECORDED = "gangsched.io/recorded"
 """Annotation of a workload in a snapshot: its pods are in the snapshot too, so it is not expanded."""
+MANAGERS = frozenset(
+    {
+        "jobset.sigs.k8s.io/jobset-controller",
+        "kubeflow.org/mpi-operator",
+        "kubeflow.org/training-operator",
+        "kubernetes.io/job-controller",
+        "ray.io/kuberay-operator",
+        "trainer.kubeflow.org/trainjob-controller",
+    }
+)
+"""The values of `managedBy` for which a workload's own controller creates its pods."""
 _ENDED = ("Succeeded", "Failed")
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -148,6 +159,16 @@ def has_ended(workload: Manifest, *types: str) -> bool:
         mapping(condition).get("type") in types and mapping(condition).get("status") == "True"
         for condition in mapping(workload.body.get("status")).get("conditions") or ()
     )
+
+
+def manager(workload: Manifest) -> str:
+    """The controller that the workload names instead of its own, such as Kueue's for other clusters; empty if none.
+
+    What pods that controller creates, and where, is not known.
+    """
+    policy = mapping(workload.spec.get("runPolicy"))
+    said = str(workload.spec.get("managedBy") or policy.get("managedBy") or "")
+    return "" if said in MANAGERS else said
 
 
 def _controller(manifest: Manifest) -> tuple[str, str]:

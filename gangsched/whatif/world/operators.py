@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from gangsched.kube.workloads.lws import EXCLUSIVE
 from gangsched.whatif.world import workloads
 from gangsched.whatif.world.made import Existing, MadePod, free_names, has_ended, made_pod, number
 from gangsched.whatif.world.manifests import Manifest, mapping
@@ -21,6 +22,7 @@ from gangsched.whatif.world.workloads import Maker, part
 _JOBSET = "jobset.sigs.k8s.io"
 _LWS = "leaderworkerset.sigs.k8s.io"
 _KUBEFLOW = "training.kubeflow.org"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def _jobset(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
@@ -59,7 +61,8 @@ def _leader_worker_set(workload: Manifest, existing: Existing) -> Iterator[MadeP
     replicas = number(workload, spec.get("replicas"), "spec.replicas", default=1)
     size = number(workload, parts.get("size"), "spec.leaderWorkerTemplate.size", default=1)
     worker = parts.get("workerTemplate")
-    waits = spec.get("startupPolicy") == "LeaderReady"
+    topology = mapping(workload.metadata.get("annotations")).get(EXCLUSIVE)
+    waits = bool(topology) or spec.get("startupPolicy") == "LeaderReady"
     of_set = {f"{_LWS}/name": workload.name}
     for index in range(replicas):
         leader = f"{workload.name}-{index}"
@@ -72,8 +75,10 @@ def _leader_worker_set(workload: Manifest, existing: Existing) -> Iterator[MadeP
         ):
             if existing.has_object(workload.namespace, "StatefulSet", name):
                 continue
-            own = {"replicas": pods, "ordinals": {"start": first}, "podManagementPolicy": "Parallel"}
-            made = part(workload, workloads.STATEFUL_SET, name, {**own, "template": template})
+            own: dict[str, object] = {"replicas": pods, "ordinals": {"start": first}, "podManagementPolicy": "Parallel"}
+            if topology:
+                own["template"] = _beside(template, str(topology), f"{_LWS}/group-key", key, leads=name != leader)
+            made = part(workload, workloads.STATEFUL_SET, name, {"template": template, **own})
             for pod in workloads.stateful_set(made, existing):
                 is_leader = pod.name == leader
                 at = "0" if is_leader else pod.name.rpartition("-")[2]
@@ -86,6 +91,24 @@ def _leader_worker_set(workload: Manifest, existing: Existing) -> Iterator[MadeP
                     annotations=annotations,
                     after=leader if waits and not is_leader else "",
                 )
+
+
+def _beside(template: object, topology: str, label: str, value: str, *, leads: bool) -> Mapping[str, Any]:
+    """The template of a replica's pods with an exclusive topology.
+
+    The webhook gives leaders affinity to the pods of their replica and anti-affinity to those of others. Workers select
+    the domain of their leader, which is what affinity to it comes to.
+    """
+    spec = mapping(mapping(template).get("spec"))
+    affinity = {**mapping(spec.get("affinity"))}
+    mine = {"key": label, "operator": "In", "values": [value]}
+    others = [{"key": label, "operator": "Exists"}, {"key": label, "operator": "NotIn", "values": [value]}]
+    terms = {"podAffinity": [mine]} | ({"podAntiAffinity": others} if leads else {})
+    for kind, selected in terms.items():
+        required = list(mapping(affinity.get(kind)).get(_REQUIRED) or ())
+        required.append({"labelSelector": {"matchExpressions": selected}, "topologyKey": topology})
+        affinity[kind] = {**mapping(affinity.get(kind)), _REQUIRED: required}
+    return {**mapping(template), "spec": {**spec, "affinity": affinity}}
 
 
 def _ray_cluster(workload: Manifest, existing: Existing) -> Iterator[MadePod]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from gangsched.kube.workloads.job import number_of_indexes
 from gangsched.whatif.world.made import Existing, MadePod, free_names, has_ended, made_pod, number, owner_of
 from gangsched.whatif.world.manifests import Manifest, mapping
 
@@ -57,8 +58,11 @@ def job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         return
     wanted = number(workload, spec.get("parallelism"), "spec.parallelism", default=1)
     if spec.get("completions") is not None:
-        completions = number(workload, spec["completions"], "spec.completions", default=1)
-        wanted = min(wanted, completions - number(workload, status.get("succeeded"), "status.succeeded", default=0))
+        owed = number(workload, spec["completions"], "spec.completions", default=1)
+        owed -= number(workload, status.get("succeeded"), "status.succeeded", default=0)
+        wanted = min(wanted, owed - number_of_indexes(str(status.get("failedIndexes") or "")))
+    elif status.get("succeeded"):
+        wanted = min(wanted, number(workload, status.get("active"), "status.active", default=0))
     there = existing.controlled(workload.namespace, "Job", workload.name)
     labels = {"batch.kubernetes.io/job-name": workload.name, "job-name": workload.name}
     for name in free_names(workload, existing, wanted - there):
