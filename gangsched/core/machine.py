@@ -91,9 +91,11 @@ class Machine:
         state, upkeep = self._state, self._upkeep
         state.holders.renew(now)
         budget = Budget(units.CALL)
-        effects += recheck_worsened(state.cluster, state.members, partial(state.contain, effects, now, Step.UPKEEP))
+        contain = partial(state.contain, effects, now, Step.UPKEEP)
+        effects += recheck_worsened(state.cluster, state.members, contain, budget)
+        unchecked = bool(state.cluster.worsened)
         effects += state.members.undeclared.take_events()
-        state.restarts.keep(now, partial(state.contain, effects, now, Step.UPKEEP))
+        state.restarts.keep(now, contain)
         touched, unwritten = upkeep.some(waiting, effects, now, budget)
         upkeep.let_in()
         state.queue.wake(state.cluster)
@@ -114,7 +116,7 @@ class Machine:
             # They took the place of gangs that left in this call, and are tried in the next one, which is due at once.
             state.deadlines.hasten(key, now)
         effects += state.leftovers.take_back(state.cluster, now)
-        effects += state.unserved.decide(now)
+        effects += state.unserved.decide(now, budget)
         contain = partial(state.contain, effects, now, Step.DEMAND)
         effects += state.scaling.decide(touched, state.gangs, state.assessments, contain=contain, now=now)
         effects += state.phases.decide(touched, state.gangs, state.assessments, now)
@@ -123,7 +125,7 @@ class Machine:
                 state.members.note_sent(effect.uid, effect.node)
         state.containment.sent(effects)
         unfinished = state.members.dirty or state.queue.waits or state.cluster.relief or state.deepening.waits
-        self._resting = not unfinished
+        self._resting = not (unfinished or state.unserved.waits or unchecked)
         self._spent = budget.spent
         self._passed(Stage.STATUS)
 
@@ -274,4 +276,4 @@ class Machine:
         members.dirty.forget_all()
         members.installations.forget_gone()
         self._state.restarts.forget_lost()
-        self.cluster.take_worsened()
+        self.cluster.worsened.clear()
