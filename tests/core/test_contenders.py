@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gangsched.core.declarations.installation import owner_of
 from gangsched.core.membership.contenders import Contenders
-from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.pod import Pod, PodPhase
 from tests.builders import pod
 from tests.effort import examples
 
 UIDS = ("p", "q", "r", "s")
-CHANGES = st.one_of(
+CHANGES: st.SearchStrategy[Any] = st.one_of(
     st.tuples(
         st.just("seen"),
         st.sampled_from(UIDS),
@@ -34,7 +36,7 @@ CHANGES = st.one_of(
 @given(st.lists(CHANGES, max_size=30), st.sampled_from(("", "green", "volcano")), st.integers(0, 10))
 @settings(max_examples=examples(300))
 def test_one_pod_of_each_kind_tells_as_much_as_all_of_them(changes, annotated, asked_after):
-    pods = {}
+    pods: dict[str, Pod] = {}
     contenders = Contenders(())
     for number, (what, uid, fields) in enumerate(changes):
         if what == "gone":

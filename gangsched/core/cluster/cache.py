@@ -266,6 +266,10 @@ class Cluster:
             del self.worsened[node]
         return node
 
+    def forget_worsened(self) -> None:
+        """Forget these nodes, as long as nothing is decided."""
+        self.worsened.clear()
+
     def take_relief(self) -> Relief:
         """The improvements since the last call."""
         return self.relief.take()

@@ -286,7 +286,6 @@ class Members:
     def put(self, gang: Gang) -> None:
         """Replace the gang of this key."""
         self.gangs[gang.key] = gang
-        self.installations.refile(gang.key)
 
     def finished(self, gang: Gang) -> bool:
         """Whether nothing refers to the gang any more, or it was a plain pod that is bound."""
