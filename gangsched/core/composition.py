@@ -46,7 +46,7 @@ class Composition:
         self.quarantine.note_lists(events)
         self.intake.take(events, now)
         if self.intake.distrusted:
-            self._rebuild(now)
+            self.rebuild(now)
             return False
         return True
 
@@ -72,7 +72,7 @@ class Composition:
             return False
         self.quarantine.put(*found)
         self.state.containment.unsent(effects)
-        self._rebuild(now)
+        self.rebuild(now)
         return True
 
     def is_broken(self, effects: Sequence[Effect], now: float) -> bool:
@@ -92,7 +92,7 @@ class Composition:
             return False
         self._faults.append(Rebuilt(tuple(wrong)))
         containment.unsent(effects)
-        self._rebuild(now)
+        self.rebuild(now)
         containment = self.state.containment
         self._faults += containment.take_faults()
         if containment.broken or self._contradictions():
@@ -105,7 +105,7 @@ class Composition:
         except Exception as error:  # noqa: BLE001 - a defect may raise anything
             return [f"they cannot be checked: {error!r}"]
 
-    def _rebuild(self, now: float) -> None:
+    def rebuild(self, now: float) -> None:
         """Build the state anew from what was observed, without the objects that are set aside.
 
         Each further round sets another object aside, or has no more events that failed in the one before.

@@ -154,7 +154,7 @@ class Containment:
         for uid in old.roster.leaving & old.observed.pods.keys():
             gang.roster.leave(uid)
         if old.operations.placeholders_made:
-            for uid in [uid for uid in self._cluster.pods if placeholders.is_one(uid)]:
+            for uid in filter(placeholders.is_one, [*self._cluster.pods]):
                 if self._members.gang_of(uid) is old:
                     self._cluster.remove_pod(uid)
         for uid in (*old.observed.pods, *old.observed.foreign_pods):
