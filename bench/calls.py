@@ -33,12 +33,13 @@ _PASS_S = 0.02
 _TIME_OUT_S = 600.0
 
 
-class _Calls:
+class Calls:
     """A synced machine, and the duration of each call to it."""
 
-    def __init__(self, nodes: Sequence[Node], pods: Sequence[Pod] = ()) -> None:
+    def __init__(self, nodes: Sequence[Node], pods: Sequence[Pod] = (), groups: Sequence[Group] = ()) -> None:
         self.machine = Machine(Policy())
-        self.machine.handle([NodesReplaced(tuple(nodes)), *map(PodSeen, pods), Synced()], 0.0)
+        listed = [NodesReplaced(tuple(nodes)), *map(GroupSeen, groups), *map(PodSeen, pods)]
+        self.machine.handle([*listed, Synced()], 0.0)
         self.now = 10.0
         self.took: list[float] = []
         gc.collect()
@@ -77,10 +78,10 @@ class _Calls:
 
 def members(number: int = 25_000, nodes: int = 5000) -> Figures:
     """One group of minimum 1 with thousands of members, from their creation until their bindings are seen."""
-    calls = _Calls([_node(at) for at in range(nodes)])
+    calls = Calls([node_of(at) for at in range(nodes)])
     key = GroupKey("default", "a")
-    pods = {pod.uid: pod for pod in (_pod(key, at, cpu=1000) for at in range(number))}
-    bound = calls.hand_over([GroupSeen(_group(key, 1)), *map(PodSeen, pods.values())])
+    pods = {pod.uid: pod for pod in (pod_of(key, at, cpu=1000) for at in range(number))}
+    bound = calls.hand_over([GroupSeen(group_of(key, 1)), *map(PodSeen, pods.values())])
     bound += calls.wait(5.0)
     calls.hand_over([PodBound(each.uid, each.node) for each in bound], most=_ANSWERS)
     calls.hand_over([PodSeen(replace(pods[each.uid], node=each.node)) for each in bound], most=_ANSWERS)
@@ -92,11 +93,11 @@ def members(number: int = 25_000, nodes: int = 5000) -> Figures:
 
 def parked(gangs: int = 20_000, nodes: int = 500) -> Figures:
     """Gangs of two are refused, get that status and time out, while pods end: each pod frees room for half a gang."""
-    running = [_pod(GroupKey("other", "old"), at, cpu=1000, node=f"n{at % nodes}") for at in range(32 * nodes)]
-    calls = _Calls([_node(at) for at in range(nodes)], running)
+    running = [pod_of(GroupKey("other", "old"), at, cpu=1000, node=f"n{at % nodes}") for at in range(32 * nodes)]
+    calls = Calls([node_of(at) for at in range(nodes)], running)
     keys = [GroupKey("default", f"g{at}") for at in range(gangs)]
-    calls.hand_over([GroupSeen(_group(key, 2)) for key in keys])
-    calls.hand_over([PodSeen(_pod(key, at, cpu=1000)) for key in keys for at in range(2)])
+    calls.hand_over([GroupSeen(group_of(key, 2)) for key in keys])
+    calls.hand_over([PodSeen(pod_of(key, at, cpu=1000)) for key in keys for at in range(2)])
     calls.wait(90.0)
     before = sum(calls.took)
     freed = running[: min(20, gangs)]
@@ -111,33 +112,36 @@ def parked(gangs: int = 20_000, nodes: int = 500) -> Figures:
 def racks(number: int = 500, gangs: int = 3, size: int = 22) -> Figures:
     """Gangs with members of two sizes that must share a rack: every rack has enough in total, none fits both sizes."""
     random = Random(1)  # noqa: S311 - the same racks in every run
-    nodes = [replace(_node(at), labels=(("rack", f"r{at // _PER_RACK}"),)) for at in range(number * _PER_RACK)]
+    nodes = [replace(node_of(at), labels=(("rack", f"r{at // _PER_RACK}"),)) for at in range(number * _PER_RACK)]
     running = [
-        _pod(GroupKey("other", "old"), at, cpu=1000 * random.randint(1, 6), node=node.name)
+        pod_of(GroupKey("other", "old"), at, cpu=1000 * random.randint(1, 6), node=node.name)
         for at, node in enumerate(nodes)
     ]
-    calls = _Calls(nodes, running)
+    calls = Calls(nodes, running)
     for gang in range(gangs):
         key = GroupKey("default", f"g{gang}")
         cpus = [15_000, 11_000 + gang]
-        pods = [_pod(key, at, cpu=cpus[at % 2]) for at in range(size)]
-        bound = calls.hand_over([GroupSeen(_group(key, size, Topology("rack"))), *map(PodSeen, pods)])
+        pods = [pod_of(key, at, cpu=cpus[at % 2]) for at in range(size)]
+        bound = calls.hand_over([GroupSeen(group_of(key, size, Topology("rack"))), *map(PodSeen, pods)])
         bound += calls.wait(2.0)
         if bound or calls.machine.stats().parked <= gang:
             raise RuntimeError(f"{key} was to be refused by every rack")
     return calls.figures()
 
 
-def _node(at: int) -> Node:
+def node_of(at: int) -> Node:
+    """The node of this number."""
     return Node(f"n{at}", ROOM)
 
 
-def _group(key: GroupKey, minimum: int, topology: Topology | None = None) -> Group:
+def group_of(key: GroupKey, minimum: int, topology: Topology | None = None) -> Group:
+    """A PodGroup of this minimum that waits for ten minutes."""
     spec = GroupSpec(min_member=minimum, topology=topology, max_schedule_time_s=_TIME_OUT_S)
     return Group(key, key.name, "1", 1, 0.0, spec)
 
 
-def _pod(key: GroupKey, at: int, *, cpu: int, node: str = "") -> Pod:
+def pod_of(key: GroupKey, at: int, *, cpu: int, node: str = "") -> Pod:
+    """The member of this number; a waiting one without `node`."""
     name = f"{key.name}-{at}"
     shape = Shape(requests=(("cpu", cpu),))
     uid = f"{key.namespace}/{name}"

@@ -166,7 +166,11 @@ class _Shell:
             self._engine, session.contact, watches=self._watches, mandate=self._mandate, stop=stop, dry_run=dry_run
         )
         self._health = Health(
-            self._metrics, alive=readiness.why_not_alive, ready=readiness.why_not_ready, role=readiness.role
+            self._metrics,
+            alive=readiness.why_not_alive,
+            ready=readiness.why_not_ready,
+            role=readiness.role,
+            notes=readiness.notes,
         )
         self._kopf = KopfThread(partial(session.for_loop, asyncio.get_running_loop()), on_crd=self._metrics.crd_seen)
         self._answers = self._make_answers(announced=not dry_run) if settings.answers.enabled else None

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.minima import missing_of
-from gangsched.core.gang import bindings, rollback, steps
+from gangsched.core.gang import bindings, placeholders, rollback, steps
 from gangsched.core.gang.gang import Gang, forget_written, take_census
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.observed import Observed
@@ -154,7 +154,7 @@ class Containment:
         for uid in old.roster.leaving & old.observed.pods.keys():
             gang.roster.leave(uid)
         if old.operations.placeholders_made:
-            for uid in [uid for uid, pod in self._cluster.pods.items() if not pod.name]:
+            for uid in filter(placeholders.is_one, [*self._cluster.pods]):
                 if self._members.gang_of(uid) is old:
                     self._cluster.remove_pod(uid)
         for uid in (*old.observed.pods, *old.observed.foreign_pods):
@@ -170,6 +170,7 @@ class Containment:
             except Exception as error:  # noqa: BLE001 - the fault may have left the state inconsistent
                 self.broken.append(f"{key}: the reservation of {uid} could not be released: {error!r}")
         self._members.put(gang)
+        self._members.installations.refile(key)
         return gang
 
     def _settle(self, gang: Gang, pod: Pod, binding: Binding | None) -> None:

@@ -1,7 +1,8 @@
 """Applies events to the cluster and the gangs, one by one and without a budget.
 
 Law: it runs no scheduling cycle and writes no status. If a gang's logic fails on an event, what was observed is still
-kept, and the gang is parked (`core.containment`). An exception that concerns no gang is raised.
+kept, and the gang is parked (`core.containment`). After an exception that concerns no gang, the event's object is set
+aside (`core.quarantine`) and the state is not to be trusted: the machine rebuilds it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event, PodGone, PodSeen
 from gangsched.core.objects.faults import Step
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.subjects import is_gone, singles
+from gangsched.core.quarantine import Quarantine, fault_of
 from gangsched.core.state import State
 
 FORMER_LEADER_S = 15.0
@@ -29,11 +32,16 @@ a former leader, and is not reported as a rival's."""
 class Intake:
     """Applies events to the machine's state. `synced`: all kinds have been listed, and the machine decides.
 
-    Before `alone_from` (epoch seconds), a binding by another process may be a former leader's.
+    Before `alone_from` (epoch seconds), a binding by another process may be a former leader's. `distrusted`: an object
+    was set aside, so that the state may be half-changed; `postponed` are the events that failed after that, which may
+    be for that reason alone.
     """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, quarantine: Quarantine) -> None:
         self.synced = False
+        self.distrusted = False
+        self.postponed: list[Event] = []
+        self._quarantine = quarantine
         self.alone_from = float("inf")
         self._state = state
         self._cluster = state.cluster
@@ -43,10 +51,13 @@ class Intake:
     def take(self, events: Iterable[Event], now: float) -> None:
         """Apply the events, in order."""
         for event in events:
-            try:
-                self._apply(event, now)
-            except Exception as error:  # noqa: BLE001 - a defect may raise anything
-                self._contain(event, error, now)
+            for found in self._quarantine.instead(event) if self._quarantine else (event,):
+                try:
+                    self._apply(found, now)
+                except Exception as error:  # noqa: BLE001 - a defect may raise anything
+                    self._contain(found, event, error, now)
+        if self.distrusted:
+            return
         self._hand_over(now)
         if now < self.alone_from:
             self._members.take_rivals()
@@ -61,7 +72,7 @@ class Intake:
                 self._state.containment.no_longer_in_flight(uid)
                 self._members.pod_gone(uid)
             case seen.PodsReplaced(pods):
-                self.take(chain(map(PodGone, self._members.unlisted(pods)), map(PodSeen, pods)), now)
+                self._take_list(event, map(PodGone, self._members.unlisted(pods)), now)
                 # Statuses and conditions written for them may have been lost.
                 self._members.dirty.note(*self._members.gangs)
             case seen.GroupSeen(group):
@@ -73,14 +84,17 @@ class Intake:
                 declared = [key for key, gang in self._members.gangs.items() if gang.observed.group is not None]
                 declared += [group.key for group in self._members.installations.groups()]
                 gone = [key for key in declared if key not in listed]
-                self.take(chain(map(seen.GroupGone, gone), map(seen.GroupSeen, groups)), now)
+                self._take_list(event, map(seen.GroupGone, gone), now)
             case seen.ForeignGroupsReplaced(dialect, groups):
                 shown = self._state.surroundings.show(dialect)
                 there = {group.key for group in groups}
                 gone = [key for key in self._members.foreign.keys(dialect) if key not in there]
-                each = chain((seen.ForeignGroupGone(dialect, key) for key in gone), map(seen.ForeignGroupSeen, groups))
-                self.take(each, now)
+                self._take_list(event, (seen.ForeignGroupGone(dialect, key) for key in gone), now)
                 self._state.surroundings.infer_unseen(dialect, shown, now)
+            case (
+                seen.NodesReplaced() | seen.NamespacesReplaced() | seen.StorageReplaced() | seen.DeviceObjectsReplaced()
+            ):
+                self._take_list(event, self._state.surroundings.unlisted(event), now)
             case seen.ForeignFact():
                 self._state.phases.note(event)
                 self._state.surroundings.note_foreign(event)
@@ -97,6 +111,10 @@ class Intake:
                 self._results.note(event, now)
             case _:
                 self._state.surroundings.note(event)
+
+    def _take_list(self, event: Event, gone: Iterable[Event], now: float) -> None:
+        """Apply a complete list, object by object, after what is `gone` according to it."""
+        self.take(chain(gone, singles(event)), now)
 
     def _begin(self, now: float) -> None:
         """Begin to decide: all kinds have been listed. Each gang recovers from the record in its PodGroup's status."""
@@ -117,24 +135,46 @@ class Intake:
         for key in members.installations.take_doubted():
             try:
                 handover.settle(members, self._cluster, key, now=now, synced=self.synced)
-            except Exception as error:
-                if key not in members.gangs:
-                    raise
-                self._state.containment.park(key, Step.EVENT, error, now)
+            except Exception as error:  # noqa: BLE001 - a defect may raise anything
+                if key in members.gangs:
+                    self._state.containment.park(key, Step.EVENT, error, now)
+                    continue
+                group = members.installations.group(key)
+                pods = members.installations.beside(key).values()
+                self._quarantine.put(seen.GroupSeen(group) if group is not None else PodSeen(next(iter(pods))), error)
+                self.distrusted = True
+                return
 
     # Faults
 
-    def _contain(self, event: Event, error: Exception, now: float) -> None:
-        """Keep only what the event observed, and park the gangs that it concerns.
+    def _contain(self, applied: Event, event: Event, error: Exception, now: float) -> None:
+        """Keep only what the event observed, and park the gangs that it concerns; if none, set its object aside.
+
+        `applied` failed, which is the event or what counts instead of it. An object that fails alone, in an empty
+        cluster, is always set aside. Once the state is distrusted no other one is: its event is applied again after the
+        state was rebuilt.
 
         Raises:
-            Exception: the same exception, if the event concerns no gang.
+            Exception: the same exception, if the event is about no single object.
         """
-        concerned = self._observe(event, now) or self._unfiled(event)
-        if not concerned:
-            raise error
+        if applied is event and not is_gone(event) and (alone := fault_of([event])) is not None:
+            self._quarantine.put(event, alone)
+            self.distrusted = True
+            return
+        if self.distrusted:
+            self.postponed.append(event)
+            return
+        concerned: list[GroupKey] = []
+        if applied is event:
+            try:
+                concerned = self._observe(event, now) or self._unfiled(event)
+            except Exception as again:  # noqa: BLE001 - a defect may raise anything
+                error = again
         for key in concerned:
             self._state.containment.park(key, Step.EVENT, error, now)
+        if not concerned:
+            self._quarantine.put(event, error)
+            self.distrusted = True
 
     def _unfiled(self, event: Event) -> list[GroupKey]:
         """The gangs that still contain the event's pod, whose removal from them failed half-way."""

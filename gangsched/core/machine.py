@@ -12,25 +12,23 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from gangsched.core.cluster.avoidance import Avoidance
-from gangsched.core.containment import Containment
+from gangsched.core.composition import Composition
 from gangsched.core.cycle import Cycle
 from gangsched.core.gang import usage
 from gangsched.core.gang.gang import Gang
-from gangsched.core.intake import Intake
 from gangsched.core.membership.installations import Elsewhere
 from gangsched.core.membership.rechecking import recheck_worsened
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
-from gangsched.core.objects.events import Event, PodSeen, Synced
-from gangsched.core.objects.faults import Fault, Rebuilt, Step
+from gangsched.core.objects.events import Event, PodSeen
+from gangsched.core.objects.faults import Fault, Rebuilt, SetAside, Step
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.stats import Measured, Stage, Stats
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.state import State
-from gangsched.core.upkeep import RECONCILE_PAUSE_S_PER_POD, Upkeep
+from gangsched.core.upkeep import RECONCILE_PAUSE_S_PER_POD
 
 
 class Machine:
@@ -44,23 +42,22 @@ class Machine:
         passed: Callable[[Stage | None], None] = lambda _: None,
     ) -> None:
         """`passed` is called when each stage of a call ends, and with None when a call begins; it may read a clock."""
-        self._policy = policy
         self._passed = passed
         self._spent = 0
-        self._reconcile_pause_s_per_pod = reconcile_pause_s_per_pod
         self._avoidance = Avoidance()
         self._called = 0.0
         self._refusals: Counter[str] = Counter()
-        self._faults: list[Fault | Rebuilt] = []
-        self._compose(None)
+        self._parts = Composition(policy, self._avoidance, reconcile_pause_s_per_pod)
+        self._adopt(0.0)
 
-    def _compose(self, former: Containment | None) -> None:
-        """Create an empty state that keeps only the parked gangs and the bindings in flight of the `former` one."""
-        self._state = state = State(self._policy, self._avoidance, former)
+    def _adopt(self, now: float) -> list[Effect]:
+        """Use the parts as they are after a rebuild. The next call decides, and is due at once."""
+        parts = self._parts
+        state, self._intake, self._upkeep = parts.state, parts.intake, parts.upkeep
+        self._state = state
         self.cluster, self.gangs, self.assessments = state.cluster, state.gangs, state.assessments
-        self._intake = Intake(state)
-        self._upkeep = Upkeep(state, self._reconcile_pause_s_per_pod)
-        self._resting = True
+        self._called, self._resting = now, not self._intake.synced
+        return []
 
     def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
         """Apply the events and decide; `now` is in epoch seconds and never goes back.
@@ -72,27 +69,33 @@ class Machine:
             return []
         self._passed(None)
         self._avoidance.note_time(now)
-        self._intake.take(events, now)
+        if not self._parts.take(events, now):
+            return self._adopt(now)
         self._passed(Stage.EVENTS)
         effects: list[Effect] = [*self._avoidance.take_events()]
         if self._intake.synced:
             self._called = now
-            self._decide(effects, now)
+            try:
+                self._decide(effects, now)
+            except Exception:
+                if not self._parts.blames(events, effects, now):
+                    raise
+                return self._adopt(now)
         else:
             effects.clear()
             self._forget_finished()
-        if self._state.containment.faults and self._is_broken(effects, now):
-            return []
-        return effects
+        return self._adopt(now) if self._parts.is_broken(effects, now) else effects
 
     def _decide(self, effects: list[Effect], now: float) -> None:
         """Reconcile, place and write status, within the budget."""
         state, upkeep = self._state, self._upkeep
         state.holders.renew(now)
         budget = Budget(units.CALL)
-        effects += recheck_worsened(state.cluster, state.members, partial(state.contain, effects, now, Step.UPKEEP))
+        contain = partial(state.contain, effects, now, Step.UPKEEP)
+        effects += recheck_worsened(state.cluster, state.members, contain, budget)
+        unchecked = bool(state.cluster.worsened)
         effects += state.members.undeclared.take_events()
-        state.restarts.keep(now, partial(state.contain, effects, now, Step.UPKEEP))
+        state.restarts.keep(now, contain)
         touched, unwritten = upkeep.some(effects, now, budget)
         upkeep.let_in()
         state.queue.wake(state.cluster)
@@ -110,7 +113,7 @@ class Machine:
             # They took the place of gangs that left in this call, and are tried in the next one, which is due at once.
             state.deadlines.hasten(key, now)
         effects += state.leftovers.take_back(state.cluster, now)
-        effects += state.unserved.decide(now)
+        effects += state.unserved.decide(now, budget)
         contain = partial(state.contain, effects, now, Step.DEMAND)
         effects += state.scaling.decide(touched, state.gangs, state.assessments, contain=contain, now=now)
         effects += state.phases.decide(touched, state.gangs, state.assessments, now)
@@ -119,7 +122,7 @@ class Machine:
                 state.members.note_sent(effect.uid, effect.node)
         state.containment.sent(effects)
         unfinished = state.members.dirty or state.queue.waits or state.cluster.relief
-        self._resting = not unfinished
+        self._resting = not (unfinished or state.unserved.waits or unchecked)
         self._spent = budget.spent
         self._passed(Stage.STATUS)
 
@@ -171,6 +174,7 @@ class Machine:
             held=usage.held(self.gangs.values(), self._state.restarts.placeholders(), self.cluster.pods),
             idle=usage.idle(self.gangs.values()),
             partial=sum(bool(gang.operations.partial_since) for gang in self.gangs.values()),
+            set_aside=self._parts.quarantine.number(),
         )
 
     def gang_of(self, uid: str) -> Gang | None:
@@ -183,8 +187,7 @@ class Machine:
         A new machine that applies them knows as much as a process that has just listed everything, and also which
         bindings the API server has confirmed though the watch does not show them yet.
         """
-        state = self._state
-        return [*state.surroundings.facts(), *state.scaling.facts(), *state.members.facts()]
+        return self._parts.facts()
 
     def elsewhere(self, namespace: str, name: str) -> Elsewhere | None:
         """The group of this name, or of the pod of this name, if it belongs to another installation; else None."""
@@ -202,40 +205,13 @@ class Machine:
         """Contradictions in the state; empty when all is well (checked after every test)."""
         return self._state.validate()
 
-    # Faults
+    def take_faults(self) -> list[Fault | Rebuilt | SetAside]:
+        """The exceptions that were contained since the last call, and the contradictions that they led to."""
+        return self._parts.take_faults()
 
-    def take_faults(self) -> list[Fault | Rebuilt]:
-        """The faults in single gangs since the last call, and the rebuilds of the state that they led to."""
-        faults, self._faults = [*self._faults, *self._state.containment.take_faults()], []
-        return faults
-
-    def _is_broken(self, effects: Sequence[Effect], now: float) -> bool:
-        """Whether a fault has left the state inconsistent; the state is then rebuilt from what was observed.
-
-        The decisions of this call are not sent. Of earlier decisions only the bindings in flight are kept: the gangs
-        start as after a restart.
-
-        Raises:
-            Exception: the fault, if the rebuilt state is inconsistent too.
-        """
-        containment = self._state.containment
-        self._faults += (faults := containment.take_faults())
-        wrong = containment.broken or self.validate()
-        if not wrong:
-            return False
-        self._faults.append(Rebuilt(tuple(wrong)))
-        containment.unsent(effects)
-        facts, synced, former = self.facts(), self._intake.synced, self._upkeep
-        self._compose(containment)
-        self._upkeep.go_on_from(former)
-        self._intake.take([*facts, Synced()] if synced else facts, now)
-        containment = self._state.containment
-        containment.resume_in_flight()
-        self._resting = False
-        self._faults += containment.take_faults()
-        if containment.broken or self.validate():
-            raise faults[0].error
-        return True
+    def set_aside(self) -> list[str]:
+        """The objects that are set aside, each with its kind, its name and the exception."""
+        return self._parts.quarantine.described()
 
     def _is_nothing_new(self, events: Sequence[Event], now: float) -> bool:
         """Whether no work is left or due, and the events change nothing that matters, as most updates by kubelets."""
@@ -270,4 +246,4 @@ class Machine:
         members.dirty.forget_all()
         members.installations.forget_gone()
         self._state.restarts.forget_lost()
-        self.cluster.take_worsened()
+        self.cluster.forget_worsened()

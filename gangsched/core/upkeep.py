@@ -96,12 +96,12 @@ class Upkeep:
         except Exception as error:  # noqa: BLE001 - a defect may raise anything
             del effects[decided:]
             state.contain(effects, now, Step.UPKEEP, key, error)
-        return units.GANG + units.POD * len(gang.observed.pods)
+        return units.GANG + units.POD * gang.observed.size
 
     def _advance(self, gang: Gang, effects: list[Effect], now: float) -> None:
         state = self._state
-        if len(gang.observed.pods) > LARGE:
-            gang.allow_reconcile(not_before=now + len(gang.observed.pods) * self._reconcile_pause_s_per_pod)
+        if gang.observed.size > LARGE:
+            gang.allow_reconcile(not_before=now + gang.observed.size * self._reconcile_pause_s_per_pod)
         partial_since = gang.operations.partial_since
         assessment, decided = reconcile(
             gang,

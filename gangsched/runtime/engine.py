@@ -13,7 +13,7 @@ from typing import Protocol
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect, EmitEvent, EvictPod
 from gangsched.core.objects.events import Event, PodSeen, Synced, TimePassed
-from gangsched.core.objects.faults import Fault, Rebuilt
+from gangsched.core.objects.faults import Fault, Rebuilt, SetAside
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.results import PodBound, Result
 from gangsched.core.objects.stats import Measured, Stats
@@ -61,8 +61,12 @@ class Machine(Protocol):
         """("NAMESPACE/POD", node) of each pod of ours that another process has bound since the last call."""
         ...
 
-    def take_faults(self) -> list[Fault | Rebuilt]:
-        """Faults in the logic of single groups since the last call."""
+    def take_faults(self) -> list[Fault | Rebuilt | SetAside]:
+        """Faults in the logic of single groups, or over single objects, since the last call."""
+        ...
+
+    def set_aside(self) -> list[str]:
+        """The objects that are set aside after such faults, each in a few words."""
         ...
 
     def next_deadline(self) -> float | None:
@@ -88,8 +92,8 @@ class Engine:
     It starts as a standby, which observes the cluster and decides nothing. After `lead` it decides and passes the
     decisions to `submit`. Without `submit`, as in a dry run, it only logs and counts them, and a process that binds our
     pods is no rival. `stand_down` makes it a standby again. The machine confines a bug in the logic of one group to
-    that group, and the engine logs it. Any other exception ends `run`: the process ends, restarts and rebuilds its
-    state from the cluster.
+    that group, and one over an object of no group to that object; the engine logs it. Any other exception ends `run`:
+    the process ends, restarts and rebuilds its state from the cluster.
     """
 
     def __init__(
@@ -152,6 +156,10 @@ class Engine:
     def facts(self) -> list[Event]:
         """The observed state of the cluster, as events for a separate machine."""
         return self._machine.facts()
+
+    def set_aside(self) -> list[str]:
+        """The objects that do not count because the scheduler's logic failed over them, each in a few words."""
+        return self._machine.set_aside()
 
     def rivals_problem(self) -> str:
         """The problem if another process binds our pods; empty otherwise."""
@@ -235,12 +243,19 @@ class Engine:
         return self._machine.stats()
 
     def _log_faults(self) -> None:
-        """Log exceptions in the logic of single groups with their tracebacks, so that people can report them."""
+        """Log exceptions that the machine has contained with their tracebacks, so that people can report them."""
         for fault in self._machine.take_faults():
             if isinstance(fault, Rebuilt):
                 self._metrics.rebuilt()
                 found = "; ".join(fault.contradictions[:_MOST_SHOWN])
                 _log.error("the accounts contradicted each other and were rebuilt", extra={"found": found})
+                continue
+            if isinstance(fault, SetAside):
+                _log.error(
+                    "the scheduler failed over an object, which is a bug: it counts as not there until it changes",
+                    extra={"object": fault.what},
+                    exc_info=fault.error,
+                )
                 continue
             self._metrics.group_failed(fault.step)
             _log.error(

@@ -31,13 +31,17 @@ class ListenError(Exception):
 
 
 class Health:
-    """The HTTP server. It calls `alive`, `ready` and `role` at each request."""
+    """The HTTP server. It calls `alive`, `ready`, `role` and `notes` at each request.
 
-    def __init__(self, metrics: Metrics, *, alive: Problems, ready: Problems, role: Role) -> None:
+    `notes` are problems that do not keep this replica from being ready; the text of /readyz shows them.
+    """
+
+    def __init__(self, metrics: Metrics, *, alive: Problems, ready: Problems, role: Role, notes: Problems) -> None:
         self._metrics = metrics
         self._alive = alive
         self._ready = ready
         self._role = role
+        self._notes = notes
         app = web.Application()
         app.router.add_get("/metrics", self._render)
         app.router.add_get("/livez", self._livez)
@@ -77,7 +81,8 @@ class Health:
         return _answer(self._alive(), well="ok")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        return _answer(self._ready(), well=f"ok: {self._role()}")
+        problems, notes = self._ready(), self._notes()
+        return _answer([*problems, *notes] if problems else (), well="\n".join((f"ok: {self._role()}", *notes)))
 
 
 def _answer(problems: Sequence[str], *, well: str) -> web.Response:

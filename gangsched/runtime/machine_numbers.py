@@ -62,8 +62,17 @@ class MachineNumbers(Collector):
             groups.add_metric([phase], number)
         for reason, number in (stats.refusals if stats is not None else {}).items():
             refusals.add_metric([reason], number)
+        aside = GaugeMetricFamily(
+            "gangsched_objects_set_aside",
+            "Objects that count as not there, because an exception that concerns no group occurred over them, by kind."
+            " Each one is a bug: report it with the traceback from the log.",
+            labels=["kind"],
+        )
+        for kind, number in (stats.set_aside if stats is not None else {}).items():
+            aside.add_metric([kind], number)
         yield groups
         yield refusals
+        yield aside
         yield CounterMetricFamily(
             "gangsched_node_refusals",
             "Refusals by the API server or a kubelet that count against a node and not against the pod.",

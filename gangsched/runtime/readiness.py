@@ -11,6 +11,8 @@ from gangsched.runtime.leadership import Leadership
 from gangsched.runtime.watches import Watches
 
 _SILENT_S = 30.0
+_MOST_NAMED = 10
+"""Largest number of objects that one note names."""
 
 
 class Readiness:
@@ -49,6 +51,15 @@ class Readiness:
             problems.append("this replica is neither leader nor standby yet: its first scheduling cycle has not ended")
         rivals = self._engine.rivals_problem()
         return [*problems, rivals] if rivals else problems
+
+    def notes(self) -> list[str]:
+        """What is wrong although this replica may lead: objects that do not count because of a bug."""
+        found = self._engine.set_aside()
+        if not found:
+            return []
+        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        named = ", ".join(found[:_MOST_NAMED]) + more
+        return [f"set aside until they change, because of a bug that the log shows: {named}"]
 
     def role(self) -> str:
         """The role of this replica."""

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule
+from hypothesis.stateful import initialize, invariant, rule
 
+from gangsched.config.settings import Settings
 from gangsched.core import cycle, upkeep
 from gangsched.core.containment import LONGEST_S, Containment
 from gangsched.core.gang import bindings, clock, lifecycle, making, recovery, rollback, runs
 from gangsched.core.membership.members import Members
 from gangsched.core.membership.results import Results
+from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.faults import Rebuilt
+from gangsched.core.objects.pod import Owner
+from gangsched.core.objects.workload import Workload
 from gangsched.core.status.writer import StatusWriter
+from gangsched.kube.workloads.table import chosen
+from tests.builders import group, pod, shape
 from tests.properties.stories import effort
 from tests.properties.test_fault_properties import Faults
 
@@ -42,6 +51,18 @@ STEPS = (
 """Functions called for one gang, except `rollback.go_on`: if that fails too, a part of the gang stays bound."""
 
 
+WHOLE = ("gangsched.core.upkeep.reconcile", "gangsched.core.cycle.place", "Cycle._try", "StatusWriter.schedule")
+"""Those of them that leave nothing half-done if they fail before their work."""
+JOBS = "a"
+OWNER, WORKLOAD = Owner("Job", "t", "uid-t", "batch"), Workload("job", "t", None, "uid-t")
+_SPEC = {"parallelism": 2, "completions": 2}
+JOB = (
+    chosen(Settings())
+    .kinds["job"]
+    .read(json.dumps({"metadata": {"name": "t", "namespace": "default", "uid": "uid-t"}, "spec": _SPEC}).encode())[1]
+)
+
+
 class Raised(Exception):  # noqa: N818 - what a defect raises
     """A defect."""
 
@@ -55,6 +76,7 @@ class Contained(Faults):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
         self.armed: dict[str, list[int]] = {}
+        self.half_way = False
 
     @initialize()
     def break_it(self):
@@ -81,9 +103,32 @@ class Contained(Faults):
                 del self.armed[name]
             if waits[2]:
                 real(*args, **kwargs)
+            self.half_way |= waits[2] or name not in WHOLE
             raise Raised(name)
 
         return call
+
+    @rule(lost=st.integers(0, 2), busy=st.booleans())
+    def lose_members_of_a_job(self, lost, busy):
+        """A Job's group with a role template is bound and loses members, whose places are kept; its logic may fail."""
+        harness = self.harness
+        self.add_node(4)
+        harness.add(JOB, group(JOBS, min_member=2, roles=(Role("w", 2, template=shape(1)),), uid=self.name()))
+        for _ in range(2):
+            fields = {"group": JOBS, "role": "w", "created": harness.now, "owner": OWNER, "workload": WORKLOAD}
+            harness.add(pod(self.name(), **fields))
+        harness.wait(3.0)
+        for found in [each for each in harness.pods.values() if each.workload == WORKLOAD and each.node][:lost]:
+            harness.delete(f"default/{found.name}")
+        if busy:
+            self.fail((upkeep, "reconcile"), 0, 1, after=False)
+
+    @invariant()
+    def a_fault_before_anything_was_done_makes_no_accounts_anew(self):
+        """A step that fails half-way may leave contradictions; one that has not begun must not."""
+        found = self.harness.machine.take_faults() if hasattr(self, "harness") else []
+        assert self.half_way or not [each for each in found if isinstance(each, Rebuilt)]
+        self.half_way = False
 
     @rule(
         step=st.sampled_from(STEPS),

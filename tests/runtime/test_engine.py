@@ -11,7 +11,7 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect, EmitEvent
 from gangsched.core.objects.events import Event, PodGone, PodSeen, Synced, TimePassed
-from gangsched.core.objects.faults import Fault, Rebuilt, Step
+from gangsched.core.objects.faults import Fault, Rebuilt, SetAside, Step
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused, StatusRefused
@@ -35,7 +35,7 @@ class FakeMachine:
     rivals: list[tuple[str, str]] = field(default_factory=list)
     passes: list[tuple[list[Event], float]] = field(default_factory=list)
     fails: bool = False
-    faults: list[Fault | Rebuilt] = field(default_factory=list)
+    faults: list[Fault | Rebuilt | SetAside] = field(default_factory=list)
     seen: list[Event] = field(default_factory=list)
     lacks: int = 0
 
@@ -52,9 +52,12 @@ class FakeMachine:
         taken, self.rivals = self.rivals, []
         return taken
 
-    def take_faults(self) -> list[Fault | Rebuilt]:
+    def take_faults(self) -> list[Fault | Rebuilt | SetAside]:
         taken, self.faults = self.faults, []
         return taken
+
+    def set_aside(self) -> list[str]:
+        return ["Node n1 (ValueError)"]
 
     def next_deadline(self) -> float | None:
         return self.deadline
@@ -332,6 +335,18 @@ async def test_a_fault_over_one_group_is_logged_with_its_traceback_and_counted_a
     shown = rig.metrics.render()
     assert b'gangsched_group_faults_total{step="Cycle"} 1.0' in shown
     assert b"gangsched_accounts_rebuilt_total 1.0" in shown
+
+
+async def test_an_object_that_is_set_aside_is_logged_with_the_traceback_and_the_engine_goes_on(caplog):
+    with pytest.raises(ValueError, match="evil") as raised:
+        int("evil")
+    rig = Rig(FakeMachine(effects=[BIND], faults=[SetAside("Node n1", raised.value)]))
+    rig.inbox.post([GONE])
+    assert await rig.engine.step() == [BIND]
+    (told,) = (record for record in caplog.records if record.levelno == logging.ERROR)
+    assert vars(told)["object"] == "Node n1"
+    assert "ValueError: invalid literal" in TextFormatter().format(told)
+    assert rig.engine.set_aside() == ["Node n1 (ValueError)"]
 
 
 async def test_a_bug_in_the_machine_ends_the_engine_and_the_log_names_only_kinds_and_numbers(caplog):

@@ -19,8 +19,14 @@ async def _get(port: int, path: str) -> tuple[int, str, str]:
 
 @pytest.fixture
 async def problems():
-    found: dict[str, list[str]] = {"alive": [], "ready": []}
-    health = Health(Metrics(), alive=lambda: found["alive"], ready=lambda: found["ready"], role=lambda: "leading")
+    found: dict[str, list[str]] = {"alive": [], "ready": [], "notes": []}
+    health = Health(
+        Metrics(),
+        alive=lambda: found["alive"],
+        ready=lambda: found["ready"],
+        role=lambda: "leading",
+        notes=lambda: found["notes"],
+    )
     found["port"] = [str(await health.start("127.0.0.1", 0))]
     yield found
     await health.stop()
@@ -41,6 +47,15 @@ async def test_a_probe_that_is_well_says_so_and_readyz_says_what_this_replica_do
     assert (await _get(int(problems["port"][0]), path))[2] == text
 
 
+async def test_what_is_wrong_though_it_is_ready_stands_in_the_text_of_readyz_alone(problems):
+    port = int(problems["port"][0])
+    problems["notes"].append("Node n1 is set aside")
+    assert (await _get(port, "/readyz"))[::2] == (200, "ok: leading\nNode n1 is set aside\n")
+    assert (await _get(port, "/livez"))[2] == "ok\n"
+    problems["ready"].append("pods are not listed yet")
+    assert (await _get(port, "/readyz"))[::2] == (503, "pods are not listed yet\nNode n1 is set aside\n")
+
+
 async def test_metrics_are_served_in_the_format_that_prometheus_reads(problems):
     status, content_type, text = await _get(int(problems["port"][0]), "/metrics")
     assert status == 200
@@ -51,7 +66,7 @@ async def test_metrics_are_served_in_the_format_that_prometheus_reads(problems):
 async def test_a_port_in_use_is_an_error_that_names_the_address(problems):
     port = int(problems["port"][0])
     with pytest.raises(ListenError, match=rf"127.0.0.1:{port} .*choose another --listen"):
-        await Health(Metrics(), alive=list, ready=list, role=str).start("127.0.0.1", port)
+        await Health(Metrics(), alive=list, ready=list, role=str, notes=list).start("127.0.0.1", port)
 
 
 async def _idle(
@@ -88,7 +103,7 @@ async def test_probes_are_answered_while_2000_connections_are_opened_and_left_id
 
 async def test_a_connection_that_sends_nothing_or_half_a_request_is_closed_in_the_end(monkeypatch):
     monkeypatch.setattr(connections.Connections.__init__, "__kwdefaults__", {"most": 9, "longest_s": 0.3})
-    health = Health(Metrics(), alive=list, ready=list, role=str)
+    health = Health(Metrics(), alive=list, ready=list, role=str, notes=list)
     port = await health.start("127.0.0.1", 0)
     idle = await _idle(port, 2)
     idle[1][1].write(b"GET /livez HTTP/1.1\r\nHost:")

@@ -24,6 +24,7 @@ STATS = Stats(
     held={"cpu": 1500, "memory": 1 << 30, "nvidia.com/gpu": 2, "amd.com/gpu": 1, "example.com/thing": 4},
     idle={"cpu": 500},
     partial=3,
+    set_aside={"Node": 2},
 )
 
 
@@ -54,6 +55,7 @@ def test_what_the_machine_knows_is_read_at_each_scrape():
     assert not any("thing" in name for name in found)
     assert found["gangsched_idle_capacity resource=cpu"] == 0.5
     assert found["gangsched_partly_bound_groups"] == 3
+    assert found["gangsched_objects_set_aside kind=Node"] == 2
     stats.append(replace(STATS, pods=8))
     assert samples(metrics)["gangsched_pods"] == 8
 

@@ -15,6 +15,7 @@ def parts(**changed: Any) -> tuple[Readiness, SimpleNamespace]:
         synced=True,
         silent_s=0.0,
         rivals="",
+        set_aside=[],
         contact=[],
         watches=[],
         problem="",
@@ -24,7 +25,10 @@ def parts(**changed: Any) -> tuple[Readiness, SimpleNamespace]:
     )
     vars(world).update(changed)
     engine: Any = SimpleNamespace(
-        synced=world.synced, silent_s=lambda: world.silent_s, rivals_problem=lambda: world.rivals
+        synced=world.synced,
+        silent_s=lambda: world.silent_s,
+        rivals_problem=lambda: world.rivals,
+        set_aside=lambda: world.set_aside,
     )
     contact: Any = SimpleNamespace(problems=lambda: world.contact)
     watches: Any = SimpleNamespace(problems=lambda: world.watches)
@@ -64,3 +68,13 @@ def test_its_role_is_that_of_its_part_unless_it_only_shows_what_it_would_do() ->
     assert parts()[0].role() == "leading"
     assert parts(synced=False)[0].role() == "standby"
     assert parts(dry_run=True)[0].role() == "dry run"
+
+
+def test_it_names_what_is_set_aside_though_it_is_ready() -> None:
+    assert parts()[0].notes() == []
+    [note] = parts(set_aside=["Node n1 (ValueError)"])[0].notes()
+    assert note.endswith(": Node n1 (ValueError)")
+    readiness, _ = parts(set_aside=[f"Node n{at} (ValueError)" for at in range(12)])
+    [note] = readiness.notes()
+    assert note.endswith("n9 (ValueError) and 2 more")
+    assert readiness.why_not_ready() == []

@@ -534,14 +534,6 @@ def test_accounts_that_stay_wrong_end_the_process(injector, monkeypatch):
     assert [type(found) for found in harness.machine.take_faults()] == [Fault, Rebuilt]
 
 
-def test_a_fault_over_no_group_goes_on(injector):
-    harness = Harness()
-    injector.into(Cluster, "set_node", when=lambda *_: True)
-    harness.add(node("n1"))
-    with pytest.raises(EvilError):
-        harness.settle()
-
-
 @pytest.mark.without("restarts", why="a new leader tries a parked group at once")
 def test_what_a_status_says_of_a_fault_is_written_again_when_it_was_not_accepted(injector):
     in_place(injector)

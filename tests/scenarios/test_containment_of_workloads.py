@@ -42,7 +42,7 @@ def once(injector: Injector, owner: Any, name: str, *, after: bool = False) -> N
 def parked(harness: Harness) -> list[str]:
     """The gangs with a fault since the last call. A rebuild of the accounts is listed too: there should be none."""
     found = harness.machine.take_faults()
-    return [each.gang if isinstance(each, Fault) else f"made anew because of {each.contradictions}" for each in found]
+    return [each.gang if isinstance(each, Fault) else f"more than the gang: {each}" for each in found]
 
 
 @pytest.mark.parametrize("after", [False, True])

@@ -49,7 +49,7 @@ class Cluster:
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.relief = Relief()
         self._node_changes = 0
-        self.worsened: set[str] = set()
+        self.worsened: dict[str, None] = {}
         self.devices = Devices()
         self.capacity = Capacity(self.devices.provided)
         self.nodes_by_row = Nodes()
@@ -107,7 +107,7 @@ class Cluster:
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
         asked, everywhere = bool(self.tallies) and not alike, self.capacity.redelegated()
         self.relief.note(row=row, all_asked=asked, everywhere=everywhere, doubts=node.doubtful)
-        self.worsened.add(node.name)
+        self.worsen(node.name)
         self._node_changes += 1
         self.holdings.note_nodes_changed()
         return True
@@ -126,7 +126,7 @@ class Cluster:
         self.relief.note(domains=moved, all_asked=asked, everywhere=self.capacity.redelegated())
         self.relief.no_node(row)
         self._node_changes += 1
-        self.worsened.add(name)
+        self.worsen(name)
         return True
 
     # Pods and their claims
@@ -153,7 +153,7 @@ class Cluster:
             self.ledger.release(pod.uid)
         elif pod.node:
             if self.ledger.put(Claim(BOUND, pod.node, pod)):
-                self.worsened.add(pod.node)
+                self.worsen(pod.node)
         elif claim is not None:
             self.ledger.put(Claim(claim.kind, claim.node, pod, claim.prebindings))
         return old
@@ -217,10 +217,10 @@ class Cluster:
                 constraint.set_node(self.capacity.rows[node], self.nodes[node])
         # The volume of a pod is attached some time after the pod was bound, which frees nothing.
         eased = found is None or kind is not StorageKind.ATTACHMENT
-        for node in (nodes | attached) & self.nodes.keys():
+        for node in sorted((nodes | attached) & self.nodes.keys()):
             if eased:
                 self.relief.note(row=self.capacity.rows[node])
-            self.worsened.add(node)
+            self.worsen(node)
         return list(users)
 
     def set_devices(self, kind: DeviceKind, key: ObjectKey, found: DeviceObject | None) -> list[str]:
@@ -259,12 +259,18 @@ class Cluster:
 
     def worsen(self, node: str) -> None:
         """Note that capacity on the node, which other decisions rely on, was taken."""
-        self.worsened.add(node)
+        self.worsened[node] = None
 
-    def take_worsened(self) -> set[str]:
-        """The nodes that may have less room, or other requirements, than when pods were placed there."""
-        worsened, self.worsened = self.worsened, set()
-        return worsened
+    def take_worsened(self) -> str | None:
+        """Remove and return the first node that may have less room, or other requirements, than before; or None."""
+        node = next(iter(self.worsened), None)
+        if node is not None:
+            del self.worsened[node]
+        return node
+
+    def forget_worsened(self) -> None:
+        """Forget these nodes, as long as nothing is decided."""
+        self.worsened.clear()
 
     def take_relief(self) -> Relief:
         """The improvements since the last call."""

@@ -36,11 +36,21 @@ def owner_of(pods: Iterable[Pod], *, annotated: str, kept_by: str, ours: Contain
     empty if there is none. `ours` are the names that this installation serves.
     """
     naming = [pod for pod in pods if pod.scheduler != KUBE_SCHEDULER or KUBE_SCHEDULER in ours]
-    alive = [pod for pod in naming if not (pod.terminating or pod.terminal)] or naming
+    alive = [pod for pod in naming if not ended(pod)] or naming
     chosen = [pod for pod in alive if pod.scheduler not in KNOWN_OTHERS] or alive
     names = {pod.scheduler for pod in chosen}
     if not names:
         return annotated or kept_by or DEFAULT_NAME
     if annotated in names:
         return annotated
-    return min(chosen, key=lambda pod: (not pod.node, *by_age(pod), pod.uid)).scheduler
+    return min(chosen, key=precedence).scheduler
+
+
+def ended(pod: Pod) -> bool:
+    """Whether the pod decides only if no other one does, because it has ended or terminates."""
+    return pod.terminating or pod.terminal
+
+
+def precedence(pod: Pod) -> tuple[object, ...]:
+    """The order in which pods decide: those with a node first, then by age."""
+    return (not pod.node, *by_age(pod), pod.uid)

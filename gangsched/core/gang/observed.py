@@ -76,6 +76,11 @@ class Observed:
         """Whether no pod names the gang."""
         return not (self.pods or self.foreign_pods)
 
+    @property
+    def size(self) -> int:
+        """Number of pods that name the gang, whoever schedules them: what reconciling it has to look at."""
+        return len(self.pods) + len(self.foreign_pods)
+
     def declare(self, group: Group | None) -> None:
         """Set the PodGroup that declares the gang from now on; None if there is none."""
         self.group = group

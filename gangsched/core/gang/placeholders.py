@@ -34,6 +34,13 @@ from gangsched.core.objects.status import Place
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.snapshot import Snapshot
 
+_PREFIX = "place/"
+
+
+def is_one(uid: str) -> bool:
+    """Whether this is the UID of such a placeholder, and not of one for a lost member (`core.membership.restarts`)."""
+    return uid.startswith(_PREFIX)
+
 
 def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[Pod]:
     """A placeholder for each member that is missing beside those `there`.
@@ -193,7 +200,7 @@ def given_up_for(gang: Gang, pod: Pod) -> Binding:
 
 def _placeholders(gang: Gang, role: Role, shape: Shape, number: int) -> list[Pod]:
     """The first `number` placeholders whose UIDs have no reservation: the same ones until they are reserved."""
-    uids = (f"place/{gang.key}/{role.name}/{at}" for at in count())
+    uids = (f"{_PREFIX}{gang.key}/{role.name}/{at}" for at in count())
     said = Declaration(group=gang.key.name, role=role.name)
     return [
         Pod(

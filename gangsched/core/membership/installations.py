@@ -8,6 +8,7 @@ installation owns it (`core.declarations.installation`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
@@ -15,6 +16,7 @@ from msgspec import Struct
 
 from gangsched.core.declarations.installation import owner_of
 from gangsched.core.gang.gang import Gang
+from gangsched.core.membership.contenders import Contenders
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
@@ -30,6 +32,11 @@ def group_of(pod: Pod) -> GroupKey:
     return GroupKey(pod.namespace, pod.name, pod.uid)
 
 
+def is_heard(pod: Pod) -> bool:
+    """Whether a scheduler has bound the pod or set a condition on it."""
+    return bool(pod.node or pod.condition_reason)
+
+
 class Elsewhere(Struct, frozen=True):
     """A group of another installation: its owner's schedulerName (`owner`), its PodGroup, and the pods that name it."""
 
@@ -42,9 +49,9 @@ class Elsewhere(Struct, frozen=True):
 class Installations:
     """Pods `beside` the gangs by the group they name, PodGroups that are not ours, and the owner of each such group.
 
-    A group is in doubt when something has changed that decides which installation owns it. `_foreign_pods` are pods of
-    other schedulers that appeared or changed since the last call of `take_foreign_pods`, and `_gone` those that
-    disappeared.
+    A group is in doubt when something has changed that decides which installation owns it. `changed` are pods, by UID,
+    of which one of another scheduler appeared or changed, or which disappeared; their reader removes them. `_heard`
+    counts, by schedulerName, the pods kept here to which a scheduler has reacted.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -55,8 +62,9 @@ class Installations:
         self._named: dict[str, GroupKey] = {}
         self._groups: dict[GroupKey, Group] = {}
         self._doubted: dict[GroupKey, None] = {}
-        self._foreign_pods: dict[str, Pod] = {}
-        self._gone: dict[str, None] = {}
+        self._contenders: dict[GroupKey, Contenders] = {}
+        self._heard: Counter[str] = Counter()
+        self.changed: dict[str, None] = {}
 
     def whose(self, key: GroupKey) -> str:
         """The schedulerName of the installation that owns the group; empty if the group is ours."""
@@ -87,6 +95,15 @@ class Installations:
         """All pods that are kept here, by UID."""
         return {uid: pod for pods in self._beside.values() for uid, pod in pods.items()}
 
+    def pod(self, uid: str) -> Pod | None:
+        """The pod of this UID; None if it is not kept here."""
+        key = self._named.get(uid)
+        return self._beside[key][uid] if key is not None else None
+
+    def hears(self, scheduler: str) -> bool:
+        """Whether a scheduler of this name has reacted to one of the pods that are kept here."""
+        return self._heard[scheduler] > 0
+
     # Events
 
     def pod_seen(self, pod: Pod, *, ours: bool) -> None:
@@ -100,11 +117,12 @@ class Installations:
         if key is None:
             return
         if not in_gang:
-            self._beside.setdefault(key, {})[pod.uid] = pod
-            self._named[pod.uid] = key
+            self._keep(key, pod)
             if not ours:
-                self._foreign_pods[pod.uid] = pod
+                self.changed[pod.uid] = None
         if not in_gang or key in self._beside:
+            if key in self._contenders:
+                self._contenders[key].note(pod)
             self.doubt(key)
 
     def pod_gone(self, uid: str) -> None:
@@ -112,12 +130,27 @@ class Installations:
         key = self._named.pop(uid, None)
         if key is None:
             return
-        del self._beside[key][uid]
+        self._count(self._beside[key].pop(uid), -1)
         if not self._beside[key]:
             del self._beside[key]
-        self._foreign_pods.pop(uid, None)
-        self._gone[uid] = None
+            self._contenders.pop(key, None)
+        self.changed[uid] = None
         self.doubt(key)
+
+    def _keep(self, key: GroupKey, pod: Pod) -> None:
+        kept = self._beside.setdefault(key, {})
+        if pod.uid in kept:
+            self._count(kept[pod.uid], -1)
+        kept[pod.uid] = pod
+        self._named[pod.uid] = key
+        self._count(pod, 1)
+
+    def _count(self, pod: Pod, sign: int) -> None:
+        """Count whether a scheduler has reacted to a pod that is kept from now on (1), or no longer (-1)."""
+        if is_heard(pod):
+            self._heard[pod.scheduler] += sign
+            if not self._heard[pod.scheduler]:
+                del self._heard[pod.scheduler]
 
     def group_seen(self, group: Group, gang: Gang | None) -> bool:
         """Note that the PodGroup exists in this form. Returns whether another installation is known to own it."""
@@ -147,15 +180,9 @@ class Installations:
         doubted, self._doubted = [*self._doubted], {}
         return doubted
 
-    def take_foreign_pods(self) -> dict[str, Pod | None]:
-        """Pods of other schedulers, by UID, that appeared or changed since the last call; None for gone ones."""
-        found: dict[str, Pod | None] = {**dict.fromkeys(self._gone), **self._foreign_pods}
-        self._foreign_pods, self._gone = {}, {}
-        return found
-
     def forget_gone(self) -> None:
-        """Forget which pods of other schedulers are gone, where no reader has taken them yet, as on a standby."""
-        self._gone.clear()
+        """Forget which pods of other schedulers are gone, where nobody reads it yet, as on a standby."""
+        self.changed = {uid: None for uid in self.changed if uid in self._named}
 
     # Ownership
 
@@ -165,11 +192,14 @@ class Installations:
         return self._owner(key, gang, group)
 
     def _owner(self, key: GroupKey, gang: Gang | None, group: Group | None) -> str:
-        pods = gang.observed.pods if gang is not None else _NO_PODS
-        if pods and key not in self._beside:
-            return next(iter(pods.values())).scheduler
+        members, beside = gang.observed.pods if gang is not None else _NO_PODS, self.beside(key)
+        if members and not beside:
+            return next(iter(members.values())).scheduler
+        contenders = self._contenders.get(key)
+        if beside and (contenders is None or contenders.outgrown(len(members) + len(beside))):
+            contenders = self._contenders[key] = Contenders(chain(members.values(), beside.values()))
         return owner_of(
-            chain(pods.values(), self.beside(key).values()),
+            contenders.first(lambda uid: members.get(uid) or beside.get(uid)) if contenders is not None else (),
             annotated=group.scheduler if group is not None else "",
             kept_by=group.status.scheduler if group is not None else "",
             ours=self._names,
@@ -185,8 +215,7 @@ class Installations:
         if group is not None:
             self._groups[key] = group
         for pod in pods:
-            self._beside.setdefault(key, {})[pod.uid] = pod
-            self._named[pod.uid] = key
+            self._keep(key, pod)
 
     def belongs(self, key: GroupKey, owner: str) -> None:
         """Assign a group that has no gang here to that installation."""
@@ -201,8 +230,18 @@ class Installations:
         self._elsewhere.pop(key, None)
         return self._groups.pop(key, None)
 
+    def refile(self, key: GroupKey) -> None:
+        """Forget in which order the group's pods decide, because they were filed without `pod_seen`."""
+        self._contenders.pop(key, None)
+
     def validate(self) -> Iterator[str]:
         """Contradictions in what is known, each as a sentence."""
+        if self._heard != Counter(pod.scheduler for pod in self.pods().values() if is_heard(pod)):
+            yield "the numbers of pods to which schedulers have reacted are not what the pods say"
+        yield from (
+            f"{key}: pods decide about it though none is beside it"
+            for key in self._contenders.keys() - self._beside.keys()
+        )
         for key, pods in self._beside.items():
             for uid, pod in pods.items():
                 if self._named.get(uid) != key or group_of(pod) != key:

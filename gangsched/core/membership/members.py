@@ -198,11 +198,11 @@ class Members:
             self.group_gone(group.key)
         old = gang.observed.group
         gang.observed.declare(group)
-        gang.allow_reconcile()
         same = old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old
         if same and not gang.written.overwritten_in(group.status):
             # Most changes are gangsched's own status writes, which change nothing.
             return
+        gang.allow_reconcile()
         self.dirty.note(group.key)
         if old is None:
             forget_written(gang)

@@ -11,6 +11,8 @@ from gangsched.core.gang.writes import Binding, BindState
 from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
+from gangsched.core.planning import budget as units
+from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.snapshot import Snapshot
 
@@ -20,34 +22,52 @@ Reserved = tuple[Gang, Binding]
 """A binding that is not confirmed yet, with its gang."""
 
 
-def recheck_worsened(cluster: Cluster, members: Members, contain: Contain) -> list[Effect]:
-    """Give up reservations that no longer fit, withdraw bindings that are not sent yet, and mark their gangs dirty."""
-    effects: list[Effect] = []
-    for node in sorted(cluster.take_worsened()):
-        there = ((uid, members.gang_of(uid)) for uid in sorted(cluster.on_node.get(node, ())))
+_NODE = 150
+"""Cost of looking for bindings on a node, in units of the budget, on top of the pods that count there."""
+_BINDING = 4000
+"""Cost of rechecking one binding."""
+_PART = 8
+"""The part of a call's budget after which the remaining nodes wait for the next call."""
+
+
+def recheck_worsened(cluster: Cluster, members: Members, contain: Contain, budget: Budget) -> list[Effect]:
+    """Give up reservations that no longer fit, withdraw bindings that are not sent yet, and mark their gangs dirty.
+
+    All nodes of a call are rechecked on one snapshot; those that the budget does not reach stay in `cluster.worsened`.
+    """
+    stale: list[Reserved] = []
+    doubted: list[Reserved] = []
+    end = budget.spent + units.CALL // _PART
+    while budget.spent < end and (node := cluster.take_worsened()) is not None:
+        there = sorted(cluster.on_node.get(node, ()))
+        budget.charge(_NODE + units.MATCH * len(there))
         bound = [
             (gang, gang.operations.bindings[uid])
-            for uid, gang in there
+            for uid, gang in ((uid, members.gang_of(uid)) for uid in there)
             if gang is not None and uid in gang.operations.bindings
         ]
-        stale = [each for each in bound if each[1].state is not BindState.BOUND]
-        if node in cluster.nodes and stale:
-            stale = _without_room(stale, cluster, node, contain)
-        for gang, binding in stale:
-            members.dirty.note(gang.key)
-            effects += bindings.let_go(gang, cluster, binding)
+        unconfirmed = [each for each in bound if each[1].state is not BindState.BOUND]
+        budget.charge(_BINDING * len(unconfirmed))
+        (doubted if node in cluster.nodes else stale).extend(unconfirmed)
+    if doubted:
+        budget.charge(units.CLASS + len(cluster.nodes))
+        stale += _without_room(doubted, cluster, contain)
+    effects: list[Effect] = []
+    for gang, binding in stale:
+        members.dirty.note(gang.key)
+        effects += bindings.let_go(gang, cluster, binding)
     return effects
 
 
-def _without_room(unconfirmed: list[Reserved], cluster: Cluster, node: str, contain: Contain) -> list[Reserved]:
-    """Which of the unconfirmed bindings to a node that has become worse no longer fit there.
+def _without_room(unconfirmed: list[Reserved], cluster: Cluster, contain: Contain) -> list[Reserved]:
+    """Which of the unconfirmed bindings to nodes that have become worse no longer fit there.
 
     Another scheduler's pod came first, or the node has changed: the plan is stale, not wrong. Sent bindings are tried
     before held ones, because they may still take effect, and their pods count even if they no longer fit.
     """
     for _, binding in unconfirmed:
         cluster.forget(binding.pod.uid)
-    snapshot, row = Snapshot(cluster), cluster.capacity.rows[node]
+    snapshot, rows = Snapshot(cluster), cluster.capacity.rows
     stale: list[Reserved] = []
     failed: dict[GroupKey, Exception] = {}
     for sent in (True, False):
@@ -57,6 +77,7 @@ def _without_room(unconfirmed: list[Reserved], cluster: Cluster, node: str, cont
             # A pod whose affinity requires another of these pods fits once that one is placed.
             trying, left, tried = left, [], len(left)
             for gang, binding in trying:
+                row = rows[binding.node]
                 try:
                     member = classify(snapshot, [binding.pod])[binding.pod.uid]
                     if snapshot.fits(member, row):
@@ -66,10 +87,10 @@ def _without_room(unconfirmed: list[Reserved], cluster: Cluster, node: str, cont
                 except Exception as error:  # noqa: BLE001 - a defect may raise anything
                     failed[gang.key] = error
         for _, binding in left if sent else ():
-            snapshot.take(row, classify(snapshot, [binding.pod])[binding.pod.uid], 1)
+            snapshot.take(rows[binding.node], classify(snapshot, [binding.pod])[binding.pod.uid], 1)
         stale += left
     for _, binding in unconfirmed:
-        cluster.assume(binding.pod.uid, node, binding.prebindings)
+        cluster.assume(binding.pod.uid, binding.node, binding.prebindings)
     for key, raised in failed.items():
         contain(key, raised)
     return [(gang, binding) for gang, binding in stale if gang.key not in failed]

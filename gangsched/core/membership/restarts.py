@@ -122,10 +122,14 @@ class Restarts:
     def keep(self, now: float, contain: Contain) -> None:
         """Reserve placeholders for lost members, and give up those that are no longer wanted."""
         lost, self._lost = self._lost, {}
+        # One for all groups: when a node is lost, hundreds of groups may lose members in one call.
+        snapshot = Snapshot(self._cluster) if lost else None
         for key, each in lost.items():
             gang = self._members.gangs.get(key)
-            if gang is not None:
-                self._contained(key, partial(self._hold, gang, each, now), contain)
+            if gang is None or snapshot is None:
+                continue
+            if not self._contained(key, partial(self._hold, gang, each, now, snapshot), contain):
+                snapshot = Snapshot(self._cluster)
         for key in list(self._held):
             self._contained(key, partial(self._review, key, now), contain)
 
@@ -147,8 +151,8 @@ class Restarts:
                 if self._cluster.node_of(uid) != node:
                     yield f"{key}: {uid} is held on {node} but counted on {self._cluster.node_of(uid)}"
 
-    def _contained(self, key: GroupKey, step: Callable[[], None], contain: Contain) -> None:
-        """Run the step; if the gang's logic fails in it, give up everything held for the gang."""
+    def _contained(self, key: GroupKey, step: Callable[[], None], contain: Contain) -> bool:
+        """Run the step. If the gang's logic fails in it, give up everything held for the gang, and return False."""
         try:
             step()
         except Exception as error:  # noqa: BLE001 - a defect may raise anything
@@ -156,8 +160,10 @@ class Restarts:
             for uid in held.places if held is not None else ():
                 self._cluster.remove_pod(uid)
             contain(key, error)
+            return False
+        return True
 
-    def _hold(self, gang: Gang, lost: Lost, now: float) -> None:
+    def _hold(self, gang: Gang, lost: Lost, now: float, snapshot: Snapshot) -> None:
         workload = lost.pods[0].workload
         if workload is None or len({pod.workload.identity for pod in lost.pods if pod.workload is not None}) > 1:
             return
@@ -172,7 +178,7 @@ class Restarts:
             held = Held(workload, found.uid, lost.minimum, now, until)
         # An upper bound; `_review` gives up at once what is not needed beside the other members.
         number = self._wanted(key, held) - len(held.places)
-        snapshot, asked = Snapshot(self._cluster), []
+        mark, asked = snapshot.mark(), []
         for pod in lost.pods[: max(0, number)]:
             place = _placeholder(key, pod)
             member = classify(snapshot, [place])[place.uid]
@@ -182,6 +188,7 @@ class Restarts:
                 asked.append((place, pod.node))
         amounts = asked_by(place for place, _ in asked)
         if not asked or caps.limit(self._cluster, self._policy.namespace_limits, key.namespace, amounts):
+            snapshot.undo(mark)
             return
         held.until = until
         self._held[key] = held

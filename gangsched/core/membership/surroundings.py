@@ -43,26 +43,16 @@ class Surroundings:
         self._policy = policy
 
     def note(self, event: events.Event) -> None:
-        """Apply the change of one such object, or a complete list of them."""
+        """Apply the change of one such object, or a complete list of PriorityClasses."""
         match event:
             case events.NodeSeen(node):
                 self._cluster.set_node(node)
             case events.NodeGone(name):
                 self._node_gone(name)
-            case events.NodesReplaced(nodes):
-                for name in sorted(self._cluster.nodes.keys() - {node.name for node in nodes}):
-                    self._node_gone(name)
-                for node in nodes:
-                    self._cluster.set_node(node)
             case events.NamespaceSeen(name, labels):
                 self._set_namespace(name, labels)
             case events.NamespaceGone(name):
                 self._set_namespace(name, None)
-            case events.NamespacesReplaced(namespaces):
-                for name in sorted(self._cluster.namespaces.keys() - {name for name, _ in namespaces}):
-                    self._set_namespace(name, None)
-                for name, labels in namespaces:
-                    self._set_namespace(name, labels)
             case events.PriorityClassSeen(name, value):
                 self._set_priority_classes({**self.priority_classes, name: value})
             case events.PriorityClassGone(name):
@@ -72,6 +62,24 @@ class Surroundings:
                 self._set_priority_classes(dict(classes))
             case events.StorageFact() | events.DeviceFact():
                 self._note_claims(event)
+
+    def unlisted(self, event: events.Event) -> list[events.Event]:
+        """For each known object that is missing from this complete list, that it is gone."""
+        cluster = self._cluster
+        match event:
+            case events.NodesReplaced(nodes):
+                gone = sorted(cluster.nodes.keys() - {node.name for node in nodes})
+                return [events.NodeGone(name) for name in gone]
+            case events.NamespacesReplaced(namespaces):
+                left = sorted(cluster.namespaces.keys() - {name for name, _ in namespaces})
+                return [events.NamespaceGone(name) for name in left]
+            case events.StorageReplaced(kind, found):
+                keys = sorted(cluster.volumes.known(kind).keys() - {each.key for each in found})
+                return [events.StorageGone(kind, key) for key in keys]
+            case events.DeviceObjectsReplaced(of, devices):
+                ended = sorted(cluster.devices.known(of).keys() - {each.key for each in devices})
+                return [events.DeviceObjectGone(of, key) for key in ended]
+        return []
 
     def facts(self) -> list[events.Event]:
         """Everything observed, as events for a successor."""
@@ -109,20 +117,10 @@ class Surroundings:
                 self._set_storage(kind, found.key, found)
             case events.StorageGone(kind, key):
                 self._set_storage(kind, key, None)
-            case events.StorageReplaced(kind, listed):
-                for key in sorted(self._cluster.volumes.known(kind).keys() - {each.key for each in listed}):
-                    self._set_storage(kind, key, None)
-                for each in listed:
-                    self._set_storage(kind, each.key, each)
             case events.DeviceObjectSeen(kind, found):
                 self._try_again(self._cluster.set_devices(kind, found.key, found))
             case events.DeviceObjectGone(kind, key):
                 self._try_again(self._cluster.set_devices(kind, key, None))
-            case events.DeviceObjectsReplaced(kind, devices):
-                for key in sorted(self._cluster.devices.known(kind).keys() - {each.key for each in devices}):
-                    self._try_again(self._cluster.set_devices(kind, key, None))
-                for device in devices:
-                    self._try_again(self._cluster.set_devices(kind, device.key, device))
 
     def _set_storage(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> None:
         """Update the object, and try gangs again whose waiting members use it."""

@@ -1,4 +1,4 @@
-"""Exceptions in the logic of one gang, as the shell logs and counts them."""
+"""Exceptions that are contained, as the shell logs and counts them."""
 
 from __future__ import annotations
 
@@ -41,3 +41,11 @@ class Rebuilt:
     """A fault left the state inconsistent, and it was rebuilt from what was observed."""
 
     contradictions: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """An exception that concerns no gang occurred over this object, which counts as not there until it changes."""
+
+    what: str
+    error: Exception

@@ -40,6 +40,7 @@ class Stats:
 
     `held` are the amounts reserved for members that are not bound, `idle` those that bound members take in groups with
     fewer than the minimum bound: by resource, in the core's units. `partial` is the number of partly bound quorums.
+    `set_aside` are the numbers of objects, by kind, over which an exception occurred that concerns no gang.
     """
 
     pods: int
@@ -54,3 +55,4 @@ class Stats:
     held: Mapping[str, int]
     idle: Mapping[str, int]
     partial: int
+    set_aside: Mapping[str, int]

@@ -35,8 +35,6 @@ _ENDS = {
 }
 NO_ROOM = frozenset({Reason.UNSCHEDULABLE, Reason.SEARCH_EXHAUSTED, Reason.NEVER_FITS, Reason.TIMED_OUT})
 """Reasons of a group that waits for room."""
-NAMES_SHOWN = 3
-"""Maximum number of schedulers, whose pods do not count, that a message names."""
 
 
 def refused_reason(refusal: Refusal) -> Reason:
@@ -102,7 +100,7 @@ def _incomplete(gang: Gang, assessment: Assessment) -> str:
         message += f" {do} not count, because {its} owner was deleted and another object has that name."
     if gang.observed.foreign_pods:
         do = counted(len(gang.observed.foreign_pods), "pod", "does", "do")
-        names = " or ".join(sorted({pod.scheduler for pod in gang.observed.foreign_pods.values()})[:NAMES_SHOWN])
+        names = " or ".join(memberless.schedulers(gang))
         its = "its" if len(gang.observed.foreign_pods) == 1 else "their"
         message += f" {do} not count, because {its} schedulerName is {names}."
     return message

@@ -9,6 +9,7 @@ from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.wording import number_of
 from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, refused_reason
+from gangsched.core.status.memberless import NAMES_SHOWN
 
 FIELDS_SHOWN = 5
 """The number of fields that an Event about fields that are not honoured names."""
@@ -96,8 +97,17 @@ def _passed_over(gang: Gang) -> str:
 
 
 def _new_foreign_pods(gang: Gang) -> list[Pod]:
-    """Pods of other schedulers that name the group and have no Event yet that says so."""
-    return [pod for uid, pod in gang.observed.foreign_pods.items() if uid not in gang.written.foreign_pods]
+    """Pods of other schedulers that name the group, one for each schedulerName of which no Event says so yet.
+
+    At most NAMES_SHOWN of them, because anyone may create any number of such pods with any names.
+    """
+    pods = gang.observed.foreign_pods
+    told = {pods[uid].scheduler for uid in gang.written.foreign_pods if uid in pods}
+    new: dict[str, Pod] = {}
+    for pod in pods.values():
+        if pod.scheduler not in told and len(new) < NAMES_SHOWN:
+            new.setdefault(pod.scheduler, pod)
+    return list(new.values())
 
 
 def _has_new_owners(gang: Gang) -> bool:

@@ -6,6 +6,14 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.wording import counted
 
+NAMES_SHOWN = 3
+"""Number of schedulerNames that one message or write names, because anyone may create pods with any number of them."""
+
+
+def schedulers(gang: Gang) -> list[str]:
+    """The schedulerNames of pods that name the group and do not count, at most NAMES_SHOWN of them."""
+    return sorted({pod.scheduler for pod in gang.observed.foreign_pods.values()})[:NAMES_SHOWN]
+
 
 def suspended(gang: Gang) -> str:
     """Which workload wants no pods, and how to resume it."""
@@ -24,7 +32,7 @@ def no_members(gang: Gang) -> str:
     foreign_pods = gang.observed.foreign_pods
     if not foreign_pods:
         return "No pod names this PodGroup yet: label pods gangsched.io/pod-group and set schedulerName."
-    names = ", ".join(sorted({pod.scheduler for pod in foreign_pods.values()}))
+    names = ", ".join(schedulers(gang))
     return (
         f"{counted(len(foreign_pods), 'pod', 'names', 'name')} this PodGroup with a schedulerName that gangsched "
         f"does not serve ({names}): correct their schedulerName."

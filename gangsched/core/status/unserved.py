@@ -2,7 +2,8 @@
 
 Such a group belongs to an installation that does not exist, so no other process reports it. The installation that would
 own the group without its pods does so, and only after a delay: by then an existing scheduler has bound the pod, or any
-other pod of its own that is known here, or has said why not in its condition.
+other pod of its own that is known here, or has said why not in its condition. Anyone may create such pods by the
+thousand, so neither their number nor that of the others makes a call long, and Events are few (contract rule 16).
 """
 
 from __future__ import annotations
@@ -10,54 +11,108 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gangsched.core.declarations.installation import KUBE_SCHEDULER, owner_of
-from gangsched.core.membership.installations import Installations, group_of
+from gangsched.core.gang.clock import NEVER
+from gangsched.core.membership.installations import Installations, group_of, is_heard
 from gangsched.core.objects.declaration import OWN_DIALECT, GroupKey
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.planning import budget as units
+from gangsched.core.planning.budget import Budget
 from gangsched.core.queueing.deadlines import Deadlines
+from gangsched.core.status.pod_events import RateLimit
 
 SILENT_S = 20.0
 """Time, in seconds, after which a pod is reported if no scheduler has bound it or set a condition on it."""
 
+_LOOK = 150
+"""Cost of looking at one pod, in units of the budget."""
+_SHARE = 16
+"""Part of a call's budget that is left for these pods, whatever was spent before."""
+Place = tuple[GroupKey, str]
+"""A group, and a schedulerName that a pod of it has."""
+
 
 class Unserved:
-    """The pods that no scheduler has noticed yet, and when they are due to be reported. Each is reported once."""
+    """The pods that no scheduler has noticed yet, and when they are due to be reported.
+
+    Of the pods of one group with one schedulerName only the first is reported, once, and at most `RateLimit` allows in
+    all; pods that would have to wait too long for their turn are not reported. `_reported` holds the place of each pod
+    that was reported or has its turn, and `_turns` the pods that have it but were not reported yet.
+    """
 
     def __init__(self, installations: Installations, policy: Policy) -> None:
         self._installations = installations
         self._policy = policy
+        self._rate_limit = RateLimit()
         self._due = Deadlines()
-        self._reported: set[str] = set()
+        self._reported: dict[str, Place] = {}
+        self._places: dict[Place, str] = {}
+        self._turns: set[str] = set()
 
-    def decide(self, now: float) -> list[Effect]:
-        """The Events that are due."""
-        for uid, pod in self._installations.take_foreign_pods().items():
-            if pod is None:
-                self._due.drop(_key(uid))
-                self._reported.discard(uid)
-            elif uid not in self._reported and self._is_silent(pod):
-                self._due.hasten(_key(uid), now + SILENT_S)
+    def decide(self, now: float, budget: Budget) -> list[Effect]:
+        """The Events that are due. Pods that the budget does not reach are looked at in the next call."""
+        budget.leave(units.CALL // _SHARE)
+        changed = self._installations.changed
+        while changed and budget:
+            uid = next(iter(changed))
+            del changed[uid]
+            budget.charge(_LOOK)
+            self._note(uid, now)
         effects: list[Effect] = []
-        while (key := self._due.take_due(now)) is not None:
-            pods = self._installations.pods()
-            silent = pods[key.pod_uid]
-            alike = (each for each in pods.values() if each.scheduler == silent.scheduler)
-            if self._is_silent(silent) and all(map(_is_unheard, alike)):
-                self._reported.add(key.pod_uid)
-                effects.append(self._event(silent))
+        while budget and (key := self._due.take_due(now)) is not None:
+            budget.charge(_LOOK)
+            pod = self._installations.pod(key.pod_uid)
+            if pod is not None and self._is_silent(pod) and not self._installations.hears(pod.scheduler):
+                effects += self._report(pod, now)
         return effects
 
     def next_due(self) -> float:
         """When the next Event is due, in epoch seconds; infinity if none is."""
         return self._due.next()
 
+    @property
+    def waits(self) -> bool:
+        """Whether pods have changed that the budget did not reach."""
+        return bool(self._installations.changed)
+
     def validate(self) -> Iterator[str]:
         """Contradictions, each as a sentence."""
-        there = self._installations.pods()
-        yield from (f"{uid}: an Event reported it though it is gone" for uid in self._reported if uid not in there)
+        for uid in self._reported:
+            if self._installations.pod(uid) is None and uid not in self._installations.changed:
+                yield f"{uid}: an Event reported it though it is gone"
+        if self._places != {place: uid for uid, place in self._reported.items()} or self._turns - self._reported.keys():
+            yield "the reported pods and the places that they were reported for differ"
+
+    def _note(self, uid: str, now: float) -> None:
+        """Handle a pod that has changed or gone."""
+        pod = self._installations.pod(uid)
+        if uid in self._reported and (pod is None or _place(pod) != self._reported[uid]):
+            del self._places[self._reported.pop(uid)]
+            self._turns.discard(uid)
+        if pod is None:
+            self._due.drop(_key(uid))
+        elif _place(pod) not in self._places and self._is_silent(pod):
+            self._due.hasten(_key(uid), now + SILENT_S)
+
+    def _report(self, pod: Pod, now: float) -> list[Effect]:
+        """The Event on the pod, if it is its turn. Otherwise its turn is set, or it is passed over."""
+        if pod.uid in self._turns:
+            self._turns.discard(pod.uid)
+            return [self._event(pod)]
+        place = _place(pod)
+        if place in self._places:
+            return []
+        self._places[place], self._reported[pod.uid] = pod.uid, place
+        turn = self._rate_limit.take(1, now)
+        if turn <= now:
+            return [self._event(pod)]
+        if turn < NEVER:
+            self._turns.add(pod.uid)
+            self._due.set(_key(pod.uid), turn)
+        return []
 
     def _is_silent(self, pod: Pod) -> bool:
         """Whether the pod waits for a scheduler that has not reacted, and this installation has to report it."""
@@ -66,7 +121,7 @@ class Unserved:
             return False
         key = group_of(pod)
         owner = self._installations.whose(key)
-        if pod.scheduler != owner or pod.scheduler == KUBE_SCHEDULER or not _is_unheard(pod):
+        if pod.scheduler != owner or pod.scheduler == KUBE_SCHEDULER or is_heard(pod):
             return False
         group = self._installations.group(key)
         teller = owner_of(
@@ -92,6 +147,5 @@ def _key(uid: str) -> GroupKey:
     return GroupKey("", "", uid)
 
 
-def _is_unheard(pod: Pod) -> bool:
-    """Whether no scheduler has bound the pod or set a condition on it."""
-    return not (pod.node or pod.condition_reason)
+def _place(pod: Pod) -> Place:
+    return group_of(pod), pod.scheduler
