@@ -11,6 +11,7 @@ from itertools import chain
 
 from msgspec.structs import replace
 
+from gangsched.core.cluster.failures import failed_when
 from gangsched.core.membership import handover
 from gangsched.core.membership.results import Results
 from gangsched.core.objects import events as seen
@@ -61,7 +62,9 @@ class Intake:
                 self._state.containment.no_longer_in_flight(uid)
                 self._members.pod_gone(uid)
             case seen.PodsReplaced(pods):
-                self.take(chain(map(PodGone, self._members.unlisted(pods)), map(PodSeen, pods)), now)
+                # In the order in which they failed, from which the pauses of their makers follow.
+                in_order = sorted(pods, key=failed_when)
+                self.take(chain(map(PodGone, self._members.unlisted(pods)), map(PodSeen, in_order)), now)
                 # Statuses and conditions written for them may have been lost.
                 self._members.dirty.note(*self._members.gangs)
             case seen.GroupSeen(group):

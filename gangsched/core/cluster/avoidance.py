@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from gangsched.core.cluster.failures import Failures
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import EmitEvent
@@ -68,10 +69,14 @@ class _Case:
 
 
 class Avoidance:
-    """The nodes that are avoided. `counted` is the number of refusals that have counted against nodes so far."""
+    """The nodes that are avoided. `counted` is the number of refusals that have counted against nodes so far.
+
+    `failures` are the makers of pods that fail at once, for which nodes are closed.
+    """
 
     def __init__(self) -> None:
         self.counted = 0
+        self.failures = Failures()
         self._now = 0.0
         self._prune_at = 0.0
         self._by_all: dict[str, _Note] = {}
@@ -85,8 +90,10 @@ class Avoidance:
     def note_time(self, now: float) -> None:
         """Set the present time, in epoch seconds: expired entries have no effect, and are dropped later."""
         self._now = now
+        self.failures.note_time(now)
         if now < self._prune_at:
             return
+        self.failures.prune()
         self._prune_at = now + EVIDENCE_S
         for uid in [uid for uid, cases in self._cases.items() if not any(map(self._is_fresh, cases.values()))]:
             self._drop_pod(uid)

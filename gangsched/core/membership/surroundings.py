@@ -15,6 +15,7 @@ from gangsched.core.membership.resting import Resting
 from gangsched.core.objects import events
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.devices import DeviceKind
+from gangsched.core.objects.node import Node
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
@@ -46,14 +47,14 @@ class Surroundings:
         """Apply the change of one such object, or a complete list of them."""
         match event:
             case events.NodeSeen(node):
-                self._cluster.set_node(node)
+                self._set_node(node)
             case events.NodeGone(name):
                 self._node_gone(name)
             case events.NodesReplaced(nodes):
                 for name in sorted(self._cluster.nodes.keys() - {node.name for node in nodes}):
                     self._node_gone(name)
                 for node in nodes:
-                    self._cluster.set_node(node)
+                    self._set_node(node)
             case events.NamespaceSeen(name, labels):
                 self._set_namespace(name, labels)
             case events.NamespaceGone(name):
@@ -96,6 +97,10 @@ class Surroundings:
         after = self._cluster.namespaces.get(name)
         if before is None or after is None or before.get(GANG) != after.get(GANG):
             self._redeclare(self._members.undeclared.in_namespace(name))
+
+    def _set_node(self, node: Node) -> None:
+        if self._cluster.set_node(node):
+            self._members.failures.node_changed(node.name)
 
     def _node_gone(self, name: str) -> None:
         """Remove the node, and reconcile the gangs whose reservations on it are of no use any more."""

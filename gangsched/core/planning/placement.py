@@ -17,6 +17,7 @@ from msgspec.structs import replace as renewed
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints.constraint import Plan
 from gangsched.core.objects.declaration import Preference, Topology
+from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.strategy import Strategy
@@ -39,8 +40,9 @@ class Ask:
 
     `role_needs` are minima by role; at least that many members must have the role, and at least `need` members exist.
     `own` counts the members that are already bound, by node. `avoided` nodes are used only if the gang fits nowhere
-    else; among them `refused` nodes, which refused the gang itself, only if it fits on none of the others. `topology`
-    requests one domain of a label for all members. `wishes` are preferences by role, which come before `prefer`.
+    else; among them `refused` nodes, which refused the gang itself, only if it fits on none of the others. Those of
+    `pause` are not used. `topology` requests one domain of a label for all members. `wishes` are preferences by role,
+    which come before `prefer`.
     """
 
     members: Sequence[Pod]
@@ -53,6 +55,7 @@ class Ask:
     own: Mapping[str, int] = field(default_factory=dict)
     avoided: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()
+    pause: Pause = OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +87,9 @@ def place(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None = None) ->
     Members that fit nowhere are skipped while the minimum and the minima of roles are within reach (contract rule 8).
     `recent` remembers the domains already tried; without it all domains are tried in this call.
     """
-    if ask.avoided:
-        elsewhere = _found(snapshot, ask, recent)
-        if elsewhere is not None:
-            return elsewhere
-    anywhere = replace(ask, avoided=frozenset(), refused=frozenset())
+    if ask.avoided and (elsewhere := _found(snapshot, ask, recent)) is not None:
+        return elsewhere
+    anywhere = replace(ask, avoided=ask.pause.nodes, refused=frozenset())
     mark, broken_off = snapshot.mark(), snapshot.budget.broken_off
     found = _found(snapshot, anywhere, recent)
     if found is None:
