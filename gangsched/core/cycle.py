@@ -26,7 +26,7 @@ from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.further import place_each
-from gangsched.core.planning.pausing import place_or_pause
+from gangsched.core.planning.pausing import place
 from gangsched.core.planning.placement import Ask, Placement, Unfinished
 from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.refusal import Refusal
@@ -278,7 +278,7 @@ class Cycle:
         alike = len(classes) == 1 and not any(ask.role_needs.values()) and ask.topology is None
         if alike and key in self._refused:
             return self._refused[key]
-        found = place_or_pause(self._snapshot, ask, self._state.recent_requests)
+        found = place(self._snapshot, ask, self._state.recent_requests)
         if isinstance(found, Refusal):
             self._queue.note(found, self._snapshot)
             if alike:

@@ -19,7 +19,7 @@ from gangsched.core.planning import budget as units
 from gangsched.core.planning import topology
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify, fill_singly, hand_out, preferring
-from gangsched.core.planning.pausing import place_or_pause
+from gangsched.core.planning.pausing import place
 from gangsched.core.planning.placement import Ask, Unfinished
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.search import Share
@@ -98,7 +98,7 @@ class _Each:
             if done and not self._snapshot.budget:
                 return done
             if self._ask.topology is not None and self._home() is None:
-                found = place_or_pause(self._snapshot, self._alone(pods[done]), self._recent_requests)
+                found = place(self._snapshot, self._alone(pods[done]), self._recent_requests)
                 if isinstance(found, Unfinished):
                     return done
                 if isinstance(found, Refusal):
@@ -110,7 +110,7 @@ class _Each:
             shares = self._some(member, len(pods) - done)
             names = [self._snapshot.name(row) for _, row, number in shares for _ in range(number)]
             if not names:
-                refused = place_or_pause(self._snapshot, self._alone(pods[done]), self._recent_requests)
+                refused = place(self._snapshot, self._alone(pods[done]), self._recent_requests)
                 if not isinstance(refused, Refusal):
                     raise TypeError(f"{pods[done].name} has a place though its class has none")
                 self._closed[member] = refused
