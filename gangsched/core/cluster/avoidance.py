@@ -5,7 +5,8 @@ the same pod was accepted elsewhere, or pods of two namespaces, each refused now
 that is the fault of the pod or its namespace does not count, so that no tenant can turn others away from a node: such a
 pod is refused on every node, and the nodes that refuse it accept other members of its gang. The duration doubles with
 each further refusal, and avoidance ends when the node accepts a pod. It is a preference: gangs that fit nowhere else
-are tried on such a node (`placement.place`). It is not persisted; after a restart it is learned again.
+are tried on such a node (`placement.place`). It is not persisted; after a restart it is learned again. What makes pods
+that fail at once is paused beside it (`failures`).
 """
 
 from __future__ import annotations

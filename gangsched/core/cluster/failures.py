@@ -162,6 +162,7 @@ class Failures:
     def __init__(self) -> None:
         self._now = 0.0
         self._records: dict[Maker, _Record] = {}
+        self._failing_on: dict[str, dict[Maker, None]] = {}
         self._counted: dict[str, None] = {}
         self._eased: dict[GroupKey, None] = {}
 
@@ -173,6 +174,10 @@ class Failures:
         """Forget makers whose last pause ended long ago."""
         ended = self._now - LONGEST_S
         self._records = {maker: each for maker, each in self._records.items() if each.everywhere.until > ended}
+        self._failing_on = {}
+        for maker, record in self._records.items():
+            for node in record.nodes:
+                self._failing_on.setdefault(node, {})[maker] = None
 
     def failed(self, pod: Pod, at: float | None = None) -> None:
         """The pod has failed at once, `at` this time in epoch seconds, or now. Repeated reports of it count once."""
@@ -192,6 +197,7 @@ class Failures:
         record.started.pop(pod.node, None)
         record.nodes.setdefault(pod.node, _Failing()).add(at)
         record.everywhere.add(at)
+        self._failing_on.setdefault(pod.node, {})[maker] = None
         record.said = pod.failure.said if pod.failure is not None else "the kubelet rejected it"
         _drop_oldest(record.nodes, MOST_NODES)
 
@@ -242,8 +248,9 @@ class Failures:
 
     def node_changed(self, node: str) -> None:
         """The node has changed, so pods may be accepted there."""
-        for record in self._records.values():
-            if (failing := record.nodes.get(node)) is not None:
+        for maker in self._failing_on.pop(node, ()):
+            record = self._records.get(maker)
+            if record is not None and (failing := record.nodes.get(node)) is not None:
                 for each in (failing, record.everywhere):
                     each.until = min(each.until, max(self._now, each.permitted))
                 self._eased |= record.waiting
