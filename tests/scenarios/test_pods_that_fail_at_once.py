@@ -113,6 +113,17 @@ def test_after_a_pause_many_pods_without_a_group_are_tried_one_by_one() -> None:
     assert all(found.node for found in loop.pods())
 
 
+@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
+def test_members_of_several_templates_that_all_fail_pause_together() -> None:
+    """A launcher and its worker, of different size: each failure made those of the other forgotten."""
+    harness = Harness()
+    harness.add(node("n1", cpu=8), group("a", min_member=2))
+    sizes = iter(["1", "2"] * 100)
+    loop = Loop(harness, lambda number: member(number, cpu=next(sizes)), 2)
+    loop.run_for(900)
+    assert 0 < loop.most() <= 5
+
+
 # Who is paused where
 
 

@@ -7,9 +7,9 @@ affected. The pause on a node doubles with each further failure there, and at mo
 it within WINDOW_S, unless a single attempt has more. If pods of the maker have failed on several nodes and ran on none,
 the cause is probably in the pods, and the pause holds everywhere.
 
-What ends it: pods that run there for longer than AT_ONCE_S, another template, or another spec of the PodGroup. A change
-of the node lets the maker try again as soon as MOST_FAILURES permits. After a restart it is learned again from the
-failed pods that still exist.
+What ends it: pods that run there for longer than AT_ONCE_S, or another spec of the PodGroup. Pods of a template of
+which none has failed are not affected. A change of the node lets the maker try again as soon as MOST_FAILURES permits.
+After a restart it is learned again from the failed pods that still exist.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.pause import OPEN, Pause
-from gangsched.core.objects.pod import Pod, PodPhase, role_of
+from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.retry import doubled
 
 AT_ONCE_S = 10.0
@@ -37,8 +37,10 @@ TRIAL_S = 15.0
 """After a pause, pods without a group are tried there one by one, this many seconds apart, until one runs."""
 MOST_MAKERS = 10_000
 MOST_NODES = 100
+MOST_TEMPLATES = 16
 MOST_PODS = 10_000
-"""Bounds on what is remembered: makers, nodes of a maker, and failed pods. Beyond them, the oldest are dropped."""
+"""Bounds on what is remembered: makers, nodes and templates of a maker, and failed pods. Beyond them, the oldest are
+dropped."""
 NAMED = 3
 """Maximum number of nodes that a message names."""
 _REVISIONS = frozenset({"controller-revision-hash", "pod-template-hash"})
@@ -119,14 +121,13 @@ class _Failing:
 
 @dataclass(slots=True)
 class _Record:
-    """What is known of a maker's pods of one template.
+    """What is known of a maker: the `templates` of its pods that have failed, and their failures by node and in all.
 
-    Their failures by node and in all, when some have started on a node, what the last failed one said, and the gangs
-    that wait because of it.
+    `started` is when pods last started on a node where none has failed since, `said` what the last failed one said, and
+    `waiting` are the gangs that wait because of it.
     """
 
-    role: str
-    template: Hashable
+    templates: dict[Hashable, None] = field(default_factory=dict)
     nodes: dict[str, _Failing] = field(default_factory=dict)
     everywhere: _Failing = field(default_factory=_Failing)
     started: dict[str, float] = field(default_factory=dict)
@@ -186,14 +187,13 @@ class Failures:
             return
         self._counted[pod.uid] = None
         _drop_oldest(self._counted, MOST_PODS)
-        maker, role, template = maker_of(pod), role_of(pod), _template_of(pod)
-        record = self._records.pop(maker, None)
-        if record is None or (record.role, record.template) != (role, template):
-            record = _Record(role, template)
-        self._records[maker] = record
+        maker = maker_of(pod)
+        self._records[maker] = record = self._records.pop(maker, None) or _Record()
         _drop_oldest(self._records, MOST_MAKERS)
         if record.nodes:
             record.forgive(at)
+        record.templates[_template_of(pod)] = None
+        _drop_oldest(record.templates, MOST_TEMPLATES)
         record.started.pop(pod.node, None)
         record.nodes.setdefault(pod.node, _Failing()).add(at)
         record.everywhere.add(at)
@@ -222,11 +222,7 @@ class Failures:
         """Where those of the gang's pods that wait may not be bound now; `take_eased` tells if that may change."""
         pods = [pod for pod in pods if not pod.node] if self._records else []
         record = self._records.get(maker_of(pods[0])) if pods else None
-        if record is None:
-            return OPEN
-        alike = [_template_of(pod) for pod in pods if role_of(pod) == record.role]
-        if alike and record.template not in alike:
-            del self._records[maker_of(pods[0])]
+        if record is None or record.templates.keys().isdisjoint(map(_template_of, pods)):
             return OPEN
         record.forgive(now := self._now)
         nodes = {node: each for node, each in record.nodes.items() if each.closed_until > now}
@@ -234,6 +230,7 @@ class Failures:
         if not (nodes or everywhere):
             return OPEN
         record.waiting[key] = None
+        _drop_oldest(record.waiting, MOST_PODS)
         closing = [record.everywhere] if everywhere else [*nodes.values()]
         until = min(record.decided_at(now), *(each.closed_until for each in closing))
         lasts_s = max(each.lasts_s for each in closing)
