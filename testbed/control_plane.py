@@ -23,6 +23,7 @@ from testbed import binaries, nodes
 from testbed.api import Api, ApiError, Json
 from testbed.audit import audit_entries
 from testbed.certificates import write_certificate
+from testbed.restraint import KWOK, restrain
 from testbed.stages import late
 from testbed.tether import Child, Tether, TetherError
 
@@ -87,6 +88,7 @@ class ControlPlane:
         self._audit = audit
         self._audit_policy = audit_policy
         self._tokens = {user: secrets.token_hex(16) for user in users}
+        self._kwok_token = secrets.token_hex(16)
         self._extra_apiserver_args = tuple(extra_apiserver_args)
         self._extra_controller_args = tuple(extra_controller_args)
         self._ready_after_s = ready_after_s
@@ -143,6 +145,7 @@ class ControlPlane:
         write_certificate(self._certificate, self._key)
         self._token = secrets.token_hex(16)
         tokens = [f'{self._token},testbed-admin,testbed-admin,"system:masters"']
+        tokens += [f'{self._kwok_token},{KWOK},{KWOK},"system:masters"'] if self._kwok else []
         tokens += [f"{token},{user},{user}" for user, token in self._tokens.items()]
         (self.folder / "tokens.csv").write_text("\n".join(tokens) + "\n")
         (self.folder / "audit-policy.json").write_text(json.dumps(self._audit_policy))
@@ -225,6 +228,10 @@ class ControlPlane:
         """Another connection to the API server, as cluster-admin."""
         return Api(self.port, certificate=self._certificate, token=self._token)
 
+    def api_of_kwok(self) -> Api:
+        """Another connection to the API server, with KWOK's credentials."""
+        return Api(self.port, certificate=self._certificate, token=self._kwok_token)
+
     def restart_apiserver(self) -> None:
         """Ends kube-apiserver and starts it again on the same port, with the same certificate and data."""
         self.stop_apiserver()
@@ -244,6 +251,9 @@ class ControlPlane:
         )
 
     def _start_kwok(self) -> None:
+        kwok = self.api_of_kwok()
+        restrain(self.api, kwok)
+        kwok.close()
         stages = self.binaries / binaries.STAGES
         if self._ready_after_s:
             own = late(stages.read_text(encoding="utf-8"), self._ready_after_s)
@@ -252,7 +262,8 @@ class ControlPlane:
         self.spawn(
             "kwok",
             [
-                *self._client("kwok"),
+                self.binaries / "kwok",
+                f"--kubeconfig={self.kubeconfig_for(token=self._kwok_token)}",
                 f"--config={stages}",
                 *("--manage-all-nodes=true", "--node-lease-duration-seconds=40", "--node-ip=127.0.0.1"),
             ],

@@ -19,13 +19,15 @@ from gangsched.core.gang.wants import Want, as_it_is, further, wishes
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
 from gangsched.core.objects.faults import Step
+from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.further import place_each
-from gangsched.core.planning.placement import Ask, Placement, Unfinished, place
+from gangsched.core.planning.pausing import place
+from gangsched.core.planning.placement import Ask, Placement, Unfinished
 from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
@@ -62,7 +64,7 @@ class Cycle:
         self._now = now
         self._avoided_by_all = state.avoidance.by_all()
         # By what was asked for, since something was last placed.
-        self._refused: dict[tuple[MemberClass, int, int, int | None], Refusal] = {}
+        self._refused: dict[tuple[MemberClass, int, int, int | None, Pause], Refusal] = {}
         self._done: set[tuple[GroupKey, int]] = set()
         self._decided = Decided()
         self._placed: set[GroupKey] = set()
@@ -147,8 +149,13 @@ class Cycle:
         if gang.record.capped is not None and self._stopped(gang, ask.members):
             # A gang is planned once before it is capped, so that one that can never fit gets that reason.
             return False
-        refused = self._state.avoidance.by_gang(gang.key)
-        ask = replace(ask, avoided=self._avoided_by_all | refused, refused=refused)
+        pause = self._state.avoidance.failures.closed(gang.key, gang.live())
+        if pause.everywhere:
+            gang.attempt.refused(None, pause)
+            self._decided.refusals[Reason.PODS_FAIL] += 1
+            return False
+        refused = self._state.avoidance.by_gang(gang.key) | pause.nodes
+        ask = replace(ask, avoided=self._avoided_by_all | refused, refused=refused, pause=pause)
         mark = self._snapshot.mark()
         found = self._place(ask)
         if isinstance(found, Unfinished):
@@ -166,8 +173,8 @@ class Cycle:
                 and self._stopped(gang, ask.members)
             ):
                 return False
-            gang.attempt.refused(found)
-            self._count(found)
+            gang.attempt.refused(found, pause)
+            self._decided.refusals[found.reason] += 1
             return False
         if self._stopped(gang, ask.members):
             self._snapshot.undo(mark)
@@ -179,6 +186,8 @@ class Cycle:
         if not ask.own:
             # If members are bound or being bound already, no member waits for another.
             gang.attempt.goes_first(bindings.going_first(gang, ask.avoided, found.assignments))
+        if gang.plain:
+            self._state.avoidance.failures.tried(*found.assignments[0])
         self._bind(gang, found.assignments)
         return True
 
@@ -200,9 +209,12 @@ class Cycle:
     def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
         """Place each of these members on its own. Returns those that the budget did not reach."""
         members = self._allowed(gang, [now for pod in members if (now := as_it_is(gang, pod)) is not None])
-        if members:
+        pause = self._state.avoidance.failures.closed(gang.key, gang.live()) if members else OPEN
+        if pause.everywhere:
+            gang.attempt.refused(None, pause)
+        elif members:
             terms = self._assessments[gang.key].terms
-            refused = self._state.avoidance.by_gang(gang.key)
+            refused = self._state.avoidance.by_gang(gang.key) | pause.nodes
             ask = Ask(
                 members=members,
                 need=1,
@@ -213,11 +225,11 @@ class Cycle:
                 own=Counter(filter(None, (self._cluster.node_of(pod.uid) for pod in gang.live()))),
                 avoided=self._avoided_by_all | refused,
                 refused=refused,
+                pause=pause,
             )
             found = place_each(self._snapshot, ask, self._state.recent_requests)
-            gang.attempt.members_refused(found.refused)
-            for refusal in found.refused.values():
-                self._count(refusal)
+            gang.attempt.members_refused(found.refused, pause)
+            self._decided.refusals.update(refusal.reason for refusal in found.refused.values())
             for refusal in {id(refusal): refusal for refusal in found.refused.values()}.values():
                 self._queue.note(refusal, self._snapshot)
             # Existing members first: beside placeholders, their bindings would wait for a durable reservation.
@@ -231,12 +243,8 @@ class Cycle:
     def _allowed(self, gang: Gang, members: Sequence[Pod]) -> list[Pod]:
         """These members, without the placeholders that exceed the namespace's limit."""
         allowed: list[Pod] = []
-        to_come: list[Pod] = []
         for pod in members:
-            if pod.name:
-                allowed.append(pod)
-            elif not self._stopped(gang, [*to_come, pod]):
-                to_come.append(pod)
+            if pod.name or not self._stopped(gang, [*(each for each in allowed if not each.name), pod]):
                 allowed.append(pod)
         return allowed
 
@@ -263,7 +271,7 @@ class Cycle:
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
         """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""
         classes = set(classify(self._snapshot, ask.members, ask.avoided).values())
-        key = (next(iter(classes)), ask.need, len(ask.members), self._snapshot.priority)
+        key = (next(iter(classes)), ask.need, len(ask.members), self._snapshot.priority, ask.pause)
         alike = len(classes) == 1 and not any(ask.role_needs.values()) and ask.topology is None
         if alike and key in self._refused:
             return self._refused[key]
@@ -273,6 +281,3 @@ class Cycle:
             if alike:
                 self._refused[key] = found
         return found
-
-    def _count(self, refusal: Refusal) -> None:
-        self._decided.refusals[refusal.reason] += 1

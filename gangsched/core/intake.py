@@ -12,6 +12,7 @@ from itertools import chain
 
 from msgspec.structs import replace
 
+from gangsched.core.cluster.failures import failed_when
 from gangsched.core.membership import handover
 from gangsched.core.membership.results import Results
 from gangsched.core.objects import events as seen
@@ -72,7 +73,9 @@ class Intake:
                 self._state.containment.no_longer_in_flight(uid)
                 self._members.pod_gone(uid)
             case seen.PodsReplaced(pods):
-                self._take_list(event, map(PodGone, self._members.unlisted(pods)), now)
+                # In the order in which they failed, from which the pauses of their makers follow.
+                in_order = seen.PodsReplaced(tuple(sorted(pods, key=failed_when)))
+                self._take_list(in_order, map(PodGone, self._members.unlisted(pods)), now)
                 # Statuses and conditions written for them may have been lost.
                 self._members.dirty.note(*self._members.gangs)
             case seen.GroupSeen(group):

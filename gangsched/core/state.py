@@ -80,6 +80,11 @@ class State:
         self.containment.park(key, step, error, now)
         return not self.containment.broken
 
+    def take_eased(self) -> list[GroupKey]:
+        """The gangs for which a cap or a pause may hold no longer."""
+        paused = [key for key in self.avoidance.failures.take_eased() if key in self.gangs]
+        return [*self.caps.take_eased(self.gangs), *paused]
+
     def leave(self, key: GroupKey) -> None:
         """Remove the gang from all queues: it no longer waits for anything."""
         for room in (self.queue, self.admission, self.caps, self.status_deadlines):

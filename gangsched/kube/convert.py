@@ -23,6 +23,7 @@ from gangsched.core.objects.shape import Amounts, Labels, Shape
 from gangsched.kube import extended_uses, preferences, wire
 from gangsched.kube.device_uses import uses
 from gangsched.kube.dialects.table import DEFAULT, Dialects
+from gangsched.kube.failures import failure, is_rejection
 from gangsched.kube.pod_terms import labels
 from gangsched.kube.shapes import amounts, shape
 from gangsched.kube.storage import NO_VOLUMES, pod_volumes
@@ -30,19 +31,6 @@ from gangsched.kube.workloads.table import NONE, Workloads
 
 _PHASES = {phase.value: phase for phase in PodPhase}
 _KEPT = 1024
-_REJECTIONS = frozenset(
-    {
-        "NodeAffinity",
-        "NodeName",
-        "NodePorts",
-        "NodeShutdown",
-        "NodeUnschedulable",
-        "SMTAlignmentError",
-        "TaintToleration",
-        "TopologyAffinityError",
-        "UnexpectedAdmissionError",
-    }
-)
 _NOTHING: dict[str, str] = {}
 
 
@@ -93,10 +81,11 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads = NO
         owner=owner,
         condition_reason=said.reason,
         condition_message=said.message,
-        rejected=status.phase == "Failed" and _is_rejection(status.reason or ""),
+        rejected=status.phase == "Failed" and is_rejection(status),
         bound_at=said.bound_at,
         soft=preferences.soft(spec, meta),
         workload=workloads.of(meta, owner, named=declaration is not None) if owner is not None else None,
+        failure=failure(status) if status.phase == "Failed" else None,
     )
 
 
@@ -215,8 +204,3 @@ def _moment(text: str) -> float:
         return parse_time(text)
     except ValueError:
         return 0.0
-
-
-def _is_rejection(reason: str) -> bool:
-    """Whether the pod failed because the kubelet rejected it: pkg/kubelet/lifecycle/predicate.go, cm/admission."""
-    return reason.startswith("OutOf") or reason in _REJECTIONS

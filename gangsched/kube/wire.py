@@ -221,8 +221,20 @@ class Condition(Struct, gc=False, rename="camel"):
     last_transition_time: str | None = None
 
 
+class Terminated(Struct, gc=False, rename="camel"):
+    exit_code: int = 0
+    reason: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class ContainerState(Struct, gc=False):
+    terminated: Terminated | None = None
+
+
 class ContainerStatus(Struct, gc=False, rename="camel"):
     name: str = ""
+    state: ContainerState | None = None
     resources: Resources | None = None
     allocated_resources: Quantities | None = None
 
@@ -230,6 +242,7 @@ class ContainerStatus(Struct, gc=False, rename="camel"):
 class PodStatus(Struct, gc=False, rename="camel"):
     phase: str | None = None
     reason: str | None = None
+    message: str | None = None
     nominated_node_name: str | None = None
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None

@@ -264,6 +264,9 @@ class _Examination:
                 yield self._cluster.pods[uid]
 
     def _helping(self, refusal: Refusal, shortfall: Shortfall) -> Iterator[str]:
+        if refusal.paused:
+            yield "the end of the pause, or a change of the node or of the pods that fail there"
+            return
         ask = self._assessment.want.quorum
         if ask is not None and not refusal.never:
             yield from self._ends([holder for holder, _ in shortfall.held[:TRIED]], ask)

@@ -15,7 +15,7 @@ It checks that
 These groups do not count as stuck: one that timed out under timeoutPolicy Fail (final by rule 5); one whose PodGroup
 does not exist (rule 10); one that has too few members, has a member of a role that the PodGroup lacks, or uses a
 feature that this version refuses by name; and one under Restart that is short (rule 13 evicts the rest of it; it is
-never filled up).
+never filled up), and pods that wait because such pods have failed at once.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def _stuck(lists: Lists, views: Sequence[_View]) -> Iterator[str]:
             if quorum_exists(world, members, need, role_needs):
                 yield f"{view.key}: {what} would fit into what is free ({_said(view)})"
     for raw in lists.pods:
-        alone = live(raw) and not node_of(raw) and group_of(raw) is None
+        alone = live(raw) and not node_of(raw) and group_of(raw) is None and not _paused(raw)
         if alone and quorum_exists(world, [pods[uid_of(raw)]], 1, {}):
             yield f"{key_of(raw)}: this pod waits and would fit into what is free"
 
@@ -309,6 +309,8 @@ def _stand_ins(view: _View) -> list[Pod]:
 
 def _kept_waiting(view: _View) -> bool:
     """Whether the scheduler is right not to try the group."""
+    if _paused(view.group) or any(map(_paused, view.waiting)):
+        return True
     if view.group is None:
         return False
     if group_from_object(view.group).error:
@@ -316,6 +318,14 @@ def _kept_waiting(view: _View) -> bool:
     final = view.group["spec"].get("timeoutPolicy") == "Fail" and _failed_by_clock(view.group)
     roles = {"", *(role["name"] for role in view.group["spec"].get("roles", []))}
     return final or any(role_of(pod) not in roles for pod in view.live)
+
+
+def _paused(obj: Json | None) -> bool:
+    """Whether the group or pod is told to wait because such pods have failed at once."""
+    told = (
+        [condition(obj, type_).get("message", "") for type_ in ("Scheduled", "PodScheduled", "Degraded")] if obj else []
+    )
+    return any("Such pods failed at once" in message for message in told)
 
 
 def _failed_by_clock(group: Json) -> bool:

@@ -145,6 +145,7 @@ class _Run:
 class History:
     """The latest version of every object, and the history derived from them. Thread-safe.
 
+    `changed_specs` is when a PodGroup's spec was last seen to change, in epoch seconds.
     `stayed` are pods, by UID, that were bound when the PodGroup that they named was deleted, or failed because other
     members had not come.
     """
@@ -165,6 +166,7 @@ class History:
         self.episodes: list[Episode] = []
         self.desertions: list[Desertion] = []
         self.stayed: set[str] = set()
+        self.changed_specs: dict[Key, float] = {}
         self.groups_with_places: set[Key] = set()
         self.groups_ran_out: set[Key] = set()
         self.groups_seen: set[Key] = set()
@@ -243,6 +245,9 @@ class History:
     def group_seen(self, group: Json) -> None:
         """A PodGroup was created or changed."""
         with self.lock:
+            old = self.groups.get(key_of(group))
+            if old is not None and old["metadata"].get("generation") != group["metadata"].get("generation"):
+                self.changed_specs[key_of(group)] = self._wall()
             self.groups[key_of(group)] = group
             if vacant(group):
                 self.groups_with_places.add(key_of(group))

@@ -1,8 +1,9 @@
 """Kubelet admission, which KWOK lacks: a pod that is bound to a node without room for it is rejected.
 
 Pods are admitted in the order in which the watch shows them bound. A pod that does not fit beside the admitted pods
-that have neither ended nor gone gets phase Failed with a reason such as OutOfcpu, as from a kubelet. KWOK may then
-still set the pod to Running; it is rejected again.
+that have neither ended nor gone gets phase Failed with a reason such as OutOfcpu, as from a kubelet. A spoiled kubelet
+rejects every pod, although it would fit by numbers. KWOK may have set such a pod to Running before; afterwards
+`testbed.restraint` keeps it from that.
 """
 
 from __future__ import annotations
@@ -15,11 +16,23 @@ from collections import Counter
 
 from testbed.api import Api, ApiError
 from tests.faults.history import History
-from tests.faults.objects import Json, allocatable_of, ended, excess, key_of, node_of, requests_of, uid_of
+from tests.faults.objects import (
+    Json,
+    allocatable_of,
+    ended,
+    excess,
+    group_of,
+    key_of,
+    maker_of,
+    node_of,
+    ours,
+    requests_of,
+    uid_of,
+)
+from tests.faults.rejections import Rejections
 
 _NAMES = {"cpu": "OutOfcpu", "memory": "OutOfmemory", "pods": "OutOfpods"}
 _RETRY_S = 0.2
-_AGAIN_S = 0.5
 _UNPROCESSABLE = frozenset({404, 409, 422})
 
 
@@ -37,15 +50,20 @@ def end_pod(api: Api, pod: Json, phase: str, *, reason: str = "", message: str =
 
 
 class Kubelets(threading.Thread):
-    """The kubelets of all nodes. `rejected` counts rejections by reason."""
+    """The kubelets of all nodes. `rejected` counts rejections by reason, `rejections` judges those of ours.
+
+    `spoiled` kubelets, by node, reject every pod for that reason.
+    """
 
     def __init__(self, api: Api) -> None:
         super().__init__(name="kubelets", daemon=True)
         self.rejected: Counter[str] = Counter()
+        self.rejections = Rejections()
+        self.spoiled: dict[str, str] = {}
         self._api = api
         self._bound: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
         self._admitted: dict[str, dict[str, Json]] = {}
-        self._rejected: dict[str, tuple[Json, str]] = {}
+        self._rejecting = 0
         self._history: History | None = None
 
     def serve(self, history: History) -> None:
@@ -63,29 +81,20 @@ class Kubelets(threading.Thread):
 
     @property
     def idle(self) -> bool:
-        """Whether every bound pod has been processed and no rejected pod runs."""
-        return self._bound.empty() and not self._revived()
+        """Whether every bound pod has been processed."""
+        return self._bound.empty() and not self._rejecting
 
     def run(self) -> None:
         """Admit and reject until stopped."""
-        while True:
-            try:
-                pod = self._bound.get(timeout=_AGAIN_S)
-            except queue.Empty:
-                for revived, lacking in self._revived():
-                    self._reject(revived, lacking)
-                continue
-            if pod is None:
-                return
-            if lacking := self._admit(pod):
-                self._rejected[uid_of(pod)] = (pod, lacking)
-                self._reject(pod, lacking)
-
-    def _revived(self) -> list[tuple[Json, str]]:
-        assert self._history is not None
-        with self._history.lock:
-            known = self._history.pods
-            return [each for uid, each in list(self._rejected.items()) if uid in known and not ended(known[uid])]
+        while (pod := self._bound.get()) is not None:
+            self._rejecting += 1
+            why = self.spoiled.get(node_of(pod), "")
+            if why:
+                self._reject(pod, why, "Resources cannot be allocated with Topology locality")
+            elif lacking := self._admit(pod):
+                why = _NAMES.get(lacking, f"OutOf{lacking}")
+                self._reject(pod, why, f"Node didn't have enough resource: {lacking}")
+            self._rejecting -= 1
 
     def _admit(self, pod: Json) -> str:
         """The insufficient resource; empty if the pod fits and now counts."""
@@ -103,11 +112,10 @@ class Kubelets(threading.Thread):
             admitted[uid_of(pod)] = pod
         return lacking
 
-    def _reject(self, pod: Json, lacking: str) -> None:
-        reason = _NAMES.get(lacking, f"OutOf{lacking}")
+    def _reject(self, pod: Json, reason: str, message: str) -> None:
         while True:
             try:
-                end_pod(self._api, pod, "Failed", reason=reason, message=f"Node didn't have enough resource: {lacking}")
+                end_pod(self._api, pod, "Failed", reason=reason, message=f"Pod was rejected: {message}")
             except ApiError as error:
                 if error.status in _UNPROCESSABLE:
                     return
@@ -115,5 +123,16 @@ class Kubelets(threading.Thread):
                 pass
             else:
                 self.rejected[reason] += 1
+                self._judge(pod)
                 return
             time.sleep(_RETRY_S)
+
+    def _judge(self, pod: Json) -> None:
+        assert self._history is not None
+        if not ours(pod):
+            return
+        with self._history.lock:
+            group = group_of(pod)
+            changed = self._history.changed_specs.get(group, 0.0) if group is not None else 0.0
+            there = self._history.pods.keys()
+            self.rejections.note(maker_of(pod), node_of(pod), uid_of(pod), at=time.time(), there=there, changed=changed)

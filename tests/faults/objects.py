@@ -112,6 +112,15 @@ def recreated(pod: Json) -> bool:
     return any(owner.get("controller") for owner in pod["metadata"].get("ownerReferences", []))
 
 
+def maker_of(pod: Json) -> str:
+    """What makes the pod and would replace it: its group, its controller, or whoever uses its name."""
+    group = group_of(pod)
+    owners = [owner for owner in pod["metadata"].get("ownerReferences", []) if owner.get("controller")]
+    if group is not None:
+        return str(group)
+    return f"{owners[0]['kind']} {owners[0]['name']}" if owners else str(key_of(pod))
+
+
 def begun(pod: Json, group: Json | None) -> bool:
     """Whether the pod was bound after its PodGroup was created; earlier ones count for no quorum (ADR 7)."""
     bound = condition(pod, "PodScheduled")

@@ -108,7 +108,9 @@ class Soak:
         self._kubelets = Kubelets(control_plane.new_api())
         self._history = History(self._clock, on_bound=self._kubelets.take)
         self._watches = [Watch(control_plane, kind) for kind in kinds(self._history)]
-        self._world = World(control_plane.new_api(), self._history, seed=seed, nodes=NODES)
+        self._world = World(
+            control_plane.new_api(), self._history, seed=seed, nodes=NODES, spoiled=self._kubelets.spoiled
+        )
         self._world.prepare()
         for number in range(NODES):
             wait_until_ready(control_plane.api, f"n{number}")
@@ -241,6 +243,7 @@ class Soak:
         self.violations += self._check_decisions()
         requests = examine(read_log(self._control_plane.folder), spares=self._world.spares)
         self.violations += requests.wrong
+        self.violations += self._kubelets.rejections.wrong
         with history.lock:
             longest, held = next(iter(history.partial()), None), next(iter(history.deserted()), None)
             self.report |= {

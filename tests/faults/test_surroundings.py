@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from testbed.api import ApiError
-from tests.faults.contenders import Life, until
+from tests.faults.contenders import Life
 from tests.faults.history import CountedClock, History
 from tests.faults.kubelet import Kubelets
 from tests.faults.manifests import a_node, a_pod
 from tests.faults.objects import Json
+from tests.faults.rejections import Rejections
 from tests.faults.world import NAMESPACE, World
 
 
@@ -72,20 +73,42 @@ def test_a_kubelet_rejects_the_pod_that_was_bound_too_late() -> None:
     assert kubelets.rejected == {"OutOfcpu": 2}
 
 
-def test_it_rejects_again_what_kwok_has_called_running() -> None:
+def test_a_spoiled_kubelet_rejects_what_fits_and_bindings_that_are_too_fast_are_told() -> None:
     api = FakeApi()
     kubelets = Kubelets(api)  # type: ignore[arg-type]
-    history = history_with(a_node(cpu="2"), kubelets=kubelets)
+    history = history_with(a_node(cpu="8"), kubelets=kubelets)
+    kubelets.spoiled["n1"] = "TopologyAffinityError"
     kubelets.serve(history)
-    for pod in (a_pod("a", node="n1", cpu="2"), a_pod("b", node="n1")):
-        history.pod_seen(pod)
-    until(lambda: len(api.asked) >= 2, within_s=10, what="the second rejection")
+    for number in range(3):
+        history.pod_seen(a_pod(f"a{number}", node="n1"))
     kubelets.stop()
     kubelets.join(10)
+    assert kubelets.rejected == {"TopologyAffinityError": 3}
+    assert kubelets.rejections.wrong == []
 
-    assert not kubelets.idle
-    history.pod_seen(a_pod("b", node="n1", phase="Failed"))
-    assert kubelets.idle
+
+@pytest.mark.parametrize(
+    ("times", "gone", "changed", "wrong"),
+    [
+        ([0, 10, 30, 70, 150], (), 0, 0),
+        ([0, 10, 20, 30, 40, 50], (), 0, 1),
+        ([0, 10, 20, 30, 40, 50], ("u0",), 0, 0),
+        ([0, 10, 20, 30, 40, 50], (), 15, 0),
+        ([0, 0, 10, 10, 20, 20], (), 0, 0),
+        ([0, 0, 10, 10, 20, 20, 30], (), 0, 1),
+        ([0] * 8, (), 0, 0),
+        ([0] * 8 + [310] * 8, (), 0, 0),
+    ],
+)
+def test_rejections_of_one_maker_are_too_fast_if_more_than_five_that_exist_are_of_five_minutes(
+    times: list[int], gone: tuple[str, ...], changed: float, wrong: int
+) -> None:
+    judge = Rejections()
+    there = {f"u{number}" for number in range(len(times))} - set(gone)
+    for number, at in enumerate(times):
+        judge.note("a", "n1", f"u{number}", at=1000.0 + at, there=there, changed=1000.0 + changed if changed else 0.0)
+        judge.note("b", "n1", f"u{number}", at=1000.0 + 400 * number, there=there)
+    assert len(judge.wrong) == wrong
 
 
 def requests_of_a_world(seed: int) -> list[tuple[str, str, Any]]:

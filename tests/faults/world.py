@@ -42,19 +42,24 @@ _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _GROUPS = f"/apis/gangsched.io/v1alpha1/namespaces/{NAMESPACE}/podgroups"
 _BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
 _KINDS = {kind: path.format(namespace=NAMESPACE) for kind, path in WORKLOADS.items()}
+_REJECTIONS = ("TopologyAffinityError", "UnexpectedAdmissionError", "NodeAffinity", "SMTAlignmentError")
 _CPUS = ("500m", "1", "1500m", "2", "3")
 
 
 class World:
     """Acts on the cluster, one random action at a time. `done` counts them by name."""
 
-    def __init__(self, api: Api, history: History, *, seed: int, nodes: int) -> None:
+    def __init__(
+        self, api: Api, history: History, *, seed: int, nodes: int, spoiled: dict[str, str] | None = None
+    ) -> None:
+        """`spoiled` is that of the kubelets."""
         self.done: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self._api = api
         self._history = history
         self._random = Random(seed)
         self._hardware = Hardware(api, history, self._random, count=nodes)
+        self._spoiled = {} if spoiled is None else spoiled
         self._spared: dict[str, str] = {}
         self._numbers = 0
         self._workloads: dict[str, str] = {}
@@ -81,6 +86,8 @@ class World:
             (4, self.complete_pod),
             (3, self.fail_pod),
             (4, self.reject_pod),
+            (1, self.spoil_kubelet),
+            (3, self.mend_kubelet),
             (2, self.end_rivals),
             (2, self._hardware.cordon),
             (2, self._hardware.uncordon),
@@ -122,6 +129,7 @@ class World:
     def settle(self) -> None:
         """Undo lasting faults: heal and uncordon the nodes, lift gates, create half of the latecomers."""
         self._hardware.mend_all()
+        self._spoiled.clear()
         self._try(self._latecomers.all_come)
         for pod in self._pods(lambda pod: bool(pod["spec"].get("schedulingGates"))):
             self._try(partial(self._lift, pod))
@@ -326,6 +334,17 @@ class World:
             lambda pod: ours(pod) and uid_of(pod) in latest and phase_of(pod) == "Running",
             lambda pod: end_pod(self._api, pod, "Failed", reason="OutOfcpu", message="said the soak"),
         )
+
+    def spoil_kubelet(self) -> None:
+        """Let a node's kubelet reject every pod."""
+        names = sorted(self._history.nodes)
+        if names:
+            self._spoiled[self._random.choice(names)] = self._random.choice(_REJECTIONS)
+
+    def mend_kubelet(self) -> bool:
+        """Let such a kubelet admit pods again."""
+        name = self._any(sorted(self._spoiled))
+        return name is not None and self._spoiled.pop(name, None) is not None
 
     def lift_gates(self) -> bool:
         """Remove the scheduling gates from pods."""

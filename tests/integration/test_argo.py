@@ -24,7 +24,7 @@ def add_steps(cluster: Cluster, workflow: str, count: int, *, group: str = "") -
         annotations = {f"{WORKFLOW}/node-name": f"{workflow}[0].step({number})", f"{WORKFLOW}/node-id": name}
         pod = member(name, group, labels=labels, annotations=annotations, restartPolicy="Never")
         pod["metadata"]["ownerReferences"] = [{**owner, "controller": True, "blockOwnerDeletion": True}]
-        cluster.api.post(f"/api/v1/namespaces/{cluster.namespace}/pods", pod)
+        cluster.make_pod(pod)
 
 
 def test_steps_are_left_single_in_a_namespace_in_which_workloads_are_gangs(cluster: Cluster) -> None:

@@ -108,6 +108,58 @@ def test_a_bare_pod_waits_until_it_is_bound_and_then_runs(control_plane, namespa
     until(lambda: control_plane.api.get(f"{pods}/lone")["status"]["phase"] == "Running")
 
 
+@pytest.fixture
+def kwok(control_plane):
+    """The API as KWOK uses it."""
+    api = control_plane.api_of_kwok()
+    yield api
+    api.close()
+
+
+def running(control_plane, namespace, name):
+    """The path of a pod that KWOK has seen and runs."""
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    control_plane.api.post(pods, bare_pod(name))
+    bind(control_plane, namespace, name, "one")
+    until(lambda: control_plane.api.get(f"{pods}/{name}")["status"]["phase"] == "Running")
+    return f"{pods}/{name}"
+
+
+def test_what_kwok_owes_an_earlier_pod_does_not_reach_a_later_one_of_its_name(control_plane, namespace, kwok):
+    """KWOK deletes by name; late on a busy machine: a pod that was made again was deleted at once."""
+    control_plane.add_node("one")
+    path = running(control_plane, namespace, "twice")
+    control_plane.api.delete(path, grace_s=0)
+    until(lambda: not control_plane.api.get(path.rpartition("/")[0])["items"])
+    control_plane.api.post(path.rpartition("/")[0], bare_pod("twice"))
+    bind(control_plane, namespace, "twice", "one")
+
+    with pytest.raises(ApiError, match="KWOK means an earlier pod"):
+        kwok.delete(path, grace_s=0)
+    assert "deletionTimestamp" not in control_plane.api.get(path)["metadata"]
+
+
+def test_kwok_deletes_a_pod_that_is_being_deleted(control_plane, namespace):
+    control_plane.add_node("one")
+    path = running(control_plane, namespace, "goes")
+    control_plane.api.delete(path)  # with the grace period that a kubelet would use
+    until(lambda: not control_plane.api.get(path.rpartition("/")[0])["items"])
+
+
+@pytest.mark.parametrize("state", ["not bound", "ended"])
+def test_kwok_runs_no_pod_without_a_node_and_none_that_has_ended(control_plane, namespace, kwok, state):
+    control_plane.add_node("one")
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    if state == "ended":
+        control_plane.api.merge(f"{running(control_plane, namespace, 'p')}/status", {"status": {"phase": "Failed"}})
+    else:
+        control_plane.api.post(pods, bare_pod("p"))
+    before = control_plane.api.get(f"{pods}/p")["status"]["phase"]
+    with pytest.raises(ApiError, match="an earlier state of this one"):
+        kwok.merge(f"{pods}/p/status", {"status": {"phase": "Running"}})
+    assert control_plane.api.get(f"{pods}/p")["status"]["phase"] == before
+
+
 def test_requests_are_audited_with_user_and_verb(control_plane, namespace):
     control_plane.api.post(f"/api/v1/namespaces/{namespace}/pods", bare_pod("audited"))
 

@@ -11,7 +11,6 @@ import yaml
 from gangsched.cli import main
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
-from testbed.workloads import member
 from tests.integration.cluster import Cluster
 
 pytestmark = pytest.mark.usefixtures("operator")
@@ -132,10 +131,7 @@ class TestWithoutOperator:
 
     def test_a_group_that_fits_says_that_only_an_operator_is_missing(self, cluster, explain):
         cluster.add_node("n1")
-        cluster.api.post(
-            f"/api/v1/namespaces/{cluster.namespace}/pods",
-            member("lone", scheduler="nobody-runs-it"),
-        )
+        cluster.add_pod("lone", scheduler="nobody-runs-it")
         _, out, _ = explain(f"{cluster.namespace}/lone", "--scheduler-name", "nobody-runs-it", "--json")
         told = json.loads(out)
         assert "It fits now" in told["message"]

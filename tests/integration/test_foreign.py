@@ -20,7 +20,6 @@ from gangsched.kube.foreign import ForeignWatch, groups
 from gangsched.kube.session import connect
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
-from testbed.workloads import member
 from tests.faults.plan import Fault
 from tests.faults.proxy import ProxyProcess
 from tests.integration.cluster import Cluster
@@ -51,10 +50,7 @@ def declare(cluster: Cluster, words: Words) -> None:
 
 def add_pods(cluster: Cluster, words: Words, *names: str, scheduler: str = "gangsched") -> None:
     for name in names:
-        cluster.api.post(
-            f"/api/v1/namespaces/{cluster.namespace}/pods",
-            member(name, labels=words.labels, annotations=words.annotations, scheduler=scheduler),
-        )
+        cluster.add_pod(name, labels=words.labels, annotations=words.annotations, scheduler=scheduler)
 
 
 def explained(control_plane: ControlPlane, cluster: Cluster, capsys, *arguments: str) -> str:

@@ -86,7 +86,7 @@ def add_executors(cluster: Cluster, manifest_of_driver: str, count: int, labels:
     for number in range(count):
         made = member(f"exec-{number}", requests={"cpu": cpu, "memory": "1Gi"}, labels=labels)
         made["metadata"]["ownerReferences"] = [owner if number else owner | {"controller": True}]
-        cluster.api.post(f"/api/v1/namespaces/{cluster.namespace}/pods", made)
+        cluster.make_pod(made)
 
 
 def test_palantir(cluster: Cluster) -> None:

@@ -67,8 +67,7 @@ def declare(cluster: Cluster, name: str, policy: Json, **spec: object) -> None:
 
 
 def add_pod(cluster: Cluster, name: str, group: str) -> None:
-    pod = member(name, schedulingGroup={"podGroupName": group})
-    cluster.api.post(f"/api/v1/namespaces/{cluster.namespace}/pods", pod)
+    cluster.make_pod(member(name, schedulingGroup={"podGroupName": group}))
 
 
 def test_a_gang_is_bound_whole_when_complete_and_not_before(gated: Cluster) -> None:

@@ -66,9 +66,8 @@ def declare(cluster: Cluster, name: str = "g", **more: object) -> None:
 
 
 def add_pods(cluster: Cluster, *names: str) -> None:
-    pods = f"/api/v1/namespaces/{cluster.namespace}/pods"
     for name in names:
-        cluster.api.post(pods, member(name, annotations=WORDS_HERE.annotations, scheduler="late"))
+        cluster.make_pod(member(name, annotations=WORDS_HERE.annotations, scheduler="late"))
 
 
 def found(cluster: Cluster, name: str = "g") -> Json:

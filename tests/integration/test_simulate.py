@@ -140,8 +140,7 @@ def stored(pods: list[Json]) -> list[Pod]:
 @pytest.fixture
 def admitted(cluster: Cluster) -> dict[str, Json]:
     """The pods as the API server has them."""
-    path = f"/api/v1/namespaces/{cluster.namespace}/pods"
-    return {name: cluster.api.post(path, pod(name)) for name in SPECS}
+    return {name: cluster.make_pod(pod(name)) for name in SPECS}
 
 
 def pod(name: str) -> Json:

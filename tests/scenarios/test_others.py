@@ -110,13 +110,15 @@ def test_a_binding_that_had_been_sent_stands_and_the_kubelets_refusal_is_a_loss_
     assert harness.pod("default/a-3").node == "n2", "the node that refused is left alone for a while"
 
 
-def test_a_rejected_member_goes_back_to_the_same_node_if_there_is_no_other():
+def test_a_rejected_member_goes_back_to_the_same_node_after_a_pause_if_there_is_no_other():
     harness = Harness()
     harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.settle()
     harness.add(replace(harness.pod("default/a-1"), phase=PodPhase.FAILED, rejected=True))
     harness.add(pod("a-3", owner=SET))
     harness.settle()
+    assert harness.pod("default/a-3").node == ""
+    harness.wait(11)
     assert harness.pod("default/a-3").node == "n1"
 
 

@@ -5,7 +5,8 @@ the same pod was accepted elsewhere, or pods of two namespaces, each refused now
 that is the fault of the pod or its namespace does not count, so that no tenant can turn others away from a node: such a
 pod is refused on every node, and the nodes that refuse it accept other members of its gang. The duration doubles with
 each further refusal, and avoidance ends when the node accepts a pod. It is a preference: gangs that fit nowhere else
-are tried on such a node (`placement.place`). It is not persisted; after a restart it is learned again.
+are tried on such a node (`placement.place`). It is not persisted; after a restart it is learned again. What makes pods
+that fail at once is paused beside it (`failures`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from gangsched.core.cluster.failures import Failures
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import EmitEvent
@@ -68,10 +70,14 @@ class _Case:
 
 
 class Avoidance:
-    """The nodes that are avoided. `counted` is the number of refusals that have counted against nodes so far."""
+    """The nodes that are avoided. `counted` is the number of refusals that have counted against nodes so far.
+
+    `failures` are the makers of pods that fail at once, for which nodes are closed.
+    """
 
     def __init__(self) -> None:
         self.counted = 0
+        self.failures = Failures()
         self._now = 0.0
         self._prune_at = 0.0
         self._by_all: dict[str, _Note] = {}
@@ -85,8 +91,10 @@ class Avoidance:
     def note_time(self, now: float) -> None:
         """Set the present time, in epoch seconds: expired entries have no effect, and are dropped later."""
         self._now = now
+        self.failures.note_time(now)
         if now < self._prune_at:
             return
+        self.failures.prune()
         self._prune_at = now + EVIDENCE_S
         for uid in [uid for uid, cases in self._cases.items() if not any(map(self._is_fresh, cases.values()))]:
             self._drop_pod(uid)

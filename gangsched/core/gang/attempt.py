@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.planning.refusal import Refusal
 
 
@@ -17,8 +18,9 @@ class Attempt:
     `held_up_by` the gang in its FIFO lane that it may not overtake, `refused_members` why single members (by UID) do
     not fit, and `server_said` what the API server said about the last quorum's bindings. `vanguard` are members (by
     UID) that are bound one by one before the others of the quorum under way. `replanned` counts how often all bindings
-    were refused and the quorum was planned again at once; `exhausted`: no other node was left for that. `ask` is what
-    the gang asked for: its members, its terms, and which members are bound.
+    were refused and the quorum was planned again at once; `exhausted`: no other node was left for that. `pause` is what
+    keeps members without a node waiting, because such pods fail at once. `ask` is what the gang asked for: its members,
+    its terms, and which members are bound.
     """
 
     parked: bool = False
@@ -28,6 +30,7 @@ class Attempt:
     vanguard: Sequence[str] = ()
     replanned: int = 0
     exhausted: bool = False
+    pause: Pause = OPEN
     refused_members: dict[str, Refusal] = field(default_factory=dict)
     ask: tuple[object, ...] = ()
 
@@ -40,11 +43,12 @@ class Attempt:
     def try_all_again(self) -> None:
         """Something has happened that may help the gang, including its refused single members."""
         self.parked = False
+        self.pause = OPEN
         self.refused_members.clear()
 
-    def asks(self, ask: tuple[object, ...]) -> None:
-        """Note what the gang asks for; it is tried again if that has changed (rule 5)."""
-        if ask != self.ask:
+    def asks(self, ask: tuple[object, ...], now: float) -> None:
+        """Note what the gang asks for; it is tried again if that has changed (rule 5) or its pause has ended."""
+        if ask != self.ask or now >= self.pause.until:
             self.ask = ask
             self.try_all_again()
 
@@ -83,18 +87,19 @@ class Attempt:
         """All bindings were refused, and every node that is left has refused one."""
         self.exhausted = self.parked = True
 
-    def refused(self, refusal: Refusal | None) -> None:
+    def refused(self, refusal: Refusal | None, pause: Pause = OPEN) -> None:
         """The quorum was not placed: it does not fit or, with None, something other than room keeps it waiting."""
-        self.refusal = refusal
+        self.refusal, self.pause = refusal, pause
         self.parked = True
 
     def goes_first(self, vanguard: Sequence[str]) -> None:
         """These members are bound one by one before the others."""
         self.vanguard = vanguard
 
-    def members_refused(self, refusals: Mapping[str, Refusal]) -> None:
-        """These single members do not fit."""
+    def members_refused(self, refusals: Mapping[str, Refusal], pause: Pause) -> None:
+        """These single members do not fit, perhaps because of the pause."""
         self.refused_members.update(refusals)
+        self.pause = pause
 
     def member_has_place(self, uid: str) -> None:
         """A single member that was refused has a node after all."""

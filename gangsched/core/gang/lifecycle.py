@@ -99,7 +99,7 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
     if _is_hopeless(gang, progress.census, need, complete=progress.complete):
         _give_up(gang, cluster)
         progress = _progress(gang, take_census(gang), need, terms, now)
-    _unpark_if_changed(gang, progress.census, terms)
+    _unpark_if_changed(gang, progress.census, terms, now)
     overdue = prebinding.overdue(gang, policy) if gang.record.prebinding_at else ""
     counts = _counts(gang, progress, terms)
     timed_out = keep_clock(
@@ -204,11 +204,11 @@ def _finishes(gang: Gang, terms: Terms) -> bool:
     return terms.undeclared and bool(gang.operations.partial_since)
 
 
-def _unpark_if_changed(gang: Gang, census: Census, terms: Terms) -> None:
-    """Try a parked gang again after a change of its spec, priority, members or bound members (rule 5)."""
+def _unpark_if_changed(gang: Gang, census: Census, terms: Terms, now: float) -> None:
+    """Try a parked gang again after a change of its spec, priority, members or bound members (rule 5), or a pause."""
     members = [(pod.uid, pod.shape, pod.labels) for pod in census.live]
     ask = (members, terms.spec, terms.priority, terms.hindrance, dict(census.bound_roles), dict(census.done_roles))
-    gang.attempt.asks(ask)
+    gang.attempt.asks(ask, now)
 
 
 def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Policy) -> Facts:
@@ -257,7 +257,7 @@ def _next_due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Po
     record = gang.record
     expires, held_until = placeholders.expires(gang, terms), placeholders.held_until(gang, terms)
     # While no member is bound, the group's clock releases reservations, once no binding is in flight.
-    due = [expires if record.scheduled_at or census.bound else NEVER]
+    due = [gang.attempt.pause.until, expires if record.scheduled_at or census.bound else NEVER]
     if held_until < expires:
         due.append(held_until)
     if gang.operations.rollback is not None and not facts.degraded:

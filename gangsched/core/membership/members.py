@@ -16,13 +16,14 @@ from gangsched.core.gang import bindings, clock, placeholders, recovery, rollbac
 from gangsched.core.gang.gang import Gang, forget_written
 from gangsched.core.gang.steps import Step, forget_run, take
 from gangsched.core.gang.writes import Binding, BindState
+from gangsched.core.membership import kubelets
 from gangsched.core.membership.dirty import Dirty
 from gangsched.core.membership.installations import Installations, group_of
 from gangsched.core.membership.undeclared import Undeclared
 from gangsched.core.membership.validation import contradictions
 from gangsched.core.objects.declaration import OWN_DIALECT, GroupKey
 from gangsched.core.objects.events import Event, GroupsReplaced, PodsReplaced
-from gangsched.core.objects.pod import Pod, PodPhase
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import PodBound
@@ -46,6 +47,7 @@ class Members:
         self.gangs = gangs
         self._policy = policy
         self._avoidance = avoidance
+        self.failures = avoidance.failures
         self.sent: dict[str, set[str]] = {}
         self._rivals: list[Pod] = []
         self._key_of: dict[str, GroupKey] = {}
@@ -94,8 +96,8 @@ class Members:
         self.installations.pod_seen(pod, ours=ours)
         if not ours:
             self._cluster.nominate(pod)
-        elif old is not None and old.phase is not pod.phase:
-            self._note_kubelet(pod)
+        else:
+            kubelets.note(self._avoidance, old, pod)
         sent = self.leave(pod.uid, before) if before is not None and before != key else None
         self.undeclared.note(pod)
         if key is None:
@@ -116,14 +118,6 @@ class Members:
         if pod.node and old is not None and not old.node and ours:
             self._note_bound(pod, gang)
         self.dirty.note(key)
-
-    def _note_kubelet(self, pod: Pod) -> None:
-        """Note whether the kubelet has just refused one of our pods, or started one."""
-        if pod.rejected:
-            said = f"the kubelet did not admit pod {pod.namespace}/{pod.name}"
-            self._avoidance.refused(group_of(pod), pod.uid, pod.node, said, by_kubelet=True)
-        elif pod.phase is PodPhase.RUNNING:
-            self._avoidance.ran(pod.node)
 
     def _note_bound(self, pod: Pod, gang: Gang) -> None:
         """Note who bound the pod. A group with members bound by another scheduler may be partly bound."""
@@ -210,6 +204,7 @@ class Members:
                 recovery.resume(gang, self._cluster, foreign=self.foreign, policy=self._policy, now=now)
         elif (old.spec, old.error) != (group.spec, group.error):
             clock.reset_back_off(gang)
+            self.failures.forget(group.key)
 
     def group_gone(self, key: GroupKey) -> None:
         """Note that a PodGroup is gone. Its run ends unless its pods declare it; bound members stay (rule 10)."""

@@ -15,6 +15,7 @@ from gangsched.core.membership.resting import Resting
 from gangsched.core.objects import events
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.devices import DeviceKind
+from gangsched.core.objects.node import Node
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
@@ -46,7 +47,7 @@ class Surroundings:
         """Apply the change of one such object, or a complete list of PriorityClasses."""
         match event:
             case events.NodeSeen(node):
-                self._cluster.set_node(node)
+                self._set_node(node)
             case events.NodeGone(name):
                 self._node_gone(name)
             case events.NamespaceSeen(name, labels):
@@ -104,6 +105,10 @@ class Surroundings:
         after = self._cluster.namespaces.get(name)
         if before is None or after is None or before.get(GANG) != after.get(GANG):
             self._redeclare(self._members.undeclared.in_namespace(name))
+
+    def _set_node(self, node: Node) -> None:
+        if self._cluster.set_node(node):
+            self._members.failures.node_changed(node.name)
 
     def _node_gone(self, name: str) -> None:
         """Remove the node, and reconcile the gangs whose reservations on it are of no use any more."""

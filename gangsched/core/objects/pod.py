@@ -61,6 +61,14 @@ class DeviceUse(Struct, frozen=True, gc=False):
     made: bool = False
 
 
+class Failure(Struct, frozen=True, gc=False):
+    """How a pod failed: what was said, when (epoch seconds, 0.0 if unknown), and how long its containers ran."""
+
+    said: str
+    at: float = 0.0
+    ran_s: float = 0.0
+
+
 class Pod(Struct, frozen=True, gc=False):
     """A pod as the scheduler sees it. `node` is empty while unbound; `declaration` None means a plain pod.
 
@@ -71,9 +79,10 @@ class Pod(Struct, frozen=True, gc=False):
     it requests.
 
     `condition_reason` and `condition_message` are those of the pod's present `PodScheduled=False` condition, which need
-    not be written again; empty without one. `rejected`: it failed because the kubelet refused to admit it. `bound_at`
-    is when it was bound, 0.0 if unknown. `soft` are its soft constraints, None if it has none. `workload` is the object
-    of a recognised controller that it belongs to, None if there is none.
+    not be written again; empty without one. `rejected`: it failed because the kubelet refused to admit it. `failure` is
+    how it failed; None if it has not, or if that is unknown. `bound_at` is when it was bound, 0.0 if unknown. `soft`
+    are its soft constraints, None if it has none. `workload` is the object of a recognised controller that it belongs
+    to, None if there is none.
     """
 
     uid: str
@@ -101,6 +110,7 @@ class Pod(Struct, frozen=True, gc=False):
     bound_at: float = 0.0
     soft: Soft | None = None
     workload: Workload | None = None
+    failure: Failure | None = None
 
     @property
     def uses_claims(self) -> bool:

@@ -67,6 +67,9 @@ class Reason(StrEnum):
     BINDING_REFUSED = "BindingRefused"
     """The API server refused a member's binding, or the volumes or devices of a member of a scheduled group were not
     ready in time; it is retried, or the member is placed on another node."""
+    PODS_FAIL = "PodsFailAtOnce"
+    """Pods like these were rejected by the kubelet, or failed as soon as they ran: none is bound there for a while. The
+    message quotes the last one."""
     PLACES_HELD = "PlacesHeld"
     """Nodes are reserved for members that do not exist yet; those that exist are bound."""
     TEMPLATE_MISMATCH = "TemplateMismatch"

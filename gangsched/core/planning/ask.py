@@ -10,6 +10,7 @@ from msgspec.structs import replace as renewed
 
 from gangsched.core.cluster.labels import Area, Domain
 from gangsched.core.objects.declaration import Preference, Topology
+from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import topology
@@ -27,8 +28,9 @@ class Ask:
 
     `role_needs` are minima by role; at least that many members must have the role, and at least `need` members exist.
     `own` counts the members that are already bound, by node. `avoided` nodes are used only if the gang fits nowhere
-    else; among them `refused` nodes, which refused the gang itself, only if it fits on none of the others. `topology`
-    requests one domain of a label for all members. `wishes` are preferences by role, which come before `prefer`.
+    else; among them `refused` nodes, which refused the gang itself, only if it fits on none of the others. Those of
+    `pause` are not used. `topology` requests one domain of a label for all members. `wishes` are preferences by role,
+    which come before `prefer`.
 
     Members beyond the quorum, and those `following`, are not placed, but a domain that takes more of them is better; no
     more than `most` members are placed in all (None for no limit).
@@ -44,6 +46,7 @@ class Ask:
     own: Mapping[str, int] = field(default_factory=dict)
     avoided: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()
+    pause: Pause = OPEN
     following: Sequence[Pod] = ()
     most: int | None = None
 

@@ -21,7 +21,8 @@ from gangsched.core.planning import budget as units
 from gangsched.core.planning import topology
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify, fill_singly, hand_out, preferring
-from gangsched.core.planning.placement import Ask, Unfinished, place
+from gangsched.core.planning.pausing import place
+from gangsched.core.planning.placement import Ask, Unfinished
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.search import Share
 from gangsched.core.planning.snapshot import Snapshot
@@ -136,7 +137,7 @@ class _Each:
         """Places for the next members of the class, as many as can be decided at once; empty if there is no room."""
         wanted = self._ask.topology
         home = self._home()
-        for avoided in dict.fromkeys((member.avoided, self._ask.refused, frozenset[str]())):
+        for avoided in dict.fromkeys((member.avoided, self._ask.refused, self._ask.pause.nodes)):
             one = renewed(member, avoided=avoided)
             if wanted is None or home is None:
                 shares = self._fill(one, count)

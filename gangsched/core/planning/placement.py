@@ -35,11 +35,9 @@ def place(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None = None) ->
     Members that fit nowhere are skipped while the minimum and the minima of roles are within reach (contract rule 8).
     `recent` remembers the domains already tried; without it all domains are tried in this call.
     """
-    if ask.avoided:
-        elsewhere = _found(snapshot, ask, recent)
-        if elsewhere is not None:
-            return elsewhere
-    anywhere = replace(ask, avoided=frozenset(), refused=frozenset())
+    if ask.avoided and (elsewhere := _found(snapshot, ask, recent)) is not None:
+        return elsewhere
+    anywhere = replace(ask, avoided=ask.pause.nodes, refused=frozenset())
     mark, broken_off = snapshot.mark(), snapshot.budget.broken_off
     found = _found(snapshot, anywhere, recent)
     if found is None:

@@ -54,7 +54,8 @@ class Refusal:
     nodes must offer so that they fit, empty if no new node can help. Quorums with an equal `asked` are refused for the
     same reason. `exhausted`: the search was cut short, so there may be places that it did not find. `waits_for_pods`:
     no new node helps until the pods that the members' affinity requires exist. `oversized` lists the resources of which
-    one member of the class `failing` requests more than any node that accepts it offers, with both amounts.
+    one member of the class `failing` requests more than any node that accepts it offers, with both amounts. `paused`:
+    it would fit on nodes that are closed to it for now, for this reason; empty if it fits nowhere.
     """
 
     asked: Hashable
@@ -73,10 +74,13 @@ class Refusal:
     domain: Domain | None = None
     demand: tuple[Demand, ...] = ()
     oversized: tuple[tuple[str, int, int], ...] = ()
+    paused: str = ""
 
     @property
     def reason(self) -> Reason:
         """The gang's reason that follows from this refusal."""
+        if self.paused:
+            return Reason.PODS_FAIL
         if self.never:
             return Reason.NEVER_FITS
         return Reason.SEARCH_EXHAUSTED if self.exhausted else Reason.UNSCHEDULABLE

@@ -39,6 +39,8 @@ NO_ROOM = frozenset({Reason.UNSCHEDULABLE, Reason.SEARCH_EXHAUSTED, Reason.NEVER
 
 def refused_reason(refusal: Refusal) -> Reason:
     """The reason of members that find no room: an autoscaler acts on it unless no node that it could add would help."""
+    if refusal.paused:
+        return Reason.PODS_FAIL
     return Reason.NEVER_FITS if refusal.hopeless else Reason.UNSCHEDULABLE
 
 
@@ -79,7 +81,9 @@ def _waiting_reason(gang: Gang) -> Reason:
         return Reason.NAMESPACE_LIMIT
     if gang.attempt.held_up_by is not None:
         return Reason.NOT_ITS_TURN
-    return gang.attempt.refusal.reason if gang.attempt.refusal is not None else Reason.UNSCHEDULABLE
+    if gang.attempt.refusal is not None:
+        return gang.attempt.refusal.reason
+    return Reason.PODS_FAIL if gang.attempt.pause.everywhere else Reason.UNSCHEDULABLE
 
 
 def demand_of(gang: Gang, reason: Reason) -> tuple[Demand, ...]:
@@ -115,6 +119,8 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         return _capped(assessment, gang.record.capped.note)
     if reason is Reason.NAMESPACE_LIMIT:
         return gang.outside
+    if gang.attempt.pause.everywhere:
+        refusal = f"{gang.attempt.pause.note}."
     waited = format_duration(assessment.terms.max_schedule_time_s)
     succeeded = gang.record.successes
     said = {
@@ -133,6 +139,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.MEMBERS_MISSING: late_message(gang, assessment),
         Reason.BINDING_UNDONE: _undone(gang),
         Reason.BINDING_REFUSED: _binding_refused(gang, assessment),
+        Reason.PODS_FAIL: refusal,
         Reason.GANG_INCOMPLETE: _incomplete(gang, assessment),
         Reason.NO_MEMBERS: memberless.no_members(gang),
         Reason.GANG_FAILED: f"The run ended with {number_of_all(succeeded, gang.record.minimum, 'member')} succeeded.",
@@ -259,11 +266,10 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     there = _there(assessment)
     minimum = assessment.terms.spec.minimum
     if gang.record.phase is Phase.DEGRADED:
-        capped = f" {gang.record.capped.note}" if gang.record.capped is not None else ""
-        return (
-            f"{number_is_of_all(there, gang.record.minimum, 'member')} left; a replacement is bound first, as soon as "
-            f"it exists.{capped}"
-        )
+        why = f" {gang.record.capped.note}" if gang.record.capped is not None else ""
+        why += f" {gang.attempt.pause.note}." if gang.attempt.pause else ""
+        left = number_is_of_all(there, gang.record.minimum, "member")
+        return f"{left} left; a replacement is bound first, as soon as it exists.{why}"
     if minimum > gang.record.minimum:
         are = "is" if there == 1 else "are"
         return f"minMember was raised from {gang.record.minimum} to {minimum}; {there} {are} bound."

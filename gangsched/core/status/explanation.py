@@ -67,6 +67,9 @@ def incomplete(assessment: Assessment) -> str:
 
 def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     """Why the quorum does not fit: what is missing, how many nodes by reason, the holders and the groups ahead."""
+    if refusal.paused:
+        fits = f"Elsewhere {refusal.fits} of {number_of(refusal.wanted, 'member')} fit" if refusal.nodes > 1 else ""
+        return ". ".join(part for part in (refusal.paused, fits) if part) + "."
     if refusal.exhausted and not refusal.never:
         head = (
             f"Places for {refusal.fits} of {refusal.wanted} members were found within the limit of the search, which "

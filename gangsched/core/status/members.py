@@ -84,7 +84,8 @@ def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_
     elif gang.record.scheduled_at and gang.attempt.refusal is not None:
         text = explanation.refused(gang.attempt.refusal)
     elif gang.record.scheduled_at:
-        text = degraded_message(gang, assessment)
+        paused = f"{gang.attempt.pause.note}."
+        text = paused if reason is Reason.PODS_FAIL else degraded_message(gang, assessment)
     return text if gang.plain or not gang.key.name else f"Group {gang.key.name}: {text}"
 
 
@@ -104,6 +105,8 @@ def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:
             return assessment.terms.hindrance.reason
         if gang.attempt.refusal is not None:
             return refused_reason(gang.attempt.refusal)
+        if gang.attempt.pause.everywhere:
+            return Reason.PODS_FAIL
         return Reason.GANG_INCOMPLETE if raised(gang, assessment.terms.spec) else None
     if reason in QUIET_REASONS or (reason is Reason.UNSCHEDULABLE and gang.attempt.refusal is None):
         return None

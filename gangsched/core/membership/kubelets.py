@@ -1,0 +1,25 @@
+"""What kubelets do with our pods: admit and run them, reject them, or report that they failed at once."""
+
+from __future__ import annotations
+
+from gangsched.core.cluster.avoidance import Avoidance
+from gangsched.core.cluster.failures import failed_at_once, failed_when
+from gangsched.core.membership.installations import group_of
+from gangsched.core.objects.pod import Pod, PodPhase
+
+
+def note(avoidance: Avoidance, old: Pod | None, pod: Pod) -> None:
+    """Note the present form of one of our pods, which had the form `old` before; None if it has just been listed."""
+    if old is not None and old.phase is pod.phase:
+        return
+    if failed_at_once(pod):
+        avoidance.failures.failed(pod, None if old is not None else failed_when(pod))
+    elif pod.phase is PodPhase.RUNNING:
+        avoidance.failures.started(pod, None if old is not None else pod.bound_at)
+    if old is None:
+        return
+    if pod.phase is PodPhase.RUNNING:
+        avoidance.ran(pod.node)
+    elif pod.rejected:
+        said = f"the kubelet did not admit pod {pod.namespace}/{pod.name}"
+        avoidance.refused(group_of(pod), pod.uid, pod.node, said, by_kubelet=True)

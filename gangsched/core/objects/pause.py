@@ -1,0 +1,25 @@
+"""Where pods of one maker may not be bound for a while, because such pods fail there at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The closed nodes, until when at least one of them is closed (epoch seconds), and why, without a full stop.
+
+    `everywhere`: no node may be used, whatever `nodes` says.
+    """
+
+    nodes: frozenset[str] = frozenset()
+    until: float = float("inf")
+    note: str = ""
+    everywhere: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.nodes) or self.everywhere
+
+
+OPEN = Pause()
+"""No pause."""

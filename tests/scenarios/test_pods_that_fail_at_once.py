@@ -1,0 +1,271 @@
+"""Pods that the kubelet rejects, or that end at once: no loop is as fast as the controller that replaces them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from tests.builders import group, node, pod
+from tests.harness import START, Harness
+from tests.loops import SAID, Fate, Loop
+
+LATE = "a failure is seen only after the pods that replace the failed ones were bound"
+STOPS = "the time without a leader does not count, but kubelets go on"
+SET = Owner("ReplicaSet", "web", "set-web", "apps")
+
+
+def member(number: int, *, group: str = "a", owner: Owner = SET, cpu: str = "1") -> Pod:
+    return pod(f"web-{number}", group=group, owner=owner, cpu=cpu)
+
+
+plain = partial(member, group="")
+
+
+def on(*nodes: str, fate: Fate = Fate.REJECTED):
+    """Pods meet this fate on these nodes, and run on others."""
+    return lambda found: fate if found.node in nodes else Fate.RUNS
+
+
+@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
+@pytest.mark.parametrize("fate", [Fate.REJECTED, Fate.ENDS])
+@pytest.mark.parametrize("minimum", [1, 2])
+def test_a_group_whose_pods_fail_on_its_only_node_loses_at_most_five_in_five_minutes(minimum: int, fate: Fate) -> None:
+    """A ReplicaSet of two on one node: 850 pods were bound and failed in two minutes, and the group was Healthy."""
+    harness = Harness()
+    harness.add(node("n1", cpu=8), group("a", min_member=minimum))
+    loop = Loop(harness, member, 2, fate=on("n1", fate=fate))
+    loop.run_for(1800)
+    assert 0 < loop.most() <= 5
+    pauses = [after - before for (before, _), (after, _) in zip(loop.failed, loop.failed[1:], strict=False)]
+    assert max(pauses) > 300, "the pause grows"
+    assert min(pauses[-4:], default=0) >= 0
+
+
+@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
+def test_the_groups_condition_quotes_the_kubelet_and_its_members_say_it_too() -> None:
+    harness = Harness()
+    harness.add(node("n1", cpu=8), group("a", min_member=2))
+    loop = Loop(harness, member, 2)
+    loop.run_for(8)
+    condition = harness.condition("default/a")
+    assert (condition.status, condition.reason) == (False, "PodsFailAtOnce")
+    assert f'"{SAID}"' in condition.message
+    assert "node n1" in condition.message
+    assert {found.condition_reason for found in loop.pods()} == {"PodsFailAtOnce"}
+
+
+@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
+def test_a_scheduled_group_whose_replacements_fail_is_degraded_and_says_why() -> None:
+    harness = Harness()
+    harness.add(node("n1", cpu=8), group("a", min_member=2))
+    loop = Loop(harness, member, 2, fate=on())
+    loop.run_for(20)
+    assert harness.gang("default/a").record.phase == "Running"
+    loop.fate = on("n1")
+    harness.delete("default/web-0")
+    loop.run_for(20)
+    condition = harness.condition("default/a", "Degraded")
+    assert (condition.status, condition.reason) == (True, "MembersMissing")
+    assert SAID in condition.message
+    assert 0 < loop.most() <= 5
+
+
+@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
+@pytest.mark.parametrize("fate", [Fate.REJECTED, Fate.ENDS])
+@pytest.mark.parametrize("number", [1, 2])
+def test_pods_without_a_group_pause_with_their_controller(number: int, fate: Fate) -> None:
+    harness = Harness()
+    harness.add(node("n1", cpu=8))
+    loop = Loop(harness, plain, number, fate=on("n1", fate=fate))
+    loop.run_for(900)
+    assert 3 <= loop.most() <= 5
+    assert {found.condition_reason for found in loop.pods()} == {"PodsFailAtOnce"}
+
+
+@pytest.mark.without("all", why="a StatefulSet deletes what failed, so a new process learns it anew")
+@pytest.mark.parametrize("made", [member, plain])
+def test_pods_that_are_made_again_under_their_names_pause_too(made) -> None:
+    harness = Harness()
+    harness.add(node("n1", cpu=8), group("a", min_member=2))
+    loop = Loop(harness, made, 2, same_names=True)
+    loop.run_for(900)
+    assert 0 < loop.most() <= 5
+
+
+@pytest.mark.without("all", why="which pods are on trial is in memory")
+def test_after_a_pause_many_pods_without_a_group_are_tried_one_by_one() -> None:
+    harness = Harness()
+    harness.add(node("n1", cpu=64))
+    loop = Loop(harness, plain, 20)
+    loop.run_for(1)
+    assert len(loop.failed) == 20, "nothing was known of the node"
+    loop.run_for(900)
+    later = [at for at, _ in loop.failed[20:]]
+    assert later
+    assert len(set(later)) == len(later)
+    loop.failed = loop.failed[20:]
+    assert loop.most() <= 5
+    loop.fate = on()
+    loop.run_for(700)
+    assert all(found.node for found in loop.pods())
+
+
+@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
+def test_members_of_several_templates_that_all_fail_pause_together() -> None:
+    """A launcher and its worker, of different size: each failure made those of the other forgotten."""
+    harness = Harness()
+    harness.add(node("n1", cpu=8), group("a", min_member=2))
+    sizes = iter(["1", "2"] * 100)
+    loop = Loop(harness, lambda number: member(number, cpu=next(sizes)), 2)
+    loop.run_for(900)
+    assert 0 < loop.most() <= 5
+
+
+# Who is paused where
+
+
+def test_another_node_is_used_at_once_and_other_pods_use_the_node() -> None:
+    harness = Harness()
+    harness.add(node("n1", cpu=8), group("a", min_member=2), group("b", min_member=2))
+    loop = Loop(harness, member, 2, fate=on("n1"))
+    loop.run_for(2)
+    harness.add(node("n2", cpu=2))
+    loop.run_for(1)
+    assert {found.node for found in loop.pods()} == {"n2"}
+    harness.add(*(pod(f"b-{number}", group="b", owner=Owner("Job", "b", "b")) for number in range(2)))
+    harness.settle()
+    assert harness.pod("default/b-0").node == "n1"
+
+
+def test_room_on_another_node_ends_the_wait_before_the_pause_does() -> None:
+    harness = Harness()
+    harness.add(node("n1", cpu=8), node("n2", cpu=2), group("a", min_member=2))
+    harness.add(pod("busy", group="", node="n2", cpu="2", scheduler="somebody-else"))
+    loop = Loop(harness, member, 2, fate=on("n1"))
+    loop.run_for(30)
+    failed = len(loop.failed)
+    harness.delete("default/busy")
+    loop.run_for(1)
+    assert {found.node for found in loop.pods()} == {"n2"}
+    assert len(loop.failed) == failed
+
+
+@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
+@pytest.mark.parametrize("made", [member, plain])
+def test_pods_that_end_at_once_wherever_they_run_pause_everywhere(made) -> None:
+    nodes = [f"n{number:02}" for number in range(20)]
+    harness = Harness()
+    harness.add(*(node(name, cpu=1) for name in nodes), group("a", min_member=1))
+    loop = Loop(harness, made, 1, fate=on(*nodes, fate=Fate.ENDS))
+    loop.run_for(1800)
+    assert 4 <= loop.most() <= 5
+    [waits] = loop.pods()
+    assert waits.condition_reason == "PodsFailAtOnce" or made is member, "a group times out after a while"
+    assert made is plain or "exit code 1" in harness.condition("default/a").message
+
+
+def test_a_few_nodes_that_reject_do_not_stop_a_controller_whose_pods_run_elsewhere() -> None:
+    harness = Harness()
+    harness.add(*(node(f"n{number:02}", cpu=4) for number in range(30)))
+    loop = Loop(harness, plain, 100, fate=on("n00", "n07", "n13"))
+    loop.run_for(60)
+    assert all(found.node for found in loop.pods())
+
+
+# What ends a pause
+
+
+def paused(harness: Harness) -> Loop:
+    """A group whose pods have failed three times and that will not be tried for minutes."""
+    harness.add(node("n1", cpu=8), group("a", min_member=2))
+    loop = Loop(harness, member, 2)
+    loop.run_for(30)
+    assert len(loop.failed) == 4
+    loop.fate = on()
+    loop.run_for(30)
+    assert harness.bound() == []
+    return loop
+
+
+@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
+def test_a_change_of_the_spec_ends_it() -> None:
+    harness = Harness()
+    loop = paused(harness)
+    harness.change_spec("default/a", max_schedule_time_s=77.0)
+    loop.run_for(1)
+    assert len(harness.bound()) == 2
+
+
+@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
+def test_another_template_ends_it() -> None:
+    harness = Harness()
+    loop = paused(harness)
+    loop.make = partial(member, cpu="500m")
+    harness.delete(*(f"default/{found.name}" for found in loop.pods()))
+    loop.run_for(2)
+    assert len(harness.bound()) == 2
+
+
+@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
+def test_a_change_of_the_node_ends_it_as_soon_as_the_number_of_failures_permits() -> None:
+    harness = Harness()
+    harness.add(node("n1", cpu=8))
+    loop = Loop(harness, plain, 1)
+    loop.run_for(75)
+    assert [round(at - START) for at, _ in loop.failed] == [0, 10, 30, 70]
+    loop.fate = on()
+    harness.add(node("n1", cpu=8, labels={"mended": "yes"}))
+    loop.run_for(1)
+    assert len(harness.bound()) == 1
+
+
+@pytest.mark.without("all", why="after a restart, a success is known only while its pod exists")
+def test_pods_that_run_there_for_a_while_end_it() -> None:
+    """The next failure, minutes later, is a first one."""
+    harness = Harness()
+    harness.add(node("n1", cpu=8))
+    loop = Loop(harness, plain, 1)
+    loop.run_for(75)
+    loop.fate = on()
+    loop.run_for(400)
+    [running] = loop.pods()
+    assert running.node
+    loop.fate = on("n1")
+    loop.failed.clear()
+    harness.delete(f"default/{running.name}")
+    loop.run_for(100)
+    since = loop.failed[0][0]
+    assert [round(at - since) for at, _ in loop.failed] == [0, 10, 30, 70]
+
+
+@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
+def test_after_a_restart_the_failed_pods_that_still_exist_tell_of_it() -> None:
+    harness = Harness()
+    loop = paused(harness)
+    failed = len(loop.failed)
+    harness.restart()
+    loop.fate = on("n1")
+    loop.run_for(60)
+    assert len(loop.failed) == failed
+    assert SAID in harness.condition("default/a").message
+
+
+def test_failed_pods_of_long_ago_and_pods_of_other_schedulers_pause_nobody() -> None:
+    harness = Harness()
+    harness.add(node("n1", cpu=8), group("a", min_member=2))
+    loop = Loop(harness, partial(member), 2)
+    loop.run_for(1)
+    for found in list(harness.pods.values()):
+        if found.terminal:
+            harness.pods[found.uid] = replace(found, bound_at=START - 7200)
+        else:
+            harness.pods.pop(found.uid)
+    harness.add(pod("theirs", group="a", owner=SET, node="n1", scheduler="somebody-else"))
+    harness.change("default/theirs", phase=PodPhase.FAILED, rejected=True)
+    harness.restart()
+    loop.fate = on()
+    loop.run_for(3)
+    assert len(harness.bound("default/web")) >= 2
