@@ -6,7 +6,7 @@ a reason with a sentence for users, and no further member is bound until it is r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, De
 from gangsched.core.objects.pod import Pod, member_order, role_of
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Minima
 from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.workload import GANG, Reference, WorkloadFacts
 from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, named
@@ -132,10 +133,13 @@ def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> li
     return [group for group in found if group is not None]
 
 
-def said_minimum(says: Iterable[Declaration]) -> int | None:
-    """The group's minimum according to its pods alone; None if they do not say it, or disagree."""
-    minima = _minima(list(says))
-    return minima[0] if len(minima) == 1 else None
+def said_minima(says: Sequence[Declaration]) -> Minima | None:
+    """The group's minima, in all and by role, according to its pods alone; None if they say none, or disagree."""
+    totals, lists = _minima(says), list(dict.fromkeys(say.roles for say in says if say.roles))
+    if len(totals) != 1 or len(lists) > 1:
+        return None
+    roles = {role.name: role.min_member for role in lists[0]} if lists else {}
+    return Minima(totals[0], tuple(sorted(roles.items())))
 
 
 def _minima(says: Sequence[Declaration]) -> list[int]:
