@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
+from gangsched.config.dialects import NAMES as DEFAULT_NAMES
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey, Role, Topology
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
@@ -381,6 +383,43 @@ def test_a_pod_names_its_group_and_says_little_else(labels, annotations, group, 
     assert found.objects == (found.source,)
 
 
+NAMING: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "gangsched": ({"gangsched.io/pod-group": "ring"}, {}),
+    "palantir": ({"spark-app-id": "ring", "spark-role": "executor"}, {}),
+    "cosmin": (
+        {"spark-app-selector": "ring", "spark-role": "driver", "executors": "2", "exec-cpu": "1", "exec-mem": "1"},
+        {},
+    ),
+    "pfnet": ({}, {"gang-scheduling.preferred.jp/gang-name": "ring", "gang-scheduling.preferred.jp/gang-size": "3"}),
+    "kueue": ({"kueue.x-k8s.io/pod-group-name": "ring"}, {}),
+    "koordinator": ({}, {"gang.scheduling.koordinator.sh/name": "ring"}),
+    "scheduler-plugins": ({"scheduling.x-k8s.io/pod-group": "ring"}, {}),
+    "yunikorn": ({"applicationId": "ring"}, {"yunikorn.apache.org/task-group-name": "w"}),
+    "volcano": ({}, {"scheduling.k8s.io/group-name": "ring"}),
+    "kai": ({}, {"pod-group-name": "ring"}),
+    "tenstack": ({"group.batch.scheduler.tencent.com": "ring"}, {}),
+}
+"""Labels and annotations that name the group ring, for each dialect that has any."""
+
+
+@pytest.mark.parametrize("dialect", [name for name in DEFAULT_NAMES if name != "native"])
+def test_the_group_that_the_user_names_in_any_dialect_wins_over_the_native_one(dialect):
+    """The Job controller adds a native group to the pods of every Job, and the field cannot be changed."""
+    labels, annotations = NAMING[dialect]
+    alone = DEFAULT.declaration(labels, annotations)
+    found = DEFAULT.declaration(labels, annotations, scheduling_group="ring-7d9f")
+    assert alone is not None
+    assert found == structs.replace(alone, passed_over="ring-7d9f")
+    assert (found.source, found.group, found.contradiction, found.error) == (dialect, "ring", "", "")
+
+
+def test_two_groups_that_the_user_names_contradict_each_other_beside_a_native_one_too():
+    (labels, _), (_, annotations) = NAMING["kueue"], ({}, {"pod-group-name": "other"})
+    found = DEFAULT.declaration(labels, annotations, scheduling_group="ring-7d9f")
+    assert found is not None
+    assert "Its group is 'ring'" in found.contradiction
+
+
 def test_a_native_group_beside_gangscheds_own_label_does_not_count():
     """The Job controller makes a native group for every parallel Job."""
     labels = {"gangsched.io/pod-group": "mine"}
@@ -391,9 +430,6 @@ def test_a_native_group_beside_gangscheds_own_label_does_not_count():
     same = DEFAULT.declaration({"gangsched.io/pod-group": "train"}, {}, scheduling_group="train")
     assert same is not None
     assert (same.passed_over, same.objects) == ("", ("native",))
-    other = DEFAULT.declaration({}, {"scheduling.k8s.io/group-name": "v"}, scheduling_group="train")
-    assert other is not None
-    assert "Its group is 'v'" in other.contradiction
 
 
 def test_the_native_group_is_read_from_the_pods_spec_and_no_annotation_can_feign_it():

@@ -13,7 +13,7 @@ from gangsched.core.gang.steps import forget_run
 from gangsched.core.membership.members import Members
 from gangsched.core.membership.resting import Resting
 from gangsched.core.objects import events
-from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.devices import DeviceKind
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
@@ -198,6 +198,8 @@ class Surroundings:
     def _foreign_changed(self, dialect: str, key: GroupKey, old: ForeignGroup | None, new: ForeignGroup | None) -> None:
         if new is not None:
             self._workload_changed(key, old, new)
+        if dialect == NATIVE and _made_for(old) != _made_for(new):
+            self._redeclare(self._members.undeclared.naming(key))
         waits = self._members.foreign.awaited(dialect, key) is not None
         for gang in self._declared_by(dialect, key):
             if old is None or new is None or old.uid != new.uid:
@@ -276,6 +278,11 @@ def uses(gang: Gang, dialect: str) -> bool:
     return any(
         pod.declaration is not None and dialect in pod.declaration.objects for pod in gang.observed.pods.values()
     )
+
+
+def _made_for(group: ForeignGroup | None) -> str:
+    """The UID of the object whose controller made the group; empty if there is none."""
+    return group.made_for if group is not None else ""
 
 
 def _decisive(workload: ForeignGroup | None) -> object:

@@ -23,6 +23,8 @@ class GroupKey(NamedTuple):
 
 OWN_DIALECT = "gangsched"
 """The name of gangsched's own dialect. No other system uses it, so a pod that does is meant for gangsched."""
+NATIVE = "native"
+"""The dialect of Kubernetes' own groups, which controllers such as that of Jobs also create unasked."""
 
 
 class Preference(Struct, frozen=True, gc=False, cache_hash=True):

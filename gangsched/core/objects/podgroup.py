@@ -100,6 +100,7 @@ class ForeignGroup(Struct, frozen=True, gc=False):
 
     `error` is as in `Group`. With `workload` it is a controller's object: `dialect` is the name of its kind, and `spec`
     applies to each of its gangs. With `phase`, gangsched writes the object's phase unless another client does.
+    `made_for` is the UID of the object whose controller made it; empty if it has none.
     """
 
     dialect: str
@@ -110,3 +111,4 @@ class ForeignGroup(Struct, frozen=True, gc=False):
     error: str = ""
     workload: WorkloadFacts | None = None
     phase: SeenPhase | None = None
+    made_for: str = ""

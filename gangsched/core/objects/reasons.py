@@ -101,8 +101,8 @@ class Reason(StrEnum):
     INTERNAL_ERROR = "InternalError"
     """gangsched failed on this group because of a bug of its own. The group is parked for a while; others continue."""
     NATIVE_GROUP_IGNORED = "NativeGroupIgnored"
-    """The reason of an Event: the pods also name a PodGroup of scheduling.k8s.io, which is ignored because of their
-    label."""
+    """The reason of an Event: the pods also name a PodGroup of scheduling.k8s.io, which is ignored because they name
+    another group too, or because their controller added it to an automatic gang."""
     NO_GANG = "NoGang"
     """The reason of an Event on a pod: the pods of its workload are scheduled one by one; the note says how to change
     that."""

@@ -52,7 +52,8 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
         gang.written.ignored_group_reported(passed_over)
         note = (
             f"The pods also name the PodGroup {passed_over} of scheduling.k8s.io, such as the Job controller creates. "
-            f"It is ignored because of their label for the group {gang.key.name}: remove that label to use it."
+            f"It is ignored, and so is what it asks for, because {assessment.terms.keys.group} makes them members of "
+            f"the group {gang.key.name}."
         )
         effects += emit(gang, assessment, Reason.NATIVE_GROUP_IGNORED, note)
     return effects

@@ -81,6 +81,7 @@ class Kind(Generic[Spec]):
             spec=spec,
             error=f"{self.name} {meta.name}: {error}." if error else "",
             phase=self.phase(raw) if self.phase is not None and meta.namespace in self.phase_in else None,
+            made_for=next((owner.uid for owner in meta.owner_references or () if owner.controller), ""),
         )
 
 

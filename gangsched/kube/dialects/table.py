@@ -15,14 +15,12 @@ from msgspec.structs import replace
 
 from gangsched.config.dialects import DIALECTS, SCHEDULING_GROUP, Key, Row
 from gangsched.config.settings import Settings
-from gangsched.core.objects.declaration import OWN_DIALECT, Declaration
+from gangsched.core.objects.declaration import NATIVE, OWN_DIALECT, Declaration
 from gangsched.kube.dialects.dialect import Dialect, quoted
 from gangsched.kube.dialects.kind import Kind
 
 Texts = Mapping[str, str]
 
-NATIVE = "native"
-"""The dialect of Kubernetes' own groups."""
 _KEPT = 1024
 _LONGEST_KEPT = 4096
 """Longest texts of a pod that are cached, in characters, so that longer ones cannot fill the memory."""
@@ -94,15 +92,16 @@ class Dialects:
 
 
 def _without_native(found: list[Declaration]) -> list[Declaration]:
-    """The declarations without the group that Kubernetes' Job controller names if gangsched's label names another one.
+    """The declarations without a native group if the pod names another one in any other dialect.
 
-    The pod's owner chose the label, whereas the controller creates its group for every parallel Job.
+    The pod's owner chose that one, whereas Kubernetes' Job controller adds a native group to pods of every Job (of
+    every Indexed Job in 1.36), and nobody can remove it.
     """
-    own = next((said for said in found if said.source == OWN_DIALECT and said.group and not said.error), None)
     native = next((said for said in found if said.source == NATIVE), None)
-    if own is None or native is None or own.group == native.group:
+    first, *others = [said for said in found if said is not native]
+    if native is None or first.group == native.group:
         return found
-    return [replace(own, passed_over=native.group), *(said for said in found if said is not own and said is not native)]
+    return [replace(first, passed_over=native.group), *others]
 
 
 class _Reader:
