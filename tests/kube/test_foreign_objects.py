@@ -181,6 +181,15 @@ TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
         GroupSpec(min_member=1, max_schedule_time_s=inf, not_built=("spec.parentCompositePodGroupName",)),
     ),
     ("native", {"schedulingPolicy": {"gang": {"minCount": 4}}, "parentCompositePodGroupName": None}, GroupSpec(4)),
+    ("native", {"schedulingPolicy": {"gang": {"minCount": 4}}, "resourceClaims": []}, GroupSpec(4)),
+    (
+        "native",
+        {
+            "schedulingPolicy": {"gang": {"minCount": 4}},
+            "resourceClaims": [{"name": "shared", "resourceClaimTemplateName": "one-gpu"}],
+        },
+        GroupSpec(min_member=4, not_built=("spec.resourceClaims",)),
+    ),
     *(
         (
             "native",

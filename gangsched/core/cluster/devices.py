@@ -197,6 +197,8 @@ class Devices:
             claim = self.claim((pod.namespace, each.claim))
             if claim is None:
                 return UnreadyClaim(each.claim, ClaimTrouble.MISSING)
+            if claim.group:
+                return UnreadyClaim(each.claim, ClaimTrouble.OF_GROUP, claim.group)
             if each.made and claim.owner != pod.uid:
                 return UnreadyClaim(each.claim, ClaimTrouble.NOT_OWNED)
             if claim.terminating:

@@ -159,8 +159,8 @@ def refused_fields(spec: GroupSpec, policy: Policy, priority_classes: Mapping[st
     if spec.not_built:
         yield Hindrance(
             Reason.NOT_SUPPORTED,
-            f"This version of gangsched does not support {', '.join(spec.not_built)} yet: remove it to have the group "
-            "scheduled without.",
+            f"This version of gangsched does not support {', '.join(spec.not_built)}: declare the group without, or "
+            "let its own scheduler place it.",
         )
     known = dict.fromkeys((*STRATEGIES, *policy.strategies))
     if spec.strategy not in known:

@@ -43,6 +43,7 @@ class _Spec(Struct, gc=False, rename="camel"):
     priority: int | None = None
     priority_class_name: str | None = None
     parent_composite_pod_group_name: str | None = None
+    resource_claims: list[wire.Present] | None = None
 
 
 def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
@@ -66,6 +67,8 @@ def _refused(spec: _Spec, levels: list[_Level]) -> Iterator[str]:
         yield "spec.schedulingConstraints.topology of several keys"
     if spec.parent_composite_pod_group_name:
         yield "spec.parentCompositePodGroupName"
+    if spec.resource_claims:
+        yield "spec.resourceClaims"
 
 
 def dialect(row: Row, _: Settings) -> Dialect:
