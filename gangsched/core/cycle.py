@@ -148,7 +148,8 @@ class Cycle:
             # A gang is planned once before it is capped, so that one that can never fit gets that reason.
             return False
         refused = self._state.avoidance.by_gang(gang.key)
-        ask = replace(ask, avoided=self._avoided_by_all | refused, refused=refused)
+        start = self._state.starts.start_of(ask.start.asked) if ask.start is not None else None
+        ask = replace(ask, avoided=self._avoided_by_all | refused, refused=refused, start=start)
         mark = self._snapshot.mark()
         found = self._state.deepening.take(gang.key, ask, self._snapshot) or self._place(ask)
         if isinstance(found, Unfinished):
@@ -168,6 +169,8 @@ class Cycle:
                 return False
             gang.attempt.refused(found)
             self._count(found)
+            if found.start is not None:
+                self._state.starts.wait(gang.key)
             if found.exhausted and not found.never:
                 self._state.deepening.want(gang.key, ask, self._snapshot.priority)
             return False
@@ -183,6 +186,8 @@ class Cycle:
             # If members are bound or being bound already, no member waits for another.
             gang.attempt.goes_first(bindings.going_first(gang, ask.avoided, found.assignments))
         self._bind(gang, found.assignments)
+        # No other group of this cycle may count on what the members to come will need.
+        self._state.starts.note(gang, self._assessments[gang.key].terms.spec.min_resources)
         return True
 
     def _stopped(self, gang: Gang, members: Sequence[Pod]) -> bool:
@@ -267,7 +272,7 @@ class Cycle:
         """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""
         classes = set(classify(self._snapshot, ask.members, ask.avoided).values())
         key = (next(iter(classes)), ask.need, len(ask.members), self._snapshot.priority)
-        alike = len(classes) == 1 and not any(ask.role_needs.values()) and ask.topology is None
+        alike = len(classes) == 1 and not any(ask.role_needs.values()) and ask.topology is None and ask.start is None
         if alike and key in self._refused:
             return self._refused[key]
         found = place(self._snapshot, ask, self._state.recent_requests)

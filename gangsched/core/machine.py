@@ -98,7 +98,7 @@ class Machine:
         upkeep.let_in()
         state.queue.wake(state.cluster)
         state.queue.wake_first_in_lane(state.gangs, state.assessments, now)
-        upkeep.try_again(state.caps.take_eased(state.gangs))
+        upkeep.try_again([*state.caps.take_eased(state.gangs), *state.starts.take_eased(state.gangs)])
         self._passed(Stage.UPKEEP)
         for key in self._try_some(effects, now, budget):
             upkeep.if_due(key, touched, effects, now)

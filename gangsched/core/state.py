@@ -28,6 +28,7 @@ from gangsched.core.planning.topology import RecentRequests
 from gangsched.core.queueing.admission import Admission
 from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.queueing.queue import Queue
+from gangsched.core.queueing.starts import Starts
 from gangsched.core.status.explanation import Holders
 from gangsched.core.status.unserved import Unserved
 from gangsched.core.status.writer import StatusWriter
@@ -52,6 +53,7 @@ class State:
         self.recent_requests = RecentRequests()
         self.deepening = Deepening()
         self.caps = Caps(self.cluster, policy)
+        self.starts = Starts()
         self.admission = Admission(policy.namespace_limits.waiting_groups)
         self.deadlines = Deadlines()
         self.status_deadlines = Deadlines()
@@ -74,7 +76,7 @@ class State:
 
     def leave(self, key: GroupKey) -> None:
         """Remove the gang from all queues: it no longer waits for anything."""
-        for room in (self.queue, self.admission, self.caps, self.status_deadlines, self.deepening):
+        for room in (self.queue, self.admission, self.caps, self.status_deadlines, self.deepening, self.starts):
             room.drop(key)
 
     def validate(self) -> list[str]:
@@ -90,6 +92,7 @@ class State:
             *self.deadlines.validate(alive),
             *self.status_deadlines.validate(alive),
             *self.caps.validate(self.gangs),
+            *self.starts.validate(alive),
             *self.avoidance.validate(),
             *self.scaling.validate(self.gangs),
             *self.restarts.validate(),

@@ -67,7 +67,11 @@ def roles(**minima: int) -> tuple[Role, ...]:
 
 
 TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
-    ("tenstack", {"minMember": 5, "minResources": {"cpu": "1"}}, GroupSpec(min_member=5)),
+    (
+        "tenstack",
+        {"minMember": 5, "minResources": {"cpu": "500m", "memory": "0.1"}},
+        GroupSpec(min_member=5, min_resources=(("cpu", 2500), ("memory", 1))),
+    ),
     ("tenstack", {"minMember": 5, "maxScheduleTime": "1h30m0s"}, GroupSpec(min_member=5, max_schedule_time_s=5400.0)),
     ("tenstack", {"minMember": 5, "maxScheduleTime": "1.5s"}, GroupSpec(min_member=5, max_schedule_time_s=1.5)),
     ("tenstack", {"minMember": 5, "maxScheduleTime": "0s"}, GroupSpec(min_member=5)),
@@ -76,7 +80,10 @@ TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
         (dialect, spec, terms)
         for dialect in ("scheduler-plugins", "koordinator")
         for spec, terms in (
-            ({"minMember": 3, "minResources": {"cpu": 4}}, GroupSpec(min_member=3)),
+            (
+                {"minMember": 3, "minResources": {"cpu": 4, "pods": 3}},
+                GroupSpec(min_member=3, min_resources=(("cpu", 4000),)),
+            ),
             ({"minMember": 3, "scheduleTimeoutSeconds": 10}, GroupSpec(min_member=3, max_schedule_time_s=10.0)),
             ({"minMember": 3, "scheduleTimeoutSeconds": 0}, GroupSpec(min_member=3)),
             ({"minMember": 3, "scheduleTimeoutSeconds": None}, GroupSpec(min_member=3)),
@@ -247,10 +254,14 @@ def test_what_has_another_form_is_told_and_spoils_nothing_else(dialect: str, spe
         ("scheduler-plugins", {"minMember": 2, "scheduleTimeoutSeconds": -1}, "spec.scheduleTimeoutSeconds is -1 s:"),
         ("volcano", {"minMember": 2, "minTaskMember": {"a": -1}}, "spec.minTaskMember (a) is -1: write a whole number"),
         ("volcano", {"minTaskMember": {"a": 0}}, "spec.minMember is 0: "),
-        (
-            "volcano",
-            {"minMember": 1, "minResources": {"cpu": "many"}},
-            "spec.minResources (cpu) is 'many': write an amount such as 8 or 16Gi",
+        *(
+            (
+                dialect,
+                {"minMember": 1, "minResources": {"cpu": text}},
+                f"spec.minResources (cpu) is {text!r}: write an amount such as 8 or 16Gi",
+            )
+            for dialect in ("volcano", "scheduler-plugins", "koordinator", "tenstack")
+            for text in ("many", "-1")
         ),
         (
             "volcano",

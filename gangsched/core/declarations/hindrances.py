@@ -17,6 +17,7 @@ from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.planning.strategies import STRATEGIES
 
@@ -111,6 +112,7 @@ def _values(spec: GroupSpec) -> dict[str, list[str]]:
         "minimum": [str(spec.minimum)],
         "roles": sorted(f"{role.name} {role.min_member}" for role in spec.roles),
         "longest wait": [] if time_s is None else [format_duration(time_s)],
+        "minResources": [f"{name} {format_amount(name, amount)}" for name, amount in spec.min_resources],
     }
 
 

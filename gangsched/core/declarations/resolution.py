@@ -16,7 +16,6 @@ from gangsched.core.cluster.volumes import Volumes
 from gangsched.core.declarations import device_claims, hindrances, volume_claims
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import Said
-from gangsched.core.declarations.minima import with_resources
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
 from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, Declaration, GroupKey, Role
 from gangsched.core.objects.pod import Pod, member_order, role_of
@@ -72,7 +71,7 @@ def resolve(
         lists=list(dict.fromkeys(say.roles for say in says if say.roles)),
     )
     specs = _specs(group, said, found)
-    spec = _completed_by_members(_completed(*specs.values()), members) if specs else _said_spec(said, members)
+    spec = _derived(_completed(*specs.values()), members) if specs else _said_spec(said, members)
     if spec.max_schedule_time_s is None and len(said.times) == 1:
         spec = replace(spec, max_schedule_time_s=said.times[0])
     priority, lowered = priority_of(spec, own_priority, priority_classes, policy)
@@ -200,6 +199,8 @@ def _completed(spec: GroupSpec, *others: GroupSpec) -> GroupSpec:
             spec = replace(spec, max_schedule_time_s=other.max_schedule_time_s)
         if spec.priority is None and not spec.priority_class:
             spec = replace(spec, priority=other.priority, priority_class=other.priority_class)
+        if not spec.min_resources:
+            spec = replace(spec, min_resources=other.min_resources)
     return spec
 
 
@@ -223,11 +224,6 @@ def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]
         else role
         for role in roles
     )
-
-
-def _completed_by_members(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
-    """The objects' spec, completed from the members: derived templates, and how many members have its minResources."""
-    return with_resources(_derived(spec, members), members)
 
 
 def _derived(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:

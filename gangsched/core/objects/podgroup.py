@@ -30,8 +30,8 @@ class OnDegraded(StrEnum):
 class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     """What a PodGroup asks for. `not_built` names fields in use that this version refuses rather than ignores.
 
-    `min_resources` are the total requests of the members that must be bound together, if another system's object states
-    them; that may take more members than `min_member`.
+    `min_resources` must be free in all before the first member is bound, if another system's object says so: the whole
+    group will need as much, though its other members may be created later.
     """
 
     min_member: int

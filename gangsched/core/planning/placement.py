@@ -18,10 +18,11 @@ from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints.constraint import Plan
 from gangsched.core.objects.declaration import Preference, Topology
 from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.start import Start
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import budget as units
-from gangsched.core.planning import expansion, topology
+from gangsched.core.planning import expansion, start, topology
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import bond, depends, waits_for_pods
 from gangsched.core.planning.filling import classify, preferring
@@ -41,6 +42,7 @@ class Ask:
     `own` counts the members that are already bound, by node. `avoided` nodes are used only if the gang fits nowhere
     else; among them `refused` nodes, which refused the gang itself, only if it fits on none of the others. `topology`
     requests one domain of a label for all members. `wishes` are preferences by role, which come before `prefer`.
+    `start` is what must be free in all before the first member is placed.
     """
 
     members: Sequence[Pod]
@@ -53,6 +55,7 @@ class Ask:
     own: Mapping[str, int] = field(default_factory=dict)
     avoided: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()
+    start: Start | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,8 @@ def place(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None = None) ->
     Members that fit nowhere are skipped while the minimum and the minima of roles are within reach (contract rule 8).
     `recent` remembers the domains already tried; without it all domains are tried in this call.
     """
+    if ask.start is not None and (short := start.lacking(snapshot, ask.start)):
+        return start.refused(snapshot, ask.start, short, wanted=ask.need)
     if ask.avoided:
         elsewhere = _found(snapshot, ask, recent)
         if elsewhere is not None:

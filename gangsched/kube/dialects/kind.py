@@ -13,12 +13,17 @@ from gangsched.config.dialects import CustomResource
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.duration import LONGEST_S, SHORTEST_S
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec, SeenPhase
+from gangsched.core.objects.quantity import InvalidQuantity, unrounded
+from gangsched.core.objects.requests import counted_amounts
+from gangsched.core.objects.shape import Amounts
 from gangsched.kube import wire
 from gangsched.kube.errors import printable
 
 MOST_MEMBERS = 2**31 - 1
 MOST_ROLES = 64
 """Largest number of roles in a PodGroup."""
+Resources = dict[str, str | int | float]
+"""Amounts by resource, as the API server accepts them."""
 _LONGEST_TEXT = 253
 """Longest name in Kubernetes, in characters."""
 _LONGEST_ERROR = 500
@@ -138,6 +143,24 @@ def roles(field: str, minima: Mapping[str, int], *, field_of_each: str = "") -> 
             where = printable(f"{field} ({name}){field_of_each}", limit=100)
             raise ValueError(f"{where} is {number}: write a whole number from 0 to {MOST_MEMBERS}")
     return tuple(Role(name=name, min_member=number) for name, number in sorted(minima.items()))
+
+
+def resources(found: Mapping[str, str | int | float] | None, *, times: int = 1) -> Amounts:
+    """The amounts in spec.minResources, each of them this many `times`.
+
+    Raises:
+        ValueError: an amount is unreadable or negative.
+    """
+    exact = {}
+    for name, text in (found or {}).items():
+        try:
+            amount = unrounded(name, text)
+        except InvalidQuantity:
+            amount = -1
+        if amount < 0:
+            raise ValueError(f"spec.minResources ({name}) is {text!r}: write an amount such as 8 or 16Gi")
+        exact[name] = amount * times
+    return counted_amounts(exact)
 
 
 def wait_s(field: str, seconds: float | None) -> float | None:

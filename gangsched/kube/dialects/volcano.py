@@ -3,15 +3,16 @@
 Its own controllers put a task name on every pod, even if no task has a minimum, so a role that the PodGroup does not
 list is ignored. A hard network topology and subgroups are not supported and are refused by name.
 
-Volcano lets no member of a group run before there is room for the group's minResources. Some controllers declare the
-size of a gang there, with a minMember of 1, because they create the other members later.
+Volcano lets no member of a group run before the group's minResources are free (its plug-in overcommit, without that
+plug-in's factor). Some controllers, such as Spark's, declare the size of a gang there, with a minMember of 1, because
+they create the other members later.
 
 Some controllers create no pods before the PodGroup has a phase, which gangsched writes if its settings say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -19,12 +20,9 @@ from msgspec import Raw, Struct, field
 from gangsched.config.dialects import Row
 from gangsched.config.settings import Settings
 from gangsched.core.objects.podgroup import GroupSpec, SeenPhase
-from gangsched.core.objects.quantity import InvalidQuantity, unrounded
-from gangsched.core.objects.requests import counted_amounts
-from gangsched.core.objects.shape import Amounts
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
-from gangsched.kube.dialects.kind import Kind, roles, total
+from gangsched.kube.dialects.kind import Kind, Resources, resources, roles, total
 
 MANAGER = "gangsched"
 """The name of our field manager."""
@@ -38,7 +36,7 @@ class _Spec(Struct, gc=False, rename="camel"):
     min_member: int = 0
     min_task_member: dict[str, int] | None = None
     priority_class_name: str | None = None
-    min_resources: dict[str, str | int | float] | None = None
+    min_resources: Resources | None = None
     network_topology: _NetworkTopology | None = None
     sub_group_policy: list[wire.Present] | None = None
 
@@ -49,19 +47,9 @@ def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
         min_member=total(spec.min_member, tasks),
         roles=tasks,
         priority_class=spec.priority_class_name or "",
-        min_resources=_amounts(spec.min_resources or {}),
+        min_resources=resources(spec.min_resources),
         not_built=tuple(_refused(spec)),
     )
-
-
-def _amounts(found: Mapping[str, str | int | float]) -> Amounts:
-    exact = {}
-    for name, text in found.items():
-        try:
-            exact[name] = unrounded(name, text)
-        except InvalidQuantity:
-            raise ValueError(f"spec.minResources ({name}) is {text!r}: write an amount such as 8 or 16Gi") from None
-    return counted_amounts(exact)
 
 
 def _refused(spec: _Spec) -> Iterator[str]:
