@@ -13,10 +13,11 @@ from tests.builders import GPU, foreign_group, group, node, pod, pods
 from tests.harness import Harness
 
 NAMES = {
-    "volcano": ({}, "scheduling.k8s.io/group-name"),
-    "scheduler-plugins": ({}, ""),
-    "koordinator": ({}, "gang.scheduling.koordinator.sh/name"),
+    "volcano": "scheduling.k8s.io/group-name",
+    "scheduler-plugins": "",
+    "koordinator": "gang.scheduling.koordinator.sh/name",
 }
+"""The annotations that name the application, except where a label does."""
 
 
 def app(name: str = "app", dialect: str = "volcano", **resources: str) -> ForeignGroup:
@@ -30,7 +31,7 @@ def member(name: str, dialect: str = "volcano", **fields) -> Pod:
     """A member of the application before the hyphen."""
     whose = name.partition("-")[0]
     labels = {"scheduling.x-k8s.io/pod-group": whose} if dialect == "scheduler-plugins" else {}
-    key = NAMES[dialect][1]
+    key = NAMES[dialect]
     return pod(name, declaration=DEFAULT.declaration(labels, {key: whose} if key else {}), **fields)
 
 
@@ -40,6 +41,12 @@ def executors(number: int, name: str = "app", *, first: int = 1) -> list[Pod]:
 
 def told(harness: Harness, name: str = "app-0") -> str:
     return harness.pod(f"default/{name}").condition_message
+
+
+def reason(harness: Harness) -> str:
+    """Why the application does not start."""
+    refusal = harness.gang("default/app").attempt.refusal
+    return refusal.reason if refusal is not None else ""
 
 
 @pytest.mark.parametrize("dialect", NAMES)
@@ -75,7 +82,7 @@ def test_more_than_the_present_nodes_have_is_never_free():
     harness = Harness()
     harness.add(node(cpu=2), node("n2", cpu=2), app(), member("app-0"))
     harness.wait(5)
-    assert harness.gang("default/app").attempt.refusal.reason == "NeverFits"
+    assert reason(harness) == "NeverFits"
     harness.add(node("n3", cpu=1))
     harness.wait(20)
     assert harness.bound("default/app-0")
@@ -88,7 +95,7 @@ def test_what_is_free_on_nodes_that_take_no_new_pod_does_not_count_but_may_come(
     harness.add(app(), member("app-0"))
     harness.wait(5)
     assert not harness.bound()
-    assert harness.gang("default/app").attempt.refusal.reason == "Unschedulable"
+    assert reason(harness) == "Unschedulable"
     harness.add(node("n2", cpu=4, taints=["node.kubernetes.io/not-ready:NoSchedule"]))
     harness.wait(20)
     assert not harness.bound()

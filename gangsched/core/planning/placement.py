@@ -41,8 +41,8 @@ class Ask:
     `role_needs` are minima by role; at least that many members must have the role, and at least `need` members exist.
     `own` counts the members that are already bound, by node. `avoided` nodes are used only if the gang fits nowhere
     else; among them `refused` nodes, which refused the gang itself, only if it fits on none of the others. `topology`
-    requests one domain of a label for all members. `wishes` are preferences by role, which come before `prefer`.
-    `start` is what must be free in all before the first member is placed.
+    requests one domain of a label for all members. `wishes` are preferences by role, before `prefer`. `start` must be
+    free in all before the first member is placed.
     """
 
     members: Sequence[Pod]
@@ -69,12 +69,8 @@ class Placement:
         return any(node in nodes for _, node in self.assignments)
 
 
-@dataclass(frozen=True, slots=True)
 class Unfinished:
     """Some topology domains have not been tried yet: call `place` again with the same `RecentRequests`."""
-
-
-_UNFINISHED = Unfinished()
 
 
 @overload
@@ -152,7 +148,7 @@ def _best_domain(
     for value, digest in worth_trying(snapshot, key, values, failed, shared_digest):
         if recent is not None and snapshot.budget.spent - began > units.DOMAINS:
             if not scores:
-                return _UNFINISHED
+                return Unfinished()
             break
         mark, broken_off = snapshot.mark(), snapshot.budget.broken_off
         found = _found_in(snapshot, ask, (key, value), of=of)

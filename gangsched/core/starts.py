@@ -1,5 +1,7 @@
 """What groups that have started still need of their minResources.
 
+Law: a leaf that only reads gangs. Only `state` imports it; the check itself is `core.planning.start`.
+
 A group starts with its first members, and its other members come later. Until they do, what they will need is promised
 to it: no other group with minResources may count on it, or several would start and none could go on. Other groups may
 take it, as in Volcano, because it is no reservation.
