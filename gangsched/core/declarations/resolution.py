@@ -106,6 +106,7 @@ def resolve(
         hindrance=next(found_hindrances, None),
         workload=next(filter(None, map(_reference, found)), None),
         sequential_note=_sequential_note(spec, members, foreign),
+        ignored=tuple(dict.fromkeys(chain.from_iterable(each.ignored for each in (*found, *says)))),
     )
 
 

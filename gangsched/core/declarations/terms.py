@@ -38,7 +38,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     `max_hold_s` seconds at a time. `lowered` is a sentence that says why the priority is lower than requested; empty if
     it is not. `hindrance` keeps the group from being tried, None if nothing does. `workload` is the controller's object
     that declares the group, None if there is none; `sequential_note` is a sentence that says why its members are
-    created one after the other, empty if they are not.
+    created one after the other, empty if they are not. `ignored` are the fields and keys that are not honoured.
     """
 
     spec: GroupSpec
@@ -56,6 +56,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     hindrance: Hindrance | None = None
     workload: Reference | None = None
     sequential_note: str = ""
+    ignored: tuple[str, ...] = ()
 
     @property
     def sequential(self) -> bool:

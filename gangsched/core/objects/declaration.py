@@ -107,7 +107,7 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     differ. `objects` names the dialects whose own objects of the group's name declare it; with `open_roles`, a role
     that the group does not list is no mistake. `object_name` is the name of that object if it is not the group's: it is
     then the workload whose pods are the members. `passed_over` is a group of Kubernetes' own that the pod also names
-    and that is ignored.
+    and that is ignored. `ignored` are keys, in words, that the pod also sets and that are not honoured.
     """
 
     group: str
@@ -128,6 +128,7 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     open_roles: bool = False
     object_name: str = ""
     passed_over: str = ""
+    ignored: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:

@@ -100,7 +100,8 @@ class ForeignGroup(Struct, frozen=True, gc=False):
 
     `error` is as in `Group`. With `workload` it is a controller's object: `dialect` is the name of its kind, and `spec`
     applies to each of its gangs. With `phase`, gangsched writes the object's phase unless another client does.
-    `made_for` is the UID of the object whose controller made it; empty if it has none.
+    `made_for` is the UID of the object whose controller made it; empty if it has none. `ignored` are the fields that it
+    sets and that are not honoured.
     """
 
     dialect: str
@@ -112,3 +113,4 @@ class ForeignGroup(Struct, frozen=True, gc=False):
     workload: WorkloadFacts | None = None
     phase: SeenPhase | None = None
     made_for: str = ""
+    ignored: tuple[str, ...] = ()

@@ -103,6 +103,9 @@ class Reason(StrEnum):
     NATIVE_GROUP_IGNORED = "NativeGroupIgnored"
     """The reason of an Event: the pods also name a PodGroup of scheduling.k8s.io, which is ignored because they name
     another group too, or because their controller added it to an automatic gang."""
+    FIELDS_IGNORED = "FieldsIgnored"
+    """The reason of an Event: the group's object or pods set fields of another system that gangsched does not honour,
+    and that may change where or when members run; docs/dialects.md describes each."""
     NO_GANG = "NoGang"
     """The reason of an Event on a pod: the pods of its workload are scheduled one by one; the note says how to change
     that."""

@@ -12,6 +12,8 @@ from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, refused_rea
 
 NODES_SHOWN = 30
 """The number of nodes that the Scheduled Event names; an Event's note holds 1,024 characters."""
+FIELDS_SHOWN = 8
+"""The number of fields that one Event names."""
 
 
 def emit(gang: Gang, assessment: Assessment, reason: Reason, note: str) -> list[Effect]:
@@ -56,12 +58,30 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
             f"the group {gang.key.name}."
         )
         effects += emit(gang, assessment, Reason.NATIVE_GROUP_IGNORED, note)
+    ignored = _ignored(gang, assessment)
+    if ignored:
+        gang.written.ignored_reported(ignored)
+        shown = ", ".join(ignored[:FIELDS_SHOWN]) + (", …" if len(ignored) > FIELDS_SHOWN else "")
+        note = (
+            f"gangsched does not honour {shown}, which {'is' if len(ignored) == 1 else 'are'} set for the group "
+            f"{gang.key.name}: it is scheduled without. docs/dialects.md says what would be different."
+        )
+        effects += emit(gang, assessment, Reason.FIELDS_IGNORED, note)
     return effects
 
 
-def has_news(gang: Gang) -> bool:
-    """Whether an Event is due about a pod of another scheduler, a further owner or an ignored group."""
-    return bool(_new_foreign_pods(gang)) or _has_new_owners(gang) or bool(_passed_over(gang))
+def has_news(gang: Gang, assessment: Assessment) -> bool:
+    """Whether an Event is due about a pod of another scheduler, a further owner, an ignored group or ignored fields."""
+    news = _new_foreign_pods(gang) or _has_new_owners(gang) or _passed_over(gang) or _ignored(gang, assessment)
+    return bool(news)
+
+
+def _ignored(gang: Gang, assessment: Assessment) -> list[str]:
+    """The fields that are not honoured and of which no Event says so yet; none while no member is there to be told."""
+    fields = assessment.terms.ignored
+    if not fields or not assessment.census.live:
+        return []
+    return [field for field in fields if field not in gang.written.ignored]
 
 
 def _passed_over(gang: Gang) -> str:

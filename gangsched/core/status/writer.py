@@ -59,7 +59,7 @@ class StatusWriter:
             due = float("inf")
         elif (bindings.unsecured(gang) and gang.observed.group is not None) or decided or newly_scheduled:
             due = now
-        elif changed or has_news(gang) or members.owed(gang, assessment, self._policy, now):
+        elif changed or has_news(gang, assessment) or members.owed(gang, assessment, self._policy, now):
             fold_s = OWNER_S if reason is Reason.OWNER_UNKNOWN else self._policy.fold_s
             due = max(min(gang.next_write.write_at, now + fold_s), gang.next_write.reason_since + fold_s)
         elif written.unwritten and gang.observed.group is not None:

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from gangsched.config.dialects import CustomResource
+from gangsched.config.dialects import CustomResource, Key
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.duration import LONGEST_S, SHORTEST_S
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec, SeenPhase
@@ -17,6 +17,7 @@ from gangsched.core.objects.quantity import InvalidQuantity, unrounded
 from gangsched.core.objects.requests import counted_amounts
 from gangsched.core.objects.shape import Amounts
 from gangsched.kube import wire
+from gangsched.kube.dialects.fields import Field, Use, ignored_fields, ignored_texts
 from gangsched.kube.errors import printable
 
 MOST_MEMBERS = 2**31 - 1
@@ -45,14 +46,17 @@ _OBJECT = msgspec.json.Decoder(_Object)
 class Kind(Generic[Spec]):
     """PodGroups of another system, served as `resource`.
 
-    `spec` has the fields that gangsched reads. `terms` converts them and the metadata to the core's terms. It raises
-    ValueError with a sentence for a person if they are unsupported. `phase` reads the phase of an object whose phase
-    gangsched writes: of objects in the namespaces `phase_in`.
+    `spec` has the fields that gangsched reads, and `fields` says what becomes of each field and of each key of the
+    object. `terms` converts them and the metadata to the core's terms. It raises ValueError with a sentence for a
+    person if they are unsupported. `also_ignored` yields those that are honoured in some cases, but not in this one.
+    `phase` reads the phase of an object whose phase gangsched writes: of objects in the namespaces `phase_in`.
     """
 
     resource: CustomResource
     spec: type[Spec]
     terms: Callable[[Spec, wire.Meta], GroupSpec]
+    fields: tuple[Field, ...] = ()
+    also_ignored: Callable[[Spec, wire.Meta], Iterable[str]] = lambda *_: ()
     phase: Callable[[Raw | bytes], SeenPhase | None] | None = None
     phase_in: frozenset[str] = frozenset()
 
@@ -69,11 +73,12 @@ class Kind(Generic[Spec]):
         """
         found = _OBJECT.decode(raw)
         meta = found.metadata
-        spec, error = None, ""
+        spec, error, ignored = None, "", tuple[str, ...]()
         try:
-            terms = self.terms(msgspec.json.decode(found.spec, type=self.spec), meta)
+            read = msgspec.json.decode(found.spec, type=self.spec)
+            terms = self.terms(read, meta)
             _check_texts(terms)
-            spec = terms
+            spec, ignored = terms, (*self._ignored(found), *self.also_ignored(read, meta))
         except (msgspec.DecodeError, RecursionError) as fault:
             error = f"spec cannot be read ({printable(str(fault), limit=200)}): correct it"
         except ValueError as fault:
@@ -86,8 +91,21 @@ class Kind(Generic[Spec]):
             spec=spec,
             error=f"{self.name} {meta.name}: {error}." if error else "",
             phase=self.phase(raw) if self.phase is not None and meta.namespace in self.phase_in else None,
+            ignored=ignored,
             made_for=next((owner.uid for owner in meta.owner_references or () if owner.controller), ""),
         )
+
+    def _ignored(self, found: _Object) -> tuple[str, ...]:
+        """The fields and keys that the object sets and that are not honoured."""
+        if not any(field.use is Use.TOLD for field in self.fields):
+            return ()
+        texts = (found.metadata.annotations or {}, found.metadata.labels or {})
+        said = {
+            field.name: texts[field.name.label][field.name.name]
+            for field in self.fields
+            if isinstance(field.name, Key) and field.name.name in texts[field.name.label]
+        }
+        return (*ignored_fields(self.fields, msgspec.json.decode(found.spec)), *ignored_texts(self.fields, said))
 
 
 def _check_texts(terms: GroupSpec) -> None:

@@ -17,6 +17,7 @@ from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
+from gangsched.kube.dialects.fields import honoured, needless, refused
 from gangsched.kube.dialects.kind import Kind, at_least_one
 
 
@@ -46,6 +47,21 @@ class _Spec(Struct, gc=False, rename="camel"):
     resource_claims: list[wire.Present] | None = None
 
 
+_FIELDS = (
+    honoured("schedulingPolicy.gang.minCount", "the minimum, from 1"),
+    honoured("schedulingPolicy.basic", "no gang: the pods are bound one by one and never time out"),
+    honoured("schedulingConstraints.topology[].key", "all members in one domain of this label; several are refused"),
+    honoured("priority", "the order of groups"),
+    honoured("priorityClassName", "the order of groups, if there is no `priority`"),
+    refused("resourceClaims", "always: give each pod claims of its own"),
+    refused("parentCompositePodGroupName", "always: the parts would be scheduled separately"),
+    needless("disruptionMode", "gangsched preempts nothing"),
+    needless("preemptionPolicy", "gangsched preempts nothing"),
+    needless("workloadRef", "says from what the group was made"),
+    needless("podGroupTemplateRef", "says from what the group was made"),
+)
+
+
 def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
     policy = spec.scheduling_policy
     if policy is None or (policy.gang is None) == (policy.basic is None):
@@ -72,4 +88,4 @@ def _refused(spec: _Spec, levels: list[_Level]) -> Iterator[str]:
 
 
 def dialect(row: Row, _: Settings) -> Dialect:
-    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms))
+    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms, fields=_FIELDS))

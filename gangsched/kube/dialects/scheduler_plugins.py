@@ -9,6 +9,7 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
+from gangsched.kube.dialects.fields import honoured
 from gangsched.kube.dialects.kind import Kind, Resources, at_least_one, resources, wait_s
 
 
@@ -18,6 +19,13 @@ class CoschedulingSpec(Struct, gc=False, rename="camel"):
     min_member: int = 0
     min_resources: Resources | None = None
     schedule_timeout_seconds: int | None = None
+
+
+COSCHEDULING_FIELDS = (
+    honoured("minMember", "the minimum, from 1"),
+    honoured("minResources", "must be free in all before the first member is bound"),
+    honoured("scheduleTimeoutSeconds", "the longest wait; 0 means the default"),
+)
 
 
 def coscheduling_terms(spec: CoschedulingSpec, _: wire.Meta) -> GroupSpec:
@@ -34,4 +42,5 @@ def coscheduling_terms(spec: CoschedulingSpec, _: wire.Meta) -> GroupSpec:
 
 
 def dialect(row: Row, _: Settings) -> Dialect:
-    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=CoschedulingSpec, terms=coscheduling_terms))
+    kind = Kind(resource=row.resources[0], spec=CoschedulingSpec, terms=coscheduling_terms, fields=COSCHEDULING_FIELDS)
+    return Dialect(row=row, kind=kind)

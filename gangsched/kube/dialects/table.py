@@ -35,17 +35,18 @@ _TERMS = (
 
 
 class Dialects:
-    """Parses declarations in several dialects. If a pod uses several, the first one is its source.
+    """Parses declarations in several `dialects`. If a pod uses several, the first one is its source.
 
     `kinds` are the custom resources of the dialects that have one, by dialect.
     """
 
     def __init__(self, table: Iterable[Dialect]) -> None:
+        self.dialects = tuple(table)
         self.kinds: dict[str, Kind[Any]] = {}
         self._readers: list[_Reader] = []
         self._labels: list[tuple[str, _Reader]] = []
         annotations: set[str] = set()
-        for dialect in table:
+        for dialect in self.dialects:
             reader = _Reader(dialect)
             self._readers.append(reader)
             if dialect.kind is not None:
@@ -173,6 +174,7 @@ def _merged(found: tuple[Declaration, ...]) -> Declaration:
         default_time_s=default_s,
         objects=tuple(dialect for said in found for dialect in said.objects),
         open_roles=any(said.open_roles for said in found),
+        ignored=tuple(dict.fromkeys(key for said in found for key in said.ignored)),
         keys=replace(first.keys, kind=next((said.keys.kind for said in found if said.objects), first.keys.kind)),
     )
     for field, key, what in _TERMS:

@@ -13,6 +13,7 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect, quoted
+from gangsched.kube.dialects.fields import honoured
 from gangsched.kube.dialects.go_duration import go_seconds
 from gangsched.kube.dialects.kind import Kind, Resources, at_least_one, resources, wait_s
 
@@ -24,6 +25,14 @@ class _Spec(Struct, gc=False, rename="camel"):
     min_resources: Resources | None = None
     max_schedule_time: str | None = None
     priority_class_name: str | None = None
+
+
+_FIELDS = (
+    honoured("minMember", "the minimum, from 1"),
+    honoured("minResources", "the size of one member: `minMember` times that must be free before the first is bound"),
+    honoured("maxScheduleTime", "the longest wait, a Go duration; 0 means the default"),
+    honoured("priorityClassName", "the order of groups"),
+)
 
 
 def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
@@ -44,4 +53,4 @@ def _seconds(text: str) -> float:
 
 
 def dialect(row: Row, _: Settings) -> Dialect:
-    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms))
+    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms, fields=_FIELDS))

@@ -17,11 +17,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import Raw, Struct, field
 
-from gangsched.config.dialects import Row
+from gangsched.config.dialects import Key, Row
 from gangsched.config.settings import Settings
 from gangsched.core.objects.podgroup import GroupSpec, SeenPhase
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
+from gangsched.kube.dialects.fields import honoured, needless, refused, told
 from gangsched.kube.dialects.kind import Kind, Resources, resources, roles, total
 
 MANAGER = "gangsched"
@@ -41,6 +42,44 @@ class _Spec(Struct, gc=False, rename="camel"):
     sub_group_policy: list[wire.Present] | None = None
 
 
+_QUEUE = "queues, their quota and their node groups are not enforced"
+_BOTH = (
+    told(Key("volcano.sh/sla-waiting-time"), "a group that waits longer gets no precedence"),
+    told(Key("volcano.sh/numa-topology-policy"), "NUMA topology is not considered; the kubelet's own policy decides"),
+    told(Key("volcano.sh/revocable-zone"), "such nodes are used like any others"),
+    *(
+        told(Key(f"volcano.sh/task-topology-{what}"), "tasks are not placed near to or apart from each other")
+        for what in ("affinity", "anti-affinity", "task-order")
+    ),
+    *(
+        needless(Key(f"volcano.sh/{name}"), "gangsched preempts nothing")
+        for name in ("preemptable", "cooldown-time", "jdb-min-available", "jdb-max-unavailable")
+    ),
+)
+"""Annotations of pods and of PodGroups; Volcano's controllers copy them from one to the other."""
+_TEXTS = (
+    told(Key("scheduling.volcano.sh/queue-name"), _QUEUE, usual=("default",)),
+    told(
+        Key("scheduling.volcano.sh/group-min-resources"),
+        "read only as `minResources` of the PodGroup that Volcano's controllers make from it",
+    ),
+    *_BOTH,
+)
+_FIELDS = (
+    honoured("minMember", "the minimum"),
+    honoured("minTaskMember", "each task is a role, whose minimum always counts"),
+    honoured("minResources", "must be free in all before the first member is bound"),
+    honoured("priorityClassName", "the order of groups"),
+    refused("networkTopology", "of mode hard, which is the default"),
+    refused("networkTopology.mode", "hard; with soft the whole field is not honoured, which is told"),
+    needless("networkTopology.highestTierAllowed", "part of a field that is not honoured"),
+    needless("networkTopology.highestTierName", "part of a field that is not honoured"),
+    refused("subGroupPolicy", "always: use tasks with `minTaskMember`"),
+    told("queue", _QUEUE, usual=("default",)),
+    *_BOTH,
+)
+
+
 def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
     tasks = roles("spec.minTaskMember", spec.min_task_member or {})
     return GroupSpec(
@@ -58,6 +97,12 @@ def _refused(spec: _Spec) -> Iterator[str]:
         yield "spec.networkTopology of mode hard"
     if spec.sub_group_policy:
         yield "spec.subGroupPolicy"
+
+
+def _also_ignored(spec: _Spec, _: wire.Meta) -> Iterator[str]:
+    """A preference is no reason to refuse the group."""
+    if spec.network_topology is not None and spec.network_topology.mode not in (None, "", "hard"):
+        yield "spec.networkTopology"
 
 
 class _Status(Struct, gc=False):
@@ -116,7 +161,9 @@ def dialect(row: Row, settings: Settings) -> Dialect:
         resource=row.resources[0],
         spec=_Spec,
         terms=_terms,
+        fields=_FIELDS,
+        also_ignored=_also_ignored,
         phase=_phase,
         phase_in=frozenset(settings.volcano.write_phase),
     )
-    return Dialect(row=row, kind=kind, open_roles=True)
+    return Dialect(row=row, kind=kind, texts=_TEXTS, open_roles=True)

@@ -18,10 +18,40 @@ from gangsched.config.dialects import Key, Row
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.kube.dialects.dialect import LONGEST_NAME, Dialect, quoted, sentence
+from gangsched.kube.dialects.fields import honoured, needless, told
 from gangsched.kube.dialects.kind import MOST_MEMBERS
 
 MOST_TASK_GROUPS = 64
 """Largest number of task groups: that of the roles in a PodGroup."""
+
+
+_TEXTS = (
+    told(
+        Key("yunikorn.apache.org/schedulingPolicyParameters"),
+        "the timeout of placeholders, and whether the pods are scheduled one by one after it; here the group backs off "
+        "after `defaultMaxScheduleTime` and is tried again as a whole",
+    ),
+    *(
+        told(key, "queues and their quota are not enforced", usual=("root.default",))
+        for key in (
+            Key("yunikorn.apache.org/queue"),
+            Key("yunikorn.apache.org/queue", label=True),
+            Key("queue", label=True),
+        )
+    ),
+    needless(Key("yunikorn.apache.org/user.info"), "who submitted the application, for queues"),
+    needless(Key("yunikorn.apache.org/allow-preemption"), "gangsched preempts nothing"),
+    honoured("task-groups[].name", "a role"),
+    honoured("task-groups[].minMember", "the role's minimum, from 1"),
+    *(
+        needless(f"task-groups[].{name}", "describes placeholders, which gangsched lacks: the members' own spec counts")
+        for name in ("minResource", "nodeSelector", "tolerations", "affinity", "topologySpreadConstraints")
+    ),
+    *(
+        needless(f"task-groups[].{name}", "put on placeholders, which gangsched lacks")
+        for name in ("labels", "annotations")
+    ),
+)
 
 
 class _TaskGroup(Struct, gc=False, rename="camel"):
@@ -90,4 +120,4 @@ def _task_groups(text: str) -> list[_TaskGroup]:
 
 
 def dialect(row: Row, _: Settings) -> Dialect:
-    return YunikornDialect(row=row)
+    return YunikornDialect(row=row, texts=_TEXTS)
