@@ -30,10 +30,13 @@ CREATED = "1970-01-12T13:46:40Z"
 ASKED = {"gangsched.io/gang": "auto"}
 
 
-def native_group(policy: dict[str, Any], *, by_job: bool = True) -> ForeignGroup:
+def native_group(policy: dict[str, Any], *, by_job: bool = True, **spec: Any) -> ForeignGroup:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "uid-train", "controller": True}
     meta = {"name": "train-7fk2p", "namespace": "default", "uid": "uid-g", "creationTimestamp": CREATED}
-    body = {"metadata": meta | ({"ownerReferences": [owner]} if by_job else {}), "spec": {"schedulingPolicy": policy}}
+    body = {
+        "metadata": meta | ({"ownerReferences": [owner]} if by_job else {}),
+        "spec": {"schedulingPolicy": policy} | spec,
+    }
     return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
 
 
@@ -139,6 +142,42 @@ def test_a_group_that_the_users_template_names_counts_everywhere(policy, number)
     harness.wait(5)
     assert len(harness.bound()) == number
     assert "NativeGroupIgnored" not in reasons(harness)
+
+
+class TestWhatTheJobStatesForItsGroup:
+    """In Kubernetes 1.37 the controller copies the Job's spec.scheduling to the group that it adds."""
+
+    def test_its_minimum_is_that_of_the_automatic_gang_and_may_change(self):
+        harness = Harness()
+        harness.label_namespace("default", ASKED)
+        harness.add(node("n1", cpu=3), job(), native_group({"gang": {"minCount": 4}}))
+        harness.add(*(of_job(number, owned=True) for number in range(5)))
+        harness.wait(5)
+        assert harness.bound() == []
+        harness.add(native_group({"gang": {"minCount": 3}}))
+        harness.wait(5)
+        assert len(harness.bound()) == 3
+
+    @pytest.mark.parametrize("policy", [BASIC, GANG], ids=["basic", "gang"])
+    def test_its_topology_holds_for_the_automatic_gang(self, policy):
+        harness = Harness()
+        harness.label_namespace("default", ASKED)
+        harness.add(*(node(f"n{at}", cpu=3, labels={"rack": f"r{at // 2}"}) for at in range(3)), job())
+        constraints = {"topology": [{"key": "rack"}]}
+        harness.add(native_group(policy, schedulingConstraints=constraints))
+        harness.add(*(of_job(number, owned=True) for number in range(5)))
+        harness.wait(5)
+        assert {harness.pod(name).node for name in harness.bound()} == {"n0", "n1"}
+        assert len(harness.bound()) == 5
+
+    def test_claims_that_its_pods_share_are_refused_by_name(self):
+        harness = Harness()
+        harness.label_namespace("default", ASKED)
+        claims = [{"name": "shared", "resourceClaimTemplateName": "one"}]
+        harness.add(node("n1", cpu=5), job(), native_group(BASIC, resourceClaims=claims))
+        harness.add(*(of_job(number, owned=True) for number in range(5)))
+        harness.wait(5)
+        assert harness.pod("default/train-0").condition_reason == "NotSupported"
 
 
 def test_a_bound_gang_stays_one_when_the_native_group_is_deleted():

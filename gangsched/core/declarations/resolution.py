@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.devices import Devices
 from gangsched.core.cluster.volumes import Volumes
-from gangsched.core.declarations import device_claims, hindrances, volume_claims
+from gangsched.core.declarations import added, device_claims, hindrances, volume_claims
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import Said
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
@@ -72,6 +72,7 @@ def resolve(
     )
     specs = _specs(group, said, found)
     spec = _derived(_completed(*specs.values()), members) if specs else _said_spec(said, members)
+    spec = added.completed(spec, key, says, foreign)
     if spec.max_schedule_time_s is None and len(said.times) == 1:
         spec = replace(spec, max_schedule_time_s=said.times[0])
     priority, lowered = priority_of(spec, own_priority, priority_classes, policy)
@@ -120,7 +121,7 @@ def declared_spec(key: GroupKey, group: Group | None, members: Sequence[Pod], fo
     says = [pod.declaration for pod in members if pod.declaration is not None]
     found = next((each.spec for each in _objects(key, says, foreign)), None)
     if found is not None:
-        return _derived(found, members)
+        return added.completed(_derived(found, members), key, says, foreign)
     return group.spec if group is not None else None
 
 

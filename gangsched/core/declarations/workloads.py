@@ -14,8 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.objects.declaration import NATIVE, Declaration, GroupKey
-from gangsched.core.objects.pod import Owner
+from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.workload import (
     AUTO,
     COMPLETED,
@@ -23,7 +22,6 @@ from gangsched.core.objects.workload import (
     ENDED,
     GANG,
     SUSPENDED,
-    Added,
     Workload,
     WorkloadFacts,
 )
@@ -119,18 +117,6 @@ def declared(workload: Workload, decided: Decision) -> Declaration | None:
     if decided is Decision.SINGLE or said is None:
         return added.declaration if added is not None else None
     return _declared(said, decided, "" if added is None else added.declaration.group)
-
-
-def is_users(added: Added, owner: Owner | None, workload: Workload, namespace: str, foreign: Foreign) -> bool:
-    """Whether the user has chosen this native group, or may have: nothing shows that the pod's controller added it.
-
-    Its object is asked even while such objects cannot be read, because its controller never changes.
-    """
-    if added.certain:
-        return False
-    found = foreign.known(NATIVE, GroupKey(namespace, added.declaration.group))
-    makers = {owner.uid if owner is not None else "", workload.uid} - {""}
-    return found is None or found.made_for not in makers
 
 
 @lru_cache(_KEPT)

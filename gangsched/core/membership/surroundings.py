@@ -198,8 +198,11 @@ class Surroundings:
     def _foreign_changed(self, dialect: str, key: GroupKey, old: ForeignGroup | None, new: ForeignGroup | None) -> None:
         if new is not None:
             self._workload_changed(key, old, new)
-        if dialect == NATIVE and _made_for(old) != _made_for(new):
-            self._redeclare(self._members.undeclared.naming(key))
+        if dialect == NATIVE:
+            # It may show who has made it, and automatic gangs take over what it asks for.
+            named = self._members.undeclared.naming(key)
+            self._redeclare(named)
+            self._members.dirty.note(*(gang.key for uid in named if (gang := self._members.gang_of(uid)) is not None))
         waits = self._members.foreign.awaited(dialect, key) is not None
         for gang in self._declared_by(dialect, key):
             if old is None or new is None or old.uid != new.uid:
@@ -278,11 +281,6 @@ def uses(gang: Gang, dialect: str) -> bool:
     return any(
         pod.declaration is not None and dialect in pod.declaration.objects for pod in gang.observed.pods.values()
     )
-
-
-def _made_for(group: ForeignGroup | None) -> str:
-    """The UID of the object whose controller made the group; empty if there is none."""
-    return group.made_for if group is not None else ""
 
 
 def _decisive(workload: ForeignGroup | None) -> object:

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.added import is_users
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.declarations.workloads import decide, declared, is_users
+from gangsched.core.declarations.workloads import decide, declared
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod

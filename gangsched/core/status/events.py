@@ -52,10 +52,11 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
     passed_over = _passed_over(gang)
     if passed_over:
         gang.written.ignored_group_reported(passed_over)
+        automatic = assessment.terms.workload is not None
         note = (
             f"The pods also name the PodGroup {passed_over} of scheduling.k8s.io, such as the Job controller creates. "
-            f"It is ignored, and so is what it asks for, because {assessment.terms.keys.group} makes them members of "
-            f"the group {gang.key.name}."
+            f"They are members of the group {gang.key.name} instead, by {assessment.terms.keys.group}, "
+            f"{'with its topology and priority' if automatic else 'and what it asks for is ignored'}."
         )
         effects += emit(gang, assessment, Reason.NATIVE_GROUP_IGNORED, note)
     ignored = _ignored(gang, assessment)
