@@ -163,8 +163,10 @@ def roles(field: str, minima: Mapping[str, int], *, field_of_each: str = "") -> 
     return tuple(Role(name=name, min_member=number) for name, number in sorted(minima.items()))
 
 
-def resources(found: Mapping[str, str | int | float] | None, *, times: int = 1) -> Amounts:
-    """The amounts in spec.minResources, each of them this many `times`.
+def resources(
+    found: Mapping[str, str | int | float] | None, *, field: str = "spec.minResources", times: int = 1
+) -> Amounts:
+    """The amounts in the field, each of them this many `times`.
 
     Raises:
         ValueError: an amount is unreadable or negative.
@@ -176,7 +178,7 @@ def resources(found: Mapping[str, str | int | float] | None, *, times: int = 1) 
         except InvalidQuantity:
             amount = -1
         if amount < 0:
-            raise ValueError(f"spec.minResources ({name}) is {text!r}: write an amount such as 8 or 16Gi")
+            raise ValueError(f"{field} ({name}) is {text!r}: write an amount such as 8 or 16Gi")
         exact[name] = amount * times
     return counted_amounts(exact)
 
