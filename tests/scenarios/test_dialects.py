@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -71,7 +72,7 @@ class TestSparkOnYunikorn:
         harness.wait(5)
         assert harness.bound() == ["default/driver"]
         harness.add(pod("other", group="", node_selector={"pool": "spark"}, tolerations=["spot:NoSchedule"]))
-        spot = {"node_selector": {"pool": "spark"}, "tolerations": ["spot:"]}
+        spot: dict[str, Any] = {"node_selector": {"pool": "spark"}, "tolerations": ["spot:"]}
         says = self.spark("e", "executor").declaration
         harness.add(*(pod(f"e-{at}", memory="1Gi", declaration=says, **spot) for at in range(4)))
         harness.wait(5)

@@ -107,7 +107,7 @@ def resolve(
         hindrance=next(found_hindrances, None),
         workload=next(filter(None, map(_reference, found)), None),
         sequential_note=_sequential_note(spec, members, foreign),
-        ignored=tuple(dict.fromkeys(chain.from_iterable(each.ignored for each in (*found, *says)))),
+        ignored=_ignored(found, says),
     )
 
 
@@ -123,6 +123,12 @@ def declared_spec(key: GroupKey, group: Group | None, members: Sequence[Pod], fo
     if found is not None:
         return added.completed(_derived(found, members), key, says, foreign)
     return group.spec if group is not None else None
+
+
+def _ignored(found: Sequence[ForeignGroup], says: Sequence[Declaration]) -> tuple[str, ...]:
+    """The fields of the objects and the keys of the pods that are not honoured."""
+    of_objects = (field for each in found for field in each.ignored)
+    return tuple(dict.fromkeys([*of_objects, *(key for say in says for key in say.ignored)]))
 
 
 def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> list[ForeignGroup]:
