@@ -94,6 +94,22 @@ TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
         {"minMember": 3, "queue": "q", "minResources": {"cpu": "3", "pods": "3", "nvidia.com/gpu": 8}},
         GroupSpec(min_member=3, min_resources=(("cpu", 3000), ("nvidia.com/gpu", 8))),
     ),
+    (
+        "volcano",
+        {
+            "minMember": 3,
+            "minResources": {
+                "cpu": "3",
+                "count/pods": "3",
+                "pods": "3",
+                "requests.cpu": "3",
+                "limits.cpu": "6",
+                "requests.nvidia.com/gpu": "3",
+                "limits.nvidia.com/gpu": "3",
+            },
+        },
+        GroupSpec(min_member=3, min_resources=(("cpu", 3000),)),
+    ),
     ("volcano", {"minMember": 1, "priorityClassName": "high"}, GroupSpec(min_member=1, priority_class="high")),
     (
         "volcano",

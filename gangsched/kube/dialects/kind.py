@@ -23,6 +23,7 @@ from gangsched.kube.errors import printable
 MOST_MEMBERS = 2**31 - 1
 MOST_ROLES = 64
 """Largest number of roles in a PodGroup."""
+_OF_QUOTAS = ("count/", "requests.", "limits.")
 Resources = dict[str, str | int | float]
 """Amounts by resource, as the API server accepts them."""
 _LONGEST_TEXT = 253
@@ -166,7 +167,9 @@ def roles(field: str, minima: Mapping[str, int], *, field_of_each: str = "") -> 
 def resources(
     found: Mapping[str, str | int | float] | None, *, field: str = "spec.minResources", times: int = 1
 ) -> Amounts:
-    """The amounts in the field, each of them this many `times`.
+    """The amounts in the field, each of them this many `times`; without names of quotas, which no node has.
+
+    Volcano's controllers write what the members use of a quota too, such as `count/pods` and `limits.cpu`.
 
     Raises:
         ValueError: an amount is unreadable or negative.
@@ -179,7 +182,8 @@ def resources(
             amount = -1
         if amount < 0:
             raise ValueError(f"{field} ({name}) is {text!r}: write an amount such as 8 or 16Gi")
-        exact[name] = amount * times
+        if not name.startswith(_OF_QUOTAS):
+            exact[name] = amount * times
     return counted_amounts(exact)
 
 
