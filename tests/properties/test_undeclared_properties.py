@@ -147,3 +147,37 @@ def test_a_group_that_a_pod_names_always_wins(events: list[Event]) -> None:
     for uid, known in machine.cluster.pods.items():
         if last[uid].workload is None:
             assert known.declaration == EXPLICIT
+
+
+@given(
+    st.permutations(
+        [
+            NamespaceSeen("default", (("gangsched.io/gang", "auto"),)),
+            ForeignGroupSeen(workload("job", "a", "1", {})),
+            ForeignGroupSeen(native("1")),
+            PodSeen(pod_of("job", "a", "1", 0, explicit=False, mine=True, certain=False)),
+            Synced(),
+        ]
+    ),
+    st.lists(st.tuples(st.integers(0, 5), st.sampled_from(("1", "2", "", "gone"))), max_size=3),
+)
+def test_the_automatic_gang_counts_if_the_controller_made_the_native_group_whatever_is_seen_first(
+    events: list[Event], changes: list[tuple[int, str]]
+) -> None:
+    """The group may also be replaced on the way by one of another controller's, or go."""
+    steps: list[Event] = list(events)
+    for at, made_for in changes:
+        group = native("" if made_for == "gone" else made_for)
+        steps.insert(at, ForeignGroupGone("native", group.key) if made_for == "gone" else ForeignGroupSeen(group))
+    machine = Machine(Policy())
+    made_for = ""
+    for number, event in enumerate(steps):
+        machine.handle([event], float(number))
+        assert machine.validate() == []
+        if isinstance(event, ForeignGroupSeen) and event.group.dialect == "native":
+            made_for = event.group.made_for
+        elif isinstance(event, ForeignGroupGone):
+            made_for = ""
+    ((said),) = declared(machine).values()
+    assert said is not None
+    assert (said.group, said.passed_over) == (("job.a", "n") if made_for == "1" else ("n", ""))
