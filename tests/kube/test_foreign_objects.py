@@ -449,6 +449,12 @@ def test_the_group_that_the_user_names_in_any_dialect_wins_over_the_native_one(d
     assert (found.source, found.group, found.contradiction, found.error) == (dialect, "ring", "", "")
 
 
+def test_a_task_group_without_an_application_names_no_group_beside_a_native_one():
+    found = DEFAULT.declaration({}, {"yunikorn.apache.org/task-group-name": "w"}, scheduling_group="n")
+    assert found is not None
+    assert (found.source, found.group, found.passed_over) == ("native", "n", "")
+
+
 def test_two_groups_that_the_user_names_contradict_each_other_beside_a_native_one_too():
     (labels, _), (_, annotations) = NAMING["kueue"], ({}, {"pod-group-name": "other"})
     found = DEFAULT.declaration(labels, annotations, scheduling_group="ring-7d9f")

@@ -99,10 +99,10 @@ def _without_native(found: list[Declaration]) -> list[Declaration]:
     every Indexed Job in 1.36), and nobody can remove it.
     """
     native = next((said for said in found if said.source == NATIVE), None)
-    first, *others = [said for said in found if said is not native]
-    if native is None or first.group == native.group:
+    others = [said for said in found if said is not native]
+    if native is None or not others or others[0].group == native.group:
         return found
-    return [replace(first, passed_over=native.group), *others]
+    return [replace(others[0], passed_over=native.group), *others[1:]]
 
 
 class _Reader:
