@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 import yaml
-from msgspec.structs import fields
 
-from gangsched.config.dialects import DIALECTS, NAMES, Key
+from gangsched.config.dialects import DIALECTS, NAMES, Key, Row
+from gangsched.kube.dialects.fields import Field, honoured
 from gangsched.kube.dialects.table import DEFAULT
 from testbed.filling import put
 
@@ -46,8 +46,14 @@ def with_all_named(page: str) -> str:
 
 def with_tables(page: str) -> str:
     """The page with its tables, each after a comment that names it."""
-    for name, lines in (("dialects", _dialects()), ("keys", _keys()), ("objects", _objects())):
-        head = f"<!-- Table of {name}, made by make docs from {_SOURCE} -->"
+    tables = (
+        ("dialects", _dialects(), _SOURCE),
+        ("keys", _keys(), _SOURCE),
+        ("objects", _objects(), _SOURCE),
+        ("fields", _fields(), "gangsched/kube/dialects"),
+    )
+    for name, lines, source in tables:
+        head = f"<!-- Table of {name}, made by make docs from {source} -->"
         page = put(rf"<!-- Table of {name}, .*\n\n(\|.*\n)*", "\n".join([head, "", *lines, ""]), page)
     return page
 
@@ -63,7 +69,7 @@ def _dialects() -> Iterator[str]:
 def _keys() -> Iterator[str]:
     yield from _head("dialect", "group", "minimum", "maximum wait", "role")
     for row in DIALECTS.values():
-        yield _line(f"`{row.name}`", *map(_said, (row.group, row.minimum, row.time, row.role)))
+        yield _line(f"`{row.name}`", *map(_said, _columns(row)))
 
 
 def _said(keys: Iterable[Key]) -> str:
@@ -72,11 +78,39 @@ def _said(keys: Iterable[Key]) -> str:
 
 
 def _objects() -> Iterator[str]:
-    yield from _head("dialect", "object", "fields of its spec that are read")
+    yield from _head("dialect", "object")
     for name, kind in DEFAULT.kinds.items():
         served = ", else ".join(f"`{version}`" for version in kind.resource.served_in)
-        read = ", ".join(f"`{field.encode_name}`" for field in fields(kind.spec))
-        yield _line(f"`{name}`", f"PodGroup of {served}", read)
+        yield _line(f"`{name}`", f"PodGroup of {served}")
+
+
+def _fields() -> Iterator[str]:
+    """Every field and key of every dialect, with what becomes of it."""
+    yield from _head("dialect", "where", "field", "honoured", "here")
+    for dialect in DEFAULT.dialects:
+        row = dialect.row
+        said = [
+            *(honoured(key, note) for keys, note in zip(_columns(row), _ROLES, strict=True) for key in keys),
+            *dialect.texts,
+        ]
+        of_object = dialect.kind.fields if dialect.kind is not None else ()
+        places = [*(("pod", field) for field in said), *(("PodGroup", field) for field in of_object)]
+        for where, field in places:
+            yield _line(f"`{row.name}`", where, _named(field, where), field.use, field.note)
+
+
+_ROLES = ("names the group", "the minimum", "the longest wait", "the role")
+
+
+def _columns(row: Row) -> tuple[tuple[Key, ...], ...]:
+    return row.group, row.minimum, row.time, row.role
+
+
+def _named(field: Field, where: str) -> str:
+    """The field or key, formatted for a table."""
+    if isinstance(field.name, Key):
+        return _said([field.name])
+    return f"`{'spec.' * (where == 'PodGroup')}{field.name}`"
 
 
 def _head(*cells: str) -> tuple[str, str]:

@@ -68,7 +68,8 @@ def test_a_new_dialect_is_in_the_docs(made):
     page = made["pages"]["docs/dialects.md"]
     assert "| `toy` | Toys, for a test | | list, watch `bands.toy.example` | yes |\n\n" in page
     assert "| `toy` | label `toy.example/band` | annotation `toy.example/size` | | |\n\n" in page
-    assert "| `toy` | PodGroup of `toy.example/v2`, else `toy.example/v1` | `bandSize` |\n\n" in page
+    assert "| `toy` | PodGroup of `toy.example/v2`, else `toy.example/v1` |\n\n" in page
+    assert page.endswith("| `toy` | PodGroup | `spec.bandSize` | yes | the minimum |\n")
     assert "native, toy` | Systems whose labels" in made["pages"]["docs/configuration.md"]
     assert "native,toy}'\n" in made["pages"]["docs/migrate/palantir.md"]
 

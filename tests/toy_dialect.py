@@ -24,7 +24,11 @@ from msgspec import Struct
 
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube.dialects.dialect import Dialect
+from gangsched.kube.dialects.fields import honoured
 from gangsched.kube.dialects.kind import Kind
+
+
+_FIELDS = (honoured("bandSize", "the minimum"),)
 
 
 class _Spec(Struct, rename="camel"):
@@ -33,7 +37,7 @@ class _Spec(Struct, rename="camel"):
 
 def dialect(row, _):
     terms = lambda spec, _: GroupSpec(min_member=spec.band_size)
-    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=terms))
+    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=terms, fields=_FIELDS))
 """
 
 

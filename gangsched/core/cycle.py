@@ -155,7 +155,8 @@ class Cycle:
             self._decided.refusals[Reason.PODS_FAIL] += 1
             return False
         refused = self._state.avoidance.by_gang(gang.key) | pause.nodes
-        ask = replace(ask, avoided=self._avoided_by_all | refused, refused=refused, pause=pause)
+        start = self._state.starts.start_of(ask.start.asked) if ask.start is not None else None
+        ask = replace(ask, avoided=self._avoided_by_all | refused, refused=refused, pause=pause, start=start)
         mark = self._snapshot.mark()
         found = self._place(ask)
         if isinstance(found, Unfinished):
@@ -175,6 +176,8 @@ class Cycle:
                 return False
             gang.attempt.refused(found, pause)
             self._decided.refusals[found.reason] += 1
+            if found.start is not None:
+                self._state.starts.wait(gang.key)
             return False
         if self._stopped(gang, ask.members):
             self._snapshot.undo(mark)
@@ -189,6 +192,8 @@ class Cycle:
         if gang.plain:
             self._state.avoidance.failures.tried(*found.assignments[0])
         self._bind(gang, found.assignments)
+        # No other group of this cycle may count on what the members to come will need.
+        self._state.starts.note(gang, self._assessments[gang.key].terms.spec.min_resources)
         return True
 
     def _stopped(self, gang: Gang, members: Sequence[Pod]) -> bool:
@@ -272,7 +277,7 @@ class Cycle:
         """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""
         classes = set(classify(self._snapshot, ask.members, ask.avoided).values())
         key = (next(iter(classes)), ask.need, len(ask.members), self._snapshot.priority, ask.pause)
-        alike = len(classes) == 1 and not any(ask.role_needs.values()) and ask.topology is None
+        alike = len(classes) == 1 and not any(ask.role_needs.values()) and ask.topology is None and ask.start is None
         if alike and key in self._refused:
             return self._refused[key]
         found = place(self._snapshot, ask, self._state.recent_requests)

@@ -29,6 +29,7 @@ from gangsched.core.planning.topology import RecentRequests
 from gangsched.core.queueing.admission import Admission
 from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.queueing.queue import Queue
+from gangsched.core.starts import Starts
 from gangsched.core.status.explanation import Holders
 from gangsched.core.status.unserved import Unserved
 from gangsched.core.status.writer import StatusWriter
@@ -52,6 +53,7 @@ class State:
         self.queue = Queue(self.cluster.capacity)
         self.recent_requests = RecentRequests()
         self.caps = Caps(self.cluster, policy)
+        self.starts = Starts()
         self.admission = Admission(policy.namespace_limits.waiting_groups)
         self.deadlines = Deadlines()
         self.status_deadlines = Deadlines()
@@ -81,13 +83,13 @@ class State:
         return not self.containment.broken
 
     def take_eased(self) -> list[GroupKey]:
-        """The gangs for which a cap or a pause may hold no longer."""
+        """The gangs for which a cap, a pause or what others need to start may hold no longer."""
         paused = [key for key in self.avoidance.failures.take_eased() if key in self.gangs]
-        return [*self.caps.take_eased(self.gangs), *paused]
+        return [*self.caps.take_eased(self.gangs), *self.starts.take_eased(self.gangs), *paused]
 
     def leave(self, key: GroupKey) -> None:
         """Remove the gang from all queues: it no longer waits for anything."""
-        for room in (self.queue, self.admission, self.caps, self.status_deadlines):
+        for room in (self.queue, self.admission, self.caps, self.status_deadlines, self.starts):
             room.drop(key)
 
     def validate(self) -> list[str]:
@@ -103,6 +105,7 @@ class State:
             *self.deadlines.validate(alive),
             *self.status_deadlines.validate(alive),
             *self.caps.validate(self.gangs),
+            *self.starts.validate(alive),
             *self.avoidance.validate(),
             *self.scaling.validate(self.gangs),
             *self.restarts.validate(),

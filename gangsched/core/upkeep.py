@@ -114,6 +114,7 @@ class Upkeep:
         )
         self._assessments[gang.key] = assessment
         state.surroundings.resting.note(gang)
+        state.starts.note(gang, assessment.terms.spec.min_resources)
         effects += decided
         self.timeouts += assessment.timed_out
         if assessment.newly_scheduled and gang.observed.complete_since:

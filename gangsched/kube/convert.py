@@ -15,11 +15,12 @@ from sys import intern
 from typing import NamedTuple
 
 from gangsched.api.times import parse_time
-from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.declaration import NATIVE, Declaration
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.requests import counted, of_plugin
 from gangsched.core.objects.shape import Amounts, Labels, Shape
+from gangsched.core.objects.workload import Added, Workload
 from gangsched.kube import extended_uses, preferences, wire
 from gangsched.kube.device_uses import uses
 from gangsched.kube.dialects.table import DEFAULT, Dialects
@@ -84,7 +85,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads = NO
         rejected=status.phase == "Failed" and is_rejection(status),
         bound_at=said.bound_at,
         soft=preferences.soft(spec, meta),
-        workload=workloads.of(meta, owner, named=declaration is not None) if owner is not None else None,
+        workload=_workload(meta, owner, declaration, workloads) if owner is not None else None,
         failure=failure(status) if status.phase == "Failed" else None,
     )
 
@@ -140,6 +141,26 @@ def _declaration(meta: wire.Meta, spec: wire.PodSpec, maker: str, dialects: Dial
         owner=maker,
         scheduling_group=group or "",
     )
+
+
+def _workload(meta: wire.Meta, owner: Owner, said: Declaration | None, workloads: Workloads) -> Workload | None:
+    """The workload of the pod. A native group alone may have been added by the pod's controller.
+
+    The Job controller makes its pods owned by the group too: pkg/controller/job/job_controller.go.
+    """
+    if said is None or said.source != NATIVE or said.error:
+        return workloads.of(meta, owner, named=said is not None)
+    certain = any(
+        (each.kind, each.name) == ("PodGroup", said.group) and each.api_version.startswith("scheduling.k8s.io/")
+        for each in meta.owner_references or ()
+    )
+    return workloads.of(meta, owner, added=_kept_added(said, certain))
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept_added(said: Declaration, certain: bool) -> Added:  # noqa: FBT001 - lru_cache
+    """Like `_interned`: the pods of a Job name one group."""
+    return Added(said, certain)
 
 
 def _created(meta: wire.Meta) -> float:

@@ -34,7 +34,7 @@ from gangsched.core.objects.devices import (
 )
 from gangsched.core.objects.events import DeviceObjectGone, DeviceObjectSeen, DeviceObjectsReplaced
 from gangsched.core.objects.quantity import Quantity, billionths
-from gangsched.kube import device_wire
+from gangsched.kube import device_wire, wire
 from gangsched.kube.cel import CelSelector
 from gangsched.kube.device_wire import EXTENDED, GROUP, VERSION
 from gangsched.kube.foreign import Subject
@@ -161,7 +161,8 @@ def device_class(found: device_wire.DeviceClass) -> DeviceClass:
 def claim(found: device_wire.ResourceClaim) -> ResourceClaim:
     """The core's value for a ResourceClaim."""
     meta, status = found.metadata, found.status or device_wire.ClaimStatus()
-    owner = next((owner.uid for owner in meta.owner_references or () if owner.controller), "")
+    owner = next((owner for owner in meta.owner_references or () if owner.controller), wire.Owner())
+    of_group = owner.kind == "PodGroup" and owner.api_version.startswith("scheduling.k8s.io/")
     return ResourceClaim(
         namespace=intern(meta.namespace or "default"),
         name=meta.name or "",
@@ -169,11 +170,12 @@ def claim(found: device_wire.ResourceClaim) -> ResourceClaim:
         wishes=_kept_wishes(_wishes(found.spec.devices)),
         allocation=_allocation(status.allocation) if status.allocation is not None else None,
         reserved=tuple(each.uid for each in status.reserved_for or ()),
-        owner=owner,
+        owner=owner.uid,
         terminating=meta.deletion_timestamp is not None,
         ours=MARK in (meta.annotations or {}),
         extended=(meta.annotations or {}).get(EXTENDED) == "true",
         conditions=tuple(map(_reported, status.devices or ())),
+        group=owner.name if of_group else "",
     )
 
 

@@ -13,7 +13,7 @@ from gangsched.kube.errors import printable
 from gangsched.kube.features import needed_features
 from gangsched.kube.node_terms import node_term, toleration
 from gangsched.kube.pod_terms import REQUIRED, labels, required_terms, spread
-from gangsched.kube.unsupported import unsupported_fields
+from gangsched.kube.unsupported import unsupported_annotations, unsupported_fields
 
 _KEPT = 1024
 _CONTAINERS = "spec.containers[].resources.requests"
@@ -41,7 +41,7 @@ def shape(
         unreadable = tuple(unread)
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     required = affinity.required if affinity is not None else None
-    refused = unsupported_fields(spec)
+    refused = (*unsupported_fields(spec), *unsupported_annotations(meta))
     if why:
         refused = (*refused, f"a field that cannot be read ({printable(why)})")
     if unreadable:

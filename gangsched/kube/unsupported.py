@@ -6,11 +6,25 @@ their claims.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gangsched.kube import wire
 
 MOST_TERMS = 8
 """Largest number of required terms in a pod: pod affinity, pod anti-affinity and topology spread together. Each term is
 compared with all pods."""
+
+
+SHARES_OF_GPUS = ("gpu-fraction", "gpu-memory")
+"""KAI's annotations of a pod that asks for a part of a GPU. Its requests do not show it, so that without KAI the pod
+would run without a GPU."""
+
+
+def unsupported_annotations(meta: wire.Meta) -> Iterator[str]:
+    """The unsupported annotations that the pod has."""
+    for name in SHARES_OF_GPUS if meta.annotations else ():
+        if name in (meta.annotations or {}):
+            yield f"the annotation {name}"
 
 
 def unsupported_fields(spec: wire.PodSpec) -> tuple[str, ...]:

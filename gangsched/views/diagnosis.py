@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace as with_fields
 from difflib import get_close_matches
 from functools import cached_property
 
@@ -245,7 +246,7 @@ class _Examination:
 
     def _groups(self, refusal: Refusal) -> Sequence[NodeGroup]:
         ask = self._assessment.want.quorum
-        if ask is None:
+        if ask is None or refusal.start is not None:
             return ()
         return node_groups(self._cluster, refusal, ask, self._assessment.terms.priority)
 
@@ -269,11 +270,15 @@ class _Examination:
             return
         ask = self._assessment.want.quorum
         if ask is not None and not refusal.never:
-            yield from self._ends([holder for holder, _ in shortfall.held[:TRIED]], ask)
+            asked = with_fields(ask, start=refusal.start)
+            yield from self._ends([holder for holder, _ in shortfall.held[:TRIED]], asked)
         each = amounts(refusal.failing.shape.requests)
         where = f" in one domain of {refusal.domain[0]}" if refusal.domain is not None else ""
         if refusal.oversized:
             yield from oversized(refusal)
+        elif refusal.start is not None:
+            yield f"{amounts(refusal.short)} more, free anywhere in the cluster, or lower minResources"
+            return
         elif refusal.short:
             yield f"{amounts(refusal.short)} more on nodes that accept its members{where}, {each} per member"
         else:

@@ -167,7 +167,8 @@ _ROWS = (
         late=True,
         sections={BY_HAND: "With a PodGroup and LeaderReady"},
         not_declared={
-            OWN: "LWS's PodGroup requires room for all pods, but LWS creates workers only when the leader is ready"
+            OWN: "LWS's PodGroup asks for the leader alone: room for all pods is checked before it is bound, and the "
+            "workers follow one by one ([the check](../dialects.md#the-check-before-the-start))"
         },
         not_played={(SCALE, BY_HAND): _ONE_LABEL},
     ),

@@ -143,7 +143,7 @@ def test_a_topology_that_koordinator_must_keep_to_is_refused_by_name(cluster: Cl
     declare(cluster, words)
     cluster.until(lambda: len(cluster.bound()) == 2)
 
-    assert f"does not support the annotation {key} with the strategy MustGather yet: remove it" in refused
+    assert f"does not support the annotation {key} with the strategy MustGather: declare the group without" in refused
     assert before == {}
 
 

@@ -220,6 +220,21 @@ def test_what_cannot_be_honoured_of_a_claim_is_named(spec, beyond):
     assert beyond in claim_of(spec={"devices": spec}).wishes.unsupported
 
 
+@pytest.mark.parametrize(
+    ("owner", "group"),
+    [
+        ({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "controller": True}, "pair"),
+        ({"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "controller": True}, "pair"),
+        ({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup"}, ""),
+        ({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "controller": True}, ""),
+        ({"apiVersion": "v1", "kind": "Pod", "controller": True}, ""),
+    ],
+)
+def test_a_claim_says_for_which_native_group_it_was_made(owner, group):
+    meta = {"name": "c", "namespace": "default", "ownerReferences": [owner | {"name": "pair", "uid": "u"}]}
+    assert devices.claim(decoded(device_wire.ResourceClaim, {"metadata": meta, "spec": {}})).group == group
+
+
 def test_the_claims_of_a_pod():
     spec = {
         "resourceClaims": [

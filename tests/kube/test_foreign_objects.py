@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
+from gangsched.config.dialects import NAMES as DEFAULT_NAMES
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey, Role, Topology
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
@@ -65,7 +67,11 @@ def roles(**minima: int) -> tuple[Role, ...]:
 
 
 TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
-    ("tenstack", {"minMember": 5, "minResources": {"cpu": "1"}}, GroupSpec(min_member=5)),
+    (
+        "tenstack",
+        {"minMember": 5, "minResources": {"cpu": "500m", "memory": "0.1"}},
+        GroupSpec(min_member=5, min_resources=(("cpu", 2500), ("memory", 1))),
+    ),
     ("tenstack", {"minMember": 5, "maxScheduleTime": "1h30m0s"}, GroupSpec(min_member=5, max_schedule_time_s=5400.0)),
     ("tenstack", {"minMember": 5, "maxScheduleTime": "1.5s"}, GroupSpec(min_member=5, max_schedule_time_s=1.5)),
     ("tenstack", {"minMember": 5, "maxScheduleTime": "0s"}, GroupSpec(min_member=5)),
@@ -74,7 +80,10 @@ TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
         (dialect, spec, terms)
         for dialect in ("scheduler-plugins", "koordinator")
         for spec, terms in (
-            ({"minMember": 3, "minResources": {"cpu": 4}}, GroupSpec(min_member=3)),
+            (
+                {"minMember": 3, "minResources": {"cpu": 4, "pods": 3}},
+                GroupSpec(min_member=3, min_resources=(("cpu", 4000),)),
+            ),
             ({"minMember": 3, "scheduleTimeoutSeconds": 10}, GroupSpec(min_member=3, max_schedule_time_s=10.0)),
             ({"minMember": 3, "scheduleTimeoutSeconds": 0}, GroupSpec(min_member=3)),
             ({"minMember": 3, "scheduleTimeoutSeconds": None}, GroupSpec(min_member=3)),
@@ -84,6 +93,22 @@ TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
         "volcano",
         {"minMember": 3, "queue": "q", "minResources": {"cpu": "3", "pods": "3", "nvidia.com/gpu": 8}},
         GroupSpec(min_member=3, min_resources=(("cpu", 3000), ("nvidia.com/gpu", 8))),
+    ),
+    (
+        "volcano",
+        {
+            "minMember": 3,
+            "minResources": {
+                "cpu": "3",
+                "count/pods": "3",
+                "pods": "3",
+                "requests.cpu": "3",
+                "limits.cpu": "6",
+                "requests.nvidia.com/gpu": "3",
+                "limits.nvidia.com/gpu": "3",
+            },
+        },
+        GroupSpec(min_member=3, min_resources=(("cpu", 3000),)),
     ),
     ("volcano", {"minMember": 1, "priorityClassName": "high"}, GroupSpec(min_member=1, priority_class="high")),
     (
@@ -179,6 +204,15 @@ TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
         GroupSpec(min_member=1, max_schedule_time_s=inf, not_built=("spec.parentCompositePodGroupName",)),
     ),
     ("native", {"schedulingPolicy": {"gang": {"minCount": 4}}, "parentCompositePodGroupName": None}, GroupSpec(4)),
+    ("native", {"schedulingPolicy": {"gang": {"minCount": 4}}, "resourceClaims": []}, GroupSpec(4)),
+    (
+        "native",
+        {
+            "schedulingPolicy": {"gang": {"minCount": 4}},
+            "resourceClaims": [{"name": "shared", "resourceClaimTemplateName": "one-gpu"}],
+        },
+        GroupSpec(min_member=4, not_built=("spec.resourceClaims",)),
+    ),
     *(
         (
             "native",
@@ -236,10 +270,14 @@ def test_what_has_another_form_is_told_and_spoils_nothing_else(dialect: str, spe
         ("scheduler-plugins", {"minMember": 2, "scheduleTimeoutSeconds": -1}, "spec.scheduleTimeoutSeconds is -1 s:"),
         ("volcano", {"minMember": 2, "minTaskMember": {"a": -1}}, "spec.minTaskMember (a) is -1: write a whole number"),
         ("volcano", {"minTaskMember": {"a": 0}}, "spec.minMember is 0: "),
-        (
-            "volcano",
-            {"minMember": 1, "minResources": {"cpu": "many"}},
-            "spec.minResources (cpu) is 'many': write an amount such as 8 or 16Gi",
+        *(
+            (
+                dialect,
+                {"minMember": 1, "minResources": {"cpu": text}},
+                f"spec.minResources (cpu) is {text!r}: write an amount such as 8 or 16Gi",
+            )
+            for dialect in ("volcano", "scheduler-plugins", "koordinator", "tenstack")
+            for text in ("many", "-1")
         ),
         (
             "volcano",
@@ -381,6 +419,49 @@ def test_a_pod_names_its_group_and_says_little_else(labels, annotations, group, 
     assert found.objects == (found.source,)
 
 
+NAMING: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "gangsched": ({"gangsched.io/pod-group": "ring"}, {}),
+    "palantir": ({"spark-app-id": "ring", "spark-role": "executor"}, {}),
+    "cosmin": (
+        {"spark-app-selector": "ring", "spark-role": "driver", "executors": "2", "exec-cpu": "1", "exec-mem": "1"},
+        {},
+    ),
+    "pfnet": ({}, {"gang-scheduling.preferred.jp/gang-name": "ring", "gang-scheduling.preferred.jp/gang-size": "3"}),
+    "kueue": ({"kueue.x-k8s.io/pod-group-name": "ring"}, {}),
+    "koordinator": ({}, {"gang.scheduling.koordinator.sh/name": "ring"}),
+    "scheduler-plugins": ({"scheduling.x-k8s.io/pod-group": "ring"}, {}),
+    "yunikorn": ({"applicationId": "ring"}, {"yunikorn.apache.org/task-group-name": "w"}),
+    "volcano": ({}, {"scheduling.k8s.io/group-name": "ring"}),
+    "kai": ({}, {"pod-group-name": "ring"}),
+    "tenstack": ({"group.batch.scheduler.tencent.com": "ring"}, {}),
+}
+"""Labels and annotations that name the group ring, for each dialect that has any."""
+
+
+@pytest.mark.parametrize("dialect", [name for name in DEFAULT_NAMES if name != "native"])
+def test_the_group_that_the_user_names_in_any_dialect_wins_over_the_native_one(dialect):
+    """The Job controller adds a native group to the pods of every Job, and the field cannot be changed."""
+    labels, annotations = NAMING[dialect]
+    alone = DEFAULT.declaration(labels, annotations)
+    found = DEFAULT.declaration(labels, annotations, scheduling_group="ring-7d9f")
+    assert alone is not None
+    assert found == structs.replace(alone, passed_over="ring-7d9f")
+    assert (found.source, found.group, found.contradiction, found.error) == (dialect, "ring", "", "")
+
+
+def test_a_task_group_without_an_application_names_no_group_beside_a_native_one():
+    found = DEFAULT.declaration({}, {"yunikorn.apache.org/task-group-name": "w"}, scheduling_group="n")
+    assert found is not None
+    assert (found.source, found.group, found.passed_over) == ("native", "n", "")
+
+
+def test_two_groups_that_the_user_names_contradict_each_other_beside_a_native_one_too():
+    (labels, _), (_, annotations) = NAMING["kueue"], ({}, {"pod-group-name": "other"})
+    found = DEFAULT.declaration(labels, annotations, scheduling_group="ring-7d9f")
+    assert found is not None
+    assert "Its group is 'ring'" in found.contradiction
+
+
 def test_a_native_group_beside_gangscheds_own_label_does_not_count():
     """The Job controller makes a native group for every parallel Job."""
     labels = {"gangsched.io/pod-group": "mine"}
@@ -391,9 +472,6 @@ def test_a_native_group_beside_gangscheds_own_label_does_not_count():
     same = DEFAULT.declaration({"gangsched.io/pod-group": "train"}, {}, scheduling_group="train")
     assert same is not None
     assert (same.passed_over, same.objects) == ("", ("native",))
-    other = DEFAULT.declaration({}, {"scheduling.k8s.io/group-name": "v"}, scheduling_group="train")
-    assert other is not None
-    assert "Its group is 'v'" in other.contradiction
 
 
 def test_the_native_group_is_read_from_the_pods_spec_and_no_annotation_can_feign_it():

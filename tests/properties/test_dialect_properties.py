@@ -31,6 +31,7 @@ ANNOTATIONS = st.fixed_dictionaries(
     optional={
         "gangsched.io/min-member": COUNTS,
         "kueue.x-k8s.io/pod-group-total-count": COUNTS,
+        "scheduling.k8s.io/group-name": NAMES,
         "gang-scheduling.preferred.jp/gang-name": NAMES,
         "gang-scheduling.preferred.jp/gang-size": COUNTS,
         "gang.scheduling.koordinator.sh/name": NAMES,
@@ -39,7 +40,7 @@ ANNOTATIONS = st.fixed_dictionaries(
         "yunikorn.apache.org/task-group-name": st.sampled_from(("w", "d")),
     },
 )
-SAID = st.tuples(LABELS, ANNOTATIONS)
+SAID = st.tuples(LABELS, ANNOTATIONS, st.sampled_from(("", "native")))
 
 
 @given(st.lists(SAID, min_size=1, max_size=3), st.integers(1, 6), st.booleans())
@@ -47,8 +48,9 @@ def test_no_group_is_bound_in_part_whatever_its_pods_say(said, number, declared)
     harness = Harness()
     harness.add(node(cpu=4), *([group("g", min_member=2)] if declared else []))
     for place in range(number):
-        labels, annotations = said[place % len(said)]
-        harness.add(pod(f"p-{place}", group="", declaration=DEFAULT.declaration(labels, annotations)))
+        labels, annotations, native = said[place % len(said)]
+        declaration = DEFAULT.declaration(labels, annotations, scheduling_group=native)
+        harness.add(pod(f"p-{place}", group="", declaration=declaration))
         harness.wait(2)
         for key, assessment in harness.machine.assessments.items():
             gang = harness.machine.gangs[key]

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from gangsched.config.settings import Settings
 from gangsched.core.machine import Machine
@@ -26,6 +27,8 @@ from gangsched.core.objects.events import (
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.workload import Added
+from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.workloads.kind import Mark
 from gangsched.kube.workloads.table import chosen
 from tests.builders import pod
@@ -33,6 +36,7 @@ from tests.builders import pod
 KINDS = chosen(Settings()).kinds
 NAMES = ("a",)
 EXPLICIT = Declaration(group="chosen", min_member=2)
+NATIVE_GROUP = DEFAULT.declaration({}, {}, scheduling_group="n")
 
 
 def workload(kind: str, name: str, uid: str, annotations: dict[str, str]) -> ForeignGroup:
@@ -44,12 +48,26 @@ def workload(kind: str, name: str, uid: str, annotations: dict[str, str]) -> For
     return KINDS[kind].read(json.dumps(body).encode())[1]
 
 
-def pod_of(kind: str, name: str, uid: str, number: int, *, explicit: bool, mine: bool) -> Pod:
+def native(made_for: str, policy: str = "basic") -> ForeignGroup:
+    """The native group that pods name, made by the controller of the object with this UID; by nobody's if empty."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": made_for, "controller": True}
+    meta = {"name": "n", "namespace": "default", "uid": "u", "ownerReferences": [owner] if made_for else []}
+    policies = {"basic": {}, "gang": {"minCount": 2}}
+    body = {"metadata": meta, "spec": {"schedulingPolicy": {policy: policies[policy]}}}
+    return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
+
+
+def pod_of(kind: str, name: str, uid: str, number: int, *, explicit: bool, mine: bool, certain: bool | None) -> Pod:
+    """A pod of the workload; with `certain` it names the native group, and may itself show who has added that."""
     carried = KINDS[kind].workload(Mark(name, "" if kind == "lws" else uid, size=3 if kind == "lws" else None))
+    said = EXPLICIT if explicit else None
+    if not explicit and certain is not None:
+        assert NATIVE_GROUP is not None
+        said, carried = NATIVE_GROUP, structs.replace(carried, added=Added(NATIVE_GROUP, certain))
     return pod(
         f"default/{kind}-{name}-{number}",
         group="",
-        declaration=EXPLICIT if explicit else None,
+        declaration=said,
         workload=None if explicit else carried,
         owner=Owner("Job", name, f"{kind}-{uid}", "batch"),
         scheduler="gangsched" if mine else "other",
@@ -61,6 +79,7 @@ NAME, UID = st.sampled_from(NAMES), st.sampled_from(("1", "2"))
 ANNOTATIONS = st.sampled_from(
     ({}, {"gangsched.io/gang": "true"}, {"gangsched.io/gang": "false"}, {"gangsched.io/gang": "?"})
 ).flatmap(lambda said: st.sampled_from((said, said | {"gangsched.io/min-member": "2"})))
+NATIVE = st.builds(native, st.sampled_from(("", "1", "2")), st.sampled_from(("basic", "gang")))
 LABELS = st.sampled_from(((), (("gangsched.io/gang", "auto"),), (("gangsched.io/gang", "true"),)))
 EVENTS = st.lists(
     st.one_of(
@@ -80,8 +99,21 @@ EVENTS = st.lists(
         ),
         st.builds(
             PodSeen,
-            st.builds(pod_of, KIND, NAME, UID, st.integers(0, 1), explicit=st.booleans(), mine=st.booleans()),
+            st.builds(
+                pod_of,
+                KIND,
+                NAME,
+                UID,
+                st.integers(0, 1),
+                explicit=st.booleans(),
+                mine=st.booleans(),
+                certain=st.sampled_from((None, False, True)),
+            ),
         ),
+        st.builds(ForeignGroupSeen, NATIVE),
+        st.just(ForeignGroupGone("native", native("").key)),
+        st.builds(ForeignGroupsHidden, st.just("native"), st.just("It cannot be read."), st.booleans()),
+        st.builds(lambda groups: ForeignGroupsReplaced("native", tuple(groups)), st.lists(NATIVE, max_size=1)),
         st.builds(
             lambda kind, name, number: PodGone(f"uid-default/{kind}-{name}-{number}"), KIND, NAME, st.integers(0, 1)
         ),
@@ -125,3 +157,37 @@ def test_a_group_that_a_pod_names_always_wins(events: list[Event]) -> None:
     for uid, known in machine.cluster.pods.items():
         if last[uid].workload is None:
             assert known.declaration == EXPLICIT
+
+
+@given(
+    st.permutations(
+        [
+            NamespaceSeen("default", (("gangsched.io/gang", "auto"),)),
+            ForeignGroupSeen(workload("job", "a", "1", {})),
+            ForeignGroupSeen(native("1")),
+            PodSeen(pod_of("job", "a", "1", 0, explicit=False, mine=True, certain=False)),
+            Synced(),
+        ]
+    ),
+    st.lists(st.tuples(st.integers(0, 5), st.sampled_from(("1", "2", "", "gone"))), max_size=3),
+)
+def test_the_automatic_gang_counts_if_the_controller_made_the_native_group_whatever_is_seen_first(
+    events: list[Event], changes: list[tuple[int, str]]
+) -> None:
+    """The group may also be replaced on the way by one of another controller's, or go."""
+    steps: list[Event] = list(events)
+    for at, made_for in changes:
+        group = native("" if made_for == "gone" else made_for)
+        steps.insert(at, ForeignGroupGone("native", group.key) if made_for == "gone" else ForeignGroupSeen(group))
+    machine = Machine(Policy())
+    made_for = ""
+    for number, event in enumerate(steps):
+        machine.handle([event], float(number))
+        assert machine.validate() == []
+        if isinstance(event, ForeignGroupSeen) and event.group.dialect == "native":
+            made_for = event.group.made_for
+        elif isinstance(event, ForeignGroupGone):
+            made_for = ""
+    ((said),) = declared(machine).values()
+    assert said is not None
+    assert (said.group, said.passed_over) == (("job.a", "n") if made_for == "1" else ("n", ""))

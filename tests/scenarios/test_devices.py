@@ -604,3 +604,18 @@ def test_a_claim_of_another_scheduler_whose_device_failed_is_not_used(harness: H
     harness.wait(3)
     assert harness.bound() == []
     assert harness.condition("default/a").reason == Reason.RESOURCE_CLAIM_NOT_READY
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_claim_that_a_native_group_shares_is_named_and_nobody_is_told_to_delete_it(harness, grouped):
+    """The group's object may be unknown here: its kind is not watched, or the pods are in another group by a label."""
+    name = "a" if grouped else ""
+    used = [DeviceUse("shared", "c", made=True)]
+    harness.add(node(), group(min_member=2), *(pod(f"a-{at}", group=name, device_claims=used) for at in range(2)))
+    harness.offer(GPUS, gpus("n1", 1), device_claim("c", owner="uid-of-the-group", group="pair"))
+    harness.wait(5)
+    assert harness.bound() == []
+    found = harness.pod("default/a-0")
+    assert found.condition_reason == "NotSupported"
+    assert "the PodGroup pair of scheduling.k8s.io" in found.condition_message
+    assert "delete" not in found.condition_message

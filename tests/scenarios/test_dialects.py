@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,71 @@ def yunikorn(name: str, *, task_groups: str = "", task_group: str = "", **fields
 def told(harness: Harness, name: str) -> tuple[str, str]:
     found = harness.pod(f"default/{name}")
     return found.condition_reason, found.condition_message
+
+
+class TestSparkOnYunikorn:
+    """The driver lists the task groups, and makes its executors once it runs."""
+
+    LISTED = json.dumps(
+        [
+            {"name": "driver", "minMember": 1, "minResource": {"cpu": "1"}},
+            {
+                "name": "executor",
+                "minMember": 4,
+                "minResource": {"cpu": "1", "memory": "1Gi"},
+                "nodeSelector": {"pool": "spark"},
+                "tolerations": [{"key": "spot", "operator": "Exists"}],
+            },
+        ]
+    )
+
+    def spark(self, name: str, role: str, **said: str) -> Pod:
+        annotations = {f"{YUNIKORN}/task-group-name": role} | {f"{YUNIKORN}/{key}": text for key, text in said.items()}
+        return speaking(name, annotations, {"spark-app-selector": "spark-1", "spark-role": role})
+
+    def driver(self) -> Pod:
+        return self.spark("driver", "driver", **{"task-groups": self.LISTED})
+
+    def test_the_driver_is_bound_with_places_for_its_executors_which_take_them_when_they_come(self):
+        harness = Harness()
+        harness.add(node("n1", cpu=1), node("n2", cpu=4, labels={"pool": "spark"}, taints=["spot=a:NoSchedule"]))
+        harness.add(self.driver())
+        harness.wait(5)
+        assert harness.bound() == ["default/driver"]
+        harness.add(pod("other", group="", node_selector={"pool": "spark"}, tolerations=["spot:NoSchedule"]))
+        spot: dict[str, Any] = {"node_selector": {"pool": "spark"}, "tolerations": ["spot:"]}
+        says = self.spark("e", "executor").declaration
+        harness.add(*(pod(f"e-{at}", memory="1Gi", declaration=says, **spot) for at in range(4)))
+        harness.wait(5)
+        assert len(harness.bound("default/e-")) == 4
+        assert not harness.bound("default/other")
+
+    def test_without_room_for_all_the_driver_waits(self):
+        harness = Harness()
+        harness.add(node("n1", cpu=1), node("n2", cpu=3, labels={"pool": "spark"}), self.driver())
+        harness.wait(5)
+        assert harness.bound() == []
+        assert told(harness, "driver")[0] == "Unschedulable"
+        assert "Only 4 of 5 members fit" in told(harness, "driver")[1]
+
+    def test_a_size_that_cannot_be_read_is_named(self):
+        found = DEFAULT.declaration(
+            {"applicationId": "g", "spark-role": "driver"},
+            {
+                f"{YUNIKORN}/task-groups": '[{"name": "a", "minMember": 1, "minResource": {"cpu": "many"}}]',
+                f"{YUNIKORN}/task-group-name": "driver",
+            },
+        )
+        assert found is not None
+        assert found.error.endswith("minResource (cpu) is 'many': write an amount such as 8 or 16Gi.")
+
+    @pytest.mark.parametrize("labels", [{"applicationId": "g"}, {"applicationId": "No_Object", "spark-role": "driver"}])
+    def test_of_other_pods_the_members_themselves_count(self, labels):
+        said = {f"{YUNIKORN}/task-groups": self.LISTED, f"{YUNIKORN}/task-group-name": "driver"}
+        found = DEFAULT.declaration(labels, said)
+        assert found is not None
+        assert (found.error, found.leading) == ("", "")
+        assert [role.template for role in found.roles] == [None, None]
 
 
 class TestOneDialect:

@@ -7,12 +7,11 @@ from math import inf
 
 import pytest
 
-from gangsched.core.declarations.minima import with_resources
 from gangsched.core.objects.declaration import GroupKey, Role, Topology
 from gangsched.core.objects.effects import PatchStatus
 from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced, PriorityClassSeen
 from gangsched.core.objects.pod import Owner, Pod
-from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
+from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.kube.dialects.table import DEFAULT
@@ -20,7 +19,6 @@ from tests.builders import foreign_group, group, node, pod
 from tests.harness import Harness
 
 KEY = GroupKey("default", "g")
-GPU = "nvidia.com/gpu"
 NAMED = {
     "tenstack": ({"group.batch.scheduler.tencent.com": "g"}, {}, ""),
     "scheduler-plugins": ({"scheduling.x-k8s.io/pod-group": "g"}, {}, ""),
@@ -514,52 +512,3 @@ def test_hidden_for_a_while_a_scheduled_group_stays_one():
     assert len(harness.bound()) == 3
     assert harness.gang("default/g").record.scheduled_at == since
     assert harness.evicted == []
-
-
-class TestMinResources:
-    """In Volcano, minResources gives the size of a gang whose minMember is 1, as in a LeaderWorkerSet's PodGroup."""
-
-    def test_of_two_replicas_one_is_whole_and_the_other_waits_whole(self):
-        harness = Harness()
-        harness.add(node(cpu=8))
-        says = {name: DEFAULT.declaration({}, {"scheduling.k8s.io/group-name": name}) for name in ("a", "b")}
-        for name, declaration in says.items():
-            harness.add(foreign_group("volcano", f"default/{name}", min_member=1, min_resources=(("cpu", 5000),)))
-            harness.add(*(pod(f"{name}-{number}", group="", declaration=declaration) for number in range(5)))
-        harness.wait(30)
-        assert len(harness.bound()) == 5
-        assert len({name.partition("/")[2][0] for name in harness.bound()}) == 1
-
-    def test_a_leader_whose_workers_are_made_later_waits_and_says_what_to_change(self):
-        harness = Harness()
-        harness.add(node(cpu=8), g(min_member=1, min_resources=(("cpu", 5000),)), member("g-0"))
-        harness.wait(10)
-        assert harness.bound() == []
-        reason, message = told(harness, "g-0")
-        assert reason == "GangIncomplete"
-        assert "4 more members are needed, or a lower minimum; its minResources (cpu 5) take 5 members" in message
-        assert "startupPolicy LeaderCreated" in message
-        harness.add(*members(4, first=1))
-        harness.wait(10)
-        assert len(harness.bound()) == 5
-
-
-@pytest.mark.without("all", why="it has no harness")
-@pytest.mark.parametrize(
-    ("asked", "requests", "minimum"),
-    [
-        ({}, [1, 1], 2),
-        ({"cpu": 2}, [1, 1, 1], 2),
-        ({"cpu": 5}, [1], 5),
-        ({"cpu": 5}, [1, 1, 1, 1, 1, 1], 5),
-        ({"cpu": 33}, [1, 8, 8, 8, 8], 5),
-        ({"cpu": 33}, [1, 8], 5),
-        ({"cpu": 2.5}, [1, 1], 2),
-        ({"cpu": 2, GPU: 8}, [1, 1], 3),
-        ({"cpu": 9}, [], 2),
-    ],
-)
-def test_min_resources_are_those_of_a_number_of_members(asked, requests, minimum):
-    amounts = tuple(sorted((name, int(amount * (1000 if name == "cpu" else 1))) for name, amount in asked.items()))
-    spec = GroupSpec(min_member=2, min_resources=amounts)
-    assert with_resources(spec, [pod(f"p-{at}", cpu=cpu) for at, cpu in enumerate(requests)]).minimum == minimum

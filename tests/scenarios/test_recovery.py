@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.gang.unrecorded import OUTAGE_S
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import Group, TimeoutPolicy
 from gangsched.core.objects.results import BindRefused, GroupNotMade, Refused, StatusRefused
-from tests.builders import group, node, pod, pods, shape
+from gangsched.kube.dialects.table import DEFAULT
+from tests.builders import foreign_group, group, node, pod, pods, shape
 from tests.harness import Harness, Standby
 from tests.scenarios.test_spark import driver as spark_driver
 from tests.scenarios.test_spark import executors, taken_over_without_its_group
@@ -232,6 +234,50 @@ def test_a_member_that_is_leaving_does_not_show_that_its_group_without_a_podgrou
     harness.restart()
     harness.wait(60)
     assert not harness.bound("default/y-1")
+
+
+TASKS = '[{"name": "left", "minMember": 1}, {"name": "right", "minMember": 1}]'
+SIDES = (Role("left", 1), Role("right", 1))
+
+
+@pytest.mark.parametrize("way", ["kai", "volcano", "yunikorn"])
+def test_a_group_without_a_record_is_taken_over_with_the_minimum_of_each_role(way):
+    """One left and one right run; the right one is lost, and there is room for one.
+
+    1. Two members of left and one of right wait on a node with room for two: left-0 and right-0 are bound.
+    2. right-0 is deleted and created again, younger than left-1, which waits for room.
+    3. With or without a new leader in between, right-1 is bound, because left has its minimum and right has not.
+    """
+    harness = Harness()
+
+    def side(name: str, **fields) -> Pod:
+        role = name.partition("-")[0]
+        labels, annotations = {
+            "kai": ({"kai.scheduler/subgroup-name": role}, {"pod-group-name": "g"}),
+            "volcano": ({"volcano.sh/task-spec": role}, {"scheduling.k8s.io/group-name": "g"}),
+            "yunikorn": (
+                {"applicationId": "g"},
+                {"yunikorn.apache.org/task-groups": TASKS, "yunikorn.apache.org/task-group-name": role},
+            ),
+        }[way]
+        return pod(name, declaration=DEFAULT.declaration(labels, annotations), **fields)
+
+    if way != "yunikorn":
+        harness.add(foreign_group(way, "default/g", min_member=2, roles=SIDES))
+    harness.add(node("n1", cpu=2), side("left-0"), side("left-1"), side("right-0"))
+    harness.wait(5)
+    assert harness.bound() == ["default/left-0", "default/right-0"]
+    harness.run_pods()
+    # Longer than a quorum is taken for half bound without a record.
+    harness.wait(OUTAGE_S + 60)
+    harness.add(node("n1", cpu=1))
+    harness.delete("default/right-0")
+    harness.add(side("right-1", created=harness.now))
+    harness.wait(5)
+    harness.restart()
+    harness.add(node("n1", cpu=2))
+    harness.wait(5)
+    assert harness.bound() == ["default/left-0", "default/right-1"]
 
 
 def test_a_late_group_whose_members_were_all_replaced_while_nobody_led_begins_anew():

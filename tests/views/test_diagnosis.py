@@ -94,6 +94,33 @@ def test_a_suspended_group_does_not_wait():
     assert (waits(of_a_suspended_job()), waits(of_a_suspended_job(phase=Phase.PENDING))) == ([], ["a"])
 
 
+class TestBeforeTheStart:
+    """A group with minResources is not helped by room for the members that exist."""
+
+    def start(self, *others: Pod):
+        declaration = DEFAULT.declaration({}, {"scheduling.k8s.io/group-name": "a"})
+        asking = foreign_group("volcano", "default/a", min_member=1, min_resources=(("cpu", 5000),))
+        events: list[Event] = [
+            NodesReplaced((node(cpu="8"),)),
+            ForeignGroupsReplaced("volcano", (asking,)),
+            PodsReplaced((*others, pod("a-0", declaration=declaration))),
+            Synced(),
+        ]
+        return from_cluster(events, GroupKey("default", "a"), policy=Policy(), now=NOW)
+
+    def test_what_must_be_free_in_all_is_said_and_whose_end_would_free_it(self):
+        found = self.start(holder("big", "5"), holder("small", "1"))
+        assert (found.reason, found.shortfall.lacks) == ("Unschedulable", (("cpu", 3000),))
+        assert "minResources (cpu 5)" in found.message
+        assert found.helps == (
+            "the end of default/big: the group fits then",
+            "cpu 3 more, free anywhere in the cluster, or lower minResources",
+        )
+
+    def test_with_as_much_free_it_does_not_wait(self):
+        assert self.start(holder("small", "3")).shortfall is None
+
+
 class TestEnds:
     def test_each_holder_whose_end_alone_suffices_is_named_the_largest_first(self):
         found = diagnose(node(cpu="8"), holder("big", "5"), holder("small", "3"), group(min_member=3), *members(3))

@@ -7,7 +7,7 @@ DynamicResources and of `GatherPools` in k8s.io/dynamic-resource-allocation/stru
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import reduce
 
 from gangsched.core.cluster.device_names import claims_of, made_key, named
@@ -30,7 +30,7 @@ from gangsched.core.objects.devices import (
     ResourceSlice,
     UnreadyClaim,
 )
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import DeviceUse, Pod
 from gangsched.core.objects.prebindings import PrebindingState, UseDevices
 
 _NO_USERS: Mapping[str, None] = {}
@@ -206,41 +206,46 @@ class Devices:
     def unready(self, pod: Pod) -> UnreadyClaim | None:
         """The first claim that keeps the pod from being placed; None if none does."""
         for each in pod.device_claims:
-            if not each.claim:
-                return UnreadyClaim(each.name, ClaimTrouble.NOT_MADE)
-            claim = self.claim((pod.namespace, each.claim))
-            if claim is None:
-                return UnreadyClaim(each.claim, ClaimTrouble.MISSING)
-            if each.made and claim.owner != pod.uid:
-                return UnreadyClaim(each.claim, ClaimTrouble.NOT_OWNED)
-            if claim.terminating:
-                return UnreadyClaim(each.claim, ClaimTrouble.TERMINATING)
-            if pod.uid not in claim.reserved and len(claim.reserved) >= MOST_RESERVED:
-                return UnreadyClaim(each.claim, ClaimTrouble.FULL)
-            twice = self._allocated_twice(claim)
-            if twice is not None:
-                return UnreadyClaim(each.claim, ClaimTrouble.TWICE, "/".join(twice))
-            if claim.failure:
-                return UnreadyClaim(each.claim, ClaimTrouble.FAILED, claim.failure)
-            if claim.allocation is None and (unready := self._unallocatable(claim)) is not None:
-                return unready
+            for trouble, about in self._troubles(pod, each):
+                return UnreadyClaim(each.claim or each.name, trouble, about)
         made = self.claim(made_key(pod)) if pod.extended else None
         if made is not None and (made.terminating or made.owner != pod.uid):
             return UnreadyClaim(made.name, ClaimTrouble.TERMINATING if made.terminating else ClaimTrouble.NOT_OWNED)
         return None
+
+    def _troubles(self, pod: Pod, use: DeviceUse) -> Iterator[tuple[ClaimTrouble, str]]:
+        """What keeps the pod from using this claim, each with what it is about, most important first."""
+        claim = self.claim((pod.namespace, use.claim)) if use.claim else None
+        if claim is None:
+            yield (ClaimTrouble.MISSING if use.claim else ClaimTrouble.NOT_MADE), ""
+            return
+        if claim.group:
+            yield ClaimTrouble.OF_GROUP, claim.group
+        if use.made and claim.owner != pod.uid:
+            yield ClaimTrouble.NOT_OWNED, ""
+        if claim.terminating:
+            yield ClaimTrouble.TERMINATING, ""
+        if pod.uid not in claim.reserved and len(claim.reserved) >= MOST_RESERVED:
+            yield ClaimTrouble.FULL, ""
+        twice = self._allocated_twice(claim)
+        if twice is not None:
+            yield ClaimTrouble.TWICE, "/".join(twice)
+        if claim.failure:
+            yield ClaimTrouble.FAILED, claim.failure
+        if claim.allocation is None:
+            yield from self._unallocatable(claim)
 
     def _allocated_twice(self, claim: ResourceClaim) -> DeviceKey | None:
         """A device of the claim that is allocated to another claim too."""
         had = claim.allocation.devices if claim.allocation is not None else ()
         return next((each.device for each in had if each.exclusive and self.in_use[each.device] > 1), None)
 
-    def _unallocatable(self, claim: ResourceClaim) -> UnreadyClaim | None:
+    def _unallocatable(self, claim: ResourceClaim) -> Iterator[tuple[ClaimTrouble, str]]:
         if claim.wishes.unsupported:
-            return UnreadyClaim(claim.name, ClaimTrouble.UNSUPPORTED, claim.wishes.unsupported)
+            yield ClaimTrouble.UNSUPPORTED, claim.wishes.unsupported
         for request in requests_of(claim.wishes):
             if self.device_class(request.device_class) is None:
-                return UnreadyClaim(claim.name, ClaimTrouble.NO_CLASS, request.device_class)
-        return None
+                yield ClaimTrouble.NO_CLASS, request.device_class
 
     def state_of(self, asked: UseDevices) -> PrebindingState:
         """The progress of the allocation and the reservation.

@@ -22,7 +22,8 @@ from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Toleration
 
-_KEEPING_OUT = frozenset({"NoSchedule", "NoExecute"})
+KEEPING_OUT = frozenset({"NoSchedule", "NoExecute"})
+"""Effects of taints that keep pods out."""
 _REPELLING = "PreferNoSchedule"
 _MOST_KEYS = 64
 """Limit for the number of taint keys that a refusal reports one by one; taints of further keys join the last one."""
@@ -64,7 +65,7 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
 
     def of_node(self, node: Node) -> tuple[Taint, ...]:
         """The taints that keep pods out."""
-        return tuple(taint for taint in node.taints if taint.effect in _KEEPING_OUT)
+        return tuple(taint for taint in node.taints if taint.effect in KEEPING_OUT)
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The nodes whose taints are all tolerated."""

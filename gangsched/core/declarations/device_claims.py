@@ -16,7 +16,9 @@ from gangsched.core.objects.reasons import Reason
 _WHY = {
     ClaimTrouble.MISSING: "which does not exist: create it",
     ClaimTrouble.NOT_MADE: "which kube-controller-manager has yet to create from its ResourceClaimTemplate",
-    ClaimTrouble.NOT_OWNED: "which was not made for the pod: delete the claim",
+    ClaimTrouble.NOT_OWNED: "which was not made for the pod: create the pod again, so that a claim is made for it",
+    ClaimTrouble.OF_GROUP: "which the pods of the PodGroup {about} of scheduling.k8s.io share, which this version of "
+    "gangsched does not support: give each pod a claim of its own, or let kube-scheduler place the group",
     ClaimTrouble.TERMINATING: "which is being deleted: create it again once it is gone, or name another",
     ClaimTrouble.FULL: f"which is reserved for {MOST_RESERVED} pods, the most that may share it: use another claim",
     ClaimTrouble.TWICE: "which has a device that another claim has too ({about}): delete one of the two claims",
@@ -25,6 +27,9 @@ _WHY = {
     ClaimTrouble.UNSUPPORTED: "which asks for {about}, which this version of gangsched does not support: leave it out, "
     "or let another scheduler place the pod",
 }
+
+NOT_SUPPORTED = (ClaimTrouble.UNSUPPORTED, ClaimTrouble.OF_GROUP)
+"""Troubles that this version cannot handle."""
 
 
 def unready(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iterator[Hindrance]:
@@ -41,6 +46,6 @@ def unready(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iterat
     if others.total() >= spec.minimum and all(others[role] >= least for role, least in role_minima(spec).items()):
         return
     pod, first = kept_back[0]
-    reason = Reason.NOT_SUPPORTED if first.trouble is ClaimTrouble.UNSUPPORTED else Reason.RESOURCE_CLAIM_NOT_READY
+    reason = Reason.NOT_SUPPORTED if first.trouble in NOT_SUPPORTED else Reason.RESOURCE_CLAIM_NOT_READY
     why = _WHY[first.trouble].format(about=first.about)
     yield Hindrance(reason, f"Pod {pod.name} uses the ResourceClaim {first.claim}, {why}.")

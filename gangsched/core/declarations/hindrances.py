@@ -17,6 +17,7 @@ from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.planning.strategies import STRATEGIES
 
@@ -111,6 +112,7 @@ def _values(spec: GroupSpec) -> dict[str, list[str]]:
         "minimum": [str(spec.minimum)],
         "roles": sorted(f"{role.name} {role.min_member}" for role in spec.roles),
         "longest wait": [] if time_s is None else [format_duration(time_s)],
+        "minResources": [f"{name} {format_amount(name, amount)}" for name, amount in spec.min_resources],
     }
 
 
@@ -159,8 +161,8 @@ def refused_fields(spec: GroupSpec, policy: Policy, priority_classes: Mapping[st
     if spec.not_built:
         yield Hindrance(
             Reason.NOT_SUPPORTED,
-            f"This version of gangsched does not support {', '.join(spec.not_built)} yet: remove it to have the group "
-            "scheduled without.",
+            f"This version of gangsched does not support {', '.join(spec.not_built)}: declare the group without, or "
+            "let its own scheduler place it.",
         )
     known = dict.fromkeys((*STRATEGIES, *policy.strategies))
     if spec.strategy not in known:

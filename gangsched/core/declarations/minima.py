@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from gangsched.core.objects.pod import Pod, member_order, role_of
+from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.record import Minima
 
@@ -60,26 +59,3 @@ def missing_of(least: Minima, placed: Counter[str]) -> Need:
     """What is missing of these minima if these members, counted by role, are placed."""
     roles = {role: max(0, number - placed[role]) for role, number in least.roles}
     return Need(max(0, least.total - placed.total()), roles)
-
-
-def with_resources(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
-    """The spec with a minimum large enough that the members together request its `min_resources`.
-
-    Members that do not exist yet are assumed to request as much as the largest existing one. A remainder smaller than
-    the request of one such member adds no member.
-    """
-    if not spec.min_resources or not members:
-        return spec
-    number, left = 0, dict(spec.min_resources)
-    for pod in sorted(members, key=member_order):
-        if not left:
-            break
-        number += 1
-        requests = dict(pod.shape.requests)
-        left = {name: rest for name, amount in left.items() if (rest := amount - requests.get(name, 0)) > 0}
-    largest: dict[str, int] = {}
-    for pod in members:
-        for name, amount in pod.shape.requests:
-            largest[name] = max(amount, largest.get(name, 0))
-    more = max((rest // largest[name] if name in largest else 1 for name, rest in left.items()), default=0)
-    return replace(spec, min_member=max(spec.min_member, number + more))

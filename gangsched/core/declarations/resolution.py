@@ -6,23 +6,23 @@ a reason with a sentence for users, and no further member is bound until it is r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
 
 from gangsched.core.cluster.devices import Devices
 from gangsched.core.cluster.volumes import Volumes
-from gangsched.core.declarations import device_claims, hindrances, volume_claims
+from gangsched.core.declarations import added, device_claims, hindrances, volume_claims
 from gangsched.core.declarations.derivation import derived
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import Said
-from gangsched.core.declarations.minima import with_resources
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
 from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, Declaration, GroupKey, Role
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Minima
 from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.workload import GANG, Reference, WorkloadFacts
 from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, named
@@ -72,7 +72,8 @@ def resolve(
         lists=list(dict.fromkeys(say.roles for say in says if say.roles)),
     )
     specs = _specs(group, said, found)
-    spec = _completed_by_members(_completed(*specs.values()), members) if specs else _said_spec(said, members)
+    spec = derived(_completed(*specs.values()), members) if specs else _said_spec(said, members)
+    spec = added.completed(spec, key, says, foreign)
     if spec.max_schedule_time_s is None and len(said.times) == 1:
         spec = replace(spec, max_schedule_time_s=said.times[0])
     priority, lowered = priority_of(spec, own_priority, priority_classes, policy)
@@ -106,8 +107,8 @@ def resolve(
         lowered=lowered,
         hindrance=next(found_hindrances, None),
         workload=next(filter(None, map(_reference, found)), None),
-        ignored=next((each.workload.ignored for each in found if each.workload is not None), ()),
         sequential_note=_sequential_note(spec, members, foreign),
+        ignored=_ignored(found, says),
     )
 
 
@@ -121,8 +122,15 @@ def declared_spec(key: GroupKey, group: Group | None, members: Sequence[Pod], fo
     says = [pod.declaration for pod in members if pod.declaration is not None]
     found = next((each.spec for each in _objects(key, says, foreign)), None)
     if found is not None:
-        return derived(found, members)
+        return added.completed(derived(found, members), key, says, foreign)
     return group.spec if group is not None else None
+
+
+def _ignored(found: Sequence[ForeignGroup], says: Sequence[Declaration]) -> tuple[str, ...]:
+    """The fields of the objects and the keys of the pods that are not honoured."""
+    of_workloads = (each.workload.ignored for each in found if each.workload is not None)
+    of_objects = (field for several in (*(each.ignored for each in found), *of_workloads) for field in several)
+    return tuple(dict.fromkeys([*of_objects, *(key for say in says for key in say.ignored)]))
 
 
 def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> list[ForeignGroup]:
@@ -134,10 +142,13 @@ def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> li
     return [group for group in found if group is not None]
 
 
-def said_minimum(says: Iterable[Declaration]) -> int | None:
-    """The group's minimum according to its pods alone; None if they do not say it, or disagree."""
-    minima = _minima(list(says))
-    return minima[0] if len(minima) == 1 else None
+def said_minima(says: Sequence[Declaration]) -> Minima | None:
+    """The group's minima, in all and by role, according to its pods alone; None if they say none, or disagree."""
+    totals, lists = _minima(says), list(dict.fromkeys(say.roles for say in says if say.roles))
+    if len(totals) != 1 or len(lists) > 1:
+        return None
+    roles = {role.name: role.min_member for role in lists[0]} if lists else {}
+    return Minima(totals[0], tuple(sorted(roles.items())))
 
 
 def _minima(says: Sequence[Declaration]) -> list[int]:
@@ -198,6 +209,8 @@ def _completed(spec: GroupSpec, *others: GroupSpec) -> GroupSpec:
             spec = replace(spec, max_schedule_time_s=other.max_schedule_time_s)
         if spec.priority is None and not spec.priority_class:
             spec = replace(spec, priority=other.priority, priority_class=other.priority_class)
+        if not spec.min_resources:
+            spec = replace(spec, min_resources=other.min_resources)
     return spec
 
 
@@ -221,11 +234,6 @@ def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]
         else role
         for role in roles
     )
-
-
-def _completed_by_members(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
-    """The objects' spec, completed from the members: derived templates, and how many members have its minResources."""
-    return with_resources(derived(spec, members), members)
 
 
 def _sequential_note(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign) -> str:

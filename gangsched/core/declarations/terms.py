@@ -37,7 +37,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     empty, no group may overtake this one once it is `fifo_after_s` seconds old. Placeholders are held for at most
     `max_hold_s` seconds at a time. `lowered` is a sentence that says why the priority is lower than requested; empty if
     it is not. `hindrance` keeps the group from being tried, None if nothing does. `workload` is the controller's object
-    that declares the group, None if there is none, and `ignored` are its fields that are not honoured.
+    that declares the group, None if there is none; `ignored` are the fields and keys that are not honoured.
     `sequential_note` is a sentence that says why its members are created one after the other, empty if they are not.
     """
 

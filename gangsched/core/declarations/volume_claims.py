@@ -16,7 +16,7 @@ from gangsched.core.objects.volumes import Trouble
 _WHY = {
     Trouble.MISSING: "which does not exist: create it",
     Trouble.NOT_MADE: "which kube-controller-manager has yet to create for the pod's ephemeral volume",
-    Trouble.NOT_OWNED: "which was not made for the pod's ephemeral volume: delete the claim, or rename the volume",
+    Trouble.NOT_OWNED: "which was not made for the pod's ephemeral volume: rename the volume in the pod's template",
     Trouble.LOST: "whose PersistentVolume {about} is lost: restore the volume, or replace the claim",
     Trouble.TERMINATING: "which is being deleted: create it again once it is gone, or name another",
     Trouble.UNBOUND: "which is not bound: provide a PersistentVolume that it can be bound to",

@@ -15,7 +15,16 @@ from msgspec.structs import replace
 
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.objects.declaration import Declaration, GroupKey
-from gangsched.core.objects.workload import AUTO, COMPLETED, DELETED, ENDED, GANG, SUSPENDED, Workload, WorkloadFacts
+from gangsched.core.objects.workload import (
+    AUTO,
+    COMPLETED,
+    DELETED,
+    ENDED,
+    GANG,
+    SUSPENDED,
+    Workload,
+    WorkloadFacts,
+)
 
 _KEPT = 1024
 
@@ -101,15 +110,20 @@ def _facts(workload: Workload | None, namespace: str, foreign: Foreign) -> Workl
 def declared(workload: Workload, decided: Decision) -> Declaration | None:
     """What a pod of the workload declares; None if it is scheduled on its own.
 
-    Until that is decided it is a member of a group that nothing declares.
+    Until that is decided it is a member of a group that nothing declares. A native group that its controller has added
+    counts only where the workload asks for no gang.
     """
-    said = workload.declaration
-    return None if decided is Decision.SINGLE or said is None else _declared(said, decided)
+    said, added = workload.declaration, workload.added
+    if decided is Decision.SINGLE or said is None:
+        return added.declaration if added is not None else None
+    return _declared(said, decided, "" if added is None else added.declaration.group)
 
 
 @lru_cache(_KEPT)
-def _declared(said: Declaration, decided: Decision) -> Declaration:
+def _declared(said: Declaration, decided: Decision, passed_over: str) -> Declaration:
     """Equal declarations share one value, so that comparing them is cheap."""
+    if passed_over:
+        said = replace(said, passed_over=passed_over)
     if decided is Decision.GANG:
         return said if said.min_member is None else replace(said, min_member=None)
     return replace(said, objects=(), min_member=said.min_member if decided is Decision.SELF_SAID else None)

@@ -7,14 +7,15 @@ No other module of the core infers anything from timestamps.
 from __future__ import annotations
 
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.declarations.resolution import declared_spec, said_minimum
+from gangsched.core.declarations.minima import minima
+from gangsched.core.declarations.resolution import declared_spec, said_minima
 from gangsched.core.gang import recovery, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.steps import Step, take
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.record import Minima, Outcome, Phase
+from gangsched.core.objects.record import Outcome, Phase
 
 OUTAGE_S = 300.0
 """Time in seconds, added to the repair deadline, after which a quorum is no longer taken for half bound unless a
@@ -91,10 +92,10 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None) -> None:
         gang.roster.end_run(gang.roster.past.union(pod.uid for pod in bound))
         return
     says = [pod.declaration for pod in bound if pod.declaration is not None]
-    minimum = said_minimum(says) if spec is None else spec.minimum
-    if minimum is None:
+    least = said_minima(says) if spec is None else minima(spec)
+    if least is None:
         return
     begun_at = min(pod.bound_at for pod in bound) or 1.0
     by_template = any(role.template for say in says for role in say.roles)
-    late = by_template and sum(pod.phase is not PodPhase.FAILED for pod in bound) < minimum
-    take(gang, Step.INFERRED, run_start=begun_at, scheduled_at=begun_at, satisfied=Minima(minimum), late=late)
+    late = by_template and sum(pod.phase is not PodPhase.FAILED for pod in bound) < least.total
+    take(gang, Step.INFERRED, run_start=begun_at, scheduled_at=begun_at, satisfied=least, late=late)

@@ -15,6 +15,7 @@ from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
 from gangsched.core.objects.record import Outcome
+from gangsched.core.objects.start import Start
 from gangsched.core.planning.placement import Ask
 from gangsched.core.planning.search import Slots
 
@@ -156,6 +157,7 @@ def want_of(
         topology=spec.topology,
         own=Counter([*nodes, *(binding.node for binding in gang.operations.unconfirmed())]),
         most=None if spec.max_member is None else max(0, spec.max_member - len(nodes) - unconfirmed.total()),
+        start=Start(spec.min_resources) if spec.min_resources and not (scheduled or nodes or unconfirmed) else None,
     )
     return Want(repair=bool(census.bound or unconfirmed or gang.observed.comes_back) and not scheduled, quorum=quorum)
 

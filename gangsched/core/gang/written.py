@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gangsched.core.objects.status import GroupStatus
@@ -32,7 +32,7 @@ class Written:
     members' conditions, each with the time of the write; `on_pods` are the reasons of Events on members. More of
     these Events are due at `pods_at`; `has_slot`: the gang's turn to emit them is allotted, otherwise it has to
     request one. `passed_over` is the group of Kubernetes' own API of which an Event says that it does not count, and
-    `fields` are those of the workload's object of which one says so.
+    `ignored` are the fields of which an Event says that they are not honoured.
     `version` is the resourceVersion that was known when `status` was decided.
     """
 
@@ -53,7 +53,7 @@ class Written:
     has_slot: bool = False
     foreign_pods: set[str] = field(default_factory=set)
     passed_over: str = ""
-    fields: tuple[str, ...] = ()
+    ignored: frozenset[str] = frozenset()
 
     def rewrite(self, status: GroupStatus | None) -> None:
         """Have this status written, although nothing was decided since the last write."""
@@ -88,9 +88,9 @@ class Written:
         """An Event was emitted saying that this group of Kubernetes' own API does not count."""
         self.passed_over = group
 
-    def ignored_fields_reported(self, fields: tuple[str, ...]) -> None:
-        """An Event was emitted saying that these fields of the workload's object do not count."""
-        self.fields = fields
+    def ignored_reported(self, fields: Iterable[str]) -> None:
+        """An Event was emitted saying that these fields are not honoured."""
+        self.ignored |= frozenset(fields)
 
     def forget_pod(self, uid: str) -> None:
         """Forget what was written about the pod."""

@@ -13,7 +13,7 @@ from gangsched.core.gang.steps import forget_run
 from gangsched.core.membership.members import Members
 from gangsched.core.membership.resting import Resting
 from gangsched.core.objects import events
-from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.devices import DeviceKind
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.podgroup import ForeignGroup
@@ -201,6 +201,11 @@ class Surroundings:
     def _foreign_changed(self, dialect: str, key: GroupKey, old: ForeignGroup | None, new: ForeignGroup | None) -> None:
         if new is not None:
             self._workload_changed(key, old, new)
+        if dialect == NATIVE:
+            # It may show who has made it, and automatic gangs take over what it asks for.
+            named = self._members.undeclared.naming(key)
+            self._redeclare(named)
+            self._members.dirty.note(*(gang.key for uid in named if (gang := self._members.gang_of(uid)) is not None))
         waits = self._members.foreign.awaited(dialect, key) is not None
         for gang in self._declared_by(dialect, key):
             if old is None or new is None or old.uid != new.uid:

@@ -1,7 +1,8 @@
 """Indexes the pods of each workload, and derives the declarations of those that name no group.
 
-The declarations change with the label of the pods' namespace and with their workload's annotation. The index finds the
-pods that a change of a workload concerns.
+The declarations change with the label of the pods' namespace, with their workload's annotation and with the object of
+a native group that they name, which shows whether their controller added it. The index finds the pods that such a
+change concerns.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.added import is_users
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.workloads import decide, declared
 from gangsched.core.objects.declaration import GroupKey
@@ -33,6 +35,8 @@ class Undeclared:
         self._foreign = foreign
         self._pods: dict[str, dict[Owner, set[str]]] = {}
         self._owners: dict[str, tuple[str, Owner]] = {}
+        self._naming: dict[GroupKey, set[str]] = {}
+        self._named: dict[str, GroupKey] = {}
         self._reported: set[tuple[str, Owner]] = set()
         self._unreported: dict[tuple[str, Owner], str] = {}
 
@@ -41,6 +45,9 @@ class Undeclared:
         workload = pod.workload
         if workload is None or workload.declaration is None or pod.scheduler not in self._ours:
             return pod
+        added = workload.added
+        if added is not None and is_users(added, pod.owner, workload, pod.namespace, self._foreign):
+            return pod if pod.declaration == added.declaration else replace(pod, declaration=added.declaration)
         said = declared(workload, decide(workload, pod.namespace, self._cluster.namespaces, self._foreign))
         return pod if pod.declaration == said else replace(pod, declaration=said)
 
@@ -55,6 +62,9 @@ class Undeclared:
             self.forget(pod.uid)
             self._owners[pod.uid] = place
             self._pods.setdefault(pod.namespace, {}).setdefault(place[1], set()).add(pod.uid)
+        if workload.added is not None:
+            key = self._named[pod.uid] = GroupKey(pod.namespace, workload.added.declaration.group)
+            self._naming.setdefault(key, set()).add(pod.uid)
         if pod.declaration is None and not pod.node and place not in self._reported:
             self._unreported.setdefault(place, pod.uid)
 
@@ -68,7 +78,11 @@ class Undeclared:
 
     def forget(self, uid: str) -> None:
         """Forget a pod that is gone or no longer belongs to a workload."""
-        place = self._owners.pop(uid, None)
+        place, named = self._owners.pop(uid, None), self._named.pop(uid, None)
+        if named is not None:
+            self._naming[named].discard(uid)
+            if not self._naming[named]:
+                del self._naming[named]
         if place is None:
             return
         namespace, owner = place
@@ -82,6 +96,10 @@ class Undeclared:
     def of(self, kind: str, key: GroupKey) -> list[str]:
         """The UIDs of the pods of the workload of this kind, namespace and name, sorted."""
         return sorted(self._pods.get(key.namespace, {}).get((kind, key.name), ()))
+
+    def naming(self, key: GroupKey) -> list[str]:
+        """The UIDs of the pods of workloads that name this native group, sorted."""
+        return sorted(self._naming.get(key, ()))
 
     def of_kind(self, kind: str) -> list[str]:
         """The UIDs of the pods of all workloads of the kind, sorted."""

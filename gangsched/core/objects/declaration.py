@@ -23,6 +23,8 @@ class GroupKey(NamedTuple):
 
 OWN_DIALECT = "gangsched"
 """The name of gangsched's own dialect. No other system uses it, so a pod that does is meant for gangsched."""
+NATIVE = "native"
+"""The dialect of Kubernetes' own groups, which controllers such as that of Jobs also create unasked."""
 
 
 class Preference(Struct, frozen=True, gc=False, cache_hash=True):
@@ -118,7 +120,7 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     differ. `objects` names the dialects whose own objects of the group's name declare it; with `open_roles`, a role
     that the group does not list is no mistake. `object_name` is the name of that object if it is not the group's: it is
     then the workload whose pods are the members. `passed_over` is a group of Kubernetes' own that the pod also names
-    and that is ignored.
+    and that is ignored. `ignored` are keys, in words, that the pod also sets and that are not honoured.
     """
 
     group: str
@@ -139,6 +141,7 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     open_roles: bool = False
     object_name: str = ""
     passed_over: str = ""
+    ignored: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:

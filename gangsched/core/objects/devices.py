@@ -308,7 +308,8 @@ class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
     """A ResourceClaim. `reserved` are the UIDs of its consumers, `owner` that of the pod it was created for, if any.
 
     `ours`: gangsched has written its allocation or a reservation. `extended`: a scheduler has created it for the
-    extended resources of its owner. `conditions` are those that its drivers report as true, for each device.
+    extended resources of its owner. `conditions` are those that its drivers report as true, for each device. `group` is
+    the name of the PodGroup of Kubernetes that it was created for, if any.
     """
 
     namespace: str
@@ -322,6 +323,7 @@ class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
     ours: bool = False
     extended: bool = False
     conditions: tuple[tuple[DeviceKey, tuple[str, ...]], ...] = ()
+    group: str = ""
 
     @property
     def key(self) -> ObjectKey:
@@ -356,6 +358,7 @@ class ClaimTrouble(StrEnum):
     MISSING = "it does not exist"
     NOT_MADE = "it is still to be made from its template"
     NOT_OWNED = "it was not made for the pod"
+    OF_GROUP = "the pods of a PodGroup of Kubernetes share it"
     TERMINATING = "it is being deleted"
     FULL = "as many pods as possible share it"
     TWICE = "another claim has one of its devices too"
@@ -365,7 +368,7 @@ class ClaimTrouble(StrEnum):
 
 
 class UnreadyClaim(Struct, frozen=True):
-    """The first ResourceClaim that keeps a pod from being placed. `about` is its class, or what it asks for."""
+    """The first ResourceClaim that keeps a pod from being placed. `about` is its class, group or what it asks for."""
 
     claim: str
     trouble: ClaimTrouble

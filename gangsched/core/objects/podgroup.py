@@ -30,8 +30,8 @@ class OnDegraded(StrEnum):
 class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     """What a PodGroup asks for. `not_built` names fields in use that this version refuses rather than ignores.
 
-    `min_resources` are the total requests of the members that must be bound together, if another system's object states
-    them; that may take more members than `min_member`.
+    `min_resources` must be free in all before the first member is bound, if another system's object says so: the whole
+    group will need as much, though its other members may be created later.
     """
 
     min_member: int
@@ -100,6 +100,8 @@ class ForeignGroup(Struct, frozen=True, gc=False):
 
     `error` is as in `Group`. With `workload` it is a controller's object: `dialect` is the name of its kind, and `spec`
     applies to each of its gangs. With `phase`, gangsched writes the object's phase unless another client does.
+    `made_for` is the UID of the object whose controller made it; empty if it has none. `ignored` are the fields that it
+    sets and that are not honoured.
     """
 
     dialect: str
@@ -110,3 +112,5 @@ class ForeignGroup(Struct, frozen=True, gc=False):
     error: str = ""
     workload: WorkloadFacts | None = None
     phase: SeenPhase | None = None
+    made_for: str = ""
+    ignored: tuple[str, ...] = ()

@@ -105,11 +105,11 @@ class Reason(StrEnum):
     INTERNAL_ERROR = "InternalError"
     """gangsched failed on this group because of a bug of its own. The group is parked for a while; others continue."""
     NATIVE_GROUP_IGNORED = "NativeGroupIgnored"
-    """The reason of an Event: the pods also name a PodGroup of scheduling.k8s.io, which is ignored because of their
-    label."""
+    """The reason of an Event: the pods also name a PodGroup of scheduling.k8s.io, which is ignored because they name
+    another group too, or because their controller added it to an automatic gang."""
     FIELDS_IGNORED = "FieldsIgnored"
-    """The reason of an Event: the workload's object has fields that change what its own system would do, but that
-    gangsched does not honour; the note names them."""
+    """The reason of an Event: the group's object or pods set fields of another system that gangsched does not honour,
+    and that may change where or when members run; docs/dialects.md and docs/gangs.md describe each."""
     NO_GANG = "NoGang"
     """The reason of an Event on a pod: the pods of its workload are scheduled one by one; the note says how to change
     that."""

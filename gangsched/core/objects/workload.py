@@ -19,17 +19,29 @@ COMPLETED means that it has succeeded by its own rules, ENDED that it has ended 
 """
 
 
+class Added(Struct, frozen=True, gc=False, cache_hash=True):
+    """A group of Kubernetes' own that a pod's spec names, perhaps because its controller added it.
+
+    `declaration` is what it says. `certain`: the pod itself shows that its controller made the group. Otherwise the
+    group's object does, whose controller is then that of the pod, or the pod's workload.
+    """
+
+    declaration: Declaration
+    certain: bool = False
+
+
 class Workload(Struct, frozen=True, gc=False, cache_hash=True):
     """An object in the pod's namespace, of a `kind` that is named in the registry of workloads.
 
     `uid` is empty if the pod does not state it. `declaration` is the pod's declaration in case the workload asks for a
-    gang; None for a pod that names its group itself.
+    gang; None for a pod that names its group itself. `added` is the group that the pod names, if only its spec does.
     """
 
     kind: str
     name: str
     declaration: Declaration | None
     uid: str = ""
+    added: Added | None = None
 
     @property
     def identity(self) -> tuple[str, str, str]:

@@ -12,6 +12,7 @@ from gangsched.core.cluster.labels import Area, Domain
 from gangsched.core.objects.declaration import Preference, Topology
 from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.start import Start
 from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import topology
 from gangsched.core.planning.classes import MemberClass
@@ -30,7 +31,7 @@ class Ask:
     `own` counts the members that are already bound, by node. `avoided` nodes are used only if the gang fits nowhere
     else; among them `refused` nodes, which refused the gang itself, only if it fits on none of the others. Those of
     `pause` are not used. `topology` requests one domain of a label for all members. `wishes` are preferences by role,
-    which come before `prefer`.
+    which come before `prefer`. `start` must be free in all before the first member is placed.
 
     Members beyond the quorum, and those `following`, are not placed, but a domain that takes more of them is better; no
     more than `most` members are placed in all (None for no limit).
@@ -47,6 +48,7 @@ class Ask:
     avoided: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()
     pause: Pause = OPEN
+    start: Start | None = None
     following: Sequence[Pod] = ()
     most: int | None = None
 

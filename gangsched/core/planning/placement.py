@@ -12,7 +12,7 @@ from msgspec.structs import replace as renewed
 
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.objects.status import Demand
-from gangsched.core.planning import expansion, topology
+from gangsched.core.planning import expansion, start, topology
 from gangsched.core.planning.ask import Ask, asked_for, classes_of, domain_values, domains_of, quorum_in
 from gangsched.core.planning.dependence import depends, waits_for_pods
 from gangsched.core.planning.domains import best_domain, found_in_fewest, found_together
@@ -35,6 +35,8 @@ def place(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None = None) ->
     Members that fit nowhere are skipped while the minimum and the minima of roles are within reach (contract rule 8).
     `recent` remembers the domains already tried; without it all domains are tried in this call.
     """
+    if ask.start is not None and (short := start.lacking(snapshot, ask.start)):
+        return start.refused(snapshot, ask.start, short, wanted=ask.need)
     if ask.avoided and (elsewhere := _found(snapshot, ask, recent)) is not None:
         return elsewhere
     anywhere = replace(ask, avoided=ask.pause.nodes, refused=frozenset())

@@ -13,6 +13,7 @@ from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.reasons import NodeReason, Reason
 from gangsched.core.objects.shape import Amounts
+from gangsched.core.objects.start import Start
 from gangsched.core.objects.status import Demand
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.snapshot import Snapshot
@@ -55,7 +56,8 @@ class Refusal:
     same reason. `exhausted`: the search was cut short, so there may be places that it did not find. `waits_for_pods`:
     no new node helps until the pods that the members' affinity requires exist. `oversized` lists the resources of which
     one member of the class `failing` requests more than any node that accepts it offers, with both amounts. `paused`:
-    it would fit on nodes that are closed to it for now, for this reason; empty if it fits nowhere.
+    it would fit on nodes that are closed to it for now, for this reason; empty if it fits nowhere. `start` is what must
+    be free before the group starts (`core.planning.start`), if less is; then `failing` stands for all that is `short`.
     """
 
     asked: Hashable
@@ -75,6 +77,7 @@ class Refusal:
     demand: tuple[Demand, ...] = ()
     oversized: tuple[tuple[str, int, int], ...] = ()
     paused: str = ""
+    start: Start | None = None
 
     @property
     def reason(self) -> Reason:

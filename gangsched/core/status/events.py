@@ -11,10 +11,10 @@ from gangsched.core.objects.wording import number_of
 from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, refused_reason
 from gangsched.core.status.memberless import NAMES_SHOWN
 
-FIELDS_SHOWN = 5
-"""The number of fields that an Event about fields that are not honoured names."""
 NODES_SHOWN = 30
 """The number of nodes that the Scheduled Event names; an Event's note holds 1,024 characters."""
+FIELDS_SHOWN = 8
+"""The number of fields that one Event names."""
 
 
 def emit(gang: Gang, assessment: Assessment, reason: Reason, note: str) -> list[Effect]:
@@ -53,40 +53,37 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
     passed_over = _passed_over(gang)
     if passed_over:
         gang.written.ignored_group_reported(passed_over)
+        automatic = assessment.terms.workload is not None
         note = (
             f"The pods also name the PodGroup {passed_over} of scheduling.k8s.io, such as the Job controller creates. "
-            f"It is ignored because of their label for the group {gang.key.name}: remove that label to use it."
+            f"They are members of the group {gang.key.name} instead, by {assessment.terms.keys.group}, "
+            f"{'with its topology and priority' if automatic else 'and what it asks for is ignored'}."
         )
         effects += emit(gang, assessment, Reason.NATIVE_GROUP_IGNORED, note)
-    return effects + _on_fields(gang, assessment)
+    ignored = _ignored(gang, assessment)
+    if ignored:
+        gang.written.ignored_reported(ignored)
+        shown = ", ".join(ignored[:FIELDS_SHOWN]) + (", …" if len(ignored) > FIELDS_SHOWN else "")
+        note = (
+            f"gangsched does not honour {shown}, which {'is' if len(ignored) == 1 else 'are'} set for the group "
+            f"{gang.key.name}: it is scheduled without. docs/dialects.md and docs/gangs.md say what would be different."
+        )
+        effects += emit(gang, assessment, Reason.FIELDS_IGNORED, note)
+    return effects
 
 
 def has_news(gang: Gang, assessment: Assessment) -> bool:
     """Whether an Event is due about a pod of another scheduler, a further owner, an ignored group or ignored fields."""
-    of_pods = bool(_new_foreign_pods(gang)) or _has_new_owners(gang) or bool(_passed_over(gang))
-    return of_pods or _has_new_fields(gang, assessment)
+    news = _new_foreign_pods(gang) or _has_new_owners(gang) or _passed_over(gang) or _ignored(gang, assessment)
+    return bool(news)
 
 
-def _has_new_fields(gang: Gang, assessment: Assessment) -> bool:
-    """Whether the fields that are not honoured are others than those of which the last Event said so."""
-    terms = assessment.terms
-    return terms.workload is not None and bool(assessment.census.live) and terms.ignored != gang.written.fields
-
-
-def _on_fields(gang: Gang, assessment: Assessment) -> list[Effect]:
-    """The Event about fields of the workload that are not honoured, once for the same fields."""
-    if not _has_new_fields(gang, assessment) or (workload := assessment.terms.workload) is None:
-        return []
+def _ignored(gang: Gang, assessment: Assessment) -> list[str]:
+    """The fields that are not honoured and of which no Event says so yet; none while no member is there to be told."""
     fields = assessment.terms.ignored
-    gang.written.ignored_fields_reported(fields)
-    if not fields:
+    if not fields or not assessment.census.live:
         return []
-    shown = ", ".join(fields[:FIELDS_SHOWN]) + (", …" if len(fields) > FIELDS_SHOWN else "")
-    note = (
-        f"The {workload.kind} {workload.name} has fields that this version of gangsched does not honour: {shown}. Its "
-        "pods are scheduled as if it did not have them; remove them if that is meant."
-    )
-    return emit(gang, assessment, Reason.FIELDS_IGNORED, note)
+    return [field for field in fields if field not in gang.written.ignored]
 
 
 def _passed_over(gang: Gang) -> str:

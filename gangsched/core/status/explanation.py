@@ -22,6 +22,7 @@ from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.shape import Shape
+from gangsched.core.objects.start import Start
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of, number_of_all
 from gangsched.core.planning.expansion import only_by_name
@@ -55,12 +56,6 @@ def incomplete(assessment: Assessment) -> str:
         parts.append(f"missing by role: {roles}")
     if not parts:
         parts.append("some of them exceed maxMember and do not count")
-    asked = assessment.terms.spec.min_resources
-    if asked and assessment.missing:
-        parts.append(
-            f"its minResources ({amounts(asked)}) take {minimum} members; if its controller creates some only once "
-            "others run, have it create all at once, as a LeaderWorkerSet does with startupPolicy LeaderCreated"
-        )
     exist = number_of_all(there, minimum, "member", "exists", "exist")
     return f"{exist}; {'; '.join(parts)}. {assessment.terms.sequential_note}".rstrip()
 
@@ -70,6 +65,8 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     if refusal.paused:
         fits = f"Elsewhere {refusal.fits} of {number_of(refusal.wanted, 'member')} fit" if refusal.nodes > 1 else ""
         return ". ".join(part for part in (refusal.paused, fits) if part) + "."
+    if refusal.start is not None:
+        return ". ".join(filter(None, (_not_started(refusal, refusal.start), holders, ahead))) + "."
     if refusal.exhausted and not refusal.never:
         head = (
             f"Places for {refusal.fits} of {refusal.wanted} members were found within the limit of the search, which "
@@ -128,6 +125,17 @@ def demanded(demand: Sequence[Demand]) -> str:
         f"{each.count} × {{{amounts(each.requests)}}}{f' in domain {each.domain}' if each.domain else ''}"
         for each in demand
     )
+
+
+def _not_started(refusal: Refusal, start: Start) -> str:
+    """Why the group may not start: less is free than its minResources."""
+    asked, missing = amounts(start.asked), amounts(refusal.short)
+    head = f"No member is bound before its minResources ({asked}) are free: missing {missing}"
+    if start.promised:
+        head += f"; {amounts(start.promised)} of what is free is needed by groups that have started"
+    if refusal.never:
+        head += "; the present nodes do not have as much even if they were empty"
+    return head
 
 
 def _why_no_node_helps(refusal: Refusal, them: str) -> str:

@@ -9,12 +9,22 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Placing, Preference
 from gangsched.core.objects.shape import Amounts
 from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
+from gangsched.kube.dialects.fields import honoured, needless
 from gangsched.kube.dialects.kind import MOST_MEMBERS
 from gangsched.kube.dialects.spark import DRIVER, SparkDialect, number_text, resource_amount
 
 _MOST_DIGITS = 10
 _CPU = Key("exec-cpu", label=True)
 _MEMORY = Key("exec-mem", label=True)
+
+
+_OWN_SIZE = "the driver's own requests count"
+_TEXTS = (
+    honoured(_CPU, "CPUs of one executor, for its place until it exists"),
+    honoured(_MEMORY, "GiB of one executor, for its place until it exists"),
+    needless(Key("driver-cpu", label=True), _OWN_SIZE),
+    needless(Key("driver-mem", label=True), _OWN_SIZE),
+)
 
 
 class CosminDialect(SparkDialect):
@@ -62,6 +72,4 @@ def _whole_number(key: Key, said: Mapping[Key, str]) -> int:
 
 
 def dialect(row: Row, _: Settings) -> Dialect:
-    return CosminDialect(
-        row=row, others=(_CPU, _MEMORY), placing=Placing("Pack", prefer=(Preference("cost", "Ascending"),))
-    )
+    return CosminDialect(row=row, texts=_TEXTS, placing=Placing("Pack", prefer=(Preference("cost", "Ascending"),)))

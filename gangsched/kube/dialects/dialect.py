@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from gangsched.config.dialects import Key, Row
 from gangsched.core.objects.declaration import Declaration, Keys
 from gangsched.core.objects.duration import parse_duration
+from gangsched.kube.dialects.fields import Field, Use, ignored_texts
 from gangsched.kube.dialects.kind import MOST_MEMBERS, Kind
 from gangsched.kube.errors import printable
 
@@ -24,13 +25,14 @@ _LONGEST_QUOTE = 40
 class Dialect:
     """A way to declare a group, with the keys of its `row`.
 
-    `others` are further keys that it reads. `seconds` parses the text under a time key and raises ValueError if it is
-    invalid. A pod without any of `marks` does not use this dialect. `kind` is that system's custom resource with the
-    terms of a group; None if there is none. With `open_roles` a pod may name a role that the group does not list.
+    `texts` says what becomes of further keys of pods. `seconds` parses the text under a time key and raises ValueError
+    if it is invalid. A pod without any of `marks` does not use this dialect. `kind` is that system's custom resource
+    with the terms of a group; None if there is none. With `open_roles` a pod may name a role that the group does not
+    list.
     """
 
     row: Row
-    others: tuple[Key, ...] = ()
+    texts: tuple[Field, ...] = ()
     seconds: Callable[[str], float] = parse_duration
     kind: Kind[Any] | None = None
     open_roles: bool = False
@@ -52,8 +54,9 @@ class Dialect:
 
     @property
     def terms(self) -> tuple[Key, ...]:
-        """All keys except those of the group's name."""
-        return (*self.row.minimum, *self.row.time, *self.row.role, *self.others)
+        """All keys that are read, except those of the group's name."""
+        others = (field.name for field in self.texts if field.use is not Use.NEEDLESS and isinstance(field.name, Key))
+        return (*self.row.minimum, *self.row.time, *self.row.role, *others)
 
     @cached_property
     def keys(self) -> Keys:
@@ -79,6 +82,7 @@ class Dialect:
             keys=self.keys,
             objects=(self.row.name,) if self.kind is not None else (),
             open_roles=self.open_roles,
+            ignored=ignored_texts(self.texts, said) if self.texts else (),
         )
         if not group:
             return self.nameless(base, said)

@@ -10,6 +10,9 @@ from gangsched.config.dialects import GROUP_BY, Key, Row
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration
 from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
+from gangsched.kube.dialects.fields import honoured
+
+_TEXTS = (honoured(GROUP_BY, "names the label of the pod whose value is the group's name"),)
 
 
 class OwnDialect(Dialect):
@@ -50,4 +53,4 @@ class OwnDialect(Dialect):
 
 
 def dialect(row: Row, _: Settings) -> Dialect:
-    return OwnDialect(row=row, others=(GROUP_BY,))
+    return OwnDialect(row=row, texts=_TEXTS)

@@ -11,13 +11,17 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from gangsched.config.dialects import Row
+from gangsched.config.dialects import Key, Row
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
+from gangsched.kube.dialects.fields import honoured, needless, refused, told
 from gangsched.kube.dialects.kind import MOST_ROLES, Kind, roles, total
+
+_QUEUE = "queues and their quota are not enforced"
+_SHARED = "a pod that asks for a part of a GPU in this way is refused, in any group or none"
 
 
 class _TopologyConstraint(Struct, gc=False, rename="camel"):
@@ -39,6 +43,43 @@ class _Spec(Struct, gc=False, rename="camel"):
     priority_class_name: str | None = None
     topology_constraint: _TopologyConstraint | None = None
     sub_groups: list[_SubGroup] | None = None
+
+
+_FIELDS = (
+    honoured("minMember", "the minimum; may be omitted if subgroups have minima"),
+    refused("minSubGroup", "other than the number of subgroups"),
+    honoured("priorityClassName", "the order of groups"),
+    honoured("topologyConstraint.requiredTopologyLevel", "all members in one domain of this node label"),
+    honoured(
+        "topologyConstraint.preferredTopologyLevel",
+        "in as few domains of this node label as possible; beside a required level it is not honoured, which is told",
+    ),
+    needless("topologyConstraint.topology", "the levels are node labels, so that the Topology is not needed"),
+    honoured("subGroups[].name", "the leaves of the tree are roles"),
+    honoured("subGroups[].minMember", "a role's minimum, 1 by default"),
+    refused("subGroups[].minSubGroup", "other than the number of subgroups below"),
+    honoured("subGroups[].parent", "the tree"),
+    refused("subGroups[].topologyConstraint.requiredTopologyLevel", "always"),
+    told("subGroups[].topologyConstraint.preferredTopologyLevel", "subgroups are not kept together"),
+    needless("subGroups[].topologyConstraint.topology", "the levels are node labels"),
+    told("queue", _QUEUE),
+    needless("preemptibility", "gangsched preempts nothing"),
+    needless("markUnschedulable", "gangsched always says on the pods why they wait"),
+    needless("schedulingBackoff", "gangsched's own back-off applies"),
+)
+_TEXTS = (
+    refused(Key("gpu-fraction"), _SHARED),
+    refused(Key("gpu-memory"), _SHARED),
+    needless(Key("gpu-fraction-num-devices"), "part of a request that is refused"),
+    needless(Key("gpu-fraction-container-name"), "part of a request that is refused"),
+    told(Key("kai.scheduler/queue", label=True), _QUEUE),
+    told(
+        Key("kai.scheduler/node-pool", label=True),
+        "the pool's nodes are not singled out: use a nodeSelector",
+        usual=("default",),
+    ),
+    needless(Key("kai.scheduler/preemptibility", label=True), "gangsched preempts nothing"),
+)
 
 
 def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
@@ -111,5 +152,13 @@ def _under(name: str, parts: list[_SubGroup], minima: dict[str, int]) -> int:
     return sum(minima[each] if each in minima else _under(each, parts, minima) for each in below)
 
 
+def _also_ignored(spec: _Spec, _: wire.Meta) -> Iterator[str]:
+    """Fields that are honoured only where another one is not set."""
+    topology = spec.topology_constraint
+    if topology is not None and topology.required_topology_level and topology.preferred_topology_level:
+        yield "spec.topologyConstraint.preferredTopologyLevel"
+
+
 def dialect(row: Row, _: Settings) -> Dialect:
-    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms))
+    kind = Kind(resource=row.resources[0], spec=_Spec, terms=_terms, fields=_FIELDS, also_ignored=_also_ignored)
+    return Dialect(row=row, kind=kind, texts=_TEXTS)

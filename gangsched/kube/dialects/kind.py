@@ -9,16 +9,23 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from gangsched.config.dialects import CustomResource
+from gangsched.config.dialects import CustomResource, Key
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.duration import LONGEST_S, SHORTEST_S
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec, SeenPhase
+from gangsched.core.objects.quantity import InvalidQuantity, unrounded
+from gangsched.core.objects.requests import counted_amounts
+from gangsched.core.objects.shape import Amounts
 from gangsched.kube import wire
+from gangsched.kube.dialects.fields import Field, Use, ignored_fields, ignored_texts
 from gangsched.kube.errors import printable
 
 MOST_MEMBERS = 2**31 - 1
 MOST_ROLES = 64
 """Largest number of roles in a PodGroup."""
+_OF_QUOTAS = ("count/", "requests.", "limits.")
+Resources = dict[str, str | int | float]
+"""Amounts by resource, as the API server accepts them."""
 _LONGEST_TEXT = 253
 """Longest name in Kubernetes, in characters."""
 _LONGEST_ERROR = 500
@@ -40,14 +47,17 @@ _OBJECT = msgspec.json.Decoder(_Object)
 class Kind(Generic[Spec]):
     """PodGroups of another system, served as `resource`.
 
-    `spec` has the fields that gangsched reads. `terms` converts them and the metadata to the core's terms. It raises
-    ValueError with a sentence for a person if they are unsupported. `phase` reads the phase of an object whose phase
-    gangsched writes: of objects in the namespaces `phase_in`.
+    `spec` has the fields that gangsched reads, and `fields` says what becomes of each field and of each key of the
+    object. `terms` converts them and the metadata to the core's terms. It raises ValueError with a sentence for a
+    person if they are unsupported. `also_ignored` yields those that are honoured in some cases, but not in this one.
+    `phase` reads the phase of an object whose phase gangsched writes: of objects in the namespaces `phase_in`.
     """
 
     resource: CustomResource
     spec: type[Spec]
     terms: Callable[[Spec, wire.Meta], GroupSpec]
+    fields: tuple[Field, ...] = ()
+    also_ignored: Callable[[Spec, wire.Meta], Iterable[str]] = lambda *_: ()
     phase: Callable[[Raw | bytes], SeenPhase | None] | None = None
     phase_in: frozenset[str] = frozenset()
 
@@ -64,11 +74,12 @@ class Kind(Generic[Spec]):
         """
         found = _OBJECT.decode(raw)
         meta = found.metadata
-        spec, error = None, ""
+        spec, error, ignored = None, "", tuple[str, ...]()
         try:
-            terms = self.terms(msgspec.json.decode(found.spec, type=self.spec), meta)
+            read = msgspec.json.decode(found.spec, type=self.spec)
+            terms = self.terms(read, meta)
             _check_texts(terms)
-            spec = terms
+            spec, ignored = terms, (*self._ignored(found), *self.also_ignored(read, meta))
         except (msgspec.DecodeError, RecursionError) as fault:
             error = f"spec cannot be read ({printable(str(fault), limit=200)}): correct it"
         except ValueError as fault:
@@ -81,7 +92,21 @@ class Kind(Generic[Spec]):
             spec=spec,
             error=f"{self.name} {meta.name}: {error}." if error else "",
             phase=self.phase(raw) if self.phase is not None and meta.namespace in self.phase_in else None,
+            ignored=ignored,
+            made_for=next((owner.uid for owner in meta.owner_references or () if owner.controller), ""),
         )
+
+    def _ignored(self, found: _Object) -> tuple[str, ...]:
+        """The fields and keys that the object sets and that are not honoured."""
+        if not any(field.use is Use.TOLD for field in self.fields):
+            return ()
+        texts = (found.metadata.annotations or {}, found.metadata.labels or {})
+        said = {
+            field.name: texts[field.name.label][field.name.name]
+            for field in self.fields
+            if isinstance(field.name, Key) and field.name.name in texts[field.name.label]
+        }
+        return (*ignored_fields(self.fields, msgspec.json.decode(found.spec)), *ignored_texts(self.fields, said))
 
 
 def _check_texts(terms: GroupSpec) -> None:
@@ -137,6 +162,29 @@ def roles(field: str, minima: Mapping[str, int], *, field_of_each: str = "") -> 
             where = printable(f"{field} ({name}){field_of_each}", limit=100)
             raise ValueError(f"{where} is {number}: write a whole number from 0 to {MOST_MEMBERS}")
     return tuple(Role(name=name, min_member=number) for name, number in sorted(minima.items()))
+
+
+def resources(
+    found: Mapping[str, str | int | float] | None, *, field: str = "spec.minResources", times: int = 1
+) -> Amounts:
+    """The amounts in the field, each of them this many `times`; without names of quotas, which no node has.
+
+    Volcano's controllers write what the members use of a quota too, such as `count/pods` and `limits.cpu`.
+
+    Raises:
+        ValueError: an amount is unreadable or negative.
+    """
+    exact = {}
+    for name, text in (found or {}).items():
+        try:
+            amount = unrounded(name, text)
+        except InvalidQuantity:
+            amount = -1
+        if amount < 0:
+            raise ValueError(f"{field} ({name}) is {text!r}: write an amount such as 8 or 16Gi")
+        if not name.startswith(_OF_QUOTAS):
+            exact[name] = amount * times
+    return counted_amounts(exact)
 
 
 def wait_s(field: str, seconds: float | None) -> float | None:

@@ -4,12 +4,12 @@ Its waiting time is a duration in Go's format. Its `mode` says whether members r
 finds none. gangsched does not need it, because it reserves nothing before all members fit. `groups` binds several gangs
 together. This version does not support that and refuses it, because scheduling them one by one would violate the
 declaration. A required network topology, whose layers a cluster-wide object of Koordinator defines, is refused too; a
-preferred one is ignored.
+preferred one is not honoured, which is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -22,15 +22,33 @@ from gangsched.core.objects.duration import LONGEST_S, SHORTEST_S
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
+from gangsched.kube.dialects.fields import needless, refused, told
 from gangsched.kube.dialects.go_duration import go_seconds
 from gangsched.kube.dialects.kind import Kind
-from gangsched.kube.dialects.scheduler_plugins import CoschedulingSpec, coscheduling_terms
+from gangsched.kube.dialects.scheduler_plugins import COSCHEDULING_FIELDS, CoschedulingSpec, coscheduling_terms
 
 _PREFIX = "gang.scheduling.koordinator.sh"
 _GROUPS = Key(f"{_PREFIX}/groups")
 _NAMES = msgspec.json.Decoder(list[str])
 _NETWORK = Key(f"{_PREFIX}/network-topology-spec")
 _MUST = "MustGather"
+
+
+_MATCHING = "once a gang has been whole, replacements are scheduled singly, as with `once-satisfied`"
+_MATCH_POLICIES = (
+    Key(f"{_PREFIX}/match-policy"),
+    Key("pod-group.scheduling.sigs.k8s.io/match-policy"),
+)
+_BOTH = (
+    refused(_GROUPS, "if it ties the gang to others, which this version cannot honour"),
+    refused(_NETWORK, f"with the strategy {_MUST}; others are not honoured, which is told"),
+    *(told(key, _MATCHING, usual=("once-satisfied",)) for key in _MATCH_POLICIES),
+    needless(Key(f"{_PREFIX}/total-number"), "members above the minimum are scheduled as they appear"),
+    needless(Key(f"{_PREFIX}/mode"), "a gang holds nothing until its whole minimum has a place"),
+    needless(Key(f"{_PREFIX}/timeout"), "Koordinator itself writes it"),
+)
+"""Annotations of pods and of PodGroups."""
+_TEXTS = (*_BOTH, told(Key("quota.scheduling.koordinator.sh/name", label=True), "quota is not enforced"))
 
 
 class _Rule(Struct, gc=False):
@@ -56,7 +74,10 @@ class KoordinatorDialect(Dialect):
                 f"({_MUST}), which gangsched does not support: remove it, and name a node label in "
                 "placement.topology of a PodGroup of gangsched."
             )
-        return super().parse(base, said)
+        found = super().parse(base, said)
+        if found is None or not prefers_to_gather(said.get(_NETWORK, "")):
+            return found
+        return replace(found, ignored=(*found.ignored, str(_NETWORK)))
 
 
 def go_duration(text: str) -> float:
@@ -99,13 +120,26 @@ def must_gather(text: str) -> bool:
     Raises:
         ValueError: the text is unreadable.
     """
+    return any(rule.strategy == _MUST for rule in _rules(text))
+
+
+def prefers_to_gather(text: str) -> bool:
+    """Whether the gang should, but need not, be in one domain of a network layer.
+
+    Raises:
+        ValueError: the text is unreadable.
+    """
+    return any(rule.strategy != _MUST for rule in _rules(text))
+
+
+def _rules(text: str) -> Sequence[_Rule]:
     try:
         found = _TOPOLOGY.decode(text) if text else None
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise ValueError(
             f'{sentence(_NETWORK)} is {quoted(text)}: write JSON such as {{"gatherStrategy": []}}, or remove it.'
         ) from None
-    return found is not None and any(rule.strategy == _MUST for rule in found.gather_strategy or ())
+    return (found.gather_strategy or ()) if found is not None else ()
 
 
 def _terms(spec: CoschedulingSpec, meta: wire.Meta) -> GroupSpec:
@@ -119,10 +153,22 @@ def _terms(spec: CoschedulingSpec, meta: wire.Meta) -> GroupSpec:
     return replace(coscheduling_terms(spec, meta), not_built=refused)
 
 
+def _also_ignored(_: CoschedulingSpec, meta: wire.Meta) -> Iterator[str]:
+    """A preferred network topology is no reason to refuse the group."""
+    if prefers_to_gather((meta.annotations or {}).get(_NETWORK.name, "")):
+        yield str(_NETWORK)
+
+
 def dialect(row: Row, _: Settings) -> Dialect:
     return KoordinatorDialect(
         row=row,
-        others=(_GROUPS, _NETWORK),
+        texts=_TEXTS,
         seconds=go_duration,
-        kind=Kind(resource=row.resources[0], spec=CoschedulingSpec, terms=_terms),
+        kind=Kind(
+            resource=row.resources[0],
+            spec=CoschedulingSpec,
+            terms=_terms,
+            fields=(*COSCHEDULING_FIELDS, *_BOTH),
+            also_ignored=_also_ignored,
+        ),
     )

@@ -17,6 +17,7 @@ from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
+from gangsched.kube.dialects.fields import honoured, needless, refused
 from gangsched.kube.dialects.kind import Kind, at_least_one
 
 
@@ -43,6 +44,22 @@ class _Spec(Struct, gc=False, rename="camel"):
     priority: int | None = None
     priority_class_name: str | None = None
     parent_composite_pod_group_name: str | None = None
+    resource_claims: list[wire.Present] | None = None
+
+
+_FIELDS = (
+    honoured("schedulingPolicy.gang.minCount", "the minimum, from 1"),
+    honoured("schedulingPolicy.basic", "no gang: the pods are bound one by one and never time out"),
+    honoured("schedulingConstraints.topology[].key", "all members in one domain of this label; several are refused"),
+    honoured("priority", "the order of groups"),
+    honoured("priorityClassName", "the order of groups, if there is no `priority`"),
+    refused("resourceClaims", "always: give each pod claims of its own"),
+    refused("parentCompositePodGroupName", "always: the parts would be scheduled separately"),
+    needless("disruptionMode", "gangsched preempts nothing"),
+    needless("preemptionPolicy", "gangsched preempts nothing"),
+    needless("workloadRef", "says from what the group was made"),
+    needless("podGroupTemplateRef", "says from what the group was made"),
+)
 
 
 def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
@@ -66,7 +83,9 @@ def _refused(spec: _Spec, levels: list[_Level]) -> Iterator[str]:
         yield "spec.schedulingConstraints.topology of several keys"
     if spec.parent_composite_pod_group_name:
         yield "spec.parentCompositePodGroupName"
+    if spec.resource_claims:
+        yield "spec.resourceClaims"
 
 
 def dialect(row: Row, _: Settings) -> Dialect:
-    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms))
+    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms, fields=_FIELDS))

@@ -11,6 +11,7 @@ from gangsched.core.objects.declaration import Placing, Preference, Topology
 from gangsched.core.objects.quantity import InvalidQuantity, milli
 from gangsched.core.objects.shape import Amounts
 from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
+from gangsched.kube.dialects.fields import honoured, needless
 from gangsched.kube.dialects.kind import MOST_MEMBERS
 from gangsched.kube.dialects.spark import SparkDialect, number_text, resource_amount
 
@@ -36,6 +37,21 @@ _EXECUTOR_REQUESTS = {
     "memory": Key("spark-executor-mem"),
     _GPU: Key(f"spark-executor-{_GPU}"),
 }
+
+
+_TEXTS = (
+    honoured(_DYNAMIC, "whether the two numbers below count in place of `spark-executor-count`"),
+    honoured(_LEAST, "the executors for which places are held"),
+    honoured(_MOST, "the most executors"),
+    *(
+        honoured(key, f"{name} of an executor, for its place until it exists")
+        for name, key in _EXECUTOR_REQUESTS.items()
+    ),
+    *(
+        needless(Key(f"spark-driver-{name}"), "the driver's own requests count")
+        for name in ("cpu", "mem", "nvidia.com/gpu")
+    ),
+)
 
 
 class PalantirDialect(SparkDialect):
@@ -86,7 +102,7 @@ def dialect(row: Row, settings: Settings) -> Dialect:
     chosen = settings.spark
     return PalantirDialect(
         row=row,
-        others=(_DYNAMIC, _LEAST, _MOST, *_EXECUTOR_REQUESTS.values()),
+        texts=_TEXTS,
         placing=_STRATEGIES[chosen.binpack],
         driver_prefer=_wishes(chosen.driver_prioritized_node_label),
         executor_prefer=_wishes(chosen.executor_prioritized_node_label),

@@ -16,6 +16,7 @@ from gangsched.config.dialects import Key, Row
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration
 from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
+from gangsched.kube.dialects.fields import needless
 from gangsched.kube.dialects.kind import MOST_MEMBERS
 
 _PREFIX = "PREFIX"
@@ -76,6 +77,11 @@ def dialect(row: Row, settings: Settings) -> Dialect:
 
     return PfnetDialect(
         row=replace(row, group=prefixed(row.group), minimum=prefixed(row.minimum), time=prefixed(row.time)),
+        texts=(
+            needless(
+                Key(f"{chosen.gang_annotation_prefix}-position"), "the plug-in itself writes it, for people to read"
+            ),
+        ),
         limit_s=chosen.gang_schedule_timeout_seconds_limit,
         default_s=chosen.gang_schedule_default_timeout_seconds,
         jitter_s=chosen.gang_schedule_timeout_jitter_seconds,

@@ -15,14 +15,12 @@ from msgspec.structs import replace
 
 from gangsched.config.dialects import DIALECTS, SCHEDULING_GROUP, Key, Row
 from gangsched.config.settings import Settings
-from gangsched.core.objects.declaration import OWN_DIALECT, Declaration
+from gangsched.core.objects.declaration import NATIVE, OWN_DIALECT, Declaration
 from gangsched.kube.dialects.dialect import Dialect, quoted
 from gangsched.kube.dialects.kind import Kind
 
 Texts = Mapping[str, str]
 
-NATIVE = "native"
-"""The dialect of Kubernetes' own groups."""
 _KEPT = 1024
 _LONGEST_KEPT = 4096
 """Longest texts of a pod that are cached, in characters, so that longer ones cannot fill the memory."""
@@ -37,19 +35,20 @@ _TERMS = (
 
 
 class Dialects:
-    """Parses declarations in several dialects. If a pod uses several, the first one is its source.
+    """Parses declarations in several `dialects`. If a pod uses several, the first one is its source.
 
     `kinds` are the custom resources of the dialects that have one, by dialect; `annotations` the names of all
     annotations that are read.
     """
 
     def __init__(self, table: Iterable[Dialect]) -> None:
+        self.dialects = tuple(table)
         self.kinds: dict[str, Kind[Any]] = {}
         self._readers: list[_Reader] = []
         self._labels: list[tuple[str, _Reader]] = []
         annotations: set[str] = set()
         terms: set[str] = set()
-        for dialect in table:
+        for dialect in self.dialects:
             reader = _Reader(dialect)
             self._readers.append(reader)
             if dialect.kind is not None:
@@ -98,15 +97,16 @@ class Dialects:
 
 
 def _without_native(found: list[Declaration]) -> list[Declaration]:
-    """The declarations without the group that Kubernetes' Job controller names if gangsched's label names another one.
+    """The declarations without a native group if the pod names another one in any other dialect.
 
-    The pod's owner chose the label, whereas the controller creates its group for every parallel Job.
+    The pod's owner chose that one, whereas Kubernetes' Job controller adds a native group to pods of every Job (of
+    every Indexed Job in 1.36), and nobody can remove it.
     """
-    own = next((said for said in found if said.source == OWN_DIALECT and said.group and not said.error), None)
     native = next((said for said in found if said.source == NATIVE), None)
-    if own is None or native is None or own.group == native.group:
+    others = [said for said in found if said is not native]
+    if native is None or not others or others[0].group == native.group:
         return found
-    return [replace(own, passed_over=native.group), *(said for said in found if said is not own and said is not native)]
+    return [replace(others[0], passed_over=native.group), *others[1:]]
 
 
 class _Reader:
@@ -178,6 +178,7 @@ def _merged(found: tuple[Declaration, ...]) -> Declaration:
         default_time_s=default_s,
         objects=tuple(dialect for said in found for dialect in said.objects),
         open_roles=any(said.open_roles for said in found),
+        ignored=tuple(dict.fromkeys(key for said in found for key in said.ignored)),
         keys=replace(first.keys, kind=next((said.keys.kind for said in found if said.objects), first.keys.kind)),
     )
     for field, key, what in _TERMS:

@@ -3,28 +3,27 @@
 Its own controllers put a task name on every pod, even if no task has a minimum, so a role that the PodGroup does not
 list is ignored. A hard network topology and subgroups are not supported and are refused by name.
 
-Volcano lets no member of a group run before there is room for the group's minResources. Some controllers declare the
-size of a gang there, with a minMember of 1, because they create the other members later.
+Volcano lets no member of a group run before the group's minResources are free (its plug-in overcommit, without that
+plug-in's factor). Some controllers, such as Spark's, declare the size of a gang there, with a minMember of 1, because
+they create the other members later.
 
 Some controllers create no pods before the PodGroup has a phase, which gangsched writes if its settings say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec import Raw, Struct, field
 
-from gangsched.config.dialects import Row
+from gangsched.config.dialects import Key, Row
 from gangsched.config.settings import Settings
 from gangsched.core.objects.podgroup import GroupSpec, SeenPhase
-from gangsched.core.objects.quantity import InvalidQuantity, unrounded
-from gangsched.core.objects.requests import counted_amounts
-from gangsched.core.objects.shape import Amounts
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
-from gangsched.kube.dialects.kind import Kind, roles, total
+from gangsched.kube.dialects.fields import honoured, needless, refused, told
+from gangsched.kube.dialects.kind import Kind, Resources, resources, roles, total
 
 MANAGER = "gangsched"
 """The name of our field manager."""
@@ -38,9 +37,47 @@ class _Spec(Struct, gc=False, rename="camel"):
     min_member: int = 0
     min_task_member: dict[str, int] | None = None
     priority_class_name: str | None = None
-    min_resources: dict[str, str | int | float] | None = None
+    min_resources: Resources | None = None
     network_topology: _NetworkTopology | None = None
     sub_group_policy: list[wire.Present] | None = None
+
+
+_QUEUE = "queues, their quota and their node groups are not enforced"
+_BOTH = (
+    told(Key("volcano.sh/sla-waiting-time"), "a group that waits longer gets no precedence"),
+    told(Key("volcano.sh/numa-topology-policy"), "NUMA topology is not considered; the kubelet's own policy decides"),
+    told(Key("volcano.sh/revocable-zone"), "such nodes are used like any others"),
+    *(
+        told(Key(f"volcano.sh/task-topology-{what}"), "tasks are not placed near to or apart from each other")
+        for what in ("affinity", "anti-affinity", "task-order")
+    ),
+    *(
+        needless(Key(f"volcano.sh/{name}"), "gangsched preempts nothing")
+        for name in ("preemptable", "cooldown-time", "jdb-min-available", "jdb-max-unavailable")
+    ),
+)
+"""Annotations of pods and of PodGroups; Volcano's controllers copy them from one to the other."""
+_TEXTS = (
+    told(Key("scheduling.volcano.sh/queue-name"), _QUEUE, usual=("default",)),
+    told(
+        Key("scheduling.volcano.sh/group-min-resources"),
+        "read only as `minResources` of the PodGroup that Volcano's controllers make from it",
+    ),
+    *_BOTH,
+)
+_FIELDS = (
+    honoured("minMember", "the minimum"),
+    honoured("minTaskMember", "each task is a role, whose minimum always counts"),
+    honoured("minResources", "must be free in all before the first member is bound"),
+    honoured("priorityClassName", "the order of groups"),
+    refused("networkTopology", "of mode hard, which is the default"),
+    refused("networkTopology.mode", "hard; with soft the whole field is not honoured, which is told"),
+    needless("networkTopology.highestTierAllowed", "part of a field that is not honoured"),
+    needless("networkTopology.highestTierName", "part of a field that is not honoured"),
+    refused("subGroupPolicy", "always: use tasks with `minTaskMember`"),
+    told("queue", _QUEUE, usual=("default",)),
+    *_BOTH,
+)
 
 
 def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
@@ -49,19 +86,9 @@ def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
         min_member=total(spec.min_member, tasks),
         roles=tasks,
         priority_class=spec.priority_class_name or "",
-        min_resources=_amounts(spec.min_resources or {}),
+        min_resources=resources(spec.min_resources),
         not_built=tuple(_refused(spec)),
     )
-
-
-def _amounts(found: Mapping[str, str | int | float]) -> Amounts:
-    exact = {}
-    for name, text in found.items():
-        try:
-            exact[name] = unrounded(name, text)
-        except InvalidQuantity:
-            raise ValueError(f"spec.minResources ({name}) is {text!r}: write an amount such as 8 or 16Gi") from None
-    return counted_amounts(exact)
 
 
 def _refused(spec: _Spec) -> Iterator[str]:
@@ -70,6 +97,12 @@ def _refused(spec: _Spec) -> Iterator[str]:
         yield "spec.networkTopology of mode hard"
     if spec.sub_group_policy:
         yield "spec.subGroupPolicy"
+
+
+def _also_ignored(spec: _Spec, _: wire.Meta) -> Iterator[str]:
+    """A preference is no reason to refuse the group."""
+    if spec.network_topology is not None and spec.network_topology.mode not in (None, "", "hard"):
+        yield "spec.networkTopology"
 
 
 class _Status(Struct, gc=False):
@@ -128,7 +161,9 @@ def dialect(row: Row, settings: Settings) -> Dialect:
         resource=row.resources[0],
         spec=_Spec,
         terms=_terms,
+        fields=_FIELDS,
+        also_ignored=_also_ignored,
         phase=_phase,
         phase_in=frozenset(settings.volcano.write_phase),
     )
-    return Dialect(row=row, kind=kind, open_roles=True)
+    return Dialect(row=row, kind=kind, texts=_TEXTS, open_roles=True)

@@ -8,10 +8,12 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+from msgspec import structs
+
 from gangsched.config.settings import Settings
 from gangsched.config.workloads import WORKLOADS, Row
 from gangsched.core.objects.pod import Owner
-from gangsched.core.objects.workload import Workload
+from gangsched.core.objects.workload import Added, Workload
 from gangsched.kube import wire
 from gangsched.kube.workloads.kind import Kind, Mark, Marks
 
@@ -29,10 +31,11 @@ class Workloads:
                 self._by_controller.setdefault(controller, []).append(kind)
         self._kept = lru_cache(_KEPT)(self._made)
 
-    def of(self, meta: wire.Meta, owner: Owner, *, named: bool = False) -> Workload | None:
+    def of(self, meta: wire.Meta, owner: Owner, *, named: bool = False, added: Added | None = None) -> Workload | None:
         """The workload of a pod with this controller; None if it is of no known kind.
 
-        `named` says whether the pod names its group itself.
+        `named` says whether the pod names its group itself, `added` is the native group that its controller may have
+        added.
         """
         kinds = self._by_controller.get((owner.api_group, owner.kind))
         if kinds is None:
@@ -41,11 +44,14 @@ class Workloads:
         for kind in kinds:
             mark = kind.mark(marks)
             if mark is not None:
-                return self._kept(kind.row.name, mark, named)
+                return self._kept(kind.row.name, mark, named, added)
         return None
 
-    def _made(self, name: str, mark: Mark, named: bool) -> Workload:  # noqa: FBT001 - passed by position to lru_cache
-        return Workload(name, mark.name, None, mark.uid) if named else self.kinds[name].workload(mark)
+    def _made(self, name: str, mark: Mark, named: bool, added: Added | None) -> Workload:  # noqa: FBT001 - lru_cache
+        if named:
+            return Workload(name, mark.name, None, mark.uid)
+        found = self.kinds[name].workload(mark)
+        return found if added is None else structs.replace(found, added=added)
 
 
 NONE = Workloads(())

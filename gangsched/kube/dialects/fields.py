@@ -1,0 +1,92 @@
+"""What becomes of each field of a dialect: honoured, refused by name, not honoured and told, or without effect here.
+
+A dialect's file lists its fields. docs/dialects.md shows them, and whatever a group sets of the fields that are told is
+named in an Event on the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from gangsched.config.dialects import Key
+
+
+class Use(StrEnum):
+    """What becomes of a field, in the words of the docs."""
+
+    HONOURED = "yes"
+    """It means here what it means there, or nearly so."""
+    REFUSED = "refused"
+    """It cannot be honoured, and scheduling without it would be wrong: the group waits, and its reason names it."""
+    TOLD = "no, told"
+    """It is not honoured, which may change the outcome: an Event on the group says so."""
+    NEEDLESS = "not needed"
+    """It changes nothing that gangsched does."""
+
+
+class Field(NamedTuple):
+    """One field: a path below `spec` of the object or in the JSON of an annotation, or a key of pods or of the object.
+
+    In a path, `[]` follows the name of a list, and means each of its items. `usual` are values that a field that is
+    told may have without changing the outcome.
+    """
+
+    name: str | Key
+    use: Use
+    note: str
+    usual: tuple[object, ...] = ()
+
+
+def honoured(name: str | Key, note: str) -> Field:
+    """A field that is honoured; the note says how."""
+    return Field(name, Use.HONOURED, note)
+
+
+def refused(name: str | Key, note: str) -> Field:
+    """A field that is refused; the note says when, and what to do instead."""
+    return Field(name, Use.REFUSED, note)
+
+
+def told(name: str | Key, note: str, *, usual: tuple[object, ...] = ()) -> Field:
+    """A field that is not honoured, which an Event says; the note says what would be different."""
+    return Field(name, Use.TOLD, note, usual)
+
+
+def needless(name: str | Key, note: str) -> Field:
+    """A field without effect here; the note says why."""
+    return Field(name, Use.NEEDLESS, note)
+
+
+def ignored_fields(fields: Iterable[Field], spec: object) -> Iterator[str]:
+    """The names of the fields that are told and that this decoded spec sets to an unusual value."""
+    for field in fields:
+        if field.use is Use.TOLD and isinstance(field.name, str):
+            for found in _at(spec, field.name.split(".")):
+                if found not in (None, "", [], {}, *field.usual):
+                    yield f"spec.{field.name}"
+                    break
+
+
+def ignored_texts(fields: Iterable[Field], said: Mapping[Key, str]) -> tuple[str, ...]:
+    """The keys that are told and that have an unusual value among these texts, in words."""
+    return tuple(
+        str(field.name)
+        for field in fields
+        if field.use is Use.TOLD and isinstance(field.name, Key) and said.get(field.name, "") not in ("", *field.usual)
+    )
+
+
+def _at(value: object, path: list[str]) -> Iterator[object]:
+    """All values at the path; none where a part of it is missing."""
+    if not path:
+        yield value
+        return
+    name, rest = path[0], path[1:]
+    found = value.get(name.removesuffix("[]")) if isinstance(value, dict) else None
+    if not name.endswith("[]"):
+        yield from _at(found, rest) if found is not None else ()
+    elif isinstance(found, list):
+        for each in found:
+            yield from _at(each, rest)

@@ -1,0 +1,192 @@
+"""Native groups that the Job controller adds by itself (feature gate WorkloadWithJob) declare nothing of the user's.
+
+In 1.36 it makes a PodGroup with the policy gang for each Indexed Job whose pods all run at once, in 1.37 one with the
+policy basic for each Job, unless spec.scheduling says otherwise. The group is controlled by the Job, its pods name it
+in their spec and are owned by it too. A group that the user's template names is neither.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from gangsched.config.settings import Settings
+from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.kube import convert, wire
+from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.workloads.table import chosen
+from tests.builders import node
+from tests.harness import Harness
+
+WORKLOADS = chosen(Settings())
+BASIC: dict[str, Any] = {"basic": {}}
+GANG: dict[str, Any] = {"gang": {"minCount": 5}}
+CREATED = "1970-01-12T13:46:40Z"
+ASKED = {"gangsched.io/gang": "auto"}
+
+
+def native_group(policy: dict[str, Any], *, by_job: bool = True, **spec: Any) -> ForeignGroup:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "uid-train", "controller": True}
+    meta = {"name": "train-7fk2p", "namespace": "default", "uid": "uid-g", "creationTimestamp": CREATED}
+    body = {
+        "metadata": meta | ({"ownerReferences": [owner]} if by_job else {}),
+        "spec": {"schedulingPolicy": policy} | spec,
+    }
+    return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
+
+
+def job() -> ForeignGroup:
+    meta = {"name": "train", "namespace": "default", "uid": "uid-train"}
+    spec = {"parallelism": 5, "completions": 5}
+    return WORKLOADS.kinds["job"].read(json.dumps({"metadata": meta, "spec": spec}).encode())[1]
+
+
+def of_job(number: int, *, owned: bool) -> Pod:
+    """A pod of the Job; `owned`: by the native group too, as its controller writes it."""
+    owners = [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "uid-train", "controller": True}]
+    if owned:
+        owners.append(
+            {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "name": "train-7fk2p", "uid": "uid-g"}
+        )
+    requests = {"resources": {"requests": {"cpu": "1"}}}
+    body = {
+        "metadata": {
+            "name": f"train-{number}",
+            "namespace": "default",
+            "uid": f"uid-train-{number}",
+            "creationTimestamp": CREATED,
+            "ownerReferences": owners,
+        },
+        "spec": {
+            "schedulerName": "gangsched",
+            "schedulingGroup": {"podGroupName": "train-7fk2p"},
+            "containers": [{"name": "c"} | requests],
+        },
+    }
+    return convert.pod(msgspec.json.decode(json.dumps(body), type=wire.Pod), DEFAULT, WORKLOADS)
+
+
+def reasons(harness: Harness) -> set[str]:
+    return {event.reason for event in harness.emitted}
+
+
+@pytest.fixture(params=["pods", "object", "both"])
+def shown(request: pytest.FixtureRequest) -> str:
+    """What shows that the controller made the group."""
+    return str(request.param)
+
+
+@pytest.mark.parametrize("policy", [BASIC, GANG], ids=["basic", "gang"])
+def test_where_jobs_are_gangs_the_pods_are_one_automatic_gang_and_are_told_of_it(shown, policy):
+    harness = Harness()
+    harness.label_namespace("default", ASKED)
+    harness.add(node("n1", cpu=4), job(), native_group(policy, by_job=shown != "pods"))
+    harness.add(*(of_job(number, owned=shown != "object") for number in range(5)))
+    harness.wait(5)
+    assert harness.bound() == []
+    assert harness.pod("default/train-0").condition_message.startswith("Group job.train")
+    assert "NativeGroupIgnored" in reasons(harness)
+    harness.add(node("n2", cpu=1))
+    harness.wait(5)
+    assert len(harness.bound()) == 5
+
+
+def test_the_gang_does_not_wait_for_an_object_that_may_not_be_read():
+    harness = Harness()
+    harness.label_namespace("default", ASKED)
+    harness.report(ForeignGroupsHidden("native", "gangsched may not read it.", denied=True))
+    harness.add(node("n1", cpu=5), job(), *(of_job(number, owned=True) for number in range(5)))
+    harness.wait(5)
+    assert len(harness.bound()) == 5
+
+
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+@pytest.mark.without("restarts", "standbys", "leaderless", why="the story tells a watch what no list holds")
+def test_a_group_that_cannot_be_read_for_a_while_remains_one_that_the_controller_made():
+    harness = Harness()
+    harness.label_namespace("default", ASKED)
+    harness.add(node("n1", cpu=4), job(), native_group(BASIC), *(of_job(number, owned=False) for number in range(5)))
+    harness.wait(5)
+    harness.report(ForeignGroupsHidden("native", "gangsched may not read it."))
+    harness.wait(5)
+    harness.add(node("n2", cpu=1))
+    harness.wait(5)
+    assert len(harness.bound()) == 5
+    harness.report(ForeignGroupsReplaced("native", (native_group(BASIC),)))
+    harness.wait(5)
+    assert len(harness.bound()) == 5
+
+
+@pytest.mark.parametrize(("policy", "number"), [(BASIC, 4), (GANG, 0)], ids=["basic", "gang"])
+def test_where_jobs_are_no_gangs_the_native_group_counts(shown, policy, number):
+    harness = Harness()
+    harness.label_namespace("default", {})
+    harness.add(node("n1", cpu=4), job(), native_group(policy, by_job=shown != "pods"))
+    harness.add(*(of_job(number, owned=shown != "object") for number in range(5)))
+    harness.wait(5)
+    assert len(harness.bound()) == number
+    assert "NativeGroupIgnored" not in reasons(harness)
+
+
+@pytest.mark.parametrize(("policy", "number"), [(BASIC, 4), (GANG, 0)], ids=["basic", "gang"])
+def test_a_group_that_the_users_template_names_counts_everywhere(policy, number):
+    harness = Harness()
+    harness.label_namespace("default", ASKED)
+    harness.add(node("n1", cpu=4), job(), native_group(policy, by_job=False))
+    harness.add(*(of_job(number, owned=False) for number in range(5)))
+    harness.wait(5)
+    assert len(harness.bound()) == number
+    assert "NativeGroupIgnored" not in reasons(harness)
+
+
+class TestWhatTheJobStatesForItsGroup:
+    """In Kubernetes 1.37 the controller copies the Job's spec.scheduling to the group that it adds."""
+
+    def test_its_minimum_is_that_of_the_automatic_gang_and_may_change(self):
+        harness = Harness()
+        harness.label_namespace("default", ASKED)
+        harness.add(node("n1", cpu=3), job(), native_group({"gang": {"minCount": 4}}))
+        harness.add(*(of_job(number, owned=True) for number in range(5)))
+        harness.wait(5)
+        assert harness.bound() == []
+        harness.add(native_group({"gang": {"minCount": 3}}))
+        harness.wait(5)
+        assert len(harness.bound()) == 3
+
+    @pytest.mark.parametrize("policy", [BASIC, GANG], ids=["basic", "gang"])
+    def test_its_topology_holds_for_the_automatic_gang(self, policy):
+        harness = Harness()
+        harness.label_namespace("default", ASKED)
+        harness.add(*(node(f"n{at}", cpu=3, labels={"rack": f"r{at // 2}"}) for at in range(3)), job())
+        constraints = {"topology": [{"key": "rack"}]}
+        harness.add(native_group(policy, schedulingConstraints=constraints))
+        harness.add(*(of_job(number, owned=True) for number in range(5)))
+        harness.wait(5)
+        assert {harness.pod(name).node for name in harness.bound()} == {"n0", "n1"}
+        assert len(harness.bound()) == 5
+
+    def test_claims_that_its_pods_share_are_refused_by_name(self):
+        harness = Harness()
+        harness.label_namespace("default", ASKED)
+        claims = [{"name": "shared", "resourceClaimTemplateName": "one"}]
+        harness.add(node("n1", cpu=5), job(), native_group(BASIC, resourceClaims=claims))
+        harness.add(*(of_job(number, owned=True) for number in range(5)))
+        harness.wait(5)
+        assert harness.pod("default/train-0").condition_reason == "NotSupported"
+
+
+def test_a_bound_gang_stays_one_when_the_native_group_is_deleted():
+    harness = Harness()
+    harness.label_namespace("default", ASKED)
+    harness.add(node("n1", cpu=5), job(), native_group(BASIC), *(of_job(number, owned=True) for number in range(5)))
+    harness.wait(5)
+    since = harness.gang("default/job.train").record.scheduled_at
+    harness.delete_foreign("native", "default/train-7fk2p")
+    harness.wait(5)
+    assert harness.gang("default/job.train").record.scheduled_at == since
+    assert harness.evicted == []

@@ -1,0 +1,206 @@
+"""Groups with minResources start only once as much is free; their other members may come later, as in Spark."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gangsched.core.objects.pod import Pod, PodPhase
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.kube.dialects.table import DEFAULT
+from tests.builders import GPU, foreign_group, group, node, pod, pods
+from tests.harness import Harness
+
+NAMES = {
+    "volcano": "scheduling.k8s.io/group-name",
+    "scheduler-plugins": "",
+    "koordinator": "gang.scheduling.koordinator.sh/name",
+}
+"""The annotations that name the application, except where a label does."""
+
+
+def app(name: str = "app", dialect: str = "volcano", **resources: str) -> ForeignGroup:
+    """The object of an application of which one member must exist."""
+    spec = {"minMember": 1, "minResources": resources or {"cpu": "5"}}
+    body = {"metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"}, "spec": spec}
+    return DEFAULT.kinds[dialect].read(dialect, json.dumps(body).encode())[1]
+
+
+def member(name: str, dialect: str = "volcano", **fields) -> Pod:
+    """A member of the application before the hyphen."""
+    whose = name.partition("-")[0]
+    labels = {"scheduling.x-k8s.io/pod-group": whose} if dialect == "scheduler-plugins" else {}
+    key = NAMES[dialect]
+    return pod(name, declaration=DEFAULT.declaration(labels, {key: whose} if key else {}), **fields)
+
+
+def executors(number: int, name: str = "app", *, first: int = 1) -> list[Pod]:
+    return [member(f"{name}-{at}") for at in range(first, first + number)]
+
+
+def told(harness: Harness, name: str = "app-0") -> str:
+    return harness.pod(f"default/{name}").condition_message
+
+
+def reason(harness: Harness) -> str:
+    """Why the application does not start."""
+    refusal = harness.gang("default/app").attempt.refusal
+    return refusal.reason if refusal is not None else ""
+
+
+@pytest.mark.parametrize("dialect", NAMES)
+class TestTheCheck:
+    def test_with_room_for_all_the_driver_is_bound_and_its_executors_when_they_come(self, dialect):
+        harness = Harness()
+        harness.add(node(cpu=8), app(dialect=dialect), member("app-0", dialect))
+        harness.wait(5)
+        assert harness.bound() == ["default/app-0"]
+        harness.add(*(member(f"app-{at}", dialect) for at in range(1, 5)))
+        harness.wait(5)
+        assert len(harness.bound()) == 5
+        assert harness.gang("default/app").record.phase == "Scheduled"
+
+    def test_without_it_the_driver_waits_names_the_amount_and_starts_once_it_is_free(self, dialect):
+        harness = Harness()
+        harness.add(node(cpu=8), *pods("", 6))
+        harness.wait(5)
+        harness.add(app(dialect=dialect), member("app-0", dialect))
+        harness.wait(5)
+        assert not harness.bound("default/app-0")
+        assert harness.pod("default/app-0").condition_reason == "Unschedulable"
+        assert "its minResources (cpu 5) are free: missing cpu 3" in told(harness)
+        harness.delete("default/-0", "default/-1")
+        harness.wait(20)
+        assert not harness.bound("default/app-0")
+        harness.delete("default/-2")
+        harness.wait(20)
+        assert harness.bound("default/app-0")
+
+
+def test_more_than_the_present_nodes_have_is_never_free():
+    harness = Harness()
+    harness.add(node(cpu=2), node("n2", cpu=2), app(), member("app-0"))
+    harness.wait(5)
+    assert reason(harness) == "NeverFits"
+    harness.add(node("n3", cpu=1))
+    harness.wait(20)
+    assert harness.bound("default/app-0")
+
+
+def test_what_is_free_on_nodes_that_take_no_new_pod_does_not_count_but_may_come():
+    harness = Harness()
+    harness.add(node(cpu=2), node("n2", cpu=4, unschedulable=True))
+    harness.wait(5)
+    harness.add(app(), member("app-0"))
+    harness.wait(5)
+    assert not harness.bound()
+    assert reason(harness) == "Unschedulable"
+    harness.add(node("n2", cpu=4, taints=["node.kubernetes.io/not-ready:NoSchedule"]))
+    harness.wait(20)
+    assert not harness.bound()
+    harness.add(node("n2", cpu=4, taints=["team=a:NoSchedule"]))
+    harness.wait(20)
+    assert harness.bound("default/app-0")
+
+
+def test_each_resource_counts_and_a_resource_that_no_node_has_is_missing():
+    harness = Harness()
+    harness.add(node(cpu=9), app(**{"cpu": "5", GPU: "1"}), member("app-0"))
+    harness.wait(5)
+    assert f"missing {GPU} 1" in told(harness)
+    harness.add(node("n2", cpu=1, gpu=1))
+    harness.wait(20)
+    assert harness.bound("default/app-0")
+
+
+def started() -> Harness:
+    """The application one has started, and two waits because the rest of one's five CPUs is promised to it."""
+    harness = Harness()
+    harness.add(node(cpu=8), app("one"), member("one-0"))
+    harness.wait(5)
+    harness.add(app("two"), member("two-0"))
+    harness.wait(20)
+    return harness
+
+
+class TestPromises:
+    """Two drivers that start together on room for one and a half would leave each other without executors."""
+
+    def test_what_a_started_group_still_needs_is_not_free_for_the_start_of_another(self):
+        harness = started()
+        assert harness.bound() == ["default/one-0"]
+        assert "cpu 4 of what is free is needed by groups that have started" in told(harness, "two-0")
+        harness.add(*executors(4, "one"))
+        harness.wait(20)
+        assert len(harness.bound()) == 5
+        assert "missing cpu 2" in told(harness, "two-0")
+        harness.run_pods()
+        for at in range(5):
+            harness.change(f"default/one-{at}", phase=PodPhase.SUCCEEDED)
+        harness.wait(20)
+        assert harness.bound("default/two-0")
+
+    def test_executors_that_have_ended_were_there_and_nothing_is_promised_for_them_again(self):
+        harness = Harness()
+        harness.add(node(cpu=8), app("one"), member("one-0"), *executors(4, "one"))
+        harness.wait(5)
+        harness.run_pods()
+        for at in range(1, 5):
+            harness.change(f"default/one-{at}", phase=PodPhase.SUCCEEDED)
+        harness.add(app("two"), member("two-0"))
+        harness.wait(20)
+        assert harness.bound("default/two-0")
+
+    def test_a_promise_that_shrinks_lets_another_group_start(self):
+        harness = started()
+        harness.add(app("one", cpu="2"))
+        harness.wait(5)
+        assert harness.bound("default/two-0")
+
+    @pytest.mark.parametrize("how", ["delete the object", "delete the driver"])
+    def test_the_end_of_a_started_group_lets_another_one_start(self, how):
+        harness = started()
+        if how == "delete the object":
+            harness.delete_foreign("volcano", "default/one")
+        else:
+            harness.delete("default/one-0")
+        harness.wait(20)
+        assert harness.bound("default/two-0")
+
+    def test_groups_without_minresources_may_take_what_is_promised(self):
+        harness = Harness()
+        harness.add(node(cpu=8), app("one"), member("one-0"))
+        harness.wait(5)
+        harness.add(*pods("", 7))
+        harness.wait(5)
+        assert len(harness.bound()) == 8
+
+    def test_of_two_groups_whose_members_all_exist_one_is_whole_and_the_other_waits_whole(self):
+        harness = Harness()
+        harness.add(node(cpu=8))
+        for name in ("a", "b"):
+            harness.add(app(name), *executors(5, name, first=0))
+        harness.wait(30)
+        assert len(harness.bound()) == 5
+        assert len({name.partition("/")[2][0] for name in harness.bound()}) == 1
+
+
+def test_a_podgroup_of_gangscheds_is_completed_by_the_objects_minresources():
+    harness = Harness()
+    harness.add(node(cpu=4), group("app", min_member=1), app(), member("app-0"))
+    harness.wait(5)
+    assert not harness.bound()
+    harness.add(node("n2", cpu=1))
+    harness.wait(20)
+    assert harness.bound("default/app-0")
+
+
+def test_objects_of_two_systems_with_different_minresources_contradict_each_other():
+    harness = Harness()
+    says = DEFAULT.declaration({}, {"scheduling.k8s.io/group-name": "g", "pod-group-name": "g"})
+    cpu, more = (("cpu", 1000),), (("cpu", 2000),)
+    harness.add(node(), foreign_group("volcano", "g", min_member=1, min_resources=cpu))
+    harness.add(foreign_group("kai", "g", min_member=1, min_resources=more), pod("g-0", declaration=says))
+    harness.wait(5)
+    assert harness.pod("default/g-0").condition_reason == "Contradiction"
