@@ -59,4 +59,4 @@ def _table(found: Kind[Any]) -> str:
         said = f"**not honoured**, told by an Event: {each.meaning}" if each.ignored else each.meaning
         rows.append(f"| `{each.path}` | {said} |")
     head = ["| field | what it decides |", "|---|---|"]
-    return "\n".join([*head, *rows, ""]) if rows else "Only its annotations are read.\n"
+    return "\n".join([*head, *(rows or ["| none | only its annotations are read |"]), ""])
