@@ -73,15 +73,17 @@ def test_of_domains_that_take_equally_many_the_one_for_the_first_members_wins(cl
 
 def test_members_that_will_be_placed_one_by_one_choose_their_domain_together(cluster_of):
     """A quorum of a group that has lost all of its members is repaired one by one."""
-    snapshot = Snapshot(cluster_of(*racks(1, 3)))
+    snapshot = Snapshot(cluster_of(*racks(1, 2, 3)))
     found = place_each(snapshot, Ask(members=gang(1, 1, 1), need=1, topology=REQUIRED), RecentRequests())
-    assert [where for _, where in found.places] == ["b1"] * 3
+    assert [where for _, where in found.places] == ["c1"] * 3
 
 
 def test_a_domain_that_affinity_requires_is_chosen_for_the_members_that_exist_too(cluster_of):
     near = PodTerm("rack", (Requirement("app", "In", ("a",)),), ("default",))
     members = gang(1, 1, 1, labels={"app": "a"}, affinity=[near])
     assert racks_of(bound(cluster_of(*racks(1, 3)), members, 1, topology=None)) == "bbb"
+    mixed = [pod("free", cpu=1), *members]
+    assert racks_of(bound(cluster_of(*racks(2, 1, 4), node("plain", cpu=0)), mixed, 2, topology=None)) == "cccc"
 
 
 @pytest.mark.parametrize(

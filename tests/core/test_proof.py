@@ -130,6 +130,7 @@ def test_spread_is_no_proof_while_a_domain_may_still_count(cluster_of):
     one, other = node("n1", labels={ZONE: "a"}), node("n2", labels={ZONE: "b"}, taints=[NOT_READY])
     assert reason(cluster_of(one), members) is Reason.NEVER_FITS
     assert reason(cluster_of(one, other), members) is Reason.UNSCHEDULABLE
+    assert reason(cluster_of(one, Node("n3")), members) is Reason.UNSCHEDULABLE
 
 
 def test_spread_is_no_proof_where_others_are_counted_that_may_go(cluster_of):

@@ -131,3 +131,42 @@ def test_a_group_whose_label_no_node_has_never_fits_and_is_told_so():
     harness.add(node("n1", labels={"zone": "a"}))
     harness.settle()
     assert harness.bound() == ["default/a-0"]
+
+
+@pytest.mark.without("disorder", why="whoever comes first is bound first")
+@pytest.mark.parametrize(("most", "zone"), [(None, "b"), (1, "a")])
+def test_the_domain_of_a_small_quorum_is_one_that_takes_the_members_above_the_minimum(most, zone):
+    """Zone a has room for the quorum of one, zone b for all three; maxMember may say that no more will come."""
+    harness = zones(a=1, b=3)
+    harness.add(group("a", min_member=1, max_member=most, topology=ZONE), *pods("a", 3))
+    harness.wait(5)
+
+    assert zones_of(harness) == {zone}
+    assert len(harness.bound("default/a-")) == (most or 3)
+
+
+def test_a_preferred_domain_becomes_as_few_domains_as_possible():
+    harness = zones(a=1, b=1, c=2)
+    harness.add(group("a", min_member=3, topology=Topology("zone", required=False)), *pods("a", 3))
+    harness.wait(5)
+
+    assert len(harness.bound("default/a-")) == 3
+    assert len(zones_of(harness)) == 2
+
+
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+def test_later_members_and_replacements_open_no_further_domain_while_one_in_use_has_room():
+    """Three members are in zones a and c. One more comes when zone a, in use, and zone b, fuller, have room."""
+    harness = zones(a=1, b=2, c=2)
+    harness.add(pod("old", group="", cpu=1, node="node-b"))
+    harness.add(group("a", min_member=3, topology=Topology("zone", required=False)), *pods("a", 3))
+    harness.wait(5)
+    before = zones_of(harness)
+    harness.add(node("more", cpu=8, labels={"zone": "a"} if "a" in before else {"zone": "b"}))
+    harness.add(*pods("a", 1, first=3))
+    harness.wait(5)
+
+    assert len(before) == 2
+    assert {harness.pod(name).node for name in harness.bound("default/a-")} - {f"node-{zone}" for zone in before} == {
+        "more"
+    }

@@ -19,7 +19,7 @@ _NO_LABELS: Mapping[str, str] = {}
 class Nodes:
     """Names and labels by row, which the cluster keeps up to date. `generation` grows with each change.
 
-    `shut` and `awaiting` are the rows whose nodes have taints that pass, or resources that are awaited.
+    `shut` are the rows of nodes that are shut for now, `awaiting` has those with awaited resources (`Node`).
     """
 
     def __init__(self) -> None:

@@ -63,13 +63,13 @@ class Node(Struct, frozen=True, gc=False):
 
     @property
     def shut(self) -> bool:
-        """Whether it has a taint that passes."""
-        return any(taint.passes for taint in self.taints)
+        """Whether it has a taint that passes, or has not reported yet what it has."""
+        return not self.allocatable or any(taint.passes for taint in self.taints)
 
     @property
     def doubtful(self) -> bool:
         """Whether it may take more once what passes has passed."""
-        return self.shut or self.unsettled or self.unschedulable or bool(self.awaited)
+        return self.shut or self.unschedulable or bool(self.awaited)
 
     @property
     def unsettled(self) -> bool:

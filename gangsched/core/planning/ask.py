@@ -76,7 +76,9 @@ def domain_values(snapshot: Snapshot, ask: Ask, wanted: Topology) -> Mapping[str
     home = topology.home(snapshot, wanted, ask.own)
     if home is not None:
         return {home: len(ask.members)}
-    return topology.candidates(snapshot, wanted, classes_of(snapshot, ask), ask.need, most=ask.most)
+    classes, following = classes_of(snapshot, ask), classify(snapshot, ask.following, ask.avoided)
+    later = [following[pod.uid] for pod in ask.following]
+    return topology.candidates(snapshot, wanted, classes, ask.need, later=later, most=ask.most)
 
 
 def classes_of(snapshot: Snapshot, ask: Ask) -> list[MemberClass]:

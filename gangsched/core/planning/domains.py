@@ -51,7 +51,8 @@ def found_together(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None) 
         return None
     bonded = [member for member in classes_of(snapshot, ask) if bonds[member] == key]
     others = len(ask.members) - len(bonded)
-    values = topology.candidates(snapshot, Topology(key), bonded, max(1, ask.need - others))
+    found = topology.candidates(snapshot, Topology(key), bonded, max(1, ask.need - others))
+    values = {value: takes + others for value, takes in found.items()}
     best = best_domain(snapshot, ask, key, values, recent, of=bonded)
     if best is None or isinstance(best, Unfinished):
         return best

@@ -80,15 +80,23 @@ def leading(snapshot: Snapshot, topology: Topology, own: IntArray) -> tuple[str,
 
 
 def candidates(
-    snapshot: Snapshot, topology: Topology, classes: Sequence[MemberClass], need: int, *, most: int | None = None
+    snapshot: Snapshot,
+    topology: Topology,
+    classes: Sequence[MemberClass],
+    need: int,
+    *,
+    later: Sequence[MemberClass] = (),
+    most: int | None = None,
 ) -> dict[str, int]:
     """The domains that may have room for `need` of these members (one class for each), and for how many at most.
 
-    Those that may take more of them come first, the tightest first among equals; more than `most` do not matter.
+    Those that may take more of them and of `later` ones come first, the tightest first among equals; more than `most`
+    do not matter.
     """
     found, fits, room = _room(snapshot, topology, classes)
     free = _free(snapshot, topology, classes, need)
-    takes = [number if most is None else min(number, max(need, most)) for number in fits]
+    takes = _room(snapshot, topology, [*classes, *later])[1] if later else fits
+    takes = [number if most is None else min(number, max(need, most)) for number in takes]
     enough = [position for position in range(len(found)) if fits[position] >= need and free[position]]
     order = sorted(enough, key=lambda position: (-takes[position], room[position], position))
     return {found[position]: takes[position] for position in order}
