@@ -51,7 +51,7 @@ _NO_GPU = "core: 1,000 parked groups without GPUs, a CPU pod ends"
 _NO_CPU = "core: 1,000 parked groups without CPUs, a small pod ends"
 _CALLS = {
     what: f"core: longest call, {what}"
-    for what in ("25,000 members of minimum 1", "20,000 parked gangs", "500 racks that all fail")
+    for what in ("25,000 members of minimum 1", "20,000 parked gangs", "500 racks that all fail", "found by search")
 }
 _FOOTPRINT, _LARGE = "footprint 5,000 × 50,000", "footprint 5,000 × 100,000"
 _RATE = "pods/s ÷ bare API server"

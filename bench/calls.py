@@ -25,6 +25,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import PodBound
 from gangsched.core.objects.shape import Amounts, Shape
 from gangsched.runtime.engine import MOST_EVENTS, avoid_full_collections
+from gangsched.runtime.inbox import Inbox
 
 ROOM: Amounts = (("cpu", 32_000), ("memory", 256 << 30), ("pods", 110))
 _ANSWERS = 50
@@ -48,8 +49,10 @@ class Calls:
     def hand_over(self, events: Sequence[Event], *, most: int = MOST_EVENTS) -> list[BindPod]:
         """Pass these events in batches of `most`, then run all work that is due at once; returns the bindings."""
         found: list[BindPod] = []
-        for start in range(0, len(events), most):
-            found += self._call(events[start : start + most])
+        inbox = Inbox()
+        inbox.post(events)
+        while len(inbox):
+            found += self._call(inbox.take(most))
         return [*found, *self.wait(0.0)]
 
     def wait(self, seconds: float) -> list[BindPod]:

@@ -11,7 +11,7 @@ from functools import partial
 from msgspec import Raw
 from msgspec.structs import replace
 
-from bench import calls, replays, volumes
+from bench import calls, replays, shapes, volumes
 from bench.lab import Figures
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.machine import Machine
@@ -62,6 +62,7 @@ def benchmarks(*, quick: bool) -> Iterator[Benchmark]:
     yield "core: longest call, 25,000 members of minimum 1", calls.members
     yield "core: longest call, 20,000 parked gangs", calls.parked
     yield "core: longest call, 500 racks that all fail", calls.racks
+    yield "core: longest call, found by search", shapes.searched
     yield "core: pod events, gangs of 5,000", partial(pod_events, 1, 5000)
     yield "core: life of a gang of 5,000 on 5,000 nodes", partial(life, 5000, 1, 5000)
     yield "core: memory of 5,000 nodes and 50,000 pods", memory

@@ -7,7 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from gangsched.core.objects.events import Event
+from gangsched.core.objects.events import Event, NodeGone, NodeSeen
+
+_DEAR = 10
+"""How many events of pods take as long to apply as a change of a node, on which dozens of pods are counted again."""
 
 
 class Inbox:
@@ -41,7 +44,7 @@ class Inbox:
 
     def clear(self) -> list[Event]:
         """Remove and return all events posted so far, in order."""
-        return self.take(len(self._events))
+        return self.take(_DEAR * len(self._events))
 
     async def arrival(self, timeout_s: float) -> None:
         """Return as soon as there are events, or after `timeout_s`.
@@ -68,8 +71,11 @@ class Inbox:
                     await self._urgent.wait()
 
     def take(self, most: int) -> list[Event]:
-        """Remove and return the oldest events, in order, at most `most`."""
-        taken = [self._events.popleft() for _ in range(min(most, len(self._events)))]
+        """Remove and return the oldest events, in order, at most `most`; each of a node counts as several."""
+        taken: list[Event] = []
+        while self._events and most > 0:
+            taken.append(self._events.popleft())
+            most -= _DEAR if isinstance(taken[-1], NodeSeen | NodeGone) else 1
         self._urgent.clear()
         if not self._events:
             self._arrived.clear()

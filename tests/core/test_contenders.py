@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import given, settings
@@ -37,7 +38,7 @@ CHANGES: st.SearchStrategy[Any] = st.one_of(
 @settings(max_examples=examples(300))
 def test_one_pod_of_each_kind_tells_as_much_as_all_of_them(changes, annotated, asked_after):
     pods: dict[str, Pod] = {}
-    contenders = Contenders(())
+    contenders = Contenders()
     for number, (what, uid, fields) in enumerate(changes):
         if what == "gone":
             pods.pop(uid, None)
@@ -48,12 +49,30 @@ def test_one_pod_of_each_kind_tells_as_much_as_all_of_them(changes, annotated, a
             continue
         for ours in ((), {"default-scheduler"}):
             said = {"annotated": annotated, "kept_by": "", "ours": ours}
-            assert owner_of(contenders.first(pods.get), **said) == owner_of(pods.values(), **said)
+            assert owner_of(contenders.first(pods.values, names=pods.__contains__), **said) == owner_of(
+                pods.values(), **said
+            )
 
 
-def test_what_is_kept_of_pods_that_have_left_does_not_grow_for_ever():
-    contenders = Contenders(())
-    for number in range(100):
-        contenders.note(pod("p", uid=f"p-{number}"))
-    assert contenders.outgrown(1)
-    assert not contenders.outgrown(50)
+def test_all_pods_are_looked_at_again_only_if_one_that_decides_leaves_or_steps_back():
+    pods = {f"p-{at}": pod(f"p-{at}", uid=f"p-{at}", created=float(at)) for at in range(9)}
+    looks = []
+
+    def all_pods() -> Iterable[Pod]:
+        looks.append(True)
+        return pods.values()
+
+    contenders = Contenders()
+
+    def first() -> list[str]:
+        return [each.name for each in contenders.first(all_pods, names=pods.__contains__)]
+
+    assert (first(), len(looks)) == (["p-0"], 1)
+    del pods["p-5"]
+    contenders.note(replace(pods["p-6"], node="n1"))
+    assert (first(), len(looks)) == (["p-6"], 1)
+    del pods["p-6"]
+    assert (first(), len(looks)) == (["p-0"], 2)
+    pods["p-0"] = replace(pods["p-0"], created=99.0)
+    contenders.note(pods["p-0"])
+    assert (first(), len(looks)) == (["p-1"], 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import strategies as st
@@ -115,7 +116,13 @@ class Contained(Faults):
         self.add_node(4)
         harness.add(JOB, group(JOBS, min_member=2, roles=(Role("w", 2, template=shape(1)),), uid=self.name()))
         for _ in range(2):
-            fields = {"group": JOBS, "role": "w", "created": harness.now, "owner": OWNER, "workload": WORKLOAD}
+            fields: dict[str, Any] = {
+                "group": JOBS,
+                "role": "w",
+                "created": harness.now,
+                "owner": OWNER,
+                "workload": WORKLOAD,
+            }
             harness.add(pod(self.name(), **fields))
         harness.wait(3.0)
         for found in [each for each in harness.pods.values() if each.workload == WORKLOAD and each.node][:lost]:

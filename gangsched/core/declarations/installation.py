@@ -9,6 +9,7 @@ wins if it is among them, else the name of pods that have a node, else the name 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from typing import Any
 
 from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.policy import DEFAULT_NAME
@@ -51,6 +52,6 @@ def ended(pod: Pod) -> bool:
     return pod.terminating or pod.terminal
 
 
-def precedence(pod: Pod) -> tuple[object, ...]:
+def precedence(pod: Pod) -> tuple[Any, ...]:
     """The order in which pods decide: those with a node first, then by age."""
     return (not pod.node, *by_age(pod), pod.uid)

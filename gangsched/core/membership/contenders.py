@@ -1,57 +1,51 @@
-"""Finds the pods that decide whose a group is, at a cost that does not grow with the group.
+"""Finds the pods that decide whose a group is, without looking at all of them at each change.
 
 `declarations.installation.owner_of` asks for the first pod, in a fixed order, among those of one schedulerName that are
-alive, else among those that are not. So one pod of each such kind tells it as much as all of them.
+alive, else among those that are not. So one pod of each such kind tells it as much as all of them. They are found anew
+only if one of them leaves or comes later in the order than before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from heapq import heappop, heappush
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from gangsched.core.declarations.installation import ended, precedence
 from gangsched.core.objects.pod import Pod
 
-_SLACK = 64
 Kind = tuple[str, bool]
 """A schedulerName, and whether the pod has ended or terminates."""
-Rank = tuple[object, ...]
+Rank = tuple[Any, ...]
 
 
 class Contenders:
-    """The pods that name one group: a heap for each kind, whose outdated entries are skipped.
+    """The first pod of each kind among those that name one group. Changes are noted; pods that leave are not."""
 
-    Pods that leave are not reported; `first` asks which are still there.
-    """
-
-    def __init__(self, pods: Iterable[Pod]) -> None:
-        self._known: dict[str, tuple[Kind, Rank]] = {}
-        self._heaps: dict[Kind, list[tuple[Rank, str]]] = {}
-        for pod in pods:
-            self.note(pod)
+    def __init__(self) -> None:
+        self._known = False
+        self._first: dict[Kind, tuple[Rank, Pod]] = {}
+        self._kinds: dict[str, Kind] = {}
 
     def note(self, pod: Pod) -> None:
         """Note that the pod names the group in this form."""
         kind, rank = (pod.scheduler, ended(pod)), precedence(pod)
-        if self._known.get(pod.uid) != (kind, rank):
-            self._known[pod.uid] = (kind, rank)
-            heappush(self._heaps.setdefault(kind, []), (rank, pod.uid))
+        before = self._kinds.get(pod.uid)
+        if before is not None and (before != kind or self._first[kind][0] < rank):
+            self._known = False
+        elif self._known:
+            self._contend(pod, kind, rank)
 
-    def outgrown(self, number: int) -> bool:
-        """Whether most of what is kept is of pods that have left, if `number` pods name the group now."""
-        return sum(map(len, self._heaps.values())) > 4 * number + _SLACK
+    def first(self, pods: Callable[[], Iterable[Pod]], *, names: Callable[[str], bool]) -> list[Pod]:
+        """The first pod of each kind among all `pods`; `names` says whether the pod of a UID still names the group."""
+        if not self._known or not all(map(names, self._kinds)):
+            self._first, self._kinds, self._known = {}, {}, True
+            for pod in pods():
+                self._contend(pod, (pod.scheduler, ended(pod)), precedence(pod))
+        return [pod for _, pod in self._first.values()]
 
-    def first(self, find: Callable[[str], Pod | None]) -> Iterator[Pod]:
-        """The first pod of each kind; `find` returns the pod of a UID if it names the group."""
-        for kind, heap in [*self._heaps.items()]:
-            while heap:
-                rank, uid = heap[0]
-                pod = find(uid)
-                if pod is not None and self._known.get(uid) == (kind, rank):
-                    yield pod
-                    break
-                heappop(heap)
-                if pod is None:
-                    self._known.pop(uid, None)
-            else:
-                del self._heaps[kind]
+    def _contend(self, pod: Pod, kind: Kind, rank: Rank) -> None:
+        old = self._first.get(kind)
+        if old is None or rank <= old[0]:
+            if old is not None:
+                del self._kinds[old[1].uid]
+            self._first[kind], self._kinds[pod.uid] = (rank, pod), kind

@@ -195,11 +195,11 @@ class Installations:
         members, beside = gang.observed.pods if gang is not None else _NO_PODS, self.beside(key)
         if members and not beside:
             return next(iter(members.values())).scheduler
-        contenders = self._contenders.get(key)
-        if beside and (contenders is None or contenders.outgrown(len(members) + len(beside))):
-            contenders = self._contenders[key] = Contenders(chain(members.values(), beside.values()))
+        contenders = self._contenders.setdefault(key, Contenders()) if beside else Contenders()
         return owner_of(
-            contenders.first(lambda uid: members.get(uid) or beside.get(uid)) if contenders is not None else (),
+            contenders.first(
+                lambda: chain(members.values(), beside.values()), names=lambda uid: uid in members or uid in beside
+            ),
             annotated=group.scheduler if group is not None else "",
             kept_by=group.status.scheduler if group is not None else "",
             ours=self._names,
