@@ -44,6 +44,11 @@ class Manifest:
     body: Mapping[str, Any]
 
     @property
+    def which(self) -> tuple[str, str]:
+        """The apiVersion and kind."""
+        return self.api_version, self.kind
+
+    @property
     def metadata(self) -> Mapping[str, Any]:
         """`metadata`; empty if the object has none."""
         return mapping(self.body.get("metadata"))
@@ -75,6 +80,11 @@ class Manifest:
 def mapping(value: object) -> Mapping[str, Any]:
     """The value itself if it is a mapping, else an empty one."""
     return value if isinstance(value, Mapping) else {}
+
+
+def mappings(value: object) -> list[Mapping[str, Any]]:
+    """The mappings in a list, such as the items of a field; empty if it is not a list."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
 
 
 def read(files: Sequence[str], *, namespace: str = DEFAULT_NAMESPACE) -> list[Manifest]:
