@@ -43,8 +43,9 @@ def add_parser(commands: Commands) -> None:
         "their pods, with the claims of these and of ephemeral volumes. What the API server and the controllers add to "
         "pods is added here too: defaults, limits, overhead, priorities, tolerations, merged label keys, and the "
         "containers, labels and terms of the controllers. Pods of workloads that name no group are gangs where the "
-        "namespace in the files has the label gangsched.io/gang: auto, or the workload that annotation. Run the scheduler on a simulated clock until "
-        "the longest maxScheduleTime has passed, and print its decisions in order. All objects exist from the start. "
+        "namespace in the files has the label gangsched.io/gang: auto, or the workload that annotation. Run the "
+        "scheduler on a simulated clock until the longest maxScheduleTime has passed, and print its decisions in "
+        "order. All objects exist from the start. "
         "Objects are ordered by age as in the files, unless creationTimestamps say otherwise. An object with only a "
         "generateName is named by it and a number. The settings are those of the operator that leads in the current "
         "context's cluster, if it answers within 3 seconds; nothing else is read there.",

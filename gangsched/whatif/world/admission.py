@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gangsched.whatif.world import hooks, label_keys, tolerations
+from gangsched.whatif.world import consistency, hooks, label_keys, tolerations
 from gangsched.whatif.world.defaults import Spec, defaulted_pod_spec
 from gangsched.whatif.world.limit_ranges import LimitRanges
 from gangsched.whatif.world.manifests import Manifest
@@ -47,6 +47,7 @@ class Admission:
         spec = {**spec, **self.priorities.of(spec, title)}
         spec["tolerations"] = tolerations.with_defaults(spec["tolerations"])
         spec = self._runtimes.apply(spec, title)
+        consistency.check(spec, title)
         self.limits.check(namespace, spec, title)
         return spec
 

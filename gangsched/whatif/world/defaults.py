@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gangsched.core.objects.quantity import InvalidQuantity, amount
+from gangsched.whatif.world import pod_amounts
 from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 
 Spec = dict[str, Any]
@@ -32,7 +33,7 @@ def defaulted_pod_spec(spec: Mapping[str, Any], title: str) -> Spec:
         "tolerations": list(_listed(spec, "tolerations", title)),
     }
     if resources := mapping(spec.get("resources")):
-        admitted["resources"] = _pod_level(resources, [*containers, *init_containers], title)
+        admitted["resources"] = _pod_level(resources, admitted, title)
     check_quantities(spec.get("overhead"), f"{title}: spec.overhead")
     if spec.get("hostNetwork") is True:
         admitted["containers"] = [_with_host_ports(container) for container in containers]
@@ -67,16 +68,18 @@ def _with_requests(container: Mapping[str, Any], title: str) -> Spec:
     return {**container, "resources": {**resources, "requests": {**limits, **requests}}}
 
 
-def _pod_level(resources: Mapping[str, Any], containers: list[Spec], title: str) -> Spec:
-    """The pod's limit becomes its request of a resource unless it or, for cpu and memory, a container requests any."""
+def _pod_level(resources: Mapping[str, Any], spec: Spec, title: str) -> Spec:
+    """A pod with limits requests what its containers do of cpu and memory, else its limit, unless it says otherwise."""
     limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
     check_quantities(limits, f"{title}: spec.resources.limits")
     check_quantities(requests, f"{title}: spec.resources.requests")
-    of_containers = {
-        name for container in containers for name in container["resources"]["requests"] if name in ("cpu", "memory")
-    }
-    defaults = {name: limit for name, limit in limits.items() if name not in of_containers}
-    return {**resources, "requests": {**defaults, **requests}}
+    if not limits:
+        return {**resources, "requests": requests}
+    asked = {name for each in (*spec["containers"], *spec["initContainers"]) for name in each["resources"]["requests"]}
+    whole = pod_amounts.of_pod({**spec, "resources": None}, "requests", overhead=False)
+    cpu, memory = f"{whole.get('cpu', 0)}m", whole.get("memory", 0)
+    of_containers = {name: size for name, size in (("cpu", cpu), ("memory", memory)) if name in asked}
+    return {**resources, "requests": {**limits, **of_containers, **requests}}
 
 
 def _with_host_ports(container: Spec) -> Spec:

@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 
 import yaml
 
+from gangsched.config import yaml_documents
+
 Source: TypeAlias = "str | Path | Mapping[str, Any] | Iterable[Source]"
 """Manifests: YAML or JSON as text, the path of such a file, one Kubernetes object, or several of these."""
 
@@ -136,8 +138,9 @@ def _objects(file: str, namespace: str) -> list[Manifest]:
 def _documents(text: str, shown: str, namespace: str) -> list[Manifest]:
     try:
         json_documents = _json_documents(text) if text.lstrip().startswith("{") else None
-    except RecursionError:
-        raise ManifestError([f"{shown}: is nested too deeply: no Kubernetes object is"]) from None
+    except (RecursionError, ValueError) as error:
+        why = "is nested too deeply" if isinstance(error, RecursionError) else f"has an impossible value ({error})"
+        raise ManifestError([f"{shown}: {why}, as no Kubernetes object is"]) from None
     documents = _yaml_documents(text, shown) if json_documents is None else json_documents
     found: list[Manifest] = []
     for number, document in documents:
@@ -178,16 +181,18 @@ def _json_documents(text: str) -> list[tuple[int, object]] | None:
 def _yaml_documents(text: str, shown: str) -> Iterator[tuple[int, object]]:
     number = 0
     try:
-        for number, document in enumerate(yaml.load_all(text, Loader=_Loader), start=1):
+        for number, document in enumerate(yaml_documents.documents(text, _Loader), start=1):
             yield number, document
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark is not None else ""
         raise ManifestError([f"{shown}, document {number + 1}{line}: is not YAML: {error.problem}"]) from None
+    except yaml_documents.Unfollowable as error:
+        raise ManifestError([f"{shown}, document {number + 1}: {error}, as no Kubernetes object does"]) from None
     except (yaml.YAMLError, ValueError) as error:
         raise ManifestError([f"{shown}, document {number + 1}: is not YAML: {' '.join(str(error).split())}"]) from None
 
 
-class _Loader(yaml.CSafeLoader):
+class _Loader(yaml_documents.Loader):
     """Keeps timestamps as text, in the form that the API expects."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - pyyaml requires this attribute
