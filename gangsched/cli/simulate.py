@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import shutil
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
     from gangsched.config.settings import Settings
     from gangsched.views.findings import Finding
     from gangsched.whatif.simulation import Decision, Outcome
-    from gangsched.whatif.world.building import World
+    from gangsched.whatif.world.contents import World
 
 INCOMPLETE = 1
+UNKNOWN = 3
 _INDENT = " " * 8
 _NAMED = 5
 _HEADS = ("TIME", "GROUP", "VERDICT", "REASON", "NODES")
@@ -32,19 +34,25 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "simulate",
         help="show the scheduler's decisions about manifests, without a cluster",
-        description="Read nodes, pods, PodGroups, namespaces, PriorityClasses, PersistentVolumeClaims, "
-        "PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, CSIStorageCapacities, VolumeAttachments, "
-        "ResourceSlices, DeviceClasses, ResourceClaims and ResourceClaimTemplates from YAML or JSON, and expand "
-        "StatefulSets, Deployments, ReplicaSets, Jobs, CronJobs (one Job), JobSets, LeaderWorkerSets, RayClusters, "
-        "MPIJobs and the jobs of Kubeflow's training-operator into their pods, with the claims of these and of "
-        "ephemeral volumes. Pods of workloads that name no group are gangs where the namespace in the files has the "
-        "label gangsched.io/gang: auto, or the workload that annotation. Run the scheduler on a simulated clock until "
-        "the longest maxScheduleTime has passed, and print its decisions in order. All objects exist from the start. "
+        description="Read nodes, pods, PodGroups, namespaces, PriorityClasses, LimitRanges, RuntimeClasses, "
+        "ResourceQuotas, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, "
+        "CSIStorageCapacities, VolumeAttachments, ResourceSlices, DeviceClasses, ResourceClaims and "
+        "ResourceClaimTemplates from YAML or JSON, and expand StatefulSets, Deployments, ReplicaSets, "
+        "ReplicationControllers, Jobs, CronJobs (one Job), JobSets, LeaderWorkerSets, RayClusters, RayJobs, "
+        "RayServices, TrainJobs (with their runtimes), MPIJobs and the jobs of Kubeflow's training-operator into "
+        "their pods, with the claims of these and of ephemeral volumes. What the API server and the controllers add to "
+        "pods is added here too: defaults, limits, overhead, priorities, tolerations, merged label keys, and the "
+        "containers, labels and terms of the controllers. Pods of workloads that name no group are gangs where the "
+        "namespace in the files has the label gangsched.io/gang: auto, or the workload that annotation. Run the "
+        "scheduler on a simulated clock until the longest maxScheduleTime has passed, and print its decisions in "
+        "order. All objects exist from the start. "
         "Objects are ordered by age as in the files, unless creationTimestamps say otherwise. An object with only a "
         "generateName is named by it and a number. The settings are those of the operator that leads in the current "
         "context's cluster, if it answers within 3 seconds; nothing else is read there.",
         epilog="Exit status: 0 for success, 1 with --fail-on-waiting if a group is not completely bound, 2 for wrong "
-        "usage or for files that are unreadable or that the API server would refuse.",
+        "usage or for files that are unreadable or that the API server would refuse, 3 if the files contain nothing to "
+        "decide, or something that may change the answer and cannot be applied, which a sentence on standard error "
+        "names.",
     )
     parser.add_argument("files", metavar="FILE", nargs="+", help="manifests; - is standard input")
     parser.add_argument(
@@ -90,6 +98,10 @@ def _simulate(arguments: argparse.Namespace, settings: Settings) -> int:
         note(arguments, remark)
     with Progress("simulating"):
         outcome = simulate(world, policy)
+    for doubt in world.doubts:
+        note(arguments, f"this answer may not hold: {doubt}")
+    if not outcome.decisions and not outcome.elsewhere:
+        note(arguments, _nothing(world, policy.scheduler_names))
     for key, scheduler in outcome.elsewhere.items():
         note(
             arguments,
@@ -102,10 +114,25 @@ def _simulate(arguments: argparse.Namespace, settings: Settings) -> int:
         width = min(max(shutil.get_terminal_size((100, 24)).columns, NARROWEST), WIDEST)
         for line in _text(outcome, width):
             print(shown(line))
+    if world.doubts or not outcome.decisions:
+        return UNKNOWN
     return INCOMPLETE if arguments.fail_on_waiting and _split(outcome)[1] else 0
 
 
+def _nothing(world: World, names: Sequence[str]) -> str:
+    """The sentence that nothing was decided, with what the files lack."""
+    others = Counter(pod.scheduler for pod in world.pods)
+    if not others:
+        return "nothing to decide: the files contain no group and no pod, and no workload in them makes pods: add some"
+    [(most, _)] = others.most_common(1)
+    return (
+        f"nothing to decide: the files contain no group, and no pod of the schedulerName {' or '.join(names)}, but "
+        f"{others.total()} of others, such as {most}: correct spec.schedulerName, or ask with --scheduler-name {most}"
+    )
+
+
 def _remarks(world: World) -> Iterator[str]:
+    yield from world.refused
     if world.ignored:
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(world.ignored.items()))
         yield f"ignored objects, which create no pods here: {kinds}; if they should, add the manifests of their pods"

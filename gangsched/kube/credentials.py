@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from gangsched.config.yaml_documents import document
 from gangsched.kube.errors import NoCredentials
 from gangsched.kube.exec_plugin import ExecPlugin
 from gangsched.kube.kubeconfigs import (
@@ -134,6 +135,8 @@ async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
     # Keys and certificates pass through files because Python's ssl cannot load them from memory.
     with tempfile.TemporaryDirectory(prefix="gangsched-") as folder:
         try:
+            for name in files:
+                _content(name)
             loader = await kube_config.load_kube_config(
                 config_file=os.pathsep.join(files),
                 context=context or _current_of_first(files),
@@ -189,7 +192,7 @@ def _current_of_first(files: list[str]) -> str | None:
         OSError, ValueError, yaml.YAMLError: a file cannot be read.
     """
     for name in files if len(files) > 1 else ():
-        content = yaml.safe_load(Path(name).read_text(encoding="utf-8"))
+        content = _content(name)
         if isinstance(content, dict) and content.get("current-context"):
             return str(content["current-context"])
     return None
@@ -230,10 +233,19 @@ def _missing_plugin(files: list[str], error: FileNotFoundError) -> str:
     return ""
 
 
+def _content(name: str) -> Any:  # noqa: ANN401 - anything that YAML can say
+    """The content of this file. The library reads it without a limit to its nesting, so it is read here before.
+
+    Raises:
+        OSError, ValueError, yaml.YAMLError: it cannot be read.
+    """
+    return document(Path(name).read_text(encoding="utf-8"))
+
+
 def _entries(files: list[str], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The entries of the list `key` in these YAML files, each with its name."""
     for name in files:
-        content = yaml.safe_load(Path(name).read_text(encoding="utf-8"))
+        content = _content(name)
         listed = content.get(key) if isinstance(content, dict) else None
         for entry in listed if isinstance(listed, list) else ():
             if isinstance(entry, dict):

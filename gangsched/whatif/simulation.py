@@ -44,7 +44,7 @@ from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import PodBound, StatusWritten
 from gangsched.core.objects.volumes import StorageKind, Volume, VolumeClaim
 from gangsched.views.findings import Finding, Findings
-from gangsched.whatif.world.building import World
+from gangsched.whatif.world.contents import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +90,8 @@ class _Simulation:
         self._storage = {kind: dict(found) for kind, found in world.storage.items()}
         self._devices = {kind: dict(found) for kind, found in world.devices.items()}
         self._successors = dict(world.successors)
+        self._follows = world.follows
+        self._labels = {node.name: dict(node.labels) for node in world.nodes}
         self._inbox: list[Event] = [
             NamespacesReplaced(tuple(world.namespaces.items())),
             PriorityClassesReplaced(tuple(world.priority_classes.items())),
@@ -143,8 +145,8 @@ class _Simulation:
             if pod.declaration is None:
                 self._bound_alone.append(self._alone(pod))
             for successor in self._successors.pop(effect.uid, ()):
-                self._pods[successor.uid] = successor
-                self._inbox.append(PodSeen(successor))
+                created = self._pods[successor.uid] = self._following(successor, effect.node)
+                self._inbox.append(PodSeen(created))
         elif isinstance(effect, Prebind):
             self._prepare(effect.what)
         elif isinstance(effect, PatchStatus):
@@ -152,6 +154,14 @@ class _Simulation:
         elif isinstance(effect, MakeGroup):
             made = Group(effect.key, f"made/{effect.key}", "1", 1, self._now, effect.spec, made=True)
             self._inbox.append(GroupSeen(made))
+
+    def _following(self, pod: Pod, node: str) -> Pod:
+        """The pod as it is created once its predecessor has that node, whose domain some pods must share."""
+        label = self._follows.get(pod.uid)
+        if label is None:
+            return pod
+        selector = dict(pod.shape.node_selector) | {label: self._labels[node].get(label, "")}
+        return replace(pod, shape=replace(pod.shape, node_selector=tuple(sorted(selector.items()))))
 
     def _prepare(self, what: Prebinding) -> None:
         """Allocate and reserve the claim, or bind it to an existing volume or to one that is provisioned for it."""

@@ -478,7 +478,7 @@ class TestVolumes:
         assert "would exceed the volume limit of d (1)" in run(group(), made, *there, attached).group()["message"]
 
     def test_claims_and_volumes_are_no_ignored_objects(self, run):
-        assert run(node(), self.claim("c", "v"), self.volume("v", "n1")).errors == []
+        assert run(node(), pod("p"), self.claim("c", "v"), self.volume("v", "n1")).errors == []
 
 
 class TestDevices:
@@ -682,7 +682,7 @@ class TestForms:
         ]
 
     def test_what_is_not_read_is_counted_on_standard_error(self, run):
-        found = run(node(), {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}})
+        found = run(node(), pod("p"), {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}})
         assert found.errors == [
             (
                 "gangsched simulate: ignored objects, which create no pods here: 1 Service; if they should, add the "
@@ -693,11 +693,12 @@ class TestForms:
 
     def test_a_kind_that_is_read_in_another_version_is_told_with_its_own(self, run):
         old = TestDevices.of("ResourceSlice", "s") | {"apiVersion": "resource.k8s.io/v1beta1"}
-        [remark] = run(node(), old).errors
-        assert "1 ResourceSlice of resource.k8s.io/v1beta1; if they should" in remark
+        found = run(node(), pod("p"), old)
+        assert "1 ResourceSlice of resource.k8s.io/v1beta1; if they should" in found.errors[0]
+        assert found.status == 3
 
     def test_a_node_that_gives_nothing_is_remarked_on(self, run):
-        [remark] = run({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}}).errors
+        [remark] = run({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}}, pod("p")).errors
         assert remark.endswith("on which pods that request them do not fit: bare")
 
 
@@ -799,7 +800,7 @@ class TestOtherSystems:
 def test_a_group_of_a_misspelt_scheduler_is_named_with_the_remedy(tmp_path, capsys):
     file = tmp_path / "all.yaml"
     file.write_text(yaml.safe_dump_all([node(), group("g"), pod("g-0", schedulerName="gangshced")]))
-    assert main(["simulate", str(file)]) == 0
+    assert main(["simulate", str(file)]) == 3
     assert "group default/g is left out, because it belongs to the schedulerName gangshced" in capsys.readouterr().err
     assert main(["simulate", "--scheduler-name", "gangshced", str(file)]) == 0
     assert "1 of 1" in capsys.readouterr().out

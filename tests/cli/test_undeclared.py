@@ -32,7 +32,7 @@ LABELLED: Json = {
 
 
 def node(cpus: int) -> Json:
-    status = {"allocatable": {"cpu": str(cpus), "pods": "110"}}
+    status = {"allocatable": {"cpu": str(cpus), "memory": "4Gi", "pods": "110"}}
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": status}
 
 

@@ -250,7 +250,8 @@ def test_pods_that_are_made_once_others_run_come_after_these(kind, change, waiti
 @pytest.mark.parametrize("cpus", [4, 5])
 @pytest.mark.parametrize("kind", ["JobSet", "LeaderWorkerSet", "RayCluster", "MPIJob", "PyTorchJob"])
 def test_the_group_of_a_page_is_bound_whole_or_not_at_all(kind, cpus):
-    node = f"apiVersion: v1\nkind: Node\nmetadata: {{name: n}}\nstatus: {{allocatable: {{cpu: {cpus}, pods: 110}}}}\n"
+    room = f"{{cpu: {cpus}, memory: 2Gi, pods: 110}}"
+    node = f"apiVersion: v1\nkind: Node\nmetadata: {{name: n}}\nstatus: {{allocatable: {room}}}\n"
     outcome = simulate(build(objects(f"{manifest(kind, BY_HAND)}---\n{node}")), Policy())
     [group] = outcome.groups
     assert (str(group.key), len(group.placements)) == ("default/bert", 5 if cpus == 5 else 0)

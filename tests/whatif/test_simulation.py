@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gangsched.core.objects.policy import Policy
 from gangsched.whatif.simulation import simulate
-from gangsched.whatif.world.building import World
+from gangsched.whatif.world.contents import World
 from tests.builders import group, node, pods
 
 

@@ -1,166 +1,67 @@
-"""The API server's defaults and admission for pods and nodes, as far as scheduling depends on them.
+"""What the API server does to a pod that is created, as far as scheduling depends on it.
 
-The rules are `SetDefaults_Pod`, `defaultPodRequests`, `defaultHostNetworkPorts` and `SetDefaults_NodeStatus` in
-k8s.io/kubernetes/pkg/apis/core/v1/defaults.go at v1.36.3, and the admission plug-ins Priority and
-DefaultTolerationSeconds. They are idempotent.
+The order is that of the admission plug-ins, then the webhooks, then the pod's strategy. Pods that the API server has
+admitted before, which only it gives a UID, are left as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from gangsched.core.objects.quantity import InvalidQuantity, amount
-from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
+from gangsched.whatif.world import consistency, hooks, label_keys, tolerations
+from gangsched.whatif.world.defaults import Spec, defaulted_pod_spec
+from gangsched.whatif.world.limit_ranges import LimitRanges
+from gangsched.whatif.world.manifests import Manifest
+from gangsched.whatif.world.priorities import Priorities
+from gangsched.whatif.world.quotas import Quotas
+from gangsched.whatif.world.runtime_classes import RuntimeClasses
 
-SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-"""The PriorityClasses that every cluster has."""
-
-_TOLERATED = [
-    {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-]
-"""Tolerations that every pod gets, unless it has its own for these taints."""
-
-Spec = dict[str, Any]
+PRIORITY_CLASS, RUNTIME_CLASS = ("scheduling.k8s.io/v1", "PriorityClass"), ("node.k8s.io/v1", "RuntimeClass")
+LIMIT_RANGE, RESOURCE_QUOTA = ("v1", "LimitRange"), ("v1", "ResourceQuota")
+CLUSTER_WIDE = (PRIORITY_CLASS, RUNTIME_CLASS)
 
 
-class Priorities:
-    """The PriorityClasses that every cluster has, those that are `known` beforehand, and those that are added."""
+class Admission:
+    """The objects by which the API server admits pods; `adders` are the functions that add them, by kind."""
 
-    def __init__(self, known: Mapping[str, int]) -> None:
-        self.values = {**SYSTEM_PRIORITIES, **known}
-        self._default = 0
+    def __init__(self, priority_classes: Mapping[str, int]) -> None:
+        self.priorities = Priorities(priority_classes)
+        self.limits = LimitRanges()
+        self.quotas = Quotas()
+        self._runtimes = RuntimeClasses()
+        self.adders: Mapping[tuple[str, str], Callable[[Manifest], None]] = {
+            PRIORITY_CLASS: self.priorities.add,
+            RUNTIME_CLASS: self._runtimes.add,
+            LIMIT_RANGE: self.limits.add,
+            RESOURCE_QUOTA: self.quotas.add,
+        }
 
-    def add(self, manifest: Manifest) -> None:
-        """Add a PriorityClass.
-
-        Raises:
-            ManifestError: it has no valid value.
-        """
-        value = manifest.body.get("value")
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise ManifestError([f"{manifest}: value is {value!r}: it must be a whole number"])
-        self.values[manifest.name] = value
-        if manifest.body.get("globalDefault") is True:
-            self._default = value
-
-    def of(self, spec: Mapping[str, Any], title: str) -> int:
-        """The pod's priority; `title` names the pod in messages.
+    def spec(self, namespace: str, given: Mapping[str, Any], title: str) -> Spec:
+        """The spec of a pod, or of a template, after the plug-ins; `title` names it in messages.
 
         Raises:
-            ManifestError: the pod names an unknown PriorityClass.
+            ManifestError: the API server would refuse it.
         """
-        name = spec.get("priorityClassName")
-        if name in self.values:
-            return self.values[name]
-        given = spec.get("priority")
-        if isinstance(given, int):
-            return given
-        if name:
-            raise ManifestError(
-                [f"{title}: the API server would refuse it, because PriorityClass {name} is missing: add its manifest"]
-            )
-        return self._default
+        spec = self.limits.apply(namespace, defaulted_pod_spec(given, title))
+        spec = {**spec, **self.priorities.of(spec, title)}
+        spec["tolerations"] = tolerations.with_defaults(spec["tolerations"])
+        spec = self._runtimes.apply(spec, title)
+        consistency.check(spec, title)
+        self.limits.check(namespace, spec, title)
+        return spec
 
+    def stored(self, given: Mapping[str, Any], title: str) -> Spec:
+        """The spec of a pod that was admitted before. Raises the same errors as `spec`."""
+        spec = defaulted_pod_spec(given, title)
+        return {
+            **spec,
+            **self.priorities.of(spec, title),
+            "tolerations": tolerations.with_defaults(spec["tolerations"]),
+        }
 
-def admitted_pod_spec(spec: Mapping[str, Any], priorities: Priorities, title: str) -> Spec:
-    """A copy of the pod's spec with the API server's defaults; `title` names the pod or workload in messages.
-
-    Raises:
-        ManifestError: the API server would refuse it.
-    """
-    containers = [_with_requests(container, title) for container in _listed(spec, "containers", title)]
-    if not containers:
-        raise ManifestError([f"{title}: the API server would refuse it without containers: write spec.containers"])
-    init_containers = [_with_requests(container, title) for container in _listed(spec, "initContainers", title)]
-    admitted = {
-        **spec,
-        "containers": containers,
-        "initContainers": init_containers,
-        "priority": priorities.of(spec, title),
-        "tolerations": _with_default_tolerations(list(_listed(spec, "tolerations", title))),
-    }
-    if resources := mapping(spec.get("resources")):
-        admitted["resources"] = _pod_level(resources, [*containers, *init_containers], title)
-    _check_quantities(spec.get("overhead"), f"{title}: spec.overhead")
-    if spec.get("hostNetwork") is True:
-        admitted["containers"] = [_with_host_ports(container) for container in containers]
-        admitted["initContainers"] = [_with_host_ports(container) for container in init_containers]
-    return admitted
-
-
-def admitted_node(manifest: Manifest) -> Mapping[str, Any]:
-    """The node with its allocatable resources: `status.allocatable`, else `status.capacity`."""
-    status = mapping(manifest.body.get("status"))
-    allocatable = status.get("allocatable")
-    if allocatable is None:
-        allocatable = status.get("capacity")
-    _check_quantities(allocatable, f"{manifest}: status.allocatable")
-    return {**manifest.body, "status": {"allocatable": allocatable}}
-
-
-def _listed(spec: Mapping[str, Any], field: str, title: str) -> Iterator[Mapping[str, Any]]:
-    found = spec.get(field) or ()
-    if not isinstance(found, list | tuple) or not all(isinstance(each, Mapping) for each in found):
-        raise ManifestError([f"{title}: spec.{field} must be a list of objects"])
-    yield from found
-
-
-def _with_default_tolerations(given: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The given tolerations, and the default ones that they lack. Of a given one only key and effect are compared."""
-    return given + [
-        default
-        for default in _TOLERATED
-        if not any(
-            each.get("key") in (None, "", default["key"]) and each.get("effect") in (None, "", default["effect"])
-            for each in given
-        )
-    ]
-
-
-def _with_requests(container: Mapping[str, Any], title: str) -> Spec:
-    """Missing requests default to the limits."""
-    resources = mapping(container.get("resources"))
-    limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
-    where = f"{title}: resources of container {container.get('name', '')}"
-    _check_quantities(limits, where)
-    _check_quantities(requests, where)
-    return {**container, "resources": {**resources, "requests": {**limits, **requests}}}
-
-
-def _pod_level(resources: Mapping[str, Any], containers: list[Spec], title: str) -> Spec:
-    """The pod's limit becomes its request of a resource unless it or, for cpu and memory, a container requests any."""
-    limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
-    _check_quantities(limits, f"{title}: spec.resources.limits")
-    _check_quantities(requests, f"{title}: spec.resources.requests")
-    of_containers = {
-        name for container in containers for name in container["resources"]["requests"] if name in ("cpu", "memory")
-    }
-    defaults = {name: limit for name, limit in limits.items() if name not in of_containers}
-    return {**resources, "requests": {**defaults, **requests}}
-
-
-def _with_host_ports(container: Spec) -> Spec:
-    ports = container.get("ports") or ()
-    return {
-        **container,
-        "ports": [
-            {**port, "hostPort": port.get("hostPort") or port.get("containerPort")}
-            for port in ports
-            if isinstance(port, Mapping)
-        ],
-    }
-
-
-def _check_quantities(found: object, where: str) -> None:
-    if found is not None and not isinstance(found, Mapping):
-        raise ManifestError([f"{where} must map resources to quantities, such as cpu: 500m"])
-    for name, text in mapping(found).items():
-        try:
-            if isinstance(text, bool) or not isinstance(text, int | float | str):
-                raise InvalidQuantity(text)  # noqa: TRY301 - the same message as for a text that is not a quantity
-            if amount(str(name), text) < 0:
-                raise ManifestError([f"{where}: {name}: {text!r} is negative: write an amount of 0 or more"])
-        except InvalidQuantity as error:
-            raise ManifestError([f"{where}: {name}: {error}"]) from None
+    @staticmethod
+    def created(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A pod with such a spec after the webhooks, as it is stored."""
+        made = hooks.hooked(pod)
+        return {**made, "spec": label_keys.merged(made["spec"], made["metadata"].get("labels") or {})}

@@ -6,13 +6,10 @@ all objects before it.
 
 from __future__ import annotations
 
-import functools
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import count
+from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -20,24 +17,22 @@ from gangsched.api.conversion import group_from_object
 from gangsched.api.crd import GROUP, KIND, VERSION
 from gangsched.api.times import format_time, parse_time
 from gangsched.config.settings import Settings
-from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
-from gangsched.core.objects.node import Node
-from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.podgroup import ForeignGroup, Group
 from gangsched.core.objects.shape import Labels
-from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
 from gangsched.kube import convert, wire
 from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.resources import decode_pod
 from gangsched.kube.workloads.table import Workloads, chosen
-from gangsched.whatif.world import offered, operators, stored, workloads
-from gangsched.whatif.world.admission import Priorities, admitted_node, admitted_pod_spec
-from gangsched.whatif.world.made import RECORDED, Existing, MadePod, manager
+from gangsched.whatif.world import admission, offered, operators, stored, trainer, workloads
+from gangsched.whatif.world.admission import Admission
+from gangsched.whatif.world.contents import EPOCH, World
+from gangsched.whatif.world.defaults import admitted_node
+from gangsched.whatif.world.doubts import doubts
+from gangsched.whatif.world.identities import Identity, identified, identity, named
+from gangsched.whatif.world.made import RECORDED, Existing, manager
 from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 from gangsched.whatif.world.objects import Objects
+from gangsched.whatif.world.pods import Pods, accepted, decoded
 
 POD, NODE, NAMESPACE = ("v1", "Pod"), ("v1", "Node"), ("v1", "Namespace")
-PRIORITY_CLASS = ("scheduling.k8s.io/v1", "PriorityClass")
 POD_GROUP = (f"{GROUP}/{VERSION}", KIND)
 FOREIGN = {(version, KIND): dialect for dialect, kind in DEFAULT.kinds.items() for version in kind.resource.served_in}
 """The dialects of other systems' PodGroups, by apiVersion and kind."""
@@ -46,48 +41,27 @@ MAKERS = {**workloads.MAKERS, **operators.MAKERS}
 ALL = chosen(Settings())
 """The kinds of workloads by default: all."""
 DEVICES = (*offered.KINDS, offered.TEMPLATE)
-READ = (POD, NODE, NAMESPACE, PRIORITY_CLASS, POD_GROUP, *stored.KINDS, *DEVICES, *FOREIGN, *MAKERS)
+ADMITTING = (admission.PRIORITY_CLASS, admission.RUNTIME_CLASS, admission.LIMIT_RANGE, admission.RESOURCE_QUOTA)
+READ = (POD, NODE, NAMESPACE, *ADMITTING, POD_GROUP, *stored.KINDS, *DEVICES, *FOREIGN, *trainer.RUNTIMES, *MAKERS)
 """The supported objects, by apiVersion and kind. All others are counted in `World.ignored`."""
 
 _CLUSTER_WIDE = (
-    *(NODE, NAMESPACE, PRIORITY_CLASS),
+    *(NODE, NAMESPACE, trainer.CLUSTER_RUNTIME),
+    *admission.CLUSTER_WIDE,
     *offered.CLUSTER_WIDE,
     *stored.CLUSTER_WIDE,
 )
-_EPOCH = parse_time("2000-01-01T00:00:00Z")
 _STEP_S = 1e-6
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 _NODE = msgspec.json.Decoder(wire.Node)
-Value = TypeVar("Value")
-Identity = tuple[tuple[str, str], str, str]
-
-
-@dataclass(slots=True, kw_only=True)
-class World:
-    """The content of the files. All of it exists at `start`, in epoch seconds.
-
-    `successors` are pods that are created once the pod with that UID runs. `ignored` counts unsupported objects.
-    """
-
-    start: float = _EPOCH
-    nodes: list[Node] = field(default_factory=list)
-    pods: list[Pod] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
-    foreign: list[ForeignGroup] = field(default_factory=list)
-    namespaces: dict[str, Labels] = field(default_factory=dict)
-    priority_classes: dict[str, int] = field(default_factory=dict)
-    storage: dict[StorageKind, dict[StorageKey, StorageObject]] = field(default_factory=dict)
-    devices: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = field(default_factory=dict)
-    successors: dict[str, list[Pod]] = field(default_factory=dict)
-    ignored: Counter[str] = field(default_factory=Counter)
 
 
 def build(
     manifests: Sequence[Manifest],
     kinds: Workloads = ALL,
     *,
-    start: float = _EPOCH,
+    start: float = EPOCH,
     priority_classes: Mapping[str, int] = MappingProxyType({}),
 ) -> World:
     """The world of these manifests. Pods of workloads of these `kinds` may form gangs without a declaration.
@@ -104,35 +78,28 @@ class _Builder:
     def __init__(
         self, manifests: Sequence[Manifest], kinds: Workloads, start: float, priority_classes: Mapping[str, int]
     ) -> None:
-        self._kinds = kinds
         self._objects = Objects(kinds)
         self._offered = offered.Offered()
         self._stored = stored.Stored(manifests)
         self._world = World(start=start, devices=self._offered.objects, storage=self._stored.objects)
         self._problems: list[str] = []
-        self._known: list[Manifest] = []
+        self._others: list[Manifest] = []
+        known: list[Manifest] = []
         for manifest in manifests:
-            if _kind(manifest) in READ or manifest in self._objects:
-                self._known.append(manifest)
-            if _kind(manifest) in READ:
-                continue
-            if manifest.api_version.startswith(f"{GROUP}/"):
-                self._problems.append(
-                    f"{manifest}: the API server would refuse it, because {manifest.api_version} has no kind "
-                    f"{manifest.kind}: write {KIND} in {POD_GROUP[0]}"
-                )
-            else:
-                self._world.ignored[_ignored_kind(manifest)] += 1
-        self._known = _identified(_named(self._known))
+            (known if manifest.which in READ or manifest in self._objects else self._others).append(manifest)
+        for manifest in self._others:
+            self._count_ignored(manifest)
+        self._known = identified(named(known, _CLUSTER_WIDE))
         self._check_names()
         self._stamps = self._date()
+        self._admission = Admission(priority_classes)
         self._existing = Existing(
-            list(self._of(POD)), [each for each in self._known if _kind(each) in workloads.MAKERS]
+            list(self._of(POD)), [each for each in self._known if each.which in (*MAKERS, *trainer.RUNTIMES)]
         )
-        self._priorities = Priorities(priority_classes)
+        self._pods = Pods(self._world, kinds, self._admission, self._stored, self._offered)
         self._adders: Mapping[tuple[str, str], Callable[[Manifest], None]] = {
             **dict.fromkeys(MAKERS, self._add_pods_of),
-            PRIORITY_CLASS: self._priorities.add,
+            **self._admission.adders,
             NAMESPACE: self._add_namespace,
             NODE: self._add_node,
             POD_GROUP: self._add_group,
@@ -143,29 +110,47 @@ class _Builder:
         }
 
     def build(self) -> World:
-        # The admission of pods needs all PriorityClasses, and a workload creates only the claims that do not exist yet.
-        first = (PRIORITY_CLASS, *stored.KINDS, *DEVICES)
-        for manifest in sorted(self._known, key=lambda manifest: _kind(manifest) not in first):
-            try:
-                if manifest in self._objects:
-                    self._add_object(manifest, manifest)
-                if _kind(manifest) in self._adders:
-                    self._adders[_kind(manifest)](manifest)
-            except ManifestError as error:
-                self._problems += error.problems
+        # The admission of pods needs all of its objects, and a workload creates only the claims that do not exist yet.
+        first = (ADMITTING, (*stored.KINDS, *DEVICES))
+        for manifest in (each for kinds in first for each in self._known if each.which in kinds):
+            self._attempt(self._adders[manifest.which], manifest)
+        for manifest in self._of(POD):
+            if manifest.metadata.get("uid"):
+                self._attempt(self._count, manifest)
+        for manifest in (each for each in self._known if not any(each.which in kinds for kinds in first)):
+            if manifest in self._objects:
+                self._attempt(self._add_owner, manifest)
+            if manifest.which in self._adders:
+                self._attempt(self._adders[manifest.which], manifest)
         if self._problems:
             raise ManifestError(self._problems)
         self._stored.bind()
-        self._world.priority_classes = self._priorities.values
+        self._world.priority_classes = self._admission.priorities.values
         for pod in self._world.pods:
             self._world.namespaces.setdefault(pod.namespace, _namespace_labels(pod.namespace, {}))
         self._world.foreign += self._objects.all()
         for pods in (self._world.pods, *self._world.successors.values()):
             pods[:] = self._objects.known(pods, self._world.namespaces)
+        self._world.doubts += doubts(self._known, self._others, self._world, read=READ)
         return self._world
 
+    def _attempt(self, add: Callable[[Manifest], None], manifest: Manifest) -> None:
+        try:
+            add(manifest)
+        except ManifestError as error:
+            self._problems += error.problems
+
+    def _count_ignored(self, manifest: Manifest) -> None:
+        if manifest.api_version.startswith(f"{GROUP}/"):
+            self._problems.append(
+                f"{manifest}: the API server would refuse it, because {manifest.api_version} has no kind "
+                f"{manifest.kind}: write {KIND} in {POD_GROUP[0]}"
+            )
+        else:
+            self._world.ignored[_ignored_kind(manifest)] += 1
+
     def _of(self, which: tuple[str, str]) -> Iterator[Manifest]:
-        return (manifest for manifest in self._known if _kind(manifest) == which)
+        return (manifest for manifest in self._known if manifest.which == which)
 
     def _check_names(self) -> None:
         seen: dict[Identity, Manifest] = {}
@@ -173,7 +158,7 @@ class _Builder:
             if not manifest.name:
                 self._problems.append(f"{manifest.where}: {manifest.kind} has no metadata.name: give it one")
                 continue
-            first = seen.setdefault(_identity(manifest, manifest.name), manifest)
+            first = seen.setdefault(identity(manifest, manifest.name, _CLUSTER_WIDE), manifest)
             if first is not manifest:
                 self._problems.append(f"{manifest}: already exists in {first.where}: remove or rename one of them")
 
@@ -211,7 +196,7 @@ class _Builder:
         self._world.namespaces[manifest.name] = _namespace_labels(manifest.name, manifest.metadata.get("labels"))
 
     def _add_node(self, manifest: Manifest) -> None:
-        self._world.nodes.append(convert.node(_decoded(_NODE.decode, admitted_node(manifest), manifest)))
+        self._world.nodes.append(convert.node(decoded(_NODE.decode, admitted_node(manifest), manifest)))
 
     def _add_group(self, manifest: Manifest) -> None:
         metadata = {"generation": 1, "resourceVersion": "1", **self._metadata(manifest)}
@@ -221,22 +206,24 @@ class _Builder:
         self._world.groups.append(group)
 
     def _add_foreign(self, manifest: Manifest) -> None:
-        dialect = FOREIGN[_kind(manifest)]
+        dialect = FOREIGN[manifest.which]
         body = {**manifest.body, "metadata": self._metadata(manifest)}
-        read = functools.partial(DEFAULT.kinds[dialect].read, dialect)
-        self._world.foreign.append(_decoded(read, body, manifest)[1])
+        read = partial(DEFAULT.kinds[dialect].read, dialect)
+        self._world.foreign.append(decoded(read, body, manifest)[1])
 
     def _add_stored(self, manifest: Manifest) -> None:
-        _accepted(manifest, self._stored.add, manifest)
+        if manifest.which == stored.CLAIM and not manifest.metadata.get("uid"):
+            self._admission.limits.check_claim(manifest.namespace, manifest.spec, str(manifest))
+        accepted(manifest, self._stored.add, manifest)
 
     def _add_devices(self, manifest: Manifest) -> None:
-        _accepted(manifest, self._offered.add, manifest)
+        accepted(manifest, self._offered.add, manifest)
+
+    def _count(self, manifest: Manifest) -> None:
+        self._admission.quotas.count(manifest.namespace, manifest.body)
 
     def _add_pod(self, manifest: Manifest) -> None:
-        spec = admitted_pod_spec(manifest.spec, self._priorities, str(manifest))
-        self._world.pods.append(
-            self._read_pod({**manifest.body, "metadata": self._metadata(manifest), "spec": spec}, manifest)
-        )
+        self._pods.add(manifest, self._metadata(manifest))
 
     def _add_pods_of(self, manifest: Manifest) -> None:
         if RECORDED in mapping(manifest.metadata.get("annotations")):
@@ -244,24 +231,15 @@ class _Builder:
         if by := manager(manifest):
             self._world.ignored[f"{manifest.kind} managed by {by}"] += 1
             return
-        admitted: dict[int, Mapping[str, Any]] = {}
-        made: dict[str, str] = {}
-        for each in list(MAKERS[_kind(manifest)](manifest, self._existing)):
-            if each.maker is not manifest and each.maker in self._objects:
-                self._add_object(each.maker, manifest)
-            template = id(each.template)
-            if template not in admitted:
-                admitted[template] = admitted_pod_spec(each.template, self._priorities, str(manifest))
-            spec = {**admitted[template], "volumes": each.volumes}
-            pod = self._read_pod({"metadata": self._made_metadata(manifest, each), "spec": spec}, manifest)
-            for name, claim in each.claims.items():
-                named = {**claim, "metadata": {"name": name}}
-                _accepted(manifest, self._stored.add_claim, manifest.namespace, named)
-            if each.after in made:
-                self._world.successors.setdefault(made[each.after], []).append(pod)
-            else:
-                self._world.pods.append(pod)
-            made[each.name] = pod.uid
+        made = list(MAKERS[manifest.which](manifest, self._existing))
+        makers = {id(maker): maker for each in made for maker in (*each.above, each.maker) if maker is not manifest}
+        for maker in makers.values():
+            if maker in self._objects:
+                self._add_object(maker, manifest)
+        self._pods.add_made(manifest, made, self._stamps[id(manifest)])
+
+    def _add_owner(self, manifest: Manifest) -> None:
+        self._add_object(manifest, manifest)
 
     def _add_object(self, manifest: Manifest, made_with: Manifest) -> None:
         metadata = {**manifest.metadata, **self._identity_of(manifest, made_with)}
@@ -269,13 +247,6 @@ class _Builder:
             self._objects.add(manifest, metadata)
         except (msgspec.MsgspecError, TypeError) as error:
             raise ManifestError([f"{manifest}: the API server would refuse it: {error}"]) from None
-
-    def _read_pod(self, body: Mapping[str, Any], manifest: Manifest) -> Pod:
-        _accepted(manifest, self._stored.add_claims_of, body)
-        found = _decoded(decode_pod, _accepted(manifest, self._offered.with_claims, body), manifest)
-        if isinstance(found, wire.UnreadablePod):
-            raise ManifestError([f"{manifest}: the API server would refuse it: {found.why}"])
-        return convert.pod(found, DEFAULT, self._kinds)
 
     def _metadata(self, manifest: Manifest) -> Mapping[str, Any]:
         return {**manifest.metadata, **self._identity_of(manifest, manifest)}
@@ -288,21 +259,6 @@ class _Builder:
             "creationTimestamp": self._stamps[id(made_with)],
         }
 
-    def _made_metadata(self, workload: Manifest, pod: MadePod) -> Mapping[str, Any]:
-        return {
-            "name": pod.name,
-            "namespace": workload.namespace,
-            "uid": f"Pod/{workload.namespace}/{pod.name}",
-            "creationTimestamp": self._stamps[id(workload)],
-            "labels": pod.labels,
-            "annotations": pod.annotations,
-            "ownerReferences": [pod.owner],
-        }
-
-
-def _kind(manifest: Manifest) -> tuple[str, str]:
-    return manifest.api_version, manifest.kind
-
 
 def _ignored_kind(manifest: Manifest) -> str:
     """The kind, with its apiVersion if that kind is supported in another one."""
@@ -310,64 +266,8 @@ def _ignored_kind(manifest: Manifest) -> str:
     return f"{manifest.kind} of {manifest.api_version}" if known else manifest.kind
 
 
-def _identity(manifest: Manifest, name: str) -> Identity:
-    """The identity that the object has with this name. It must be unique."""
-    return _kind(manifest), "" if _kind(manifest) in _CLUSTER_WIDE else manifest.namespace, name
-
-
-def _named(manifests: Sequence[Manifest]) -> list[Manifest]:
-    """The manifests. Those with only a generateName get a name from it and five digits, the same in every run.
-
-    The digits start with zeros, so that they differ from the ordinals of a StatefulSet's pods.
-    """
-    taken = {_identity(manifest, manifest.name) for manifest in manifests}
-    numbers: defaultdict[Identity, Iterator[int]] = defaultdict(lambda: count(1))
-    named: list[Manifest] = []
-    for manifest in manifests:
-        prefix = manifest.metadata.get("generateName")
-        if manifest.name or not prefix:
-            named.append(manifest)
-            continue
-        names = (f"{prefix}{number:05}" for number in numbers[_identity(manifest, str(prefix))])
-        name = next(name for name in names if _identity(manifest, name) not in taken)
-        named.append(replace(manifest, body={**manifest.body, "metadata": {**manifest.metadata, "name": name}}))
-    return named
-
-
-def _identified(manifests: Sequence[Manifest]) -> list[Manifest]:
-    """The manifests. A controller's object without a UID, as in a user's file, gets the one that its pods refer to."""
-    known: dict[tuple[str, str, str], str] = {}
-    for manifest in manifests:
-        for owner in map(mapping, manifest.metadata.get("ownerReferences") or ()):
-            if owner.get("controller") is True and owner.get("uid"):
-                place = manifest.namespace, str(owner.get("kind")), str(owner.get("name"))
-                known.setdefault(place, str(owner["uid"]))
-    found: list[Manifest] = []
-    for manifest in manifests:
-        uid = known.get((manifest.namespace, manifest.kind, manifest.name))
-        if uid is not None and not manifest.metadata.get("uid"):
-            found.append(replace(manifest, body={**manifest.body, "metadata": {**manifest.metadata, "uid": uid}}))
-        else:
-            found.append(manifest)
-    return found
-
-
 def _namespace_labels(name: str, labels: object) -> Labels:
     """The labels, with the one that the API server adds to every namespace."""
     return tuple(
         sorted({**{str(key): str(value) for key, value in mapping(labels).items()}, _NAME_LABEL: name}.items())
     )
-
-
-def _accepted(manifest: Manifest, read: Callable[..., Value], *what: object) -> Value:
-    try:
-        return read(*what)
-    except msgspec.MsgspecError as error:
-        raise ManifestError([f"{manifest}: the API server would refuse it: {error}"]) from None
-
-
-def _decoded(decode: Callable[[bytes], Value], body: Mapping[str, Any], manifest: Manifest) -> Value:
-    try:
-        return decode(msgspec.json.encode(body))
-    except (msgspec.MsgspecError, TypeError, ValueError) as error:
-        raise ManifestError([f"{manifest}: the API server would refuse it: {error}"]) from None

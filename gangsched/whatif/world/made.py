@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from types import MappingProxyType
 from typing import Any
 
-from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
+from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping, mappings
 
 RECORDED = "gangsched.io/recorded"
 """Annotation of a workload in a snapshot: its pods are in the snapshot too, so it is not expanded."""
@@ -33,7 +35,8 @@ class MadePod:
 
     `template` is the spec in the pod template, the same object for all pods of a template. `volumes` replace its
     volumes. `claims` are the PersistentVolumeClaims that the controller creates for the pod, by name. `maker` is the
-    object whose controller creates the pod.
+    object whose controller creates the pod; those in `above` are created on the way to it. If `follows` names a node
+    label, the value that it has on the node of the pod `after` becomes part of the node selector.
     """
 
     name: str
@@ -44,11 +47,13 @@ class MadePod:
     volumes: Sequence[Mapping[str, Any]]
     claims: Mapping[str, Mapping[str, Any]]
     maker: Manifest
+    above: tuple[Manifest, ...] = ()
     after: str = ""
+    follows: str = ""
 
 
 class Existing:
-    """The pods in the files, and other objects that controllers create."""
+    """The pods in the files, and the other objects that controllers create or read."""
 
     def __init__(self, pods: Sequence[Manifest], others: Sequence[Manifest]) -> None:
         self._names = {(pod.namespace, pod.name) for pod in pods}
@@ -56,7 +61,7 @@ class Existing:
         self._controlled = [
             (pod.namespace, *_controller(pod), mapping(pod.metadata.get("labels")).items()) for pod in live
         ]
-        self._others = {(each.namespace, each.kind, each.name) for each in others}
+        self._others = {(each.namespace, each.kind, each.name): each for each in others}
         self._others_owners = {(each.namespace, each.kind, *_controller(each)) for each in others}
 
     def has(self, namespace: str, name: str) -> bool:
@@ -66,6 +71,16 @@ class Existing:
     def has_object(self, namespace: str, kind: str, name: str) -> bool:
         """Whether there is a workload of this kind and name."""
         return (namespace, kind, name) in self._others
+
+    def object(self, namespace: str | None, kind: str, name: str) -> Manifest | None:
+        """The object of this kind and name, for kinds without namespaces with None; None if there is none."""
+        if namespace is not None:
+            return self._others.get((namespace, kind, name))
+        return next((found for (_, *rest), found in self._others.items() if rest == [kind, name]), None)
+
+    def labels_of(self, namespace: str, kind: str, name: str) -> list[Mapping[str, Any]]:
+        """The labels of each of this controller's pods that has not ended."""
+        return [dict(labels) for *owner, labels in self._controlled if owner == [namespace, kind, name]]
 
     def controlled(self, namespace: str, kind: str, name: str, labels: Mapping[str, str] = _NONE) -> int:
         """The number of this controller's pods that have not ended and have these labels."""
@@ -93,11 +108,13 @@ def made_pod(
     *,
     labels: Mapping[str, str],
     field: str = "spec.template",
-    owner_kind: str = "",
+    owner: Mapping[str, Any] = _NONE,
     claims: Mapping[str, tuple[str, Mapping[str, Any]]] = _NONE,
     after: str = "",
 ) -> MadePod:
     """A pod of the template, which the workload has in that field; `labels` are added to the template's.
+
+    `owner` are the fields in which the pod's owner differs from the workload.
 
     Raises:
         ManifestError: the template has no spec.
@@ -106,7 +123,7 @@ def made_pod(
     if not spec:
         raise ManifestError([f"{workload}: {field}.spec is missing: write the pods' template"])
     metadata = mapping(mapping(template).get("metadata"))
-    volumes = [volume for volume in spec.get("volumes") or () if volume.get("name") not in claims]
+    volumes = [volume for volume in mappings(spec.get("volumes")) if volume.get("name") not in claims]
     volumes += [
         {"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, (claim, _) in claims.items()
     ]
@@ -114,13 +131,46 @@ def made_pod(
         name=name,
         labels={**mapping(metadata.get("labels")), **labels},
         annotations=mapping(metadata.get("annotations")),
-        owner=owner_of(workload) | ({"kind": owner_kind} if owner_kind else {}),
+        owner={**owner_of(workload), **owner},
         template=spec,
         volumes=volumes,
         claims=dict(claims.values()),
         maker=workload,
         after=after,
     )
+
+
+def with_parts(
+    template: object, *, labels: Mapping[str, Any], annotations: Mapping[str, Any], **spec: object
+) -> Mapping[str, Any]:
+    """The pod template with these labels and annotations in addition, and these fields of the spec."""
+    given = mapping(template)
+    metadata = mapping(given.get("metadata"))
+    joined = {
+        "labels": {**mapping(metadata.get("labels")), **labels},
+        "annotations": {**mapping(metadata.get("annotations")), **annotations},
+    }
+    own = mapping(given.get("spec"))
+    return {**given, "metadata": {**metadata, **joined}, "spec": {**own, **spec} if own and spec else own}
+
+
+def with_init_container(
+    template: object, name: str, requests: Mapping[str, str], limits: Mapping[str, str]
+) -> Mapping[str, Any]:
+    """The pod template with an init container that a controller adds."""
+    container = {"name": name, "resources": {"requests": requests, "limits": limits}}
+    given = mappings(mapping(mapping(template).get("spec")).get("initContainers"))
+    return with_parts(template, labels={}, annotations={}, initContainers=[*given, container])
+
+
+def template_hash(template: object) -> str:
+    """A text by which a controller labels the pods of this template; the controllers' own is another one."""
+    return hashlib.sha256(json.dumps(template, sort_keys=True, default=str).encode()).hexdigest()[:10]
+
+
+def managed_elsewhere(managed_by: object, *controllers: str) -> bool:
+    """Whether `managedBy` names another controller than these, which then creates nothing here."""
+    return managed_by is not None and managed_by not in controllers
 
 
 def owner_of(workload: Manifest) -> dict[str, Any]:
@@ -156,8 +206,8 @@ def number(workload: Manifest, value: object, field: str, *, default: int) -> in
 def has_ended(workload: Manifest, *types: str) -> bool:
     """Whether one of these conditions in the workload's status is true."""
     return any(
-        mapping(condition).get("type") in types and mapping(condition).get("status") == "True"
-        for condition in mapping(workload.body.get("status")).get("conditions") or ()
+        condition.get("type") in types and condition.get("status") == "True"
+        for condition in mappings(mapping(workload.body.get("status")).get("conditions"))
     )
 
 
@@ -173,7 +223,7 @@ def manager(workload: Manifest) -> str:
 
 def _controller(manifest: Manifest) -> tuple[str, str]:
     """Kind and name of the object's controller; empty without one."""
-    for reference in manifest.metadata.get("ownerReferences") or ():
-        if mapping(reference).get("controller") is True:
+    for reference in mappings(manifest.metadata.get("ownerReferences")):
+        if reference.get("controller") is True:
             return str(reference.get("kind", "")), str(reference.get("name", ""))
     return "", ""

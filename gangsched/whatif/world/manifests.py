@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 
 import yaml
 
+from gangsched.config import yaml_documents
+
 Source: TypeAlias = "str | Path | Mapping[str, Any] | Iterable[Source]"
 """Manifests: YAML or JSON as text, the path of such a file, one Kubernetes object, or several of these."""
 
@@ -42,6 +44,11 @@ class Manifest:
     api_version: str
     kind: str
     body: Mapping[str, Any]
+
+    @property
+    def which(self) -> tuple[str, str]:
+        """The apiVersion and kind."""
+        return self.api_version, self.kind
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -75,6 +82,11 @@ class Manifest:
 def mapping(value: object) -> Mapping[str, Any]:
     """The value itself if it is a mapping, else an empty one."""
     return value if isinstance(value, Mapping) else {}
+
+
+def mappings(value: object) -> list[Mapping[str, Any]]:
+    """The mappings in a list, such as the items of a field; empty if it is not a list."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
 
 
 def read(files: Sequence[str], *, namespace: str = DEFAULT_NAMESPACE) -> list[Manifest]:
@@ -126,8 +138,9 @@ def _objects(file: str, namespace: str) -> list[Manifest]:
 def _documents(text: str, shown: str, namespace: str) -> list[Manifest]:
     try:
         json_documents = _json_documents(text) if text.lstrip().startswith("{") else None
-    except RecursionError:
-        raise ManifestError([f"{shown}: is nested too deeply: no Kubernetes object is"]) from None
+    except (RecursionError, ValueError) as error:
+        why = "is nested too deeply" if isinstance(error, RecursionError) else f"has an impossible value ({error})"
+        raise ManifestError([f"{shown}: {why}, as no Kubernetes object is"]) from None
     documents = _yaml_documents(text, shown) if json_documents is None else json_documents
     found: list[Manifest] = []
     for number, document in documents:
@@ -168,16 +181,18 @@ def _json_documents(text: str) -> list[tuple[int, object]] | None:
 def _yaml_documents(text: str, shown: str) -> Iterator[tuple[int, object]]:
     number = 0
     try:
-        for number, document in enumerate(yaml.load_all(text, Loader=_Loader), start=1):
+        for number, document in enumerate(yaml_documents.documents(text, _Loader), start=1):
             yield number, document
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark is not None else ""
         raise ManifestError([f"{shown}, document {number + 1}{line}: is not YAML: {error.problem}"]) from None
+    except yaml_documents.Unfollowable as error:
+        raise ManifestError([f"{shown}, document {number + 1}: {error}, as no Kubernetes object does"]) from None
     except (yaml.YAMLError, ValueError) as error:
         raise ManifestError([f"{shown}, document {number + 1}: is not YAML: {' '.join(str(error).split())}"]) from None
 
 
-class _Loader(yaml.CSafeLoader):
+class _Loader(yaml_documents.Loader):
     """Keeps timestamps as text, in the form that the API expects."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - pyyaml requires this attribute

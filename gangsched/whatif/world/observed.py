@@ -19,7 +19,7 @@ from gangsched.core.objects.events import (
     StorageReplaced,
 )
 from gangsched.core.objects.results import PodBound
-from gangsched.whatif.world.building import World
+from gangsched.whatif.world.contents import World
 
 Thing = TypeVar("Thing")
 
@@ -72,7 +72,10 @@ def applied(new: World, before: World) -> World:
             for kind in (before.devices.keys() | new.devices.keys())
         },
         successors=new.successors,
+        follows=new.follows,
         ignored=new.ignored,
+        refused=new.refused,
+        doubts=new.doubts,
     )
 
 

@@ -17,8 +17,9 @@ from gangsched.kube.resources import STORAGE
 from gangsched.kube.storage import CLASS
 from gangsched.whatif.world.manifests import Manifest, mapping
 
+CLAIM = ("v1", "PersistentVolumeClaim")
 KINDS = {
-    ("v1", "PersistentVolumeClaim"): StorageKind.CLAIM,
+    CLAIM: StorageKind.CLAIM,
     ("v1", "PersistentVolume"): StorageKind.VOLUME,
     ("storage.k8s.io/v1", "StorageClass"): StorageKind.CLASS,
     ("storage.k8s.io/v1", "CSINode"): StorageKind.NODE,

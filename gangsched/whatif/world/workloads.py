@@ -10,12 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import count, islice
 from typing import Any
 
-from gangsched.kube.workloads.job import number_of_indexes
-from gangsched.whatif.world.made import Existing, MadePod, free_names, has_ended, made_pod, number, owner_of
-from gangsched.whatif.world.manifests import Manifest, mapping
+from gangsched.whatif.world.hooks import JOB_INDEX, JOB_SET_TOPOLOGY, follows_a_leader
+from gangsched.whatif.world.made import (
+    Existing,
+    MadePod,
+    free_names,
+    has_ended,
+    made_pod,
+    managed_elsewhere,
+    number,
+    owner_of,
+    template_hash,
+)
+from gangsched.whatif.world.manifests import Manifest, mapping, mappings
 
+_REVISION = "controller-revision-hash"
+_MOST_INDEXES = 100_000
+"""Most completions of an Indexed Job, by the API's validation."""
 JOB, STATEFUL_SET = ("batch/v1", "Job"), ("apps/v1", "StatefulSet")
 Maker = Callable[[Manifest, Existing], Iterator[MadePod]]
 
@@ -24,7 +38,8 @@ def stateful_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     """The pods of a StatefulSet."""
     spec = workload.spec
     first = number(workload, mapping(spec.get("ordinals")).get("start"), "spec.ordinals.start", default=0)
-    templates = [mapping(each) for each in spec.get("volumeClaimTemplates") or ()]
+    templates = mappings(spec.get("volumeClaimTemplates"))
+    revision = {_REVISION: f"{workload.name}-{template_hash(spec.get('template'))}"}
     one_by_one = spec.get("podManagementPolicy", "OrderedReady") == "OrderedReady"
     previous = ""
     for ordinal in range(first, first + _replicas(workload)):
@@ -33,7 +48,7 @@ def stateful_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
             continue
         volumes = {str(mapping(each.get("metadata")).get("name")): each for each in templates}
         claims = {volume: (f"{volume}-{name}", each) for volume, each in volumes.items()}
-        labels = {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
+        labels = {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal), **revision}
         yield made_pod(workload, name, spec.get("template"), labels=labels, claims=claims, after=previous)
         previous = name if one_by_one else ""
 
@@ -41,32 +56,59 @@ def stateful_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 def _deployment(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     if not existing.has_made(workload, "ReplicaSet"):
         wanted = _replicas(workload) - existing.of_deployment(workload.namespace, workload.name)
+        template = workload.spec.get("template")
+        revision = template_hash(template)
+        owner = {"kind": "ReplicaSet", "name": f"{workload.name}-{revision}"}
         for name in free_names(workload, existing, wanted):
-            yield made_pod(workload, name, workload.spec.get("template"), labels={}, owner_kind="ReplicaSet")
+            yield made_pod(workload, name, template, labels={"pod-template-hash": revision}, owner=owner)
 
 
 def _replica_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
-    there = existing.controlled(workload.namespace, "ReplicaSet", workload.name)
+    there = existing.controlled(workload.namespace, workload.kind, workload.name)
     for name in free_names(workload, existing, _replicas(workload) - there):
         yield made_pod(workload, name, workload.spec.get("template"), labels={})
 
 
 def job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
-    """The pods that a Job creates before any of them ends."""
+    """The pods that a Job creates before any of them ends.
+
+    With an exclusive topology of JobSet all but the first come once that one has a node, and follow it.
+    """
     spec, status = workload.spec, mapping(workload.body.get("status"))
     if spec.get("suspend") is True or has_ended(workload, "Complete", "Failed"):
         return
+    if managed_elsewhere(spec.get("managedBy"), "kubernetes.io/job-controller"):
+        return
     wanted = number(workload, spec.get("parallelism"), "spec.parallelism", default=1)
+    indexed = spec.get("completionMode") == "Indexed"
+    ended = _indexes(status.get("completedIndexes")) | _indexes(status.get("failedIndexes")) if indexed else set()
     if spec.get("completions") is not None:
-        owed = number(workload, spec["completions"], "spec.completions", default=1)
-        owed -= number(workload, status.get("succeeded"), "status.succeeded", default=0)
-        wanted = min(wanted, owed - number_of_indexes(str(status.get("failedIndexes") or "")))
+        completions = number(workload, spec["completions"], "spec.completions", default=1)
+        succeeded = number(workload, status.get("succeeded"), "status.succeeded", default=0)
+        wanted = min(wanted, completions - max(succeeded, len(ended)))
     elif status.get("succeeded"):
         wanted = min(wanted, number(workload, status.get("active"), "status.active", default=0))
-    there = existing.controlled(workload.namespace, "Job", workload.name)
+    live = existing.labels_of(workload.namespace, "Job", workload.name)
+    wanted -= len(live)
     labels = {"batch.kubernetes.io/job-name": workload.name, "job-name": workload.name}
-    for name in free_names(workload, existing, wanted - there):
-        yield made_pod(workload, name, spec.get("template"), labels=labels)
+    labels |= dict.fromkeys(("batch.kubernetes.io/controller-uid", "controller-uid"), workload.uid)
+    template = spec.get("template")
+    if not indexed:
+        for name in free_names(workload, existing, wanted):
+            yield made_pod(workload, name, template, labels=labels)
+        return
+    taken = ended | {int(text) for each in live if (text := str(each.get(JOB_INDEX, ""))).isdecimal()}
+    leader = ""
+    for index in islice((index for index in count() if index not in taken), max(0, wanted)):
+        name = f"{workload.name}-{index}"
+        if existing.has(workload.namespace, name):
+            [name] = free_names(workload, existing, 1, name)
+        own = {JOB_INDEX: str(index)}
+        pod = made_pod(workload, name, template, labels={**labels, **own})
+        annotations = {**pod.annotations, **own}
+        follows = str(annotations.get(JOB_SET_TOPOLOGY)) if leader and follows_a_leader(annotations) else ""
+        yield replace(pod, annotations=annotations, after=leader if follows else "", follows=follows)
+        leader = leader or name
 
 
 def _cron_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
@@ -75,6 +117,16 @@ def _cron_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         annotations = mapping(mapping(template.get("metadata")).get("annotations"))
         made = part(workload, JOB, f"{workload.name}-0", mapping(template.get("spec")), annotations=annotations)
         yield from job(made, existing)
+
+
+def _indexes(text: object) -> set[int]:
+    """The indexes in a Job's status, such as `1,3-5`."""
+    found: set[int] = set()
+    for each in str(text or "").split(","):
+        first, _, last = each.partition("-")
+        if first.isdecimal() and (last or first).isdecimal():
+            found.update(range(int(first), min(int(last or first), _MOST_INDEXES) + 1))
+    return found
 
 
 def part(
@@ -100,6 +152,7 @@ MAKERS: Mapping[tuple[str, str], Maker] = {
     ("apps/v1", "StatefulSet"): stateful_set,
     ("apps/v1", "Deployment"): _deployment,
     ("apps/v1", "ReplicaSet"): _replica_set,
+    ("v1", "ReplicationController"): _replica_set,
     ("batch/v1", "Job"): job,
     ("batch/v1", "CronJob"): _cron_job,
 }

@@ -1,0 +1,43 @@
+"""The content of a simulated cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from gangsched.api.times import parse_time
+from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import ForeignGroup, Group
+from gangsched.core.objects.shape import Labels
+from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
+
+EPOCH = parse_time("2000-01-01T00:00:00Z")
+"""When a world starts whose objects name no later time."""
+
+
+@dataclass(slots=True, kw_only=True)
+class World:
+    """The content of the files. All of it exists at `start`, in epoch seconds.
+
+    `successors` are pods that are created once the pod with that UID runs. Those in `follows`, by UID, get the value
+    that this label has on the node of that pod as their node selector. `ignored` counts unsupported objects. `refused`
+    are sentences about pods that ResourceQuotas do not admit, and `doubts` sentences that say why the cluster could
+    decide otherwise.
+    """
+
+    start: float = EPOCH
+    nodes: list[Node] = field(default_factory=list)
+    pods: list[Pod] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    foreign: list[ForeignGroup] = field(default_factory=list)
+    namespaces: dict[str, Labels] = field(default_factory=dict)
+    priority_classes: dict[str, int] = field(default_factory=dict)
+    storage: dict[StorageKind, dict[StorageKey, StorageObject]] = field(default_factory=dict)
+    devices: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = field(default_factory=dict)
+    successors: dict[str, list[Pod]] = field(default_factory=dict)
+    follows: dict[str, str] = field(default_factory=dict)
+    ignored: Counter[str] = field(default_factory=Counter)
+    refused: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)

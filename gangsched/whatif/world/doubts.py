@@ -1,0 +1,104 @@
+"""What in the files may make a cluster decide otherwise than the simulation, because the simulation cannot apply it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from gangsched.core.objects.pod import Pod
+from gangsched.whatif.world.contents import World
+from gangsched.whatif.world.manifests import Manifest, mapping, mappings
+from gangsched.whatif.world.quotas import unapplied
+
+_REGISTRATION = "admissionregistration.k8s.io"
+_WEBHOOKS, _POLICY = "MutatingWebhookConfiguration", "MutatingAdmissionPolicy"
+_APPLIED = ("jobset-mutating-webhook-configuration", "lws-mutating-webhook-configuration")
+"""The webhooks of JobSet and LeaderWorkerSet, whose changes are applied (hooks.py)."""
+_OF_NAMESPACES = {
+    "scheduler.alpha.kubernetes.io/node-selector": "PodNodeSelector",
+    "scheduler.alpha.kubernetes.io/defaultTolerations": "PodTolerationRestriction",
+}
+"""Annotations of a namespace that change its pods if that admission plug-in, which is off by default, is on."""
+_SIDECARS = {"istio-injection": ("enabled",), "istio.io/rev": None, "linkerd.io/inject": ("enabled", "ingress")}
+"""Labels and annotations of a namespace that have a webhook add sidecars to its pods, with their values; None: any."""
+_INERT = (("v1", "PodTemplate"), ("apps/v1", "ControllerRevision"))
+"""Objects with pod templates from which no pods are created."""
+_NAME = "kubernetes.io/metadata.name"
+_DEEPEST = 12
+
+
+def doubts(
+    manifests: Sequence[Manifest], others: Sequence[Manifest], world: World, *, read: Collection[tuple[str, str]]
+) -> list[str]:
+    """A sentence for each such thing, in the `manifests` of the kinds that are `read`, the `others`, and the world."""
+    spaces = {each.name for each in manifests if each.kind == "Namespace"}
+    known = {(_group(version), kind) for version, kind in read}
+    return [
+        *(each for manifest in others for each in _of_other(manifest, known)),
+        *(each for manifest in manifests if manifest.kind == "Namespace" for each in _of_namespace(manifest)),
+        *(each for manifest in manifests if manifest.kind == "ResourceQuota" for each in unapplied(manifest)),
+        *_of_selectors(world, spaces),
+    ]
+
+
+def _of_other(manifest: Manifest, known: Collection[tuple[str, str]]) -> Iterator[str]:
+    if manifest.kind in (_WEBHOOKS, _POLICY) and _group(manifest.api_version) == _REGISTRATION:
+        if manifest.name not in _APPLIED and _concerns_pods(manifest):
+            yield f"{manifest} may change pods when they are created, which is not applied here: change their manifests"
+    elif manifest.which not in _INERT and _has_containers(manifest.spec):
+        yield f"{manifest}: the pods that its controller creates are not known here: add the manifests of its pods"
+    elif (_group(manifest.api_version), manifest.kind) in known:
+        yield f"{manifest}: is not read in version {manifest.api_version}: write it in a version that the help names"
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+def _concerns_pods(manifest: Manifest) -> bool:
+    rules = [rule for hook in mappings(manifest.body.get("webhooks")) for rule in mappings(hook.get("rules"))]
+    rules += mappings(mapping(manifest.spec.get("matchConstraints")).get("resourceRules"))
+    return any({"pods", "*", "*/*"} & set(map(str, rule.get("resources") or ())) for rule in rules)
+
+
+def _has_containers(value: object, depth: int = 0) -> bool:
+    """Whether the object describes containers anywhere, which its controller probably runs in pods."""
+    if depth > _DEEPEST:
+        return False
+    if isinstance(value, Mapping):
+        if isinstance(value.get("image"), str) or mappings(value.get("containers")):
+            return True
+        return any(_has_containers(each, depth + 1) for each in value.values())
+    return isinstance(value, list) and any(_has_containers(each, depth + 1) for each in value)
+
+
+def _of_namespace(manifest: Manifest) -> Iterator[str]:
+    annotations = mapping(manifest.metadata.get("annotations"))
+    for key, plugin in _OF_NAMESPACES.items():
+        if key in annotations:
+            yield (
+                f"{manifest} has the annotation {key}, which changes its pods if the API server runs the admission "
+                f"plug-in {plugin}: write the same into the pods"
+            )
+    marks = {**mapping(manifest.metadata.get("labels")), **annotations}
+    for key, values in _SIDECARS.items():
+        if key in marks and (values is None or marks[key] in values):
+            yield f"{manifest} has {key}, by which a webhook adds sidecars to its pods: write these into the pods"
+
+
+def _of_selectors(world: World, spaces: Collection[str]) -> Iterator[str]:
+    """Namespaces whose labels a pod's terms ask for, though the files do not say them."""
+    unknown = sorted(world.namespaces.keys() - spaces)
+    pods = {
+        id(pod.shape): pod for pod in [*world.pods, *(each for group in world.successors.values() for each in group)]
+    }
+    asking = next((pod for pod in pods.values() if _asks_for_labels(pod)), None)
+    if unknown and asking is not None:
+        yield (
+            f"pod {asking.namespace}/{asking.name} selects other pods by labels of their namespaces, and the files do "
+            f"not contain the namespace {unknown[0]}: add its manifest"
+        )
+
+
+def _asks_for_labels(pod: Pod) -> bool:
+    terms = (*pod.shape.affinity, *pod.shape.anti_affinity)
+    return any(asked.key != _NAME for term in terms for asked in term.namespace_selector or ())

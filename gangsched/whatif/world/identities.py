@@ -1,0 +1,56 @@
+"""Names and UIDs of the objects in the files, as a cluster would give them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+
+from gangsched.whatif.world.manifests import Manifest, mappings
+
+Which = tuple[str, str]
+Identity = tuple[Which, str, str]
+
+
+def identity(manifest: Manifest, name: str, cluster_wide: Collection[Which]) -> Identity:
+    """The identity that the object has with this name. It must be unique."""
+    return manifest.which, "" if manifest.which in cluster_wide else manifest.namespace, name
+
+
+def named(manifests: Sequence[Manifest], cluster_wide: Collection[Which]) -> list[Manifest]:
+    """The manifests, of which the `cluster_wide` kinds belong to no namespace.
+
+    Those with only a generateName get a name from it and five digits, the same in every run. The digits start with
+    zeros, so that they differ from the ordinals of a StatefulSet's pods.
+    """
+    taken = {identity(manifest, manifest.name, cluster_wide) for manifest in manifests}
+    numbers: defaultdict[Identity, Iterator[int]] = defaultdict(lambda: count(1))
+    found: list[Manifest] = []
+    for manifest in manifests:
+        prefix = manifest.metadata.get("generateName")
+        if manifest.name or not prefix:
+            found.append(manifest)
+            continue
+        names = (f"{prefix}{number:05}" for number in numbers[identity(manifest, str(prefix), cluster_wide)])
+        name = next(name for name in names if identity(manifest, name, cluster_wide) not in taken)
+        found.append(replace(manifest, body={**manifest.body, "metadata": {**manifest.metadata, "name": name}}))
+    return found
+
+
+def identified(manifests: Sequence[Manifest]) -> list[Manifest]:
+    """The manifests. A controller's object without a UID, as in a user's file, gets the one that its pods refer to."""
+    known: dict[tuple[str, str, str], str] = {}
+    for manifest in manifests:
+        for owner in mappings(manifest.metadata.get("ownerReferences")):
+            if owner.get("controller") is True and owner.get("uid"):
+                place = manifest.namespace, str(owner.get("kind")), str(owner.get("name"))
+                known.setdefault(place, str(owner["uid"]))
+    found: list[Manifest] = []
+    for manifest in manifests:
+        uid = known.get((manifest.namespace, manifest.kind, manifest.name))
+        if uid is not None and not manifest.metadata.get("uid"):
+            found.append(replace(manifest, body={**manifest.body, "metadata": {**manifest.metadata, "uid": uid}}))
+        else:
+            found.append(manifest)
+    return found

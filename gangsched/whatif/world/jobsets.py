@@ -1,0 +1,119 @@
+"""Expands JobSets as their controller does: pkg/controllers/jobset_controller.go of JobSet v0.10.1."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gangsched.whatif.world import workloads
+from gangsched.whatif.world.hooks import JOB_SET_BY_SELECTOR, JOB_SET_TOPOLOGY
+from gangsched.whatif.world.made import Existing, MadePod, has_ended, managed_elsewhere, number, with_parts
+from gangsched.whatif.world.manifests import Manifest, mapping, mappings
+from gangsched.whatif.world.workloads import part
+
+JOB_SET = ("jobset.x-k8s.io/v1alpha2", "JobSet")
+
+_DOMAIN = "jobset.sigs.k8s.io"
+_NAMESPACED = "alpha.jobset.sigs.k8s.io/namespaced-job"
+_TOLERATED = {"key": "alpha.jobset.sigs.k8s.io/no-schedule", "operator": "Exists", "effect": "NoSchedule"}
+
+Part = Mapping[str, Any]
+
+
+def job_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
+    """The pods of a JobSet's Jobs. Those of Jobs that wait for others come after all pods of the ones before."""
+    spec = workload.spec
+    if spec.get("suspend") is True or has_ended(workload, "Completed", "Failed"):
+        return
+    if managed_elsewhere(spec.get("managedBy"), f"{_DOMAIN}/jobset-controller"):
+        return
+    in_order = mapping(spec.get("startupPolicy")).get("startupPolicyOrder") == "InOrder"
+    jobs = mappings(spec.get("replicatedJobs"))
+    sizes = [
+        number(workload, each.get("replicas"), f"spec.replicatedJobs {_name(each)}.replicas", default=1)
+        for each in jobs
+    ]
+    last = ""
+    for place, replicated in enumerate(jobs):
+        after = last if in_order or replicated.get("dependsOn") else ""
+        for index in range(sizes[place]):
+            name = f"{workload.name}-{_name(replicated)}-{index}"
+            if existing.has_object(workload.namespace, "Job", name):
+                continue
+            for pod in workloads.job(_job(workload, name, jobs, sizes, place, index), existing):
+                yield dataclasses.replace(pod, after=pod.after or after)
+                last = pod.name
+
+
+def _name(replicated: Part) -> str:
+    return str(replicated.get("name", ""))
+
+
+def _job(workload: Manifest, name: str, jobs: Sequence[Part], sizes: Sequence[int], place: int, index: int) -> Manifest:
+    """The Job number `index` of the replicated Job at that place."""
+    template = mapping(jobs[place].get("template"))
+    given = mapping(mapping(template.get("metadata")).get("annotations"))
+    labels = _labels(workload, name, jobs, sizes, place, index)
+    exclusive = _exclusive(mapping(workload.metadata.get("annotations"))) | _exclusive(given)
+    annotations = {**labels, **exclusive}
+    spec = mapping(template.get("spec"))
+    pod = mapping(mapping(spec.get("template")).get("spec"))
+    changed: dict[str, object] = {}
+    if JOB_SET_TOPOLOGY in exclusive and JOB_SET_BY_SELECTOR in exclusive:
+        own = mapping(pod.get("nodeSelector"))
+        changed = {
+            "nodeSelector": {**own, _NAMESPACED: f"{workload.namespace}_{name}"},
+            "tolerations": [*mappings(pod.get("tolerations")), _TOLERATED],
+        }
+    made = with_parts(spec.get("template"), labels=labels, annotations=annotations, **changed)
+    return part(
+        workload,
+        workloads.JOB,
+        name,
+        {"completionMode": "Indexed", **spec, "template": made},
+        annotations={**given, **annotations},
+    )
+
+
+def _exclusive(annotations: Part) -> dict[str, Any]:
+    """The annotations about exclusive placement, which count only together with a topology."""
+    if JOB_SET_TOPOLOGY not in annotations:
+        return {}
+    return {key: annotations[key] for key in (JOB_SET_TOPOLOGY, JOB_SET_BY_SELECTOR) if key in annotations}
+
+
+def _labels(
+    workload: Manifest, name: str, jobs: Sequence[Part], sizes: Sequence[int], place: int, index: int
+) -> dict[str, str]:
+    """The labels that JobSet gives the Job and its pods, which are their annotations too."""
+    group = str(jobs[place].get("groupName") or "default")
+    in_group = [
+        size if str(job.get("groupName") or "default") == group else 0 for job, size in zip(jobs, sizes, strict=True)
+    ]
+    key = hashlib.sha1(f"{workload.namespace}/{name}".encode(), usedforsecurity=False).hexdigest()
+    own = {
+        "jobset-name": workload.name,
+        "jobset-uid": str(workload.metadata.get("uid") or ""),
+        "replicatedjob-name": _name(jobs[place]),
+        "restart-attempt": str(mapping(workload.body.get("status")).get("restarts") or 0),
+        "replicatedjob-replicas": str(sizes[place]),
+        "global-replicas": str(sum(sizes)),
+        "job-index": str(index),
+        "job-key": key,
+        "job-global-index": str(sum(sizes[:place]) + index),
+        "group-name": group,
+        "group-replicas": str(sum(in_group)),
+        "job-group-index": str(sum(in_group[:place]) + index),
+    }
+    return {f"{_DOMAIN}/{label}": value for label, value in own.items()} | _coordinator(workload)
+
+
+def _coordinator(workload: Manifest) -> dict[str, str]:
+    told = mapping(workload.spec.get("coordinator"))
+    if not told:
+        return {}
+    subdomain = mapping(workload.spec.get("network")).get("subdomain") or workload.name
+    pod = f"{told.get('replicatedJob')}-{told.get('jobIndex') or 0}-{told.get('podIndex') or 0}"
+    return {f"{_DOMAIN}/coordinator": f"{workload.name}-{pod}.{subdomain}"}

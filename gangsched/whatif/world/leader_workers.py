@@ -1,0 +1,105 @@
+"""Expands LeaderWorkerSets as LWS v0.7.0 does: pkg/controllers and pkg/webhooks."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gangsched.whatif.world import workloads
+from gangsched.whatif.world.hooks import LWS_SUBGROUP_TOPOLOGY, LWS_TOPOLOGY
+from gangsched.whatif.world.made import Existing, MadePod, number, template_hash, with_parts
+from gangsched.whatif.world.manifests import Manifest, mapping
+from gangsched.whatif.world.workloads import part
+
+_DOMAIN = "leaderworkerset.sigs.k8s.io"
+
+
+def leader_worker_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
+    """The pods of a LeaderWorkerSet. With an exclusive topology workers come once their leader has a node."""
+    parts = mapping(workload.spec.get("leaderWorkerTemplate"))
+    replicas = number(workload, workload.spec.get("replicas"), "spec.replicas", default=1)
+    size = number(workload, parts.get("size"), "spec.leaderWorkerTemplate.size", default=1)
+    follows = str(mapping(workload.metadata.get("annotations")).get(LWS_TOPOLOGY) or "")
+    waits = workload.spec.get("startupPolicy") == "LeaderReady" or bool(follows)
+    annotations = _annotations(workload, size)
+    for index in range(replicas):
+        leader = f"{workload.name}-{index}"
+        for pod in _leader(workload, existing, index, annotations):
+            labels = {**pod.labels, **_group(workload, leader, index), **_subgroup(workload, leader, size, 0)}
+            yield dataclasses.replace(pod, labels=labels)
+        for pod in _workers(workload, existing, leader, size, annotations):
+            at = int(pod.name.rpartition("-")[2])
+            own = {f"{_DOMAIN}/worker-index": str(at), **_subgroup(workload, leader, size, at)}
+            labels = {**pod.labels, **_group(workload, leader, index), **own}
+            yield dataclasses.replace(pod, labels=labels, after=leader if waits else "", follows=follows)
+
+
+def _leader(workload: Manifest, existing: Existing, index: int, annotations: Mapping[str, str]) -> Iterator[MadePod]:
+    if existing.has_object(workload.namespace, "StatefulSet", workload.name):
+        return
+    parts = mapping(workload.spec.get("leaderWorkerTemplate"))
+    template = parts.get("leaderTemplate") or parts.get("workerTemplate")
+    made = with_parts(template, labels={f"{_DOMAIN}/worker-index": "0"}, annotations=annotations)
+    own = {"replicas": 1, "ordinals": {"start": index}, "podManagementPolicy": "Parallel", "template": made}
+    yield from workloads.stateful_set(part(workload, workloads.STATEFUL_SET, workload.name, own), existing)
+
+
+def _workers(
+    workload: Manifest, existing: Existing, leader: str, size: int, annotations: Mapping[str, str]
+) -> Iterator[MadePod]:
+    if existing.has_object(workload.namespace, "StatefulSet", leader):
+        return
+    template = mapping(workload.spec.get("leaderWorkerTemplate")).get("workerTemplate")
+    made = with_parts(template, labels={}, annotations={**annotations, f"{_DOMAIN}/leader-name": leader})
+    own = {"replicas": max(0, size - 1), "ordinals": {"start": 1}, "podManagementPolicy": "Parallel", "template": made}
+    yield from workloads.stateful_set(part(workload, workloads.STATEFUL_SET, leader, own), existing)
+
+
+def _annotations(workload: Manifest, size: int) -> dict[str, str]:
+    """The annotations of all pods of the set."""
+    given = mapping(workload.metadata.get("annotations"))
+    subgroups = _subgroups(workload)
+    found = {f"{_DOMAIN}/size": str(size)}
+    if topology := given.get(LWS_TOPOLOGY):
+        found[LWS_TOPOLOGY] = str(topology)
+    if subgroups:
+        found[f"{_DOMAIN}/subgroup-size"] = str(_subgroup_size(workload))
+        if topology := given.get(LWS_SUBGROUP_TOPOLOGY):
+            found[LWS_SUBGROUP_TOPOLOGY] = str(topology)
+    return found
+
+
+def _group(workload: Manifest, leader: str, index: int) -> dict[str, str]:
+    return {
+        f"{_DOMAIN}/name": workload.name,
+        f"{_DOMAIN}/group-index": str(index),
+        f"{_DOMAIN}/group-key": _key(workload.namespace, leader),
+        f"{_DOMAIN}/template-revision-hash": template_hash(workload.spec.get("leaderWorkerTemplate")),
+    }
+
+
+def _subgroups(workload: Manifest) -> Mapping[str, Any]:
+    return mapping(mapping(workload.spec.get("leaderWorkerTemplate")).get("subGroupPolicy"))
+
+
+def _subgroup_size(workload: Manifest) -> int:
+    given = _subgroups(workload).get("subGroupSize")
+    return max(1, number(workload, given, "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize", default=1))
+
+
+def _subgroup(workload: Manifest, leader: str, size: int, at: int) -> dict[str, str]:
+    """The labels of the subgroup of the pod at this place in its group; none if there are no subgroups."""
+    policy = _subgroups(workload)
+    if not policy or (at == 0 and policy.get("subGroupPolicyType") == "LeaderExcluded"):
+        return {}
+    length = _subgroup_size(workload)
+    # Where one pod is left over, it is the leader, which belongs to the first subgroup.
+    index = 0 if at == 0 else (at - 1 if (size - 1) % length == 0 else at) // length
+    return {f"{_DOMAIN}/subgroup-index": str(index), f"{_DOMAIN}/subgroup-key": _key(leader, str(index))}
+
+
+def _key(*names: str) -> str:
+    """Derived as the controller does, so that this label groups pods as in a cluster."""
+    return hashlib.sha1("/".join(names).encode(), usedforsecurity=False).hexdigest()

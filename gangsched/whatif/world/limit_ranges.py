@@ -1,0 +1,134 @@
+"""LimitRanges of a simulated cluster: the defaults that they give containers, and the pods that they refuse.
+
+The rules are `SetDefaults_LimitRangeItem` in k8s.io/kubernetes/pkg/apis/core/v1/defaults.go and the admission plug-in
+LimitRanger, at v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gangsched.core.objects import quantity
+from gangsched.core.objects.quantity import Exact
+from gangsched.whatif.world import pod_amounts
+from gangsched.whatif.world.defaults import Spec, check_quantities
+from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
+
+_FIELDS = ("default", "defaultRequest", "max", "min", "maxLimitRequestRatio")
+_LISTS = ("containers", "initContainers")
+_CONTAINER, _POD, _CLAIM = "Container", "Pod", "PersistentVolumeClaim"
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One item of `spec.limits`: what it demands of each object of its type."""
+
+    title: str
+    type: str
+    least: Mapping[str, Exact]
+    most: Mapping[str, Exact]
+    ratio: Mapping[str, Exact]
+
+    def refusals(self, requests: Mapping[str, Exact], limits: Mapping[str, Exact]) -> Iterator[str]:
+        """The reasons, each a clause, why these requests and limits are refused."""
+        for name, least in self.least.items():
+            if name not in requests or min(requests[name], limits.get(name, least)) < least:
+                yield f"{name} is below the minimum of {self.title} for a {self.type}"
+        for name, most in self.most.items():
+            if name not in limits or max(limits[name], requests.get(name, 0)) > most:
+                yield f"{name} has no limit, or is above the maximum of {self.title} for a {self.type}"
+        for name, ratio in self.ratio.items():
+            request, limit = requests.get(name, 0), limits.get(name, 0)
+            if not request or not limit or limit > request * ratio:
+                yield f"{name} has a limit that is too large for its request by {self.title} for a {self.type}"
+
+
+class LimitRanges:
+    """The LimitRanges by namespace."""
+
+    def __init__(self) -> None:
+        self._items: defaultdict[str, list[_Item]] = defaultdict(list)
+        self._defaults: defaultdict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = defaultdict(list)
+
+    def add(self, manifest: Manifest) -> None:
+        """Add a LimitRange.
+
+        Raises:
+            ManifestError: it is unreadable.
+        """
+        requests: dict[str, Any] = {}
+        limits: dict[str, Any] = {}
+        for each in map(mapping, manifest.spec.get("limits") or ()):
+            for field in _FIELDS:
+                check_quantities(each.get(field), f"{manifest}: spec.limits.{field}")
+            default, request, most, least, ratio = (mapping(each.get(field)) for field in _FIELDS)
+            if each.get("type") == _CONTAINER:
+                own = {**most, **default}
+                limits |= own
+                requests |= {**least, **own, **request}
+            self._items[manifest.namespace].append(
+                _Item(
+                    title=f"LimitRange {manifest.name}",
+                    type=str(each.get("type") or ""),
+                    least=pod_amounts.exact(least),
+                    most=pod_amounts.exact(most),
+                    ratio={name: quantity.exact(text) for name, text in ratio.items()},
+                )
+            )
+        if requests:
+            self._defaults[manifest.namespace].append((requests, limits))
+
+    def apply(self, namespace: str, spec: Spec) -> Spec:
+        """The spec, whose containers get the default requests and limits that they lack."""
+        defaults = self._defaults.get(namespace)
+        if not defaults:
+            return spec
+        return {**spec, **{field: [_filled(each, defaults) for each in spec.get(field) or ()] for field in _LISTS}}
+
+    def check(self, namespace: str, spec: Mapping[str, Any], title: str) -> None:
+        """Refuse a pod that breaks a limit; `title` names it, or the workload that makes it, in the message.
+
+        Raises:
+            ManifestError: the API server would refuse it.
+        """
+        for item in self._items.get(namespace, ()):
+            parts = [_of_pod(spec)] if item.type == _POD else _of_containers(spec) if item.type == _CONTAINER else ()
+            for requests, limits in parts:
+                self._refuse(item.refusals(requests, limits), title)
+
+    def check_claim(self, namespace: str, spec: Mapping[str, Any], title: str) -> None:
+        """Refuse a PersistentVolumeClaim that breaks a limit; as `check`."""
+        asked = pod_amounts.of_container(spec, "requests")
+        for item in self._items.get(namespace, ()):
+            if item.type == _CLAIM:
+                self._refuse(item.refusals(asked, asked), title)
+
+    @staticmethod
+    def _refuse(reasons: Iterable[str], title: str) -> None:
+        if found := [f"{title}: the API server would refuse it, because {why}: change the amount" for why in reasons]:
+            raise ManifestError(found)
+
+
+def _filled(container: Mapping[str, Any], defaults: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Spec:
+    """The container with the requests and limits that it lacks; the first LimitRange with a default counts."""
+    resources = mapping(container.get("resources"))
+    requests, limits = mapping(resources.get("requests")), mapping(resources.get("limits"))
+    for of_requests, of_limits in defaults:
+        requests, limits = {**of_requests, **requests}, {**of_limits, **limits}
+    return {**container, "resources": {**resources, "requests": requests, "limits": limits}}
+
+
+def _of_containers(spec: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Exact], Mapping[str, Exact]]]:
+    for field in _LISTS:
+        for each in spec.get(field) or ():
+            yield pod_amounts.of_container(each, "requests"), pod_amounts.of_container(each, "limits")
+
+
+def _of_pod(spec: Mapping[str, Any]) -> tuple[Mapping[str, Exact], Mapping[str, Exact]]:
+    return (
+        pod_amounts.of_pod(spec, "requests", overhead=False),
+        pod_amounts.of_pod(spec, "limits", overhead=False),
+    )

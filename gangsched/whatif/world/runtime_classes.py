@@ -1,0 +1,67 @@
+"""RuntimeClasses of a simulated cluster: the overhead, node selector and tolerations that they give pods.
+
+The rules are the admission plug-in RuntimeClass at v1.36.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gangsched.whatif.world import pod_amounts, tolerations
+from gangsched.whatif.world.defaults import Spec, check_quantities
+from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
+
+
+class RuntimeClasses:
+    """The RuntimeClasses by name."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, Manifest] = {}
+
+    def add(self, manifest: Manifest) -> None:
+        """Add a RuntimeClass.
+
+        Raises:
+            ManifestError: its overhead is unreadable.
+        """
+        check_quantities(_overhead(manifest), f"{manifest}: overhead.podFixed")
+        self._classes[manifest.name] = manifest
+
+    def apply(self, spec: Spec, title: str) -> Spec:
+        """The spec with what its RuntimeClass adds; `title` names the pod or workload in messages.
+
+        Raises:
+            ManifestError: the class is missing, or contradicts the pod.
+        """
+        name = spec.get("runtimeClassName")
+        found = self._classes.get(str(name)) if name else None
+        if name and found is None:
+            raise _refusal(title, f"RuntimeClass {name} is missing", "add its manifest")
+        overhead = _overhead(found) if found is not None else None
+        if spec.get("overhead") and pod_amounts.exact(spec["overhead"]) != pod_amounts.exact(overhead):
+            raise _refusal(title, "its overhead is not that of its RuntimeClass", "remove spec.overhead")
+        if found is None:
+            return spec
+        made = {**spec, "overhead": overhead} if overhead else spec
+        scheduling = mapping(found.body.get("scheduling"))
+        wanted, own = mapping(scheduling.get("nodeSelector")), mapping(spec.get("nodeSelector"))
+        if other := [key for key in wanted if own.get(key, wanted[key]) != wanted[key]]:
+            raise _refusal(
+                title, f"RuntimeClass {name} requires another value of {other[0]}", "change spec.nodeSelector"
+            )
+        if scheduling:
+            made = {
+                **made,
+                "nodeSelector": {**own, **wanted},
+                "tolerations": tolerations.merged(spec["tolerations"], scheduling.get("tolerations") or ()),
+            }
+        return made
+
+
+def _overhead(manifest: Manifest) -> Mapping[str, Any]:
+    return mapping(mapping(manifest.body.get("overhead")).get("podFixed"))
+
+
+def _refusal(title: str, why: str, remedy: str) -> ManifestError:
+    return ManifestError([f"{title}: the API server would refuse it, because {why}: {remedy}"])

@@ -1,0 +1,128 @@
+"""Expands TrainJobs of Kubeflow's Trainer v2.0.0: a runtime and the TrainJob together make a JobSet."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gangsched.whatif.world.jobsets import JOB_SET, job_set
+from gangsched.whatif.world.made import Existing, MadePod, has_ended, managed_elsewhere, number
+from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping, mappings
+from gangsched.whatif.world.workloads import part
+
+_VERSION = "trainer.kubeflow.org/v1alpha1"
+CLUSTER_RUNTIME = (_VERSION, "ClusterTrainingRuntime")
+RUNTIMES = (CLUSTER_RUNTIME, (_VERSION, "TrainingRuntime"))
+
+_ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
+_INITIALIZERS = ("dataset-initializer", "model-initializer")
+_TRAINER = "trainer"
+_NODE = "node"
+_MERGED_BY_NAME = ("containers", "initContainers", "volumes", "imagePullSecrets", "schedulingGates")
+
+Part = Mapping[str, Any]
+
+
+def train_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
+    """The pods of a TrainJob's JobSet.
+
+    Raises:
+        ManifestError: the files do not contain its runtime, without which Trainer refuses it.
+    """
+    spec = workload.spec
+    if spec.get("suspend") is True or has_ended(workload, "Complete", "Failed"):
+        return
+    if managed_elsewhere(spec.get("managedBy"), "trainer.kubeflow.org/trainjob-controller"):
+        return
+    if existing.has_object(workload.namespace, "JobSet", workload.name):
+        return
+    runtime = _runtime(workload, existing)
+    template = mapping(runtime.spec.get("template"))
+    metadata = mapping(template.get("metadata"))
+    jobs = mapping(template.get("spec"))
+    policy = mapping(runtime.spec.get("mlPolicy"))
+    made = {**jobs, "replicatedJobs": [_job(workload, each, policy) for each in mappings(jobs.get("replicatedJobs"))]}
+    annotations = {**mapping(metadata.get("annotations")), **mapping(spec.get("annotations"))}
+    made_set = part(workload, JOB_SET, workload.name, made, annotations=annotations)
+    for pod in job_set(made_set, existing):
+        yield dataclasses.replace(pod, above=(made_set, *pod.above))
+
+
+def _runtime(workload: Manifest, existing: Existing) -> Manifest:
+    reference = mapping(workload.spec.get("runtimeRef"))
+    kind, name = str(reference.get("kind") or CLUSTER_RUNTIME[1]), str(reference.get("name") or "")
+    namespace = workload.namespace if kind != CLUSTER_RUNTIME[1] else None
+    found = existing.object(namespace, kind, name)
+    if found is None:
+        raise ManifestError(
+            [f"{workload}: Trainer would refuse it, because {kind} {name} is missing: add its manifest"]
+        )
+    return found
+
+
+def _job(workload: Manifest, replicated: Part, policy: Part) -> Part:
+    """The replicated Job with what the TrainJob changes in it."""
+    template = mapping(replicated.get("template"))
+    spec = mapping(template.get("spec"))
+    ancestor = mapping(mapping(template.get("metadata")).get("labels")).get(_ANCESTOR)
+    pod = mapping(spec.get("template"))
+    pod_spec = mapping(pod.get("spec"))
+    for override in mappings(workload.spec.get("podSpecOverrides")):
+        targets = [each.get("name") for each in mappings(override.get("targetJobs"))]
+        if replicated.get("name") in targets:
+            pod_spec = _overridden(pod_spec, {key: value for key, value in override.items() if key != "targetJobs"})
+    made = dict(replicated)
+    if ancestor in (*_INITIALIZERS, _TRAINER):
+        made["replicas"] = 1
+    count = _count(workload, replicated, ancestor, policy)
+    counted = {} if count is None else {"parallelism": count, "completions": count}
+    if ancestor == _TRAINER:
+        pod_spec = _with_resources(workload, pod_spec)
+    made["template"] = {**template, "spec": {**spec, **counted, "template": {**pod, "spec": pod_spec}}}
+    return made
+
+
+def _count(workload: Manifest, replicated: Part, ancestor: object, policy: Part) -> int | None:
+    """The number of pods: of trainers that of the TrainJob, else that of the runtime. None: the Job's own."""
+    trainer = mapping(workload.spec.get("trainer"))
+    wanted = None
+    if trainer.get("numNodes") is not None:
+        wanted = number(workload, trainer["numNodes"], "spec.trainer.numNodes", default=1)
+    if mapping(policy.get("mpi")):
+        # The launcher is one of the nodes where the runtime says so, and the trainers are the Job called node.
+        launches = mapping(policy["mpi"]).get("runLauncherAsNode") is True
+        if replicated.get("name") == _NODE and wanted is not None:
+            return max(wanted - 1, 1) if launches else wanted
+    elif ancestor == _TRAINER and wanted is not None:
+        return wanted
+    if ancestor == _TRAINER:
+        return number(workload, policy.get("numNodes"), "spec.mlPolicy.numNodes of its runtime", default=1)
+    return None
+
+
+def _with_resources(workload: Manifest, spec: Part) -> Part:
+    """The trainers' spec, in which the TrainJob's resources replace those of the container called node."""
+    asked = mapping(mapping(workload.spec.get("trainer")).get("resourcesPerNode"))
+    if not asked.get("limits") and not asked.get("requests"):
+        return spec
+    containers = [
+        {**each, "resources": asked} if each.get("name") == _NODE else each for each in mappings(spec.get("containers"))
+    ]
+    return {**spec, "containers": containers}
+
+
+def _overridden(spec: Part, patch: Part) -> Part:
+    """The spec after a strategic merge: maps are merged, lists of named parts by name, other lists replaced."""
+    merged = dict(spec)
+    for key, value in patch.items():
+        if key in _MERGED_BY_NAME and isinstance(value, list):
+            own = {each.get("name"): each for each in mappings(spec.get(key))}
+            for each in mappings(value):
+                own[each.get("name")] = {**mapping(own.get(each.get("name"))), **each}
+            merged[key] = list(own.values())
+        elif isinstance(value, Mapping):
+            merged[key] = _overridden(mapping(spec.get(key)), value)
+        else:
+            merged[key] = value
+    return merged
