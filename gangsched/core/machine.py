@@ -8,7 +8,7 @@ give the same effects.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from gangsched.core.cluster.avoidance import Avoidance
@@ -51,6 +51,7 @@ class Machine:
         self._avoidance = Avoidance()
         self._called = 0.0
         self._refusals: Counter[str] = Counter()
+        self._touched: dict[GroupKey, None] = {}
         self._faults: list[Fault | Rebuilt] = []
         self._compose(None)
 
@@ -58,6 +59,7 @@ class Machine:
         """Create an empty state that keeps only the parked gangs and the bindings in flight of the `former` one."""
         self._state = state = State(self._policy, self._avoidance, former)
         self.cluster, self.gangs, self.assessments = state.cluster, state.gangs, state.assessments
+        self.queue = state.queue
         self._intake = Intake(state)
         self._upkeep = Upkeep(state, self._reconcile_pause_s_per_pod)
         self._resting = True
@@ -68,6 +70,7 @@ class Machine:
         All events are applied, whatever that costs. All other work of a call is bounded by its budget; the caller
         yields to other tasks, and calls again while `next_deadline` is due.
         """
+        self._touched = {}
         if self._is_nothing_new(events, now):
             return []
         self._passed(None)
@@ -95,6 +98,7 @@ class Machine:
         effects += state.members.undeclared.take_events()
         state.restarts.keep(now, partial(state.contain, effects, now, Step.UPKEEP))
         touched, unwritten = upkeep.some(waiting, effects, now, budget)
+        self._touched = touched
         upkeep.let_in()
         state.queue.wake(state.cluster)
         state.queue.wake_first_in_lane(state.gangs, state.assessments, now)
@@ -145,6 +149,11 @@ class Machine:
             state.phases.next_due(),
         )
         return due if due < float("inf") else None
+
+    @property
+    def touched(self) -> Collection[GroupKey]:
+        """The gangs that the last call has brought up to date or dropped; no other has another state than before it."""
+        return self._touched
 
     def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
         """The gang that this new pod belongs to and how many members it lacks; None if it is not known to lack any."""
@@ -236,6 +245,7 @@ class Machine:
         containment = self._state.containment
         containment.resume_in_flight()
         self._resting = False
+        self._touched = dict.fromkeys(self.gangs)
         self._faults += containment.take_faults()
         if containment.broken or self.validate():
             raise faults[0].error

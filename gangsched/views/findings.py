@@ -13,7 +13,7 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.status import Condition
 from gangsched.core.queueing.lines import OrderKey
-from gangsched.core.queueing.queue import Queue, order_key
+from gangsched.core.queueing.queue import order_key
 from gangsched.core.status import explanation
 from gangsched.core.status.conditions import message_of, reason_of
 
@@ -47,9 +47,6 @@ class Findings:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._holders = explanation.Holders(machine.cluster)
-        self._queue = Queue(machine.cluster.capacity)
-        for key, gang in machine.gangs.items():
-            self._queue.file(gang, machine.assessments[key])
 
     def all(self) -> list[Finding]:
         """All groups and all waiting plain pods, in the order in which a scheduling cycle tries them."""
@@ -60,7 +57,7 @@ class Findings:
         """The state of the group with this key, which the machine must know."""
         gang, assessment = self._machine.gangs[key], self._machine.assessments[key]
         reason = reason_of(gang, assessment)
-        refusal = explanation.quorum_refused(gang, self._holders, self._queue)
+        refusal = explanation.quorum_refused(gang, self._holders, self._machine.queue)
         phase, message = gang.record.phase, message_of(gang, assessment, reason, refusal=refusal)
         suspended = _suspended(gang, assessment)
         if suspended is not None:
@@ -81,7 +78,7 @@ class Findings:
 
     def ahead(self, key: GroupKey) -> list[GroupKey]:
         """The waiting groups that are tried before this one, in order."""
-        return self._queue.before(key)
+        return self._machine.queue.before(key)
 
 
 def _suspended(gang: Gang, assessment: Assessment) -> Condition | None:

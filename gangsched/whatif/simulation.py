@@ -8,7 +8,7 @@ to the next until the longest maxScheduleTime has passed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -126,21 +126,25 @@ class _Simulation:
 
     def _settle(self) -> None:
         """Process everything that happens at the current time, then record the decisions."""
+        touched: dict[GroupKey, None] = {}
         while True:
             events: list[Event] = self._inbox or [TimePassed()]
             self._inbox = []
-            for effect in self._machine.handle(events, self._now):
+            effects = self._machine.handle(events, self._now)
+            touched.update(dict.fromkeys(self._machine.touched))
+            for effect in effects:
                 self._carry_out(effect)
             deadline = self._machine.next_deadline()
             if not self._inbox and (deadline is None or deadline > self._now):
                 break
-        self._note()
+        self._note(touched)
 
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, BindPod):
             pod = self._pods[effect.uid] = replace(self._pods[effect.uid], node=effect.node)
             self._inbox += (PodBound(effect.uid, effect.node), PodSeen(pod))
-            if pod.declaration is None:
+            gang = self._machine.gang_of(effect.uid)
+            if gang is not None and gang.plain:
                 self._bound_alone.append(self._alone(pod))
             for successor in self._successors.pop(effect.uid, ()):
                 self._pods[successor.uid] = successor
@@ -192,10 +196,12 @@ class _Simulation:
             placements={pod.name: pod.node},
         )
 
-    def _note(self) -> None:
-        """Record news: newly placed members, or a state not yet recorded since members were last placed."""
+    def _note(self, touched: Iterable[GroupKey]) -> None:
+        """Record news of these gangs: newly placed members, or a state not yet recorded since one was last placed."""
         alone, self._bound_alone = self._bound_alone, []
-        for finding in sorted([*Findings(self._machine).all(), *alone], key=lambda finding: finding.order):
+        findings = Findings(self._machine)
+        found = [findings.of(key) for key in touched if key in self._machine.gangs]
+        for finding in sorted([*found, *alone], key=lambda finding: finding.order):
             namespace = finding.key.namespace
             placed = {pod: node for pod, node in finding.placements.items() if (namespace, pod) not in self._placed}
             self._placed.update((namespace, pod) for pod in placed)
