@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import shutil
 import textwrap
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -89,7 +90,7 @@ def _simulate(arguments: argparse.Namespace, settings: Settings) -> int:
     for remark in _remarks(world):
         note(arguments, remark)
     with Progress("simulating"):
-        outcome = simulate(world, policy)
+        outcome = simulate(world, policy, today=time.time())
     for key, scheduler in outcome.elsewhere.items():
         note(
             arguments,

@@ -151,6 +151,11 @@ class Machine:
         return due if due < float("inf") else None
 
     @property
+    def called(self) -> float:
+        """When the last call that decided was made, in epoch seconds; 0.0 before the first."""
+        return self._called
+
+    @property
     def touched(self) -> Collection[GroupKey]:
         """The gangs that the last call has brought up to date or dropped; no other has another state than before it."""
         return self._touched

@@ -97,6 +97,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads = NO
         bound_at=said.bound_at,
         soft=preferences.soft(spec, meta),
         workload=workloads.of(meta, owner, named=declaration is not None) if owner is not None else None,
+        gone_by=_moment(meta.deletion_timestamp) if meta.deletion_timestamp else 0.0,
     )
 
 

@@ -7,6 +7,7 @@ to the next until the longest maxScheduleTime has passed.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import PodBound, StatusWritten
 from gangsched.core.objects.volumes import StorageKind, Volume, VolumeClaim
+from gangsched.core.status.holders import stuck_since
 from gangsched.views.findings import Finding, Findings
 from gangsched.whatif.world.building import World
 
@@ -75,9 +77,21 @@ class Outcome:
     group_of: Mapping[str, GroupKey]
 
 
-def simulate(world: World, policy: Policy) -> Outcome:
-    """Let the core decide about everything in the world until nothing more happens."""
+def simulate(world: World, policy: Policy, *, today: float | None = None) -> Outcome:
+    """Let the core decide about everything in the world until nothing more happens.
+
+    `today`, in epoch seconds, is when the question is asked; by default the world's start. Terminating pods that should
+    long be gone by then are stuck.
+    """
+    world = dataclasses.replace(world, pods=[_as_of(pod, today or world.start, world.start) for pod in world.pods])
     return _Simulation(world, policy).run()
+
+
+def _as_of(pod: Pod, today: float, start: float) -> Pod:
+    """The pod on the simulated clock. Nothing ends in a simulation, so a pod that is not overdue does not become so."""
+    if stuck_since(pod, today) is None:
+        return replace(pod, gone_by=0.0) if pod.gone_by else pod
+    return replace(pod, gone_by=pod.gone_by - today + start)
 
 
 class _Simulation:

@@ -10,7 +10,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.status import explanation
 from gangsched.whatif.simulation import simulate
 from gangsched.whatif.world.building import World
-from tests.builders import group, node, pods
+from tests.builders import group, node, pod, pods
 
 
 def test_a_large_group_is_told_as_what_it_has_become_at_that_moment():
@@ -51,3 +51,16 @@ def test_each_gang_is_explained_a_few_times_however_many_gangs_wait(number, monk
     decisions = simulate(waiting_gangs(number), Policy()).decisions
     assert len(decisions) == 2 * number - 1
     assert max(made.values()) <= 12
+
+
+@pytest.mark.parametrize(("late_s", "stuck"), [(-60.0, False), (60.0, False), (600.0, True)])
+def test_of_terminating_pods_only_those_overdue_when_the_question_is_asked_are_told_as_stuck(late_s, stuck):
+    """The files may have no times at all, so that the simulated clock starts in another year."""
+    world = World(
+        nodes=[node("n1", cpu=2)],
+        groups=[group("a", min_member=2)],
+        pods=[pod("old", cpu=2, group="", node="n1", terminating=True, gone_by=9e8 - late_s), *pods("a", 2)],
+        start=1000.0,
+    )
+    messages = [each.finding.message for each in simulate(world, Policy(), today=9e8).decisions]
+    assert ["default/old is stuck" in said for said in messages] == [stuck] * len(messages)

@@ -65,7 +65,8 @@ class Pod(Struct, frozen=True, gc=False):
     `condition_reason` and `condition_message` are those of the pod's present `PodScheduled=False` condition, which need
     not be written again; empty without one. `rejected`: it failed because the kubelet refused to admit it. `bound_at`
     is when it was bound, 0.0 if unknown. `soft` are its soft constraints, None if it has none. `workload` is the object
-    of a recognised controller that it belongs to, None if there is none.
+    of a recognised controller that it belongs to, None if there is none. `gone_by` is when a terminating pod should be
+    gone, at the end of its grace period; 0.0 if unknown.
     """
 
     uid: str
@@ -93,6 +94,7 @@ class Pod(Struct, frozen=True, gc=False):
     bound_at: float = 0.0
     soft: Soft | None = None
     workload: Workload | None = None
+    gone_by: float = 0.0
 
     @property
     def uses_claims(self) -> bool:

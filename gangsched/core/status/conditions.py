@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from gangsched.core.declarations.minima import minima, missing_of
 from gangsched.core.gang import bindings, prebinding, rollback
@@ -115,39 +115,39 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         return _capped(assessment, gang.record.capped.note)
     if reason is Reason.NAMESPACE_LIMIT:
         return gang.outside
+    waited = format_duration(assessment.terms.max_schedule_time_s)
+    succeeded = gang.record.successes
+    said: dict[Reason, Callable[[], str]] = {
+        Reason.UNSCHEDULABLE: lambda: refusal or "Complete; waiting to be scheduled.",
+        Reason.NEVER_FITS: lambda: refusal,
+        Reason.SEARCH_EXHAUSTED: lambda: refusal,
+        Reason.TIMED_OUT: lambda: (
+            f"No room within {waited}; retried after a back-off, or as soon as a change may help. {refusal}"
+        ),
+        Reason.SUSPENDED: lambda: memberless.suspended(gang),
+        Reason.SUCCEEDED: lambda: f"The run ended with {number_of(succeeded, 'member')} succeeded.",
+        Reason.SCHEDULED: lambda: (
+            f"{number_is(_there(assessment), 'member')} bound or done; {gang.record.minimum} needed."
+        ),
+        Reason.PRE_BINDING: lambda: _prebinding(gang),
+        Reason.BINDING: lambda: f"{number_is(gang.operations.under_way(), 'binding')} under way.",
+        Reason.NOT_ITS_TURN: lambda: _in_line(gang, assessment),
+        Reason.PLACES_HELD: lambda: _held(gang, assessment),
+        Reason.MEMBERS_MISSING: lambda: late_message(gang, assessment),
+        Reason.BINDING_UNDONE: lambda: _undone(gang),
+        Reason.BINDING_REFUSED: lambda: _binding_refused(gang, assessment),
+        Reason.GANG_INCOMPLETE: lambda: _incomplete(gang, assessment),
+        Reason.NO_MEMBERS: lambda: memberless.no_members(gang),
+        Reason.GANG_FAILED: lambda: (
+            f"The run ended with {number_of_all(succeeded, gang.record.minimum, 'member')} succeeded."
+        ),
+    }
     if reason is Reason.GANG_FAILED and gang.record.outcome is Outcome.OUT_OF_TIME:
         return (
-            f"No room within {_waited(assessment)}, and timeoutPolicy is Fail: change the PodGroup's spec or delete all "
-            f"members to start over. {refusal}"
+            f"No room within {waited}, and timeoutPolicy is Fail: change the PodGroup's spec or delete all members "
+            f"to start over. {refusal}"
         )
-    if reason in (Reason.UNSCHEDULABLE, Reason.NEVER_FITS, Reason.SEARCH_EXHAUSTED):
-        said = refusal or "Complete; waiting to be scheduled."
-    elif reason is Reason.TIMED_OUT:
-        said = f"No room within {_waited(assessment)}; retried after a back-off, or as soon as a change may help. "
-        said += refusal
-    else:
-        said = _SAID[reason](gang, assessment)
-    return f"{said.rstrip()} {assessment.terms.lowered if reason in NO_ROOM else ''}".rstrip()
-
-
-def _waited(assessment: Assessment) -> str:
-    return format_duration(assessment.terms.max_schedule_time_s)
-
-
-def _succeeded(gang: Gang, _: Assessment) -> str:
-    return f"The run ended with {number_of(gang.record.successes, 'member')} succeeded."
-
-
-def _failed(gang: Gang, _: Assessment) -> str:
-    return f"The run ended with {number_of_all(gang.record.successes, gang.record.minimum, 'member')} succeeded."
-
-
-def _scheduled(gang: Gang, assessment: Assessment) -> str:
-    return f"{number_is(_there(assessment), 'member')} bound or done; {gang.record.minimum} needed."
-
-
-def _under_way(gang: Gang, _: Assessment) -> str:
-    return f"{number_is(gang.operations.under_way(), 'binding')} under way."
+    return f"{said[reason]().rstrip()} {assessment.terms.lowered if reason in NO_ROOM else ''}".rstrip()
 
 
 def _capped(assessment: Assessment, note: str) -> str:
@@ -157,7 +157,7 @@ def _capped(assessment: Assessment, note: str) -> str:
     return f"{number_is_of_all(len(assessment.census.bound), assessment.minimum, 'member')} bound and stay. {note}"
 
 
-def _prebinding(gang: Gang, _: Assessment) -> str:
+def _prebinding(gang: Gang) -> str:
     """The first pre-binding that the members with nodes wait for."""
     pending = prebinding.first_awaited(gang)
     if pending is None:
@@ -229,7 +229,7 @@ def late_message(gang: Gang, assessment: Assessment) -> str:
     )
 
 
-def _undone(gang: Gang, _: Assessment) -> str:
+def _undone(gang: Gang) -> str:
     current = gang.operations.rollback
     if current is None:
         return f"{gang.record.rollback_note}: its bindings and writes are undone, and it is retried after a back-off."
@@ -238,24 +238,6 @@ def _undone(gang: Gang, _: Assessment) -> str:
     if len(rollback.targets(gang)) > len(rollback.spared(gang)):
         return f"{current.note}: the bound members are evicted, so that the whole group starts over."
     return f"{current.note}; the condition Degraded says why the bound members are left in place."
-
-
-_SAID: Mapping[Reason, Callable[[Gang, Assessment], str]] = {
-    Reason.SUSPENDED: lambda gang, _: memberless.suspended(gang),
-    Reason.SUCCEEDED: _succeeded,
-    Reason.SCHEDULED: _scheduled,
-    Reason.PRE_BINDING: _prebinding,
-    Reason.BINDING: _under_way,
-    Reason.NOT_ITS_TURN: _in_line,
-    Reason.PLACES_HELD: _held,
-    Reason.MEMBERS_MISSING: late_message,
-    Reason.BINDING_UNDONE: _undone,
-    Reason.BINDING_REFUSED: _binding_refused,
-    Reason.GANG_INCOMPLETE: _incomplete,
-    Reason.NO_MEMBERS: lambda gang, _: memberless.no_members(gang),
-    Reason.GANG_FAILED: _failed,
-}
-"""The sentences of the other reasons."""
 
 
 def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
