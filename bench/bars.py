@@ -53,6 +53,8 @@ _CALLS = {
     what: f"core: longest call, {what}"
     for what in ("25,000 members of minimum 1", "20,000 parked gangs", "500 racks that all fail", "found by search")
 }
+_SIMULATED = {"core: simulate 700 gangs on 50 nodes": 2, "core: simulate 5,000 gangs on 50 nodes": 15}
+_ANSWERS = "core: list, explain and page with 10,000 gangs"
 _FOOTPRINT, _LARGE = "footprint 5,000 × 50,000", "footprint 5,000 × 100,000"
 _RATE = "pods/s ÷ bare API server"
 
@@ -185,6 +187,19 @@ BARS = (
     *(
         Bar(what=title.removeprefix("core: "), scenario=title, figure="cpu_s", most=60, unit="s")
         for title in replays.LOADS
+    ),
+    *(
+        Bar(what=title.removeprefix("core: "), scenario=title, figure="cpu_s", most=most, unit="s")
+        for title, most in _SIMULATED.items()
+    ),
+    *(
+        Bar(what=f"10,000 gangs: {what}", scenario=_ANSWERS, figure=figure, most=15, unit="s")
+        for what, figure in (
+            ("gangsched list", "list_cpu_s"),
+            ("gangsched explain", "explain_all_cpu_s"),
+            ("gangsched explain NAME", "explain_one_cpu_s"),
+            ("first look of the page", "page_cpu_s"),
+        )
     ),
     Bar(
         what="resident memory, 5,000 nodes and 50,000 live pods",

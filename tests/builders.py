@@ -141,6 +141,7 @@ def pod(
     near: Mapping[int, PodTerm] | None = None,
     spread_if_possible: Iterable[Spread] = (),
     workload: Workload | None = None,
+    gone_by: float = 0.0,
 ) -> Pod:
     """A pending pod of 1 cpu that declares itself a member of group `a`; `group=""` makes a plain pod.
 
@@ -193,6 +194,7 @@ def pod(
         condition_message=condition_message,
         soft=soft(likes or {}, images, near or {}, spread_if_possible),
         workload=workload,
+        gone_by=gone_by,
     )
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from gangsched.cli.output import UNWRAPPED, USUAL, wrapped
 from gangsched.core.planning.refusal import Obstacle
-from gangsched.core.status.explanation import amounts, demanded
+from gangsched.core.status.explanation import demanded
+from gangsched.core.status.holders import amounts
 from gangsched.views.diagnosed import Diagnosis, Shortfall
 from gangsched.views.diagnosis_json import FULL_COVERAGE, Coverage
 
@@ -54,6 +55,9 @@ def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
     holders = [f"{holder} ({amounts([(shortfall.resource, amount)])})" for holder, amount in shortfall.held]
     if held := _some(holders, shortfall.held_by_others):
         yield "held by", held
+    for head, pods in (("kept for", shortfall.kept_for), ("stuck", shortfall.stuck)):
+        if names := _some(pods.names, pods.others):
+            yield head, f"{names} ({amounts([(shortfall.resource, pods.amount)])})"
     yield "ahead", _some([str(key) for key in shortfall.ahead], shortfall.others_ahead) or "no waiting group"
 
 

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import shutil
 import textwrap
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -97,7 +98,7 @@ def _simulate(arguments: argparse.Namespace, settings: Settings) -> int:
     for remark in _remarks(world):
         note(arguments, remark)
     with Progress("simulating"):
-        outcome = simulate(world, policy)
+        outcome = simulate(world, policy, today=time.time())
     for doubt in world.doubts:
         note(arguments, f"this answer may not hold: {doubt}")
     if not outcome.decisions and not outcome.elsewhere:

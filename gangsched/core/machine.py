@@ -8,7 +8,7 @@ give the same effects.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from gangsched.core.cluster.avoidance import Avoidance
@@ -47,6 +47,7 @@ class Machine:
         self._avoidance = Avoidance()
         self._called = 0.0
         self._refusals: Counter[str] = Counter()
+        self._touched: dict[GroupKey, None] = {}
         self._parts = Composition(policy, self._avoidance, reconcile_pause_s_per_pod)
         self._adopt(0.0)
 
@@ -56,6 +57,8 @@ class Machine:
         state, self._intake, self._upkeep = parts.state, parts.intake, parts.upkeep
         self._state = state
         self.cluster, self.gangs, self.assessments = state.cluster, state.gangs, state.assessments
+        self.queue = state.queue
+        self._touched = dict.fromkeys(self.gangs)
         self._called, self._resting = now, not self._intake.synced
         return []
 
@@ -65,6 +68,7 @@ class Machine:
         All events are applied, whatever that costs. All other work of a call is bounded by its budget; the caller
         yields to other tasks, and calls again while `next_deadline` is due.
         """
+        self._touched = {}
         if self._is_nothing_new(events, now):
             return []
         self._passed(None)
@@ -97,6 +101,7 @@ class Machine:
         effects += state.members.undeclared.take_events()
         state.restarts.keep(now, contain)
         touched, unwritten = upkeep.some(effects, now, budget)
+        self._touched = touched
         upkeep.let_in()
         state.queue.wake(state.cluster)
         state.queue.wake_first_in_lane(state.gangs, state.assessments, now)
@@ -144,6 +149,16 @@ class Machine:
             state.phases.next_due(),
         )
         return due if due < float("inf") else None
+
+    @property
+    def called(self) -> float:
+        """When the last call that decided was made, in epoch seconds; 0.0 before the first."""
+        return self._called
+
+    @property
+    def touched(self) -> Collection[GroupKey]:
+        """The gangs that the last call has brought up to date or dropped; no other has another state than before it."""
+        return self._touched
 
     def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
         """The gang that this new pod belongs to and how many members it lacks; None if it is not known to lack any."""

@@ -30,7 +30,7 @@ from gangsched.core.queueing.admission import Admission
 from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.queueing.queue import Queue
 from gangsched.core.starts import Starts
-from gangsched.core.status.explanation import Holders
+from gangsched.core.status.holders import Holders
 from gangsched.core.status.unserved import Unserved
 from gangsched.core.status.writer import StatusWriter
 

@@ -87,6 +87,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads = NO
         soft=preferences.soft(spec, meta),
         workload=_workload(meta, owner, declaration, workloads) if owner is not None else None,
         failure=failure(status) if status.phase == "Failed" else None,
+        gone_by=_moment(meta.deletion_timestamp) if meta.deletion_timestamp else 0.0,
     )
 
 

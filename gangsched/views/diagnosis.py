@@ -29,8 +29,9 @@ from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.status.explanation import accepting_rows, amounts, oversized
-from gangsched.views.diagnosed import Diagnosis, Shortfall, from_elsewhere
+from gangsched.core.status.explanation import oversized
+from gangsched.core.status.holders import Held, Share, accepting_rows, amounts, holder_of, scarcest
+from gangsched.views.diagnosed import Diagnosis, PodShares, Shortfall, from_elsewhere
 from gangsched.views.findings import Findings
 from gangsched.views.nodegroups import NodeGroup, node_groups
 from gangsched.views.nodenames import names_of_nodes
@@ -225,8 +226,9 @@ class _Examination:
     # A refusal
 
     def _shortfall(self, refusal: Refusal) -> Shortfall:
-        resource = next((name for name, _ in refusal.short), next(iter(refusal.lacking), ""))
+        resource = scarcest(refusal)
         held = self._held(resource, refusal) if resource else []
+        otherwise = self._findings.held(refusal) if resource else Held()
         named = [holder for holder in held if self._reach.has(holder[0])]
         ahead = self._findings.ahead(self._gang.key)
         known = [key for key in ahead if self._reach.has(key)]
@@ -242,7 +244,14 @@ class _Examination:
             ahead=known,
             others_ahead=len(ahead) - len(known),
             groups=self._groups(refusal),
+            kept_for=self._named(otherwise.kept_from(self._assessment.terms.priority)),
+            stuck=self._named(otherwise.stuck),
         )
+
+    def _named(self, shares: Sequence[Share]) -> PodShares:
+        """The pods that may be named, the number of the others, and how much all of them hold."""
+        named = [f"{pod.namespace}/{pod.name}" for pod, _ in shares if self._reach.has(holder_of(pod))]
+        return PodShares(named, len(shares) - len(named), sum(amount for _, amount in shares))
 
     def _groups(self, refusal: Refusal) -> Sequence[NodeGroup]:
         ask = self._assessment.want.quorum
@@ -254,7 +263,7 @@ class _Examination:
         held: Counter[GroupKey] = Counter()
         for pod in self._on_accepting_nodes(refusal):
             if amount := dict(pod.shape.requests).get(resource, 0):
-                held[_holder(pod)] += amount
+                held[holder_of(pod)] += amount
         held.pop(self._gang.key, None)
         return sorted(held.items(), key=lambda item: (-item[1], item[0]))
 
@@ -310,7 +319,7 @@ class _Examination:
         left_out = [
             (pod, cluster.node_of(pod.uid))
             for pod in list(cluster.pods.values())
-            if _holder(pod) in without and cluster.node_of(pod.uid)
+            if holder_of(pod) in without and cluster.node_of(pod.uid)
         ]
         for pod, _ in left_out:
             cluster.remove_pod(pod.uid)
@@ -320,7 +329,3 @@ class _Examination:
             if not pod.node:
                 cluster.assume(pod.uid, node)
         return isinstance(found, Placement)
-
-
-def _holder(pod: Pod) -> GroupKey:
-    return GroupKey(pod.namespace, pod.declaration.group if pod.declaration else pod.name)

@@ -13,7 +13,7 @@ from gangsched.core.objects.quantity import amount, format_amount
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Demand
 from gangsched.core.planning.refusal import Gap, Obstacle
-from gangsched.views.diagnosed import Diagnosis, Shortfall
+from gangsched.views.diagnosed import Diagnosis, PodShares, Shortfall
 from gangsched.views.nodegroups import NodeGroup
 
 
@@ -113,6 +113,16 @@ def _shortfall_json(shortfall: Shortfall) -> dict[str, object]:
         "heldByOthers": shortfall.held_by_others,
         "ahead": [{"namespace": key.namespace, "name": key.name} for key in shortfall.ahead],
         "othersAhead": shortfall.others_ahead,
+        "keptFor": _shares_json(shortfall.resource, shortfall.kept_for),
+        "stuckTerminating": _shares_json(shortfall.resource, shortfall.stuck),
+    }
+
+
+def _shares_json(resource: str, shares: PodShares) -> dict[str, object]:
+    return {
+        "pods": list(shares.names),
+        "otherPods": shares.others,
+        "amount": format_amount(resource, shares.amount),
     }
 
 
@@ -144,6 +154,12 @@ class _Demand(Struct):
     domain: str | None = None
 
 
+class _Shares(Struct, frozen=True, rename="camel"):
+    pods: list[str] = []
+    other_pods: int = 0
+    amount: str = "0"
+
+
 class _Shortfall(Struct, rename="camel"):
     wanted: int
     fits: int
@@ -156,6 +172,8 @@ class _Shortfall(Struct, rename="camel"):
     node_groups: list[_NodeGroup]
     held_by_others: int = 0
     others_ahead: int = 0
+    kept_for: _Shares = _Shares()
+    stuck_terminating: _Shares = _Shares()
 
 
 class _DiagnosisJson(Struct, rename="camel"):
@@ -219,7 +237,13 @@ def _shortfall(decoded: _Shortfall) -> Shortfall:
             )
             for group in decoded.node_groups
         ],
+        kept_for=_shares(decoded.resource, decoded.kept_for),
+        stuck=_shares(decoded.resource, decoded.stuck_terminating),
     )
+
+
+def _shares(resource: str, decoded: _Shares) -> PodShares:
+    return PodShares(decoded.pods, decoded.other_pods, amount(resource, decoded.amount))
 
 
 def _amounts(decoded: Mapping[str, str]) -> Amounts:

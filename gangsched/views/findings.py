@@ -13,9 +13,10 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.status import Condition
-from gangsched.core.queueing.queue import Queue
+from gangsched.core.planning.refusal import Refusal
 from gangsched.core.status import explanation
 from gangsched.core.status.conditions import message_of, reason_of
+from gangsched.core.status.holders import Held, Holders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +47,7 @@ class Findings:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._holders = explanation.Holders(machine.cluster)
-        self._queue = Queue(machine.cluster.capacity)
-        for key, gang in machine.gangs.items():
-            self._queue.file(gang, machine.assessments[key])
+        self._holders = Holders(machine.cluster, machine.called)
 
     def all(self) -> list[Finding]:
         """All groups and all waiting plain pods, in the order in which a scheduling cycle tries them."""
@@ -60,7 +58,7 @@ class Findings:
         """The state of the group with this key, which the machine must know."""
         gang, assessment = self._machine.gangs[key], self._machine.assessments[key]
         reason = reason_of(gang, assessment)
-        refusal = explanation.quorum_refused(gang, self._holders, self._queue)
+        refusal = explanation.quorum_refused(gang, assessment.terms.priority, self._holders, self._machine.queue)
         phase, message = gang.record.phase, message_of(gang, assessment, reason, refusal=refusal)
         suspended = _suspended(gang, assessment)
         if suspended is not None:
@@ -79,9 +77,13 @@ class Findings:
             besides=tuple(_besides(gang, assessment)),
         )
 
+    def held(self, refusal: Refusal) -> Held:
+        """What is held of the scarcest resource of a refused quorum."""
+        return self._holders.of(refusal)
+
     def ahead(self, key: GroupKey) -> list[GroupKey]:
         """The waiting groups that are tried before this one, in order."""
-        return self._queue.before(key)
+        return self._machine.queue.before(key)
 
 
 def _suspended(gang: Gang, assessment: Assessment) -> Condition | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,7 +107,7 @@ def simulate(
     sources = (("nodes", nodes), ("pods", pods), *((f"argument {at}", each) for at, each in enumerate(others, start=3)))
     manifests = [found for shown, source in sources for found in given(source, shown, namespace=namespace)]
     world = build(manifests, chosen(settings))
-    outcome = simulation.simulate(world, settings.policy())
+    outcome = simulation.simulate(world, settings.policy(), today=time.time())
     steps = tuple(_decision(each.finding, each.placed, each.at) for each in outcome.decisions)
     when = {(step.namespace, step.name): step.at_s for step in steps}
     last = [each.finding for each in outcome.decisions if each.finding.plain] + list(outcome.groups)

@@ -7,8 +7,9 @@ to the next until the longest maxScheduleTime has passed.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -43,6 +44,7 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import PodBound, StatusWritten
 from gangsched.core.objects.volumes import StorageKind, Volume, VolumeClaim
+from gangsched.core.status.holders import stuck_since
 from gangsched.views.findings import Finding, Findings
 from gangsched.whatif.world.contents import World
 
@@ -75,9 +77,21 @@ class Outcome:
     group_of: Mapping[str, GroupKey]
 
 
-def simulate(world: World, policy: Policy) -> Outcome:
-    """Let the core decide about everything in the world until nothing more happens."""
+def simulate(world: World, policy: Policy, *, today: float | None = None) -> Outcome:
+    """Let the core decide about everything in the world until nothing more happens.
+
+    `today`, in epoch seconds, is when the question is asked; by default the world's start. Terminating pods that should
+    long be gone by then are stuck.
+    """
+    world = dataclasses.replace(world, pods=[_as_of(pod, today or world.start, world.start) for pod in world.pods])
     return _Simulation(world, policy).run()
+
+
+def _as_of(pod: Pod, today: float, start: float) -> Pod:
+    """The pod on the simulated clock. Nothing ends in a simulation, so a pod that is not overdue does not become so."""
+    if stuck_since(pod, today) is None:
+        return replace(pod, gone_by=0.0) if pod.gone_by else pod
+    return replace(pod, gone_by=pod.gone_by - today + start)
 
 
 class _Simulation:
@@ -128,21 +142,25 @@ class _Simulation:
 
     def _settle(self) -> None:
         """Process everything that happens at the current time, then record the decisions."""
+        touched: dict[GroupKey, None] = {}
         while True:
             events: list[Event] = self._inbox or [TimePassed()]
             self._inbox = []
-            for effect in self._machine.handle(events, self._now):
+            effects = self._machine.handle(events, self._now)
+            touched.update(dict.fromkeys(self._machine.touched))
+            for effect in effects:
                 self._carry_out(effect)
             deadline = self._machine.next_deadline()
             if not self._inbox and (deadline is None or deadline > self._now):
                 break
-        self._note()
+        self._note(touched)
 
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, BindPod):
             pod = self._pods[effect.uid] = replace(self._pods[effect.uid], node=effect.node)
             self._inbox += (PodBound(effect.uid, effect.node), PodSeen(pod))
-            if pod.declaration is None:
+            gang = self._machine.gang_of(effect.uid)
+            if gang is not None and gang.plain:
                 self._bound_alone.append(self._alone(pod))
             for successor in self._successors.pop(effect.uid, ()):
                 created = self._pods[successor.uid] = self._following(successor, effect.node)
@@ -204,10 +222,12 @@ class _Simulation:
             placements={pod.name: pod.node},
         )
 
-    def _note(self) -> None:
-        """Record news: newly placed members, or a state not yet recorded since members were last placed."""
+    def _note(self, touched: Iterable[GroupKey]) -> None:
+        """Record news of these gangs: newly placed members, or a state not yet recorded since one was last placed."""
         alone, self._bound_alone = self._bound_alone, []
-        for finding in sorted([*Findings(self._machine).all(), *alone], key=lambda finding: finding.order):
+        findings = Findings(self._machine)
+        found = [findings.of(key) for key in touched if key in self._machine.gangs]
+        for finding in sorted([*found, *alone], key=lambda finding: finding.order):
             namespace = finding.key.namespace
             placed = {pod: node for pod, node in finding.placements.items() if (namespace, pod) not in self._placed}
             self._placed.update((namespace, pod) for pod in placed)

@@ -11,6 +11,7 @@ import contextlib
 import pickle
 import resource
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -89,7 +90,7 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
         return {"error": "The manifest is not UTF-8 text: drop a YAML or JSON file."}
     except ManifestError as error:
         return {"error": " ".join(f"{problem.rstrip('.')}." for problem in error.problems[:MOST_GROUPS])}
-    outcome = simulate(applied(new, before), settings.policy())
+    outcome = simulate(applied(new, before), settings.policy(), today=time.time())
     uids = {pod.uid for pod in new.pods}
     mine = {outcome.group_of[uid] for uid in uids if uid in outcome.group_of} | {group.key for group in new.groups}
     results = _results_by_group(

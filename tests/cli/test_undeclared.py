@@ -55,6 +55,11 @@ def bound(outcome: Outcome) -> dict[str, int]:
     return {group.key.name: len(group.placements) for group in outcome.groups}
 
 
+def told(outcome: Outcome) -> list[tuple[str, bool]]:
+    """The name of what each decision is about, and whether that is a pod without a group."""
+    return [(each.finding.key.name, each.finding.plain) for each in outcome.decisions]
+
+
 def placed(outcome: Outcome) -> int:
     return sum(len(each.placed) for each in outcome.decisions)
 
@@ -244,3 +249,16 @@ async def test_explain_with_a_configuration_that_leaves_a_kind_out_takes_its_pod
     assert found is not None
     assert found.minimum == 1
     assert not [asked.path for asked in api.asked if asked.path.startswith(JOBS)]
+
+
+@pytest.mark.parametrize("kind", ["JobSet", "LeaderWorkerSet", "RayCluster", "MPIJob", "PyTorchJob"])
+def test_members_of_an_undeclared_gang_are_not_told_as_pods_without_a_group(kind):
+    """simulate told each member of an automatic gang once more, as "A pod without a group, bound alone."."""
+    outcome = run(*yaml.safe_load_all(manifest(kind, AUTO)), LABELLED, node(5))
+    assert placed(outcome) == 5
+    assert not [name for name, plain in told(outcome) if plain]
+
+
+def test_pods_that_really_have_no_group_are_told_beside_an_undeclared_gang():
+    plain = {**template(), "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alone", "namespace": "other"}}
+    assert sorted(told(run(LABELLED, node(8), job(), plain))) == [("alone", True), ("job.train", False)]

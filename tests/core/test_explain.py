@@ -24,7 +24,8 @@ from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.queueing.queue import Queue
-from gangsched.core.status.explanation import NAMED, Holders, ahead_of, amounts, demanded, incomplete, refused
+from gangsched.core.status.explanation import ahead_of, demanded, incomplete, refused
+from gangsched.core.status.holders import NAMED, STUCK_S, Holders, amounts
 from tests.builders import GPU, claim, group, key, node, pod, volume
 
 
@@ -332,7 +333,7 @@ def test_groups_ahead_are_named_in_the_own_namespace_and_counted_elsewhere(befor
 
 
 def held(cluster, refusal, name="a"):
-    return Holders(cluster).sentence(key(name), refusal)
+    return Holders(cluster).sentence(key(name), refusal, 0)
 
 
 def test_holders_are_named_with_what_they_hold_most_first(cluster_of):
@@ -394,11 +395,11 @@ def test_answers_are_remembered_until_they_are_renewed(cluster_of):
     cluster = cluster_of(node("n1", cpu=1), pod("x", group="x", node="n1"))
     holders = Holders(cluster)
     refusal = refuse(cluster, members(1))
-    assert holders.sentence(key("a"), refusal) == "Held by default/x (cpu 1)"
+    assert holders.sentence(key("a"), refusal, 0) == "Held by default/x (cpu 1)"
     cluster.remove_pod("uid-default/x")
-    assert holders.sentence(key("a"), refusal) == "Held by default/x (cpu 1)"
+    assert holders.sentence(key("a"), refusal, 0) == "Held by default/x (cpu 1)"
     holders.renew(1.0)
-    assert holders.sentence(key("a"), refusal) == ""
+    assert holders.sentence(key("a"), refusal, 0) == ""
 
 
 def test_where_no_node_accepts_them_no_amount_is_called_missing(cluster_of):
@@ -407,3 +408,74 @@ def test_where_no_node_accepts_them_no_amount_is_called_missing(cluster_of):
     assert refused(refuse(cluster, members(2))) == (
         "None of 2 members fits: no node accepts them. Of 2 nodes: 2 cordoned."
     )
+
+
+# Room that is not free although no group holds it
+
+
+def said_about(cluster, refusal, *, priority=0, now=0.0, name="a"):
+    return Holders(cluster, now).sentence(key(name), refusal, priority)
+
+
+DUE = 1000.0
+
+
+@pytest.mark.parametrize(
+    ("late_s", "stuck"),
+    [(-30, False), (0, False), (STUCK_S - 1, False), (STUCK_S, True), (6 * 86400, True)],
+)
+def test_a_terminating_pod_is_named_as_stuck_only_long_after_its_grace_period(cluster_of, late_s, stuck):
+    """A pod days beyond its grace period was told as "coming free" (volcano#3000, kueue#13830)."""
+    cluster = cluster_of(node("n1", cpu=4), pod("old", cpu=4, node="n1", terminating=True, gone_by=DUE))
+    said = said_about(cluster, refuse(cluster, members(4)), now=DUE + late_s)
+    assert ("default/old is stuck" in said, "coming free" in said.replace("not coming free", "")) == (stuck, not stuck)
+
+
+def test_what_is_stuck_and_what_is_coming_free_are_told_apart(cluster_of):
+    cluster = cluster_of(
+        node("n1", cpu=4),
+        pod("old", cpu=1, node="n1", terminating=True, gone_by=DUE),
+        pod("x/old", cpu=2, node="n1", terminating=True, gone_by=DUE),
+        pod("new", cpu=1, node="n1", terminating=True, gone_by=DUE + 3600),
+    )
+    assert said_about(cluster, refuse(cluster, members(4)), now=DUE + 3700) == (
+        "cpu 1 of terminating pods is coming free; cpu 3 is not coming free: default/old and 1 other are stuck "
+        "terminating, 1h beyond the grace period: remove what keeps them, such as a finalizer or an unreachable node"
+    )
+
+
+def test_the_answer_is_found_again_as_soon_as_a_pod_is_overdue(cluster_of):
+    cluster = cluster_of(node("n1", cpu=4), pod("old", cpu=4, node="n1", terminating=True, gone_by=DUE))
+    refusal, holders = refuse(cluster, members(4)), Holders(cluster)
+    holders.renew(DUE + STUCK_S - 0.1)
+    assert holders.of(refusal).until == DUE + STUCK_S
+    assert not holders.of(refusal).stuck
+    holders.renew(DUE + STUCK_S)
+    assert [pod.name for pod, _ in holders.of(refusal).stuck] == ["old"]
+    assert holders.of(refusal).until == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("web", "priority", "told"),
+    [
+        ("web", 0, "cpu 2 is kept for the pod that another scheduler has nominated to a node: default/web"),
+        ("web", 1000, "cpu 2 is kept for the pod that another scheduler has nominated to a node: default/web"),
+        ("web", 1001, ""),
+        (
+            "x/web",
+            0,
+            "cpu 2 is kept for the pod that another scheduler has nominated to a node: 1 pod of other namespaces",
+        ),
+    ],
+)
+def test_the_pod_for_which_room_is_kept_is_named(cluster_of, web, priority, told):
+    """Nobody was named where room was kept for a nominated pod (KAI-Scheduler#1454, koordinator#2864)."""
+    cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=1, unschedulable=True))
+    for name, on in ((web, "n1"), ("elsewhere", "n2")):
+        waits = pod(name, cpu=2, nominated_node=on, priority=1000, scheduler="other")
+        cluster.set_pod(waits)
+        cluster.nominate(waits)
+    snapshot = Snapshot(cluster)
+    snapshot.count_nominated(0)
+    refusal = place(snapshot, Ask(members=members(4), need=4))
+    assert said_about(cluster, refusal, priority=priority) == told

@@ -438,3 +438,15 @@ def test_of_two_equal_groups_each_is_told_how_many_of_its_own_members_fit():
     harness.wait(2)
     assert "Only 2 of 3 members fit" in harness.condition("default/a").message
     assert "Only 1 of 3 members fit" in harness.condition("default/c").message
+
+
+@pytest.mark.without("leaderless", why="asserts exact times")
+def test_a_message_about_a_terminating_pod_is_renewed_when_that_pod_is_overdue_though_nothing_happens():
+    """A pod terminates and a finalizer keeps it. No event says so: the message went on saying "coming free"."""
+    harness = Harness()
+    old = pod("old", cpu=4, group="", node="n1", terminating=True, gone_by=harness.now + 30)
+    harness.add(node("n1", cpu=4), old, group("a", min_member=4, max_schedule_time_s=3600.0), *pods("a", 4))
+    harness.wait(100)
+    assert "cpu 4 of terminating pods is coming free" in harness.condition("default/a").message
+    harness.wait(100)
+    assert "default/old is stuck terminating" in harness.condition("default/a").message

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from gangsched.cli.overview import waiting
+from gangsched.cli.prose import lines
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.events import (
     Event,
@@ -24,8 +26,9 @@ from gangsched.core.objects.record import Minima, Outcome, Phase, Record
 from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.dialects.table import DEFAULT
-from gangsched.views.diagnosed import from_status
+from gangsched.views.diagnosed import Diagnosis, PodShares, from_status
 from gangsched.views.diagnosis import from_cluster
+from gangsched.views.diagnosis_json import as_object, from_json
 from tests.builders import foreign_group, group, node, pod
 
 NOW = 1_000_000.0
@@ -298,3 +301,29 @@ def test_what_the_other_installation_has_written_is_told_too():
     found = diagnose(group(min_member=2, status=status), *members(2, scheduler="green"))
     assert (found.phase, found.reason, found.members, found.minimum) == ("Queued", "Unschedulable", 2, 2)
     assert found.message == f"{BELONGS} 2 pods that name it have this schedulerName. No room."
+
+
+# Room that is not free although no group holds it
+
+
+def told_by_json(found) -> Diagnosis:
+    """The diagnosis as another process reads it."""
+    return from_json(msgspec.json.encode(as_object(found)))
+
+
+def test_the_pod_for_which_room_is_kept_is_told_also_as_json_and_as_text():
+    """A pod of another scheduler is nominated to the only node; nobody was named for its room."""
+    kept = pod("web", cpu=2, group="", scheduler="other", nominated_node="n1", priority=1000)
+    found = diagnose(node(cpu=4), group(min_member=4), *members(4), kept)
+    assert (found.shortfall.fits, found.shortfall.kept_for) == (2, PodShares(["default/web"], 0, 2000))
+    assert told_by_json(found).shortfall.kept_for == found.shortfall.kept_for
+    assert "kept for    default/web (cpu 2)" in "\n".join(lines(found))
+
+
+@pytest.mark.parametrize(("late_s", "names"), [(0.0, []), (7200.0, ["default/old"])])
+def test_a_pod_that_should_long_be_gone_is_told_also_as_json_and_as_text(late_s, names):
+    old = pod("old", cpu=4, group="", node="n1", terminating=True, gone_by=NOW - late_s)
+    found = diagnose(node(cpu=4), group(min_member=4), *members(4), old)
+    assert found.shortfall.stuck == PodShares(names, 0, 4000 if names else 0)
+    assert told_by_json(found).shortfall.stuck == found.shortfall.stuck
+    assert ("stuck       default/old (cpu 4)" in "\n".join(lines(found))) == bool(names)

@@ -26,7 +26,8 @@ class Written:
 
     `unwritten`: the last status was not accepted and is to be written again at `write_again_at`. `awaited` are the
     places (pod's UID, node) of a reservation whose write is in flight; nothing else is written before its result. At
-    `message_at` a message was last written, `basis` is what they were computed from. `behind`: only numbers in a
+    `message_at` a message was last written, `basis` is what they were computed from; at
+    `message_until` they are outdated even so. `behind`: only numbers in a
     message have changed, which is not written yet. `hindered` is the reason of the last Event about members that
     cannot join a scheduled group; `named_owners` are the owners named in such an Event. `members` are the reasons on
     members' conditions, each with the time of the write; `on_pods` are the reasons of Events on members. More of
@@ -43,6 +44,7 @@ class Written:
     write_again_at: float = 0.0
     message_at: float = float("-inf")
     basis: tuple[object, ...] = ()
+    message_until: float = float("inf")
     behind: bool = False
     event: str = ""
     hindered: str = ""
@@ -59,6 +61,10 @@ class Written:
         """Have this status written, although nothing was decided since the last write."""
         self.status = status
         self.unwritten = True
+
+    def told(self, basis: tuple[object, ...], until: float) -> None:
+        """Messages were computed from this basis; they hold until then."""
+        self.basis, self.message_until = basis, until
 
     def message_written(self, now: float) -> None:
         """A message of a condition was written."""

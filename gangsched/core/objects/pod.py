@@ -82,7 +82,8 @@ class Pod(Struct, frozen=True, gc=False):
     not be written again; empty without one. `rejected`: it failed because the kubelet refused to admit it. `failure` is
     how it failed; None if it has not, or if that is unknown. `bound_at` is when it was bound, 0.0 if unknown. `soft`
     are its soft constraints, None if it has none. `workload` is the object of a recognised controller that it belongs
-    to, None if there is none.
+    to, None if there is none. `gone_by` is when a terminating pod should be gone, at the end of its grace period; 0.0
+    if unknown.
     """
 
     uid: str
@@ -111,6 +112,7 @@ class Pod(Struct, frozen=True, gc=False):
     soft: Soft | None = None
     workload: Workload | None = None
     failure: Failure | None = None
+    gone_by: float = 0.0
 
     @property
     def uses_claims(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gangsched.core.declarations.minima import minima, missing_of
 from gangsched.core.gang import bindings, prebinding, rollback
 from gangsched.core.gang.gang import Gang
@@ -123,33 +125,38 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         refusal = f"{gang.attempt.pause.note}."
     waited = format_duration(assessment.terms.max_schedule_time_s)
     succeeded = gang.record.successes
-    said = {
-        Reason.UNSCHEDULABLE: refusal or "Complete; waiting to be scheduled.",
-        Reason.NEVER_FITS: refusal,
-        Reason.SEARCH_EXHAUSTED: refusal,
-        Reason.TIMED_OUT: f"No room within {waited}; retried after a back-off, or as soon as a change may help. "
-        f"{refusal}",
-        Reason.SUSPENDED: memberless.suspended(gang),
-        Reason.SUCCEEDED: f"The run ended with {number_of(succeeded, 'member')} succeeded.",
-        Reason.SCHEDULED: f"{number_is(_there(assessment), 'member')} bound or done; {gang.record.minimum} needed.",
-        Reason.PRE_BINDING: _prebinding(gang),
-        Reason.BINDING: f"{number_is(gang.operations.under_way(), 'binding')} under way.",
-        Reason.NOT_ITS_TURN: _in_line(gang, assessment),
-        Reason.PLACES_HELD: _held(gang, assessment),
-        Reason.MEMBERS_MISSING: late_message(gang, assessment),
-        Reason.BINDING_UNDONE: _undone(gang),
-        Reason.BINDING_REFUSED: _binding_refused(gang, assessment),
-        Reason.PODS_FAIL: refusal,
-        Reason.GANG_INCOMPLETE: _incomplete(gang, assessment),
-        Reason.NO_MEMBERS: memberless.no_members(gang),
-        Reason.GANG_FAILED: f"The run ended with {number_of_all(succeeded, gang.record.minimum, 'member')} succeeded.",
+    said: dict[Reason, Callable[[], str]] = {
+        Reason.UNSCHEDULABLE: lambda: refusal or "Complete; waiting to be scheduled.",
+        Reason.NEVER_FITS: lambda: refusal,
+        Reason.SEARCH_EXHAUSTED: lambda: refusal,
+        Reason.TIMED_OUT: lambda: (
+            f"No room within {waited}; retried after a back-off, or as soon as a change may help. {refusal}"
+        ),
+        Reason.SUSPENDED: lambda: memberless.suspended(gang),
+        Reason.SUCCEEDED: lambda: f"The run ended with {number_of(succeeded, 'member')} succeeded.",
+        Reason.SCHEDULED: lambda: (
+            f"{number_is(_there(assessment), 'member')} bound or done; {gang.record.minimum} needed."
+        ),
+        Reason.PRE_BINDING: lambda: _prebinding(gang),
+        Reason.BINDING: lambda: f"{number_is(gang.operations.under_way(), 'binding')} under way.",
+        Reason.NOT_ITS_TURN: lambda: _in_line(gang, assessment),
+        Reason.PLACES_HELD: lambda: _held(gang, assessment),
+        Reason.MEMBERS_MISSING: lambda: late_message(gang, assessment),
+        Reason.BINDING_UNDONE: lambda: _undone(gang),
+        Reason.BINDING_REFUSED: lambda: _binding_refused(gang, assessment),
+        Reason.PODS_FAIL: lambda: refusal,
+        Reason.GANG_INCOMPLETE: lambda: _incomplete(gang, assessment),
+        Reason.NO_MEMBERS: lambda: memberless.no_members(gang),
+        Reason.GANG_FAILED: lambda: (
+            f"The run ended with {number_of_all(succeeded, gang.record.minimum, 'member')} succeeded."
+        ),
     }
     if reason is Reason.GANG_FAILED and gang.record.outcome is Outcome.OUT_OF_TIME:
         return (
             f"No room within {waited}, and timeoutPolicy is Fail: change the PodGroup's spec or delete all members "
             f"to start over. {refusal}"
         )
-    return f"{said[reason].rstrip()} {assessment.terms.lowered if reason in NO_ROOM else ''}".rstrip()
+    return f"{said[reason]().rstrip()} {assessment.terms.lowered if reason in NO_ROOM else ''}".rstrip()
 
 
 def _capped(assessment: Assessment, note: str) -> str:

@@ -5,43 +5,24 @@ Groups of the gang's own namespace may be named; others are only counted (contra
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from heapq import nsmallest
 
-import numpy as np
-
-from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints import registry
 from gangsched.core.constraints.volume_binding import BoundTo
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.quantity import format_amount
-from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.start import Start
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of, number_of_all
 from gangsched.core.planning.expansion import only_by_name
 from gangsched.core.planning.refusal import Gap, Obstacle, Refusal
 from gangsched.core.queueing.queue import Queue
+from gangsched.core.status.holders import NAMED, Holders, amounts, joined
 
-LOOKS = 20_000
-"""Maximum number of pods examined in KEPT_S to find holders. Later messages say less about them, but cost nothing."""
-KEPT_S = 0.5
-"""Time, in seconds, for which holders are cached."""
-NAMED = 3
-"""Maximum number of groups named in one sentence."""
 REASONS = 6
 """Maximum number of reasons listed for nodes that refuse members, the most frequent first."""
-
-
-def amounts(pairs: Sequence[tuple[str, int]]) -> str:
-    """Resource amounts in human-readable form: `cpu 2, nvidia.com/gpu 8`."""
-    return ", ".join(f"{resource} {format_amount(resource, amount)}" for resource, amount in pairs)
 
 
 def incomplete(assessment: Assessment) -> str:
@@ -159,99 +140,20 @@ def _within(head: str, wanted: int, domain: Domain) -> str:
 
 def ahead_of(own: Sequence[GroupKey], others: int) -> str:
     """The groups that are tried before another one: some of its namespace by name, others and plain pods by number."""
-    return f"Ahead of it: {_join([str(key) for key in own], others)}" if own or others else ""
+    return f"Ahead of it: {joined([str(key) for key in own], others)}" if own or others else ""
 
 
-@dataclass(slots=True)
-class _Held:
-    """How much of a resource each group holds, and how much terminating pods will free."""
+def quorum_refused(gang: Gang, priority: int, holders: Holders, queue: Queue) -> str:
+    """Why the quorum of a gang of this priority does not fit, with the holders and the groups ahead.
 
-    by: Counter[GroupKey] = field(default_factory=Counter)
-    coming_free: int = 0
-    _largest: dict[str, list[tuple[GroupKey, int]]] = field(default_factory=dict)
-
-    def largest(self, namespace: str) -> list[tuple[GroupKey, int]]:
-        """The namespace's largest holders, one more than are named."""
-        if namespace not in self._largest:
-            own = [item for item in self.by.items() if item[0].namespace == namespace]
-            self._largest[namespace] = nsmallest(NAMED + 1, own, key=lambda item: (-item[1], item[0]))
-        return self._largest[namespace]
-
-
-class Holders:
-    """The groups that hold a resource on the nodes that accept a shape, cached for KEPT_S.
-
-    Many waiting groups need the same answer at once; `renew` clears the cache when it is older.
+    Empty if the quorum was not refused.
     """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._known: dict[tuple[str, bytes], _Held] = {}
-        self._looks = LOOKS
-        self._since = float("-inf")
-
-    def renew(self, now: float) -> None:
-        """Clear the cache if it is older than KEPT_S."""
-        if now >= self._since + KEPT_S:
-            self._known.clear()
-            self._looks = LOOKS
-            self._since = now
-
-    def sentence(self, key: GroupKey, refusal: Refusal) -> str:
-        """The holders of the scarcest resource: up to three groups of the gang's namespace by name, others by number.
-
-        Terminating pods hold it too, until they are gone; the sentence says how much they will free.
-        """
-        resource = next((resource for resource, _ in refusal.short), next(iter(refusal.lacking), ""))
-        if not resource:
-            return ""
-        held = self._held(resource, refusal)
-        own = [(holder, amount) for holder, amount in held.largest(key.namespace) if holder != key]
-        named = [f"{holder} ({amounts([(resource, amount)])})" for holder, amount in own[:NAMED]]
-        others = len(held.by) - (key in held.by) - len(named)
-        parts = [f"Held by {_join(named, others)}"] if named or others else []
-        if held.coming_free:
-            parts.append(f"{amounts([(resource, held.coming_free)])} of terminating pods is coming free")
-        return "; ".join(parts)
-
-    def _held(self, resource: str, refusal: Refusal) -> _Held:
-        accepting = accepting_rows(self._cluster, refusal)
-        known = self._known.get((resource, accepting.tobytes()))
-        if known is None:
-            known = self._known[resource, accepting.tobytes()] = _Held()
-            each: dict[Shape, int] = {}
-            names = self._cluster.capacity.names
-            for row in np.flatnonzero(accepting).tolist():
-                if self._looks <= 0:
-                    break
-                there = self._cluster.on_node.get(names[row], ())
-                self._looks -= len(there) + 1
-                for uid in there:
-                    pod = self._cluster.pods[uid]
-                    amount = each.get(pod.shape)
-                    if amount is None:
-                        amount = each[pod.shape] = dict(pod.shape.requests).get(resource, 0)
-                    if amount and pod.terminating:
-                        known.coming_free += amount
-                    elif amount:
-                        group = pod.declaration.group if pod.declaration else pod.name
-                        known.by[GroupKey(pod.namespace, group)] += amount
-        return known
-
-
-def quorum_refused(gang: Gang, holders: Holders, queue: Queue) -> str:
-    """Why the gang's quorum does not fit, with the holders and the groups ahead; empty if it was not refused."""
     refusal = gang.attempt.refusal
     if refusal is None:
         return ""
     own, number = queue.ahead(gang.key, most=NAMED)
-    return refused(refusal, holders=holders.sentence(gang.key, refusal), ahead=ahead_of(own, others=number - len(own)))
-
-
-def accepting_rows(cluster: Cluster, refusal: Refusal) -> Mask:
-    """The rows that accept the members that found no room, within the refusal's domain if it has one."""
-    accepting = cluster.accepting(refusal.failing)
-    return accepting if refusal.domain is None else accepting & cluster.labels.inside(refusal.domain)
+    held = holders.sentence(gang.key, refusal, priority)
+    return refused(refusal, holders=held, ahead=ahead_of(own, others=number - len(own)))
 
 
 def _gap(refusal: Refusal, gap: Gap) -> str:
@@ -268,13 +170,6 @@ def _obstacle(obstacle: Obstacle) -> str:
     words = registry.words_of(obstacle.reason)
     wording = words.description.format(resource=obstacle.resource) if words is not None else "outside that domain"
     return f"{obstacle.nodes} {wording}"
-
-
-def _join(named: Sequence[str], others: int) -> str:
-    if not named:
-        return "1 other group or pod" if others == 1 else f"{others} other groups or pods"
-    rest = "" if not others else " and 1 other" if others == 1 else f" and {others} others"
-    return ", ".join(named) + rest
 
 
 def _members(number: int) -> str:

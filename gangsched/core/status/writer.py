@@ -26,6 +26,7 @@ from gangsched.core.queueing.queue import Queue
 from gangsched.core.status import explanation, members, pod_events
 from gangsched.core.status.conditions import degraded_message, degraded_reason, demand_of, message_of, reason_of
 from gangsched.core.status.events import events_of, has_news
+from gangsched.core.status.holders import Holders
 
 AT_ONCE = frozenset({Phase.SCHEDULED, Phase.TIMED_OUT, Phase.FAILED, Phase.SUCCEEDED, Phase.DEGRADED})
 """Phases that are written at once."""
@@ -37,7 +38,7 @@ after that."""
 class StatusWriter:
     """Writes what is due for a gang and records it in `gang.written`."""
 
-    def __init__(self, policy: Policy, holders: explanation.Holders, queue: Queue) -> None:
+    def __init__(self, policy: Policy, holders: Holders, queue: Queue) -> None:
         self._policy = policy
         self._holders = holders
         self._queue = queue
@@ -64,16 +65,15 @@ class StatusWriter:
             due = max(min(gang.next_write.write_at, now + fold_s), gang.next_write.reason_since + fold_s)
         elif written.unwritten and gang.observed.group is not None:
             due = now
-        elif written.behind or _basis_changed(gang, assessment):
-            due = min(max(now, written.message_at + self._policy.message_interval_s), written.pods_at)
         else:
-            due = written.pods_at
+            stale_at = now if written.behind or _basis_changed(gang, assessment) else written.message_until
+            due = min(max(stale_at, written.message_at + self._policy.message_interval_s), written.pods_at)
         gang.next_write.write_at = max(due, written.write_again_at)
 
     def write(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
         """The writes that are due now; empty if everything has been written."""
         reason = reason_of(gang, assessment)
-        refusal = explanation.quorum_refused(gang, self._holders, self._queue)
+        refusal = explanation.quorum_refused(gang, assessment.terms.priority, self._holders, self._queue)
         message = message_of(gang, assessment, reason, refusal=refusal)
         effects: list[Effect] = []
         written = gang.written
@@ -92,12 +92,17 @@ class StatusWriter:
                 written.wrote(status, gang.observed.resource_version, awaited)
         else:
             written.not_written(self._build(gang, assessment, reason))
-        written.basis = _basis(gang, assessment)
+        written.told(_basis(gang, assessment), until=self._until(gang))
         gang.next_write.write_at = float("inf")
         effects += events_of(gang, assessment, reason, message, scheduler=self._policy.scheduler_names[0])
         effects += members.write(gang, assessment, message, self._policy, now)
         effects += pod_events.emit(gang, assessment, self._rate_limit, message, now)
         return effects
+
+    def _until(self, gang: Gang) -> float:
+        """When the message of the PodGroup says something else though nothing has changed."""
+        refusal = gang.attempt.refusal
+        return float("inf") if refusal is None or gang.observed.group is None else self._holders.of(refusal).until
 
     # Status
 
