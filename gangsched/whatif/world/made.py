@@ -57,7 +57,7 @@ class Existing:
             (pod.namespace, *_controller(pod), mapping(pod.metadata.get("labels")).items()) for pod in live
         ]
         self._others = {(each.namespace, each.kind, each.name) for each in others}
-        self._others_owners = {(each.namespace, each.kind, *_controller(each)) for each in others}
+        self._others_owners = {(each.namespace, each.kind, *_controller(each)[:2]) for each in others}
 
     def has(self, namespace: str, name: str) -> bool:
         """Whether there is a pod with this name."""
@@ -67,18 +67,23 @@ class Existing:
         """Whether there is a workload of this kind and name."""
         return (namespace, kind, name) in self._others
 
-    def controlled(self, namespace: str, kind: str, name: str, labels: Mapping[str, str] = _NONE) -> int:
-        """The number of this controller's pods that have not ended and have these labels."""
+    def controlled(self, workload: Manifest, labels: Mapping[str, str] = _NONE) -> int:
+        """The number of this controller's pods that have not ended and have these labels.
+
+        Pods of another object that had its name, and hence another UID, are not its pods.
+        """
+        mine = (workload.namespace, workload.kind, workload.name)
+        uids = ("", str(workload.metadata.get("uid") or ""))
         return sum(
-            (there, owner_kind, owner) == (namespace, kind, name) and labels.items() <= found
-            for there, owner_kind, owner, found in self._controlled
+            (there, kind, name) == mine and (uid in uids or not uids[1]) and labels.items() <= found
+            for there, kind, name, uid, found in self._controlled
         )
 
     def of_deployment(self, namespace: str, name: str) -> int:
         """The number of pods that have not ended and belong to a ReplicaSet with a name of this Deployment's form."""
         return sum(
             (there, kind, owner.rpartition("-")[0]) == (namespace, "ReplicaSet", name)
-            for there, kind, owner, _ in self._controlled
+            for there, kind, owner, *_ in self._controlled
         )
 
     def has_made(self, workload: Manifest, kind: str) -> bool:
@@ -171,9 +176,10 @@ def manager(workload: Manifest) -> str:
     return "" if said in MANAGERS else said
 
 
-def _controller(manifest: Manifest) -> tuple[str, str]:
-    """Kind and name of the object's controller; empty without one."""
+def _controller(manifest: Manifest) -> tuple[str, str, str]:
+    """Kind, name and UID of the object's controller; empty without one."""
     for reference in manifest.metadata.get("ownerReferences") or ():
         if mapping(reference).get("controller") is True:
-            return str(reference.get("kind", "")), str(reference.get("name", ""))
-    return "", ""
+            kind, name, uid = (str(reference.get(key) or "") for key in ("kind", "name", "uid"))
+            return kind, name, uid
+    return "", "", ""

@@ -46,7 +46,7 @@ def _deployment(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 
 
 def _replica_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
-    there = existing.controlled(workload.namespace, "ReplicaSet", workload.name)
+    there = existing.controlled(workload)
     for name in free_names(workload, existing, _replicas(workload) - there):
         yield made_pod(workload, name, workload.spec.get("template"), labels={})
 
@@ -63,7 +63,7 @@ def job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         wanted = min(wanted, owed - number_of_indexes(str(status.get("failedIndexes") or "")))
     elif status.get("succeeded"):
         wanted = min(wanted, number(workload, status.get("active"), "status.active", default=0))
-    there = existing.controlled(workload.namespace, "Job", workload.name)
+    there = existing.controlled(workload)
     labels = {"batch.kubernetes.io/job-name": workload.name, "job-name": workload.name}
     for name in free_names(workload, existing, wanted - there):
         yield made_pod(workload, name, spec.get("template"), labels=labels)
