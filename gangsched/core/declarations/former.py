@@ -57,6 +57,14 @@ def former_among(members: Sequence[Pod], pods: Mapping[str, Pod], foreign: Forei
     )
 
 
+def came_after(members: Sequence[Pod], since: float) -> bool:
+    """Whether none of these members has a node, and all came since then, as the API server counts seconds.
+
+    Never, if `since` is 0.0.
+    """
+    return bool(since) and all(not pod.node and pod.created >= int(since) for pod in members)
+
+
 def _lineage(owner: Owner | None, workload: Workload | None, pods: Mapping[str, Pod]) -> Iterator[tuple[_Name, str]]:
     """The objects above a pod, each with its name and UID: its workload, its owner, and the owners of owning pods."""
     if workload is not None and workload.uid:

@@ -88,10 +88,6 @@ class Written:
         """An Event was emitted saying that this group of Kubernetes' own API does not count."""
         self.passed_over = group
 
-    def ignored_fields_reported(self, fields: tuple[str, ...]) -> None:
-        """An Event was emitted saying that these fields of the workload's object do not count."""
-        self.fields = fields
-
     def forget_pod(self, uid: str) -> None:
         """Forget what was written about the pod."""
         self.members.pop(uid, None)

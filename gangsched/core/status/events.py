@@ -77,7 +77,7 @@ def _on_fields(gang: Gang, assessment: Assessment) -> list[Effect]:
     if not _has_new_fields(gang, assessment) or (workload := assessment.terms.workload) is None:
         return []
     fields = assessment.terms.ignored
-    gang.written.ignored_fields_reported(fields)
+    gang.written.fields = fields
     if not fields:
         return []
     shown = ", ".join(fields[:FIELDS_SHOWN]) + (", …" if len(fields) > FIELDS_SHOWN else "")
