@@ -37,7 +37,7 @@ def with_table(page: str) -> str:
     lines = [head, "", "| name | kind | API group | size of a gang |", "|---|---|---|---|"]
     lines += [f"| `{row.name}` | {row.kind} | `{row.resource.group}` | {row.size} |" for row in WORKLOADS.values()]
     page = put(r"<!-- Table of workloads, .*\n\n(\|.*\n)*", "\n".join([*lines, ""]), page)
-    return put(r"<!-- Tables of fields, .*\n(?:\n(?:\*\*|\|).*\n(?:\|.*\n)*)*", fields(), page)
+    return put(r"<!-- Tables of fields, .*\n(?:(?!## ).*\n)*", f"{fields()}\n", page)
 
 
 def fields() -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -77,8 +78,6 @@ def set_in(*path: Any) -> Any:
         ("JobSet", set_in("suspend", True), []),
         ("JobSet", set_in("replicatedJobs", 1, "replicas", 1), JOBSET[:3]),
         ("JobSet", set_in("replicatedJobs", 0, "replicas", 0), JOBSET[1:]),
-        ("JobSet", set_in("managedBy", "kueue.x-k8s.io/multikueue"), []),
-        ("JobSet", set_in("managedBy", "jobset.sigs.k8s.io/jobset-controller"), JOBSET),
         ("LeaderWorkerSet", None, LWS),
         ("LeaderWorkerSet", set_in("replicas", 2), [*LWS, *(name.replace("-0", "-1", 1) for name in LWS)]),
         ("LeaderWorkerSet", set_in("replicas", 0), []),
@@ -94,13 +93,78 @@ def set_in(*path: Any) -> Any:
         ("MPIJob", set_in("mpiReplicaSpecs", "Worker", "replicas", 1), [MPI[0], MPI[-1]]),
         ("PyTorchJob", None, TORCH),
         ("PyTorchJob", set_in("runPolicy", "suspend", True), []),
-        ("PyTorchJob", set_in("runPolicy", "managedBy", "kueue.x-k8s.io/multikueue"), []),
-        ("PyTorchJob", set_in("runPolicy", "managedBy", "kubeflow.org/training-operator"), TORCH),
         ("PyTorchJob", set_in("pytorchReplicaSpecs", "Worker", "replicas", 1), TORCH[:2]),
     ],
 )
 def test_they_become_the_pods_that_their_controllers_would_make(kind, change, names):
     assert made(workload(kind, change)) == names
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "own"),
+    [
+        ("JobSet", ["managedBy"], "jobset.sigs.k8s.io/jobset-controller"),
+        ("RayCluster", ["managedBy"], "ray.io/kuberay-operator"),
+        ("MPIJob", ["runPolicy", "managedBy"], "kubeflow.org/mpi-operator"),
+        ("PyTorchJob", ["runPolicy", "managedBy"], "kubeflow.org/training-operator"),
+    ],
+)
+def test_pods_that_another_controller_makes_are_not_invented_but_told(kind, path, own):
+    """MultiKueue, for example, has the pods of a workload made in another cluster."""
+    other = "kueue.x-k8s.io/multikueue"
+    elsewhere, here = (build([workload(kind, set_in(*path, by))]) for by in (other, own))
+    assert (elsewhere.pods, dict(elsewhere.ignored)) == ([], {f"{kind} managed by {other}": 1})
+    assert here.pods
+    assert not here.ignored
+
+
+INDEXED = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: sweep, uid: second}
+spec:
+  parallelism: 4
+  completions: 6
+  completionMode: Indexed
+  backoffLimitPerIndex: 0
+  template: {spec: {restartPolicy: Never, containers: [{name: main}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("status", "there", "number"),
+    [
+        ({}, [], 4),
+        ({"failedIndexes": "0-2"}, [], 3),
+        ({"failedIndexes": "0-2,5", "succeeded": 1}, [], 1),
+        ({"failedIndexes": "0-2", "succeeded": 3}, [], 0),
+        ({}, ["second"], 3),
+        ({}, ["first"], 4),
+        ({}, [""], 3),
+    ],
+)
+def test_a_job_gets_the_pods_that_it_still_owes_beside_its_own(status, there, number):
+    """Pods of a Job of that name that was deleted, with another UID, are not its own; failed indexes are not owed."""
+    [job] = objects(INDEXED)
+    job = replace(job, body={**job.body, "status": status})
+    owners = [{"kind": "Job", "name": "sweep", "uid": uid, "controller": True} for uid in there]
+    pods = [{"kind": "Pod", "metadata": {"name": f"x{owner['uid']}", "ownerReferences": [owner]}} for owner in owners]
+    assert len(made(job, *pods)) == number
+
+
+def test_pods_of_a_leader_worker_set_with_an_exclusive_topology_share_the_domain_of_their_leader():
+    found = workload("LeaderWorkerSet", set_in("replicas", 2))
+    annotations = {f"{LEADER_WORKER}/exclusive-topology": "rack"}
+    found.body["metadata"]["annotations"] = annotations | found.body["metadata"].get("annotations", {})
+    world = build([found])
+    assert [pod.name for pod in world.pods] == ["bert-0", "bert-1"]
+    workers = [pod for pods in world.successors.values() for pod in pods]
+    assert len(workers) == 8
+    keys = {pod.name: dict(pod.labels)[f"{LEADER_WORKER}/group-key"] for pod in (*world.pods, *workers)}
+    for pod in (*world.pods, *workers):
+        [term] = pod.shape.affinity
+        assert (term.topology_key, [each.values for each in term.selector or ()]) == ("rack", [(keys[pod.name],)])
+        assert bool(pod.shape.anti_affinity) is (pod in world.pods)
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,13 @@ def former_among(members: Sequence[Pod], pods: Mapping[str, Pod], foreign: Forei
     Of several objects of one name the one that is watched exists, or the pod that is a member itself, or else the one
     with the youngest pod.
     """
+    # A fast path: most members have the same owner and workload.
+    works = {pod.workload for pod in members}
+    if len({pod.owner for pod in members}) <= 1 and len({work.identity for work in works if work is not None}) <= 1:
+        return frozenset()
     parties: dict[_Party, list[Pod]] = {}
     for pod in members:
         parties.setdefault((pod.owner, pod.workload), []).append(pod)
-    if len(parties) <= 1:
-        return frozenset()
     lines = {party: list(_lineage(*party, pods)) for party in parties}
     seen: dict[_Name, dict[str, float]] = {}
     for party, theirs in parties.items():
@@ -45,7 +47,7 @@ def former_among(members: Sequence[Pod], pods: Mapping[str, Pod], foreign: Forei
     several = {name: uids for name, uids in seen.items() if len(uids) > 1}
     if not several:
         return frozenset()
-    there = _watched((work for _, work in parties), members[0].namespace, foreign)
+    there = _watched(works, members[0].namespace, foreign)
     for uids in several.values():
         uids.update(dict.fromkeys(uids.keys() & there, _EXISTS))
     present = {name: max(uids, key=lambda uid: (uids[uid], uid)) for name, uids in several.items()}
@@ -55,6 +57,14 @@ def former_among(members: Sequence[Pod], pods: Mapping[str, Pod], foreign: Forei
         if any(present.get(name, uid) != uid for name, uid in lines[party])
         for pod in theirs
     )
+
+
+def came_after(members: Sequence[Pod], since: float) -> bool:
+    """Whether none of these members has a node, and all came since then, as the API server counts seconds.
+
+    Never, if `since` is 0.0.
+    """
+    return bool(since) and all(not pod.node and pod.created >= int(since) for pod in members)
 
 
 def _lineage(owner: Owner | None, workload: Workload | None, pods: Mapping[str, Pod]) -> Iterator[tuple[_Name, str]]:

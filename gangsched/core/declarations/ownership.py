@@ -13,7 +13,10 @@ from collections.abc import Container, Mapping, Sequence
 
 from msgspec import Struct, field
 
+from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.declarations.former import former_among
 from gangsched.core.objects.pod import Pod, by_age, role_of
+from gangsched.core.objects.policy import OwnerGuard
 
 CONTROLLERS = (
     "training.kubeflow.org/job-name",
@@ -57,18 +60,33 @@ UNDISPUTED = Ownership()
 
 
 def ownership_of(
-    members: Sequence[Pod], pods: Mapping[str, Pod], reserved: Container[str], *, refuses: bool
+    members: Sequence[Pod],
+    pods: Mapping[str, Pod],
+    reserved: Container[str],
+    *,
+    guard: OwnerGuard,
+    foreign: Foreign,
 ) -> Ownership:
-    """Which owners use the group's name, given its live `members` and all its `pods`.
+    """Which owners use the group's name, given its live `members` and all its `pods`, and which of them are gone.
 
-    With `refuses`, only one side counts in each role: owners of members with a node or a reservation (`reserved`, by
-    UID) keep the name, or else the owner of the first member. Waiting members of other owners do not count.
+    If the guard refuses, only one side counts in each role: owners of members with a node or a reservation (`reserved`,
+    by UID) keep the name, or else the owner of the first member. Waiting members of other owners do not count.
     """
-    if len({pod.owner for pod in members}) <= 1:
+    former = former_among(members, pods, foreign)
+    if not former:
+        return _disputed(members, pods, reserved, guard)
+    found = _disputed([pod for pod in members if pod.uid not in former], pods, reserved, guard)
+    return Ownership(found.owners, found.disowned | former, former)
+
+
+def _disputed(
+    members: Sequence[Pod], pods: Mapping[str, Pod], reserved: Container[str], guard: OwnerGuard
+) -> Ownership:
+    if guard is OwnerGuard.OFF or len({pod.owner for pod in members}) <= 1:
         return UNDISPUTED
     rivals = _rivals(members, pods)
     owners = Counter(claim for claims in rivals for claim, theirs in claims.items() for _ in theirs)
-    late = [pod.uid for claims in rivals for pod in _latecomers(claims, reserved)] if refuses else []
+    late = [pod.uid for claims in rivals for pod in _latecomers(claims, reserved)] if guard is OwnerGuard.REFUSE else []
     return Ownership(owners, frozenset(late))
 
 

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.declarations.former import former_among
+from gangsched.core.declarations.former import came_after
 from gangsched.core.declarations.ownership import UNDISPUTED, ownership_of
 from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.observed import Observed
@@ -73,18 +72,12 @@ class Gang:
         members = self.live()
         if self.plain:
             return members
-        former = former_among(members, observed.pods, foreign)
-        if former:
-            members = [pod for pod in members if pod.uid not in former]
-            if former - before and _are_new(members, self.record.run_start):
-                self.roster.note_emptied()
-        if guard is not OwnerGuard.OFF:
-            refuses = guard is OwnerGuard.REFUSE
-            observed.note_owners(ownership_of(members, observed.pods, self.operations.bindings, refuses=refuses))
-        if former:
-            found = observed.ownership
-            observed.note_owners(replace(found, disowned=found.disowned | former, former=former))
-        return self.live() if observed.ownership.disowned else members
+        bindings = self.operations.bindings
+        observed.note_owners(ownership_of(members, observed.pods, bindings, guard=guard, foreign=foreign))
+        left = self.live() if observed.ownership.disowned else members
+        if observed.ownership.former - before and came_after(left, self.record.run_start):
+            self.roster.note_emptied()
+        return left
 
     @property
     def plain(self) -> bool:
@@ -128,11 +121,6 @@ class Gang:
 def forget_written(gang: Gang) -> None:
     """Forget what was written about the PodGroup, which has appeared or gone; keep what was written about pods."""
     gang.written = Written(members=gang.written.members, foreign_pods=gang.written.foreign_pods)
-
-
-def _are_new(members: Sequence[Pod], run_start: float) -> bool:
-    """Whether none of these members has a node, and all came after the run began, as the API server counts seconds."""
-    return bool(run_start) and all(not pod.node and pod.created >= int(run_start) for pod in members)
 
 
 class Census(Struct, frozen=True, kw_only=True):

@@ -62,7 +62,7 @@ class Existing:
             (pod.namespace, *_controller(pod), mapping(pod.metadata.get("labels")).items()) for pod in live
         ]
         self._others = {(each.namespace, each.kind, each.name): each for each in others}
-        self._others_owners = {(each.namespace, each.kind, *_controller(each)) for each in others}
+        self._others_owners = {(each.namespace, each.kind, *_controller(each)[:2]) for each in others}
 
     def has(self, namespace: str, name: str) -> bool:
         """Whether there is a pod with this name."""
@@ -78,22 +78,28 @@ class Existing:
             return self._others.get((namespace, kind, name))
         return next((found for (_, *rest), found in self._others.items() if rest == [kind, name]), None)
 
-    def labels_of(self, namespace: str, kind: str, name: str) -> list[Mapping[str, Any]]:
-        """The labels of each of this controller's pods that has not ended."""
-        return [dict(labels) for *owner, labels in self._controlled if owner == [namespace, kind, name]]
+    def labels_of(self, workload: Manifest) -> list[Mapping[str, Any]]:
+        """The labels of each of this controller's pods that has not ended.
 
-    def controlled(self, namespace: str, kind: str, name: str, labels: Mapping[str, str] = _NONE) -> int:
+        Pods of another object that had its name, and hence another UID, are not its pods.
+        """
+        mine = (workload.namespace, workload.kind, workload.name)
+        given = str(workload.metadata.get("uid") or "")
+        return [
+            dict(labels)
+            for there, kind, name, uid, labels in self._controlled
+            if (there, kind, name) == mine and (uid in ("", given) or not given)
+        ]
+
+    def controlled(self, workload: Manifest, labels: Mapping[str, str] = _NONE) -> int:
         """The number of this controller's pods that have not ended and have these labels."""
-        return sum(
-            (there, owner_kind, owner) == (namespace, kind, name) and labels.items() <= found
-            for there, owner_kind, owner, found in self._controlled
-        )
+        return sum(labels.items() <= found.items() for found in self.labels_of(workload))
 
     def of_deployment(self, namespace: str, name: str) -> int:
         """The number of pods that have not ended and belong to a ReplicaSet with a name of this Deployment's form."""
         return sum(
             (there, kind, owner.rpartition("-")[0]) == (namespace, "ReplicaSet", name)
-            for there, kind, owner, _ in self._controlled
+            for there, kind, owner, *_ in self._controlled
         )
 
     def has_made(self, workload: Manifest, kind: str) -> bool:
@@ -221,9 +227,10 @@ def manager(workload: Manifest) -> str:
     return "" if said in MANAGERS else said
 
 
-def _controller(manifest: Manifest) -> tuple[str, str]:
-    """Kind and name of the object's controller; empty without one."""
+def _controller(manifest: Manifest) -> tuple[str, str, str]:
+    """Kind, name and UID of the object's controller; empty without one."""
     for reference in mappings(manifest.metadata.get("ownerReferences")):
         if reference.get("controller") is True:
-            return str(reference.get("kind", "")), str(reference.get("name", ""))
-    return "", ""
+            kind, name, uid = (str(reference.get(key) or "") for key in ("kind", "name", "uid"))
+            return kind, name, uid
+    return "", "", ""

@@ -50,7 +50,7 @@ def ray_cluster(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         labels |= {"app.kubernetes.io/name": "kuberay", "app.kubernetes.io/created-by": "kuberay-operator"}
         # Labels of the template take precedence, except over those that identify the cluster and the group.
         labels |= {**mapping(mapping(mapping(template).get("metadata")).get("labels")), **own}
-        there = existing.controlled(workload.namespace, "RayCluster", workload.name, own)
+        there = existing.controlled(workload, own)
         field = "spec.headGroupSpec.template" if type_ == "head" else f"spec.workerGroupSpecs {name}.template"
         for pod_name in free_names(workload, existing, size - there, prefix):
             yield made_pod(workload, pod_name, template, labels=labels, field=field)

@@ -64,7 +64,7 @@ def _deployment(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 
 
 def _replica_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
-    there = existing.controlled(workload.namespace, workload.kind, workload.name)
+    there = existing.controlled(workload)
     for name in free_names(workload, existing, _replicas(workload) - there):
         yield made_pod(workload, name, workload.spec.get("template"), labels={})
 
@@ -88,7 +88,7 @@ def job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         wanted = min(wanted, completions - max(succeeded, len(ended)))
     elif status.get("succeeded"):
         wanted = min(wanted, number(workload, status.get("active"), "status.active", default=0))
-    live = existing.labels_of(workload.namespace, "Job", workload.name)
+    live = existing.labels_of(workload)
     wanted -= len(live)
     labels = {"batch.kubernetes.io/job-name": workload.name, "job-name": workload.name}
     labels |= dict.fromkeys(("batch.kubernetes.io/controller-uid", "controller-uid"), workload.uid)
