@@ -533,3 +533,10 @@ def test_members_on_a_node_get_devices_exactly_if_there_is_a_way_for_all_of_them
         assert not together(wanted[: number + 1], devices, Counter())
     snapshot.undo(0)
     assert snapshot.digest("zone", "none") == before
+
+
+def test_a_device_that_any_number_of_claims_may_share_has_room_for_all_pods_of_the_node():
+    """Regression: the members for which such a device has room were counted without end."""
+    anyone = gpu("gpu-0", multiple=True)
+    cluster = world(gpus("n0", devices=(anyone,)), device_claim("0"), nodes=1)
+    assert room_of(cluster, *users("0")) == [dict(cluster.nodes["n0"].allocatable)["pods"]]

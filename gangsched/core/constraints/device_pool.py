@@ -56,6 +56,11 @@ class _Stay:
     found: tuple[Allocation, ...]
     before: list[tuple[_Stay, tuple[Allocation, ...]]] = field(default_factory=list)
 
+    @property
+    def whole(self) -> bool:
+        """Whether it takes a device as a whole, of which there are only so many."""
+        return any(each.exclusive for allocation in self.found for each in allocation.devices)
+
 
 class DevicePool:
     """The devices that members take on one snapshot.
@@ -125,9 +130,9 @@ class DevicePool:
 
     def _members(self, wishes: Wishes, row: int) -> int:
         """The number of members for which the row has devices, found by taking the devices and giving them back."""
-        number = 0
+        number, most = 0, self._most_pods(row)
         before = self._usage.size
-        while self.push(wishes, row):
+        while (number < most or self._stays[-1].whole) and self.push(wishes, row):
             number += 1
             if self._usage.size == before and not self._stays[-1].before:
                 # Further members would take no devices of their own either: they share, or have admin access.
@@ -138,6 +143,11 @@ class DevicePool:
         for _ in range(number):
             self.pop(wishes, row)
         return number
+
+    def _most_pods(self, row: int) -> int:
+        """The pods that the row's node may have: there may be shares for more without limit, which are not counted."""
+        column = self._world.stock.column("pods")
+        return _MANY if column is None else int(self._world.stock.allocatable[row, column])
 
     def shortage(self, wishes: Wishes, rows: IntArray) -> str:
         """The requests of one more member, each with the most devices for it that any of these rows has left."""
