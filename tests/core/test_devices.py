@@ -24,17 +24,19 @@ from gangsched.core.constraints.device_usage import DeviceUsage
 from gangsched.core.objects.devices import (
     AllocatedDevice,
     Allocation,
+    DeviceClass,
+    DeviceKind,
+    DeviceRequest,
+    DeviceWishes,
+    Making,
+    Match,
+)
+from gangsched.core.objects.offered_devices import (
     Attribute,
     AttributeType,
     Capacity,
     Device,
-    DeviceClass,
-    DeviceKind,
-    DeviceRequest,
     DeviceTaint,
-    DeviceWishes,
-    Making,
-    Match,
     ResourceSlice,
 )
 from gangsched.core.objects.prebindings import PrebindingState, UseDevices

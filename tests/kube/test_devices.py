@@ -10,18 +10,20 @@ import pytest
 from gangsched.core.objects.devices import (
     AllocatedDevice,
     Allocation,
-    Attribute,
-    AttributeType,
-    Capacity,
     ClaimConfig,
-    Device,
     DeviceClass,
     DeviceRequest,
-    DeviceTaint,
-    DeviceTaintRule,
     DeviceWishes,
     Match,
     ResourceClaim,
+)
+from gangsched.core.objects.offered_devices import (
+    Attribute,
+    AttributeType,
+    Capacity,
+    Device,
+    DeviceTaint,
+    DeviceTaintRule,
     ResourceSlice,
 )
 from gangsched.core.objects.pod import DeviceUse

@@ -23,7 +23,7 @@ from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import expansion, topology
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.dependence import bond, depends, waits_for_pods
+from gangsched.core.planning.dependence import bond, depends, unsure, waits_for_pods
 from gangsched.core.planning.filling import classify, preferring
 from gangsched.core.planning.quorum import Quorum
 from gangsched.core.planning.refusal import Refusal, fragmented, gaps, oversized, shortage
@@ -245,7 +245,7 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
         gaps=gaps(snapshot, failing, missing, quorum.slots.number - fits),
         short=short,
         fragmented=not short and fragmented(snapshot, failing),
-        exhausted=exhausted or snapshot.unsure(quorum.room),
+        exhausted=exhausted or unsure(snapshot, quorum.room),
         waits_for_pods=waits,
         domain=domain,
         demand=demand,
@@ -273,7 +273,7 @@ def _fits_empty(snapshot: Snapshot, ask: Ask) -> bool | None:
         quorum = quorum_in(empty, ask, domain)
         found = quorum.find() is not None
         empty.undo(mark)
-        if found or quorum.steps.ended or empty.unsure(quorum.room):
+        if found or quorum.steps.ended or unsure(empty, quorum.room):
             return found or None
     return False
 

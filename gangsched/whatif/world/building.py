@@ -20,8 +20,9 @@ from gangsched.api.conversion import group_from_object
 from gangsched.api.crd import GROUP, KIND, VERSION
 from gangsched.api.times import format_time, parse_time
 from gangsched.config.settings import Settings
-from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
+from gangsched.core.objects.devices import DeviceKind, DeviceObject
 from gangsched.core.objects.node import Node
+from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group
 from gangsched.core.objects.shape import Labels
