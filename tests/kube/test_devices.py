@@ -291,6 +291,34 @@ def test_a_claim_without_devices_gets_them_and_a_reservation():
     assert claiming.using(shown(**MARKED), USE) == {"status": {"allocation": written(), "reservedFor": [RESERVED]}}
 
 
+def test_shares_and_conditions_are_written_with_the_devices():
+    device = AllocatedDevice(
+        "a",
+        (D, "p", "d"),
+        shared=True,
+        share="s",
+        consumed=(("memory", 30 * GI),),
+        binding=("Attached",),
+        failing=("Broken",),
+    )
+    use = msgspec.structs.replace(USE, allocation=Allocation((device,)))
+    patch = claiming.using(shown(**MARKED), use)
+    assert patch is not None
+    [result] = patch["status"]["allocation"]["devices"]["results"]
+    assert {
+        key: result[key] for key in result if key not in ("request", "driver", "pool", "device", "tolerations")
+    } == {
+        "shareID": "s",
+        "consumedCapacity": {"memory": "30Gi"},
+        "bindingConditions": ["Attached"],
+        "bindingFailureConditions": ["Broken"],
+    }
+    shares = {"allocation": patch["status"]["allocation"], "reservedFor": [OTHER]}
+    assert claiming.using(shown(status=shares, **MARKED), use) == {"status": {"reservedFor": [OTHER, RESERVED]}}
+    shares["allocation"]["devices"]["results"][0]["shareID"] = "another"
+    assert claiming.using(shown(status=shares, **MARKED), use) is None
+
+
 def test_a_claim_with_the_same_devices_is_reserved_too_and_one_with_others_is_left_alone():
     status: dict[str, Any] = {"allocation": written(), "reservedFor": [OTHER]}
     assert claiming.using(shown(status=status, **MARKED), USE) == {"status": {"reservedFor": [OTHER, RESERVED]}}

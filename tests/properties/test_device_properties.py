@@ -45,8 +45,8 @@ def test_a_gang_is_placed_exactly_if_there_is_a_way_and_never_fits_exactly_if_th
     for at, devices in enumerate(nodes):
         cluster.set_node(node(f"n{at}", cpu="64"))
         objects += pool(f"n{at}", devices)
-    for each in objects:
-        cluster.set_devices(DeviceKind(type(each).__name__), each.key, each)
+    for made in objects:
+        cluster.set_devices(DeviceKind(type(made).__name__), made.key, made)
     pods = [pod(f"default/a-{at}", device_claims=[f"{at}"]) for at in range(len(wanted))]
     for each in pods:
         cluster.set_pod(each)
