@@ -7,19 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from gangsched.core.objects.devices import (
-    Attribute,
-    AttributeType,
-    Device,
-    DeviceClass,
-    DeviceKey,
-    DeviceKind,
-    DeviceRequest,
-    DeviceWishes,
-    Match,
-    ResourceClaim,
-    ResourceSlice,
-)
+from gangsched.core.objects.devices import DeviceClass, DeviceKind, DeviceRequest, DeviceWishes, Match, ResourceClaim
+from gangsched.core.objects.offered_devices import Attribute, AttributeType, Device, DeviceKey, ResourceSlice
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.kube.cel import CelSelector
 

@@ -24,7 +24,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.demands import DemandKey, DemandObject, SeenDemand
-from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
+from gangsched.core.objects.devices import DeviceKind, DeviceObject
 from gangsched.core.objects.effects import (
     BindPod,
     DropDemand,
@@ -71,6 +71,7 @@ from gangsched.core.objects.events import (
     TimePassed,
 )
 from gangsched.core.objects.node import Node
+from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, Group, SeenPhase
 from gangsched.core.objects.policy import Policy

@@ -6,7 +6,7 @@ a second at the start.
 
 from __future__ import annotations
 
-from gangsched.core.objects.devices import Device, Selector, SelectorResult
+from gangsched.core.objects.offered_devices import Device, Selector, SelectorResult
 
 
 class CelSelector(Selector, frozen=True, gc=False):

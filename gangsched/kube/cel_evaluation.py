@@ -13,7 +13,7 @@ from typing import Any
 
 import cel
 
-from gangsched.core.objects.devices import Attribute, AttributeType, SelectorResult
+from gangsched.core.objects.offered_devices import Attribute, AttributeType, SelectorResult
 from gangsched.core.objects.quantity import InvalidQuantity
 from gangsched.kube.cel_functions import FUNCTIONS, quantity, semver
 from gangsched.kube.cel_syntax import readable

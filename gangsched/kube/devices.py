@@ -14,25 +14,27 @@ from gangsched.core.objects.devices import (
     AllocatedDevice,
     Allocation,
     Amounts,
-    Attribute,
-    AttributeType,
-    Capacity,
     ClaimConfig,
-    Device,
     DeviceClass,
-    DeviceKey,
     DeviceKind,
     DeviceObject,
     DeviceRequest,
-    DeviceTaint,
-    DeviceTaintRule,
     DeviceWishes,
     Match,
     ResourceClaim,
+)
+from gangsched.core.objects.events import DeviceObjectGone, DeviceObjectSeen, DeviceObjectsReplaced
+from gangsched.core.objects.offered_devices import (
+    Attribute,
+    AttributeType,
+    Capacity,
+    Device,
+    DeviceKey,
+    DeviceTaint,
+    DeviceTaintRule,
     ResourceSlice,
     Selector,
 )
-from gangsched.core.objects.events import DeviceObjectGone, DeviceObjectSeen, DeviceObjectsReplaced
 from gangsched.core.objects.quantity import Quantity, billionths
 from gangsched.kube import device_wire, wire
 from gangsched.kube.cel import CelSelector

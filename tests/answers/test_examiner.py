@@ -17,7 +17,7 @@ from gangsched.answers.worker import SKIPPED_BYTES, Worker, serve
 from gangsched.config.settings import Settings
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.devices import Attribute, AttributeType, Device, DeviceKind, ResourceSlice
+from gangsched.core.objects.devices import DeviceKind
 from gangsched.core.objects.events import (
     DeviceObjectsReplaced,
     Event,
@@ -26,6 +26,7 @@ from gangsched.core.objects.events import (
     PodsReplaced,
     Synced,
 )
+from gangsched.core.objects.offered_devices import Attribute, AttributeType, Device, ResourceSlice
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import PodBound
 from gangsched.views.copied import MOST, Collected, Piece, pieces, weight

@@ -509,6 +509,15 @@ class TestDevices:
             *slices,
         )
 
+    def test_devices_are_made_ready_at_once_and_rules_taint_them(self, run):
+        uses = {"resourceClaims": [{"name": "d", "resourceClaimTemplateName": "t"}]}
+        made = workload("Job", parallelism=1, pod_spec=uses)
+        objects = (node("n1"), group(min_member=1), made, *self.there("n1"))
+        objects[-1]["spec"]["devices"][0] |= {"bindingConditions": ["Attached"], "bindsToNode": True}
+        assert list(run(*objects).group()["placements"].values()) == ["n1"]
+        spec = {"deviceSelector": {"driver": "d.example.com"}, "taint": {"key": "k", "effect": "NoSchedule"}}
+        assert run(*objects, self.of("DeviceTaintRule", "rule", spec=spec)).group()["bound"] == 0
+
     def test_each_pod_of_a_template_gets_its_devices(self, run):
         uses = {"resourceClaims": [{"name": "d", "resourceClaimTemplateName": "t"}]}
         made = workload("Job", parallelism=2, pod_spec=uses)

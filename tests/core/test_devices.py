@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, combinations, product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,17 +23,18 @@ from gangsched.core.constraints.device_usage import DeviceUsage
 from gangsched.core.objects.devices import (
     AllocatedDevice,
     Allocation,
-    Attribute,
-    AttributeType,
-    Capacity,
-    Device,
     DeviceClass,
     DeviceKind,
     DeviceRequest,
-    DeviceTaint,
     DeviceWishes,
     Making,
     Match,
+)
+from gangsched.core.objects.offered_devices import (
+    Attribute,
+    AttributeType,
+    Device,
+    DeviceTaint,
     ResourceSlice,
 )
 from gangsched.core.objects.prebindings import PrebindingState, UseDevices
@@ -43,6 +43,7 @@ from gangsched.core.planning.filling import classify
 from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod
 from tests.gadgets import DRIVER, GPUS, asks, device_claim, gpu, gpus, wishes
+from tests.naive_devices import devices_with_more, member_wishes, pool, together
 
 TAINTED = (DeviceTaint("k", "v", "NoSchedule"),)
 ADMIN = asks(name="admin", admin=True)
@@ -449,89 +450,13 @@ def test_a_made_claim_is_named_after_its_pod_and_no_longer_than_the_api_server_a
 
 # Several members on one node, against a naive search
 
-MEMORY = ("set", "memory")
-
-
-@st.composite
-def devices_with_more(draw) -> tuple[Device, ...]:
-    """Up to four devices: some in one of two kinds, some with counters of which there are four, some shared."""
-    made = []
-    for at in range(draw(st.integers(1, 4))):
-        fields: dict[str, Any] = {}
-        if draw(st.booleans()):
-            fields["counters"] = ((MEMORY, draw(st.integers(1, 3))),)
-        if draw(st.booleans()):
-            size = draw(st.integers(1, 3))
-            fields |= {"shares": (Capacity("m", size),), "multiple": draw(st.booleans())}
-        made.append(gpu(f"{at}", numa=draw(st.integers(0, 1)), **fields))
-    return tuple(made)
-
-
-@st.composite
-def member_wishes(draw) -> DeviceWishes:
-    """Devices of one kind or any, one or two of them, with a share of capacity or not, and perhaps a lesser choice."""
-    alternatives = []
-    for at in range(draw(st.integers(1, 2))):
-        where = draw(st.sampled_from(["", "0", "1"]))
-        expression = f"device.attributes['{DRIVER}'].numa == {where}" if where else ""
-        capacity = draw(st.sampled_from([(), (), (("m", 1),)]))
-        count = draw(st.integers(1, 2))
-        alternatives.append(asks(count, name=f"r/{at}", where=expression, capacity=capacity))
-    return wishes(tuple(alternatives))
-
-
-def ways(what: DeviceWishes, devices: Sequence[Device], taken: Counter[str]) -> list[Counter[str]]:
-    """What is taken after each way to give one member its devices: by device, and by counter ""."""
-    found = []
-    for request in what.requests[0]:
-        [*expressions] = [each.expression for each in request.selectors]
-        fitting = [each for each in devices if not expressions or f"== {_numa(each)}" in expressions[0]]
-        for chosen in combinations(fitting, request.count):
-            after = Counter(taken)
-            if all(_given(request, each, after) for each in chosen):
-                found.append(after)
-    return found
-
-
-def _numa(device: Device) -> str:
-    return next(each.value for each in device.attributes if each.name == f"{DRIVER}/numa")
-
-
-def _given(request: DeviceRequest, device: Device, taken: Counter[str]) -> bool:
-    """Give the device, or a share of it, and note what that takes; False if that is not left."""
-    asked, size = dict(request.capacity), {each.name: each.value for each in device.shares}
-    share = asked.get("m", size.get("m", 0))
-    if not asked.keys() <= size.keys() or share > size.get("m", 0) - (taken[device.name] if device.multiple else 0):
-        return False
-    if not device.multiple and taken[device.name]:
-        return False
-    if not (device.multiple and size and taken[device.name]):
-        # A device that is shared without a capacity is counted once, but must have its counters left each time.
-        amount = sum(each for _, each in device.counters)
-        if device.counters and taken[""] + amount > LEFT:
-            return False
-        taken[""] += amount
-    taken[device.name] += share if device.multiple and size else 1
-    return True
-
-
-LEFT = 4
-
-
-def together(members: Sequence[DeviceWishes], devices: Sequence[Device], taken: Counter[str]) -> bool:
-    """Whether there is a way to give all members their devices, by trying each."""
-    return not members or any(together(members[1:], devices, after) for after in ways(members[0], devices, taken))
-
 
 @given(devices_with_more(), st.lists(member_wishes(), min_size=1, max_size=3), st.data())
 def test_members_on_a_node_get_devices_exactly_if_there_is_a_way_for_all_of_them(devices, kinds, data):
-    # A device that is shared without a capacity can be had any number of times, which the naive search cannot count.
-    devices = [replace(each, multiple=each.multiple and bool(each.shares)) for each in devices]
     wanted = [data.draw(st.sampled_from(kinds)) for _ in range(data.draw(st.integers(1, 4)))]
-    source = ResourceSlice("counters", DRIVER, "n0", parts=2, node="n0", counters=((MEMORY, LEFT),))
     names = [f"{at}" for at in range(len(wanted))]
     claims = [device_claim(name, what) for name, what in zip(names, wanted, strict=True)]
-    cluster = world(gpus("n0", devices=tuple(devices), parts=2), source, *claims)
+    cluster = world(*pool("n0", devices), *claims)
     pods = users(*names)
     for each in pods:
         cluster.set_pod(each)
@@ -549,3 +474,10 @@ def test_members_on_a_node_get_devices_exactly_if_there_is_a_way_for_all_of_them
         assert not together(wanted[: number + 1], devices, Counter())
     snapshot.undo(0)
     assert snapshot.digest("zone", "none") == before
+
+
+def test_a_device_that_any_number_of_claims_may_share_has_room_for_all_pods_of_the_node():
+    """Regression: the members for which such a device has room were counted without end."""
+    anyone = gpu("gpu-0", multiple=True)
+    cluster = world(gpus("n0", devices=(anyone,)), device_claim("0"), nodes=1)
+    assert room_of(cluster, *users("0")) == [dict(cluster.nodes["n0"].allocatable)["pods"]]

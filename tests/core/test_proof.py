@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace as renewed
 
 from gangsched.core.objects.declaration import Topology
-from gangsched.core.objects.devices import Device, DeviceKind, DeviceRequest
+from gangsched.core.objects.devices import DeviceKind, DeviceRequest
 from gangsched.core.objects.node import Node
+from gangsched.core.objects.offered_devices import Device
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Spread
 from gangsched.core.objects.volumes import StorageClass, StorageKind

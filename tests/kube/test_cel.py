@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.objects.devices import Attribute, AttributeType, Device, SelectorResult
+from gangsched.core.objects.offered_devices import Attribute, AttributeType, Device, SelectorResult
 from gangsched.kube.cel import CelSelector
 from gangsched.kube.cel_evaluation import MOST_LOOPS
 from gangsched.kube.cel_functions import FUNCTIONS

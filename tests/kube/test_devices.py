@@ -10,18 +10,20 @@ import pytest
 from gangsched.core.objects.devices import (
     AllocatedDevice,
     Allocation,
-    Attribute,
-    AttributeType,
-    Capacity,
     ClaimConfig,
-    Device,
     DeviceClass,
     DeviceRequest,
-    DeviceTaint,
-    DeviceTaintRule,
     DeviceWishes,
     Match,
     ResourceClaim,
+)
+from gangsched.core.objects.offered_devices import (
+    Attribute,
+    AttributeType,
+    Capacity,
+    Device,
+    DeviceTaint,
+    DeviceTaintRule,
     ResourceSlice,
 )
 from gangsched.core.objects.pod import DeviceUse
@@ -302,6 +304,34 @@ def written() -> dict[str, Any]:
 
 def test_a_claim_without_devices_gets_them_and_a_reservation():
     assert claiming.using(shown(**MARKED), USE) == {"status": {"allocation": written(), "reservedFor": [RESERVED]}}
+
+
+def test_shares_and_conditions_are_written_with_the_devices():
+    device = AllocatedDevice(
+        "a",
+        (D, "p", "d"),
+        shared=True,
+        share="s",
+        consumed=(("memory", 30 * GI),),
+        binding=("Attached",),
+        failing=("Broken",),
+    )
+    use = msgspec.structs.replace(USE, allocation=Allocation((device,)))
+    patch = claiming.using(shown(**MARKED), use)
+    assert patch is not None
+    [result] = patch["status"]["allocation"]["devices"]["results"]
+    assert {
+        key: result[key] for key in result if key not in ("request", "driver", "pool", "device", "tolerations")
+    } == {
+        "shareID": "s",
+        "consumedCapacity": {"memory": "30Gi"},
+        "bindingConditions": ["Attached"],
+        "bindingFailureConditions": ["Broken"],
+    }
+    shares = {"allocation": patch["status"]["allocation"], "reservedFor": [OTHER]}
+    assert claiming.using(shown(status=shares, **MARKED), use) == {"status": {"reservedFor": [OTHER, RESERVED]}}
+    shares["allocation"]["devices"]["results"][0]["shareID"] = "another"
+    assert claiming.using(shown(status=shares, **MARKED), use) is None
 
 
 def test_a_claim_with_the_same_devices_is_reserved_too_and_one_with_others_is_left_alone():

@@ -9,15 +9,8 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.objects.devices import (
-    AllocatedDevice,
-    Allocation,
-    DeviceKind,
-    DeviceRequest,
-    DeviceTaint,
-    DeviceWishes,
-    ResourceSlice,
-)
+from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceKind, DeviceRequest, DeviceWishes
+from gangsched.core.objects.offered_devices import DeviceTaint, ResourceSlice
 from gangsched.core.objects.pod import Pod
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal

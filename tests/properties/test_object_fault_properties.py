@@ -19,9 +19,9 @@ from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
 from gangsched.core.constraints.node_resources import NodeResources
 from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.constraints.volume_zone import VolumeZone
-from gangsched.core.objects.devices import ResourceSlice
 from gangsched.core.objects.faults import Fault, Rebuilt
 from gangsched.core.objects.node import Node
+from gangsched.core.objects.offered_devices import ResourceSlice
 from gangsched.core.objects.pod import Pod
 from tests.builders import claim, node, pod, volume
 from tests.properties.stories import effort

@@ -6,7 +6,16 @@ from fractions import Fraction
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gangsched.core.objects.quantity import MAX_AMOUNT, InvalidQuantity, amount, format_amount, milli, whole
+from gangsched.core.objects.quantity import (
+    MAX_AMOUNT,
+    InvalidQuantity,
+    amount,
+    billionths,
+    format_amount,
+    from_billionths,
+    milli,
+    whole,
+)
 from tests.strategies import SUFFIXES, quantities
 
 DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -34,6 +43,13 @@ def oracle(text: str) -> Fraction:
     nanos = value * 10**9
     size = -(-abs(nanos).numerator // nanos.denominator)
     return Fraction(size if value >= 0 else -size, 10**9)
+
+
+@given(st.integers(0, MAX_AMOUNT))
+@example(30 * 10**9 << 30)
+@example(0)
+def test_billionths_written_for_the_api_read_back_as_they_were(size):
+    assert billionths(from_billionths(size)) == size
 
 
 @given(quantities)

@@ -7,17 +7,9 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.device_names import made_key
 from gangsched.core.objects.declaration import Topology
-from gangsched.core.objects.devices import (
-    AllocatedDevice,
-    Allocation,
-    Capacity,
-    Device,
-    DeviceKind,
-    DeviceTaint,
-    DeviceTaintRule,
-    ResourceSlice,
-)
+from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceKind
 from gangsched.core.objects.effects import Prebind, UndoPrebinding
+from gangsched.core.objects.offered_devices import Capacity, Device, DeviceTaint, DeviceTaintRule, ResourceSlice
 from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.objects.reasons import Reason

@@ -17,9 +17,9 @@ from gangsched.core.constraints.node_resources import NodeResources
 from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.membership import handover
 from gangsched.core.objects.declaration import Role
-from gangsched.core.objects.devices import ResourceSlice
 from gangsched.core.objects.faults import Fault, Rebuilt, SetAside
 from gangsched.core.objects.node import Node
+from gangsched.core.objects.offered_devices import ResourceSlice
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.volumes import StorageKind
 from gangsched.core.objects.workload import Workload

@@ -27,8 +27,9 @@ from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.constraints.nodes import Nodes
 from gangsched.core.constraints.tally import Tallies
 from gangsched.core.objects.arrays import Mask
-from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
+from gangsched.core.objects.devices import DeviceKind, DeviceObject
 from gangsched.core.objects.node import Node
+from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding
 from gangsched.core.objects.shape import Labels

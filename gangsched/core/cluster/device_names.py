@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gangsched.core.objects.devices import ObjectKey
+from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod
 
 _LONGEST_NAME = 200

@@ -1,14 +1,12 @@
 """Index of ResourceSlices, DeviceClasses and ResourceClaims, the known pods that use each claim, and devices in use.
 
-Only the cluster (`cache`) updates it, also when pods change. The rules are those of kube-scheduler's plug-in
-DynamicResources and of `GatherPools` in k8s.io/dynamic-resource-allocation/structured at v1.36.3.
+Only the cluster (`cache`) updates it, also when pods change. The rules are those of DynamicResources at v1.36.3.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
-from functools import reduce
 
 from gangsched.core.cluster.device_names import claims_of, made_key, named
 from gangsched.core.constraints.device_shares import Shares, add_share
@@ -18,18 +16,15 @@ from gangsched.core.objects.devices import (
     Allocation,
     ClaimTrouble,
     DeviceClass,
-    DeviceKey,
     DeviceKind,
     DeviceObject,
     DeviceRequest,
-    DeviceTaintRule,
     DeviceWishes,
     Making,
-    ObjectKey,
     ResourceClaim,
-    ResourceSlice,
     UnreadyClaim,
 )
+from gangsched.core.objects.offered_devices import DeviceKey, DeviceTaintRule, ObjectKey, ResourceSlice, tainted
 from gangsched.core.objects.pod import DeviceUse, Pod
 from gangsched.core.objects.prebindings import PrebindingState, UseDevices
 
@@ -40,13 +35,13 @@ Pool = tuple[str, str]
 
 
 class Devices:
-    """The objects by kind and key. `in_use` counts the claims that have a device as a whole, without those for admin
-    access; `shares` is what others take of the capacities of devices that they share; `taken` is the number of both.
+    """The objects by kind and key.
 
+    `in_use` counts the claims that have a whole device, not for admin access; `shares` is what others take of the
+    capacities of devices that they share; `taken` is the number of both.
     `provided` is the DeviceClass of each extended resource that devices can provide; of several the newest.
     `generation` grows with each change of slices and classes. `_waiting` are the known pods without a node that may
-    have claims. `_early` are the claims of ours that are reserved or created for such pods, with the pods' UIDs, or
-    that have no devices.
+    have claims. `_early` are claims of ours that are reserved or created for such pods (by UID), or have no devices.
     """
 
     def __init__(self) -> None:
@@ -106,8 +101,8 @@ class Devices:
             else:
                 del self._ours[found.key]
         match found:
-            case ResourceClaim(allocation=allocation) if allocation is not None:
-                for each in allocation.devices:
+            case ResourceClaim(allocation=Allocation(devices=devices)):
+                for each in devices:
                     self.taken += sign * (not each.admin)
                     if each.exclusive:
                         self.in_use[each.device] += sign
@@ -243,7 +238,7 @@ class Devices:
     def _unallocatable(self, claim: ResourceClaim) -> Iterator[tuple[ClaimTrouble, str]]:
         if claim.wishes.unsupported:
             yield ClaimTrouble.UNSUPPORTED, claim.wishes.unsupported
-        for request in requests_of(claim.wishes):
+        for request in claim.wishes.every:
             if self.device_class(request.device_class) is None:
                 yield ClaimTrouble.NO_CLASS, request.device_class
 
@@ -292,12 +287,10 @@ class Devices:
 
     def pools(self) -> list[tuple[ResourceSlice, ...]]:
         """The slices of each pool, of all generations, with the taints of rules; pools and slices by name."""
-        rules = sorted(self._objects[DeviceKind.TAINT_RULE].items())
-        tainting = [rule for _, rule in rules if isinstance(rule, DeviceTaintRule)]
-        return [
-            tuple(reduce(lambda part, rule: rule.tainted(part), tainting, slices[name]) for name in sorted(slices))
-            for _, slices in sorted(self._pools.items())
-        ]
+        rules = self._objects[DeviceKind.TAINT_RULE]
+        tainting = [rule for _, rule in sorted(rules.items()) if isinstance(rule, DeviceTaintRule)]
+        pools = (slices for _, slices in sorted(self._pools.items()))
+        return [tuple(tainted(slices[name], tainting) for name in sorted(slices)) for slices in pools]
 
     def contradictions(self, pods: Iterable[Pod]) -> list[str]:
         """A sentence for each difference between the index and the objects and these pods."""
@@ -310,8 +303,3 @@ class Devices:
         kept, found_again = vars(self), vars(fresh)
         names = [name for name in kept if name != "generation" and kept[name] != found_again[name]]
         return [f"devices: {name.lstrip('_')} is not what the objects say" for name in names]
-
-
-def requests_of(wishes: DeviceWishes) -> list[DeviceRequest]:
-    """All requests, and all alternatives of each."""
-    return [each for alternatives in wishes.requests for each in alternatives]

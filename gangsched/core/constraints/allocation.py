@@ -16,17 +16,8 @@ from gangsched.core.constraints.candidates import Candidates, Errand, applies, u
 from gangsched.core.constraints.device_offers import Offer
 from gangsched.core.constraints.device_shares import fits, share
 from gangsched.core.constraints.device_usage import DeviceUsage
-from gangsched.core.objects.devices import (
-    MOST_DEVICES,
-    AllocatedDevice,
-    Allocation,
-    Amounts,
-    CounterKey,
-    Device,
-    DeviceKey,
-    DeviceRequest,
-    Match,
-)
+from gangsched.core.objects.devices import MOST_DEVICES, AllocatedDevice, Allocation, Amounts, DeviceRequest, Match
+from gangsched.core.objects.offered_devices import CounterKey, Device, DeviceKey
 from gangsched.core.objects.shape import NodeTerm, Requirement
 
 MOST_STEPS = 20_000
@@ -74,7 +65,7 @@ def _searched(errands: Sequence[Errand], candidates: Candidates, usage: DeviceUs
 
 
 def _waits_for_pools(errand: Errand) -> bool:
-    return not errand.offers.whole and any(each.all for alternatives in errand.wishes.requests for each in alternatives)
+    return not errand.offers.whole and any(each.all for each in errand.wishes.every)
 
 
 class _Contradiction(Exception):  # noqa: N818 - the end of a search, as in kube-scheduler, and no error

@@ -8,15 +8,8 @@ from dataclasses import dataclass
 from gangsched.core.constraints.device_offers import Offer, Offers
 from gangsched.core.constraints.device_shares import fits, share
 from gangsched.core.constraints.device_usage import DeviceUsage
-from gangsched.core.objects.devices import (
-    CounterKey,
-    Device,
-    DeviceKey,
-    DeviceRequest,
-    DeviceTaint,
-    DeviceWishes,
-    Match,
-)
+from gangsched.core.objects.devices import DeviceRequest, DeviceWishes, Match
+from gangsched.core.objects.offered_devices import CounterKey, Device, DeviceKey, DeviceTaint
 from gangsched.core.objects.shape import Toleration
 
 Selected = Callable[[DeviceRequest], Sequence[int]]
@@ -178,9 +171,8 @@ class Candidates:
 
     def _requests(self) -> Iterator[tuple[int, DeviceRequest]]:
         for claim, errand in enumerate(self._errands):
-            for alternatives in errand.wishes.requests:
-                for request in alternatives:
-                    yield claim, request
+            for request in errand.wishes.every:
+                yield claim, request
 
 
 def applies(match: Match, request: DeviceRequest) -> bool:

@@ -86,8 +86,7 @@ class Words:
     """The wording of one reason in messages to users.
 
     `description` is the wording for nodes that refuse for this reason; `{resource}` stands for the resource, or other
-    subject of the reason, if any. `remedy` is what would open the refusing `{nodes}`; empty where another message says
-    it.
+    subject of the reason, if any. `remedy` would open the refusing `{nodes}`; empty where another message says it.
     """
 
     reason: str
@@ -112,10 +111,7 @@ class Constraint:
         return type(self)(self._world)
 
     def set_node(self, row: int, node: Node) -> None:
-        """Set the row's node.
-
-        If its labels have changed, the caller removes its pods before and adds them again afterwards.
-        """
+        """Set the row's node. If its labels have changed, its pods are removed before and added again afterwards."""
 
     def remove_node(self, row: int) -> None:
         """Forget the row's node."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gangsched.core.objects.devices import CounterKey, Device, DeviceKey, ResourceSlice
+from gangsched.core.objects.offered_devices import CounterKey, Device, DeviceKey, ResourceSlice
 
 Consumption = tuple[tuple[CounterKey, int], ...]
 """Amounts of counters, in billionths."""

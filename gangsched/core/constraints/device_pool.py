@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,45 +15,17 @@ from gangsched.core.constraints.allocation import allocate
 from gangsched.core.constraints.candidates import Candidates, Errand
 from gangsched.core.constraints.constraint import World
 from gangsched.core.constraints.device_offers import Pool
+from gangsched.core.constraints.device_stays import OWN, Stay, Wishes, by_kind, filled, remove
 from gangsched.core.constraints.device_supply import DeviceSupply
 from gangsched.core.constraints.device_usage import DeviceUsage
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.objects.arrays import IntArray
-from gangsched.core.objects.devices import (
-    MOST_RESERVED,
-    Allocation,
-    DeviceRequest,
-    DeviceWishes,
-    ObjectKey,
-)
+from gangsched.core.objects.devices import MOST_RESERVED, Allocation, DeviceRequest, DeviceWishes
+from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.prebindings import UseDevices
 
 _MANY = 1 << 40
 """Stands for no limit: more members than any gang has."""
-OWN: ObjectKey = ("", "")
-"""Stands for a claim that only one pod uses."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """The wishes of one claim. `claim` is its key if several pods use it; these then get the same devices."""
-
-    wishes: DeviceWishes
-    claim: ObjectKey = OWN
-
-
-Wishes = tuple[Wish, ...]
-"""The wishes of one member's claims."""
-
-
-@dataclass(slots=True, eq=False)
-class _Stay:
-    """A member that has taken devices on a row. `before` are the stays that chose again for it, as they were."""
-
-    wishes: Wishes
-    row: int
-    found: tuple[Allocation, ...]
-    before: list[tuple[_Stay, tuple[Allocation, ...]]] = field(default_factory=list)
 
 
 class DevicePool:
@@ -72,8 +43,8 @@ class DevicePool:
         self._supply = supply
         self._usage = DeviceUsage(world.devices, world.pending_prebindings)
         self._shared: dict[ObjectKey, list[Allocation]] = {}
-        self._stays: list[_Stay] = []
-        self._on_row: dict[int, list[_Stay]] = {}
+        self._stays: list[Stay] = []
+        self._on_row: dict[int, list[Stay]] = {}
         self._known: dict[Hashable, int] = {}
 
     def taken(self, wishes: Wishes, row: int) -> Sequence[tuple[Allocation, ...]]:
@@ -114,7 +85,7 @@ class DevicePool:
             devices.append((values, traits, pool, self._usage.state(offer.key)))
         counters = {id(offer.pool): offer.pool for offer in offers.devices if offer.device.counters}
         left = tuple((tuple(sorted(each.counters.items())), self._drawn(each)) for each in counters.values())
-        requests = (each for wish in several for alternatives in wish.wishes.requests for each in alternatives)
+        requests = (each for wish in several for each in wish.wishes.every)
         selected = tuple(self._supply.selected(each, row) for each in requests)
         others = tuple((stay.wishes, stay.row if self._supply.shared else 0) for stay in involved)
         return offers.whole, tuple(devices), left, selected, others
@@ -124,9 +95,9 @@ class DevicePool:
 
     def _members(self, wishes: Wishes, row: int) -> int:
         """The number of members for which the row has devices, found by taking the devices and giving them back."""
-        number = 0
+        number, most = 0, self._most_pods(row)
         before = self._usage.size
-        while self.push(wishes, row):
+        while (number < most or self._stays[-1].whole) and self.push(wishes, row):
             number += 1
             if self._usage.size == before and not self._stays[-1].before:
                 # Nothing is scarcer than before: further members share, too, or have admin access.
@@ -137,6 +108,11 @@ class DevicePool:
         for _ in range(number):
             self.pop(wishes, row)
         return number
+
+    def _most_pods(self, row: int) -> int:
+        """The pods that the row's node may have: there may be shares for more without limit, which are not counted."""
+        column = self._world.stock.column("pods")
+        return _MANY if column is None else int(self._world.stock.allocatable[row, column])
 
     def shortage(self, wishes: Wishes, rows: IntArray) -> str:
         """The requests of one more member, each with the most devices for it that any of these rows has left."""
@@ -179,7 +155,7 @@ class DevicePool:
     def push(self, wishes: Wishes, row: int, *, must: bool = False) -> bool:
         """Take devices for the next member on the row. False if there are not enough; if it `must`, it takes none."""
         settled = [self._settled(wish.claim) for wish in wishes]
-        stay = _Stay(wishes, row, ())
+        stay = Stay(wishes, row, ())
         if self._may(wishes, row, settled) and self._find(stay, settled):
             return True
         if must:
@@ -192,11 +168,11 @@ class DevicePool:
         affinities = [each.node_affinity for each in settled if each is not None and each.node_affinity is not None]
         return self._sharers(wishes) > 0 and all(self._affinity.among(terms, here)[0] for terms in affinities)
 
-    def _find(self, stay: _Stay, settled: Sequence[Allocation | None]) -> bool:
+    def _find(self, stay: Stay, settled: Sequence[Allocation | None]) -> bool:
         open_ = [wish.wishes for wish, known in zip(stay.wishes, settled, strict=True) if known is None]
         outcome = allocate([self._errand(each, stay.row) for each in open_], self._usage)
         if outcome.allocations is not None:
-            stay.found = _filled(settled, outcome.allocations)
+            stay.found = filled(settled, outcome.allocations)
             self._enter(stay)
             return True
         others = self._involved(stay.row)
@@ -206,16 +182,16 @@ class DevicePool:
             self.unsure.add(stay.wishes)
         return False
 
-    def _involved(self, row: int) -> list[_Stay]:
+    def _involved(self, row: int) -> list[Stay]:
         """The members that could leave devices to another one on the row by choosing others."""
         return [stay for stay in (self._stays if self._supply.shared else self._on_row.get(row, ())) if stay.found]
 
-    def _choose_again(self, others: list[_Stay], stay: _Stay, settled: Sequence[Allocation | None]) -> bool:
+    def _choose_again(self, others: list[Stay], stay: Stay, settled: Sequence[Allocation | None]) -> bool:
         """Have these members and the new one choose devices together."""
         free = [each for each in others if all(wish.claim == OWN for wish in each.wishes)]
         for each in free:
             self._count(each.found, -1)
-        members = _by_kind([*free, stay])
+        members = by_kind([*free, stay])
         kept = {id(each): settled if each is stay else [None] * len(each.wishes) for each in members}
         outcome = allocate(self._errands(members, kept), self._usage)
         for each in free:
@@ -230,13 +206,13 @@ class DevicePool:
             own = tuple(next(fresh) for known in kept[id(each)] if known is None)
             if each is not stay:
                 self._count(each.found, -1)
-            each.found = _filled(kept[id(each)], own)
+            each.found = filled(kept[id(each)], own)
             if each is not stay:
                 self._count(each.found, 1)
         self._enter(stay)
         return True
 
-    def _errands(self, members: Sequence[_Stay], kept: Mapping[int, Sequence[Allocation | None]]) -> list[Errand]:
+    def _errands(self, members: Sequence[Stay], kept: Mapping[int, Sequence[Allocation | None]]) -> list[Errand]:
         errands: list[Errand] = []
         first: dict[tuple[Wishes, int], int] = {}
         for each in members:
@@ -254,7 +230,7 @@ class DevicePool:
 
         return Errand(wishes, self._supply.offers(row), selected, self._world.stock.names[row], after)
 
-    def _enter(self, stay: _Stay) -> None:
+    def _enter(self, stay: Stay) -> None:
         self._stays.append(stay)
         self._on_row.setdefault(stay.row, []).append(stay)
         for wish, allocation in zip(stay.wishes, stay.found, strict=False):
@@ -273,8 +249,8 @@ class DevicePool:
         """
         stay = next(each for each in reversed(self._on_row[row]) if each.wishes == wishes)
         is_last = self._stays[-1] is stay
-        _remove(stay, self._stays)
-        _remove(stay, self._on_row[row])
+        remove(stay, self._stays)
+        remove(stay, self._on_row[row])
         for wish, allocation in zip(stay.wishes, stay.found, strict=False):
             if wish.claim != OWN:
                 self._shared[wish.claim].remove(allocation)
@@ -293,22 +269,3 @@ class DevicePool:
         if self._supply.shared or any(wish.claim != OWN for wish in wishes):
             return np.arange(len(self._world.stock.names))
         return None
-
-
-def _by_kind(members: Sequence[_Stay]) -> list[_Stay]:
-    """The members by row; those of a row that ask for the same next to each other."""
-    kinds: dict[tuple[int, Wishes], list[_Stay]] = {}
-    for each in members:
-        kinds.setdefault((each.row, each.wishes), []).append(each)
-    return [each for alike in kinds.values() for each in alike]
-
-
-def _remove(stay: _Stay, stays: list[_Stay]) -> None:
-    at = next(at for at in range(len(stays) - 1, -1, -1) if stays[at] is stay)
-    del stays[at]
-
-
-def _filled(settled: Sequence[Allocation | None], fresh: Sequence[Allocation]) -> tuple[Allocation, ...]:
-    """What is settled, with the fresh allocations in the places that are open."""
-    left = iter(fresh)
-    return tuple(next(left) if known is None else known for known in settled)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gangsched.core.constraints.device_offers import NO_COUNTERS, Pool
-from gangsched.core.objects.devices import ResourceSlice
+from gangsched.core.objects.offered_devices import ResourceSlice
 
 
 @dataclass(frozen=True, slots=True, eq=False)

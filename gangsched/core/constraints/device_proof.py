@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gangsched.core.constraints.constraint import Member, Plan, World
-from gangsched.core.constraints.device_pool import OWN, Wishes
+from gangsched.core.constraints.device_stays import OWN, Wishes
 from gangsched.core.constraints.device_supply import DeviceSupply
 from gangsched.core.constraints.uses_devices import UsesDevices
 from gangsched.core.objects.arrays import IntArray

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from gangsched.core.objects.devices import AllocatedDevice, Amounts, Capacity, Device, DeviceKey, DeviceRequest
+from gangsched.core.objects.devices import AllocatedDevice, Amounts, DeviceRequest
+from gangsched.core.objects.offered_devices import Capacity, Device, DeviceKey
 
 Shares = dict[DeviceKey, Counter[str]]
 """What is taken of the capacities of each device that is shared."""

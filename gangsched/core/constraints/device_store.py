@@ -6,15 +6,8 @@ from collections.abc import Container, Mapping
 from typing import Protocol
 
 from gangsched.core.constraints.device_shares import Shares
-from gangsched.core.objects.devices import (
-    DeviceClass,
-    DeviceKey,
-    Making,
-    ObjectKey,
-    ResourceClaim,
-    ResourceSlice,
-    UnreadyClaim,
-)
+from gangsched.core.objects.devices import DeviceClass, Making, ResourceClaim, UnreadyClaim
+from gangsched.core.objects.offered_devices import DeviceKey, ObjectKey, ResourceSlice
 from gangsched.core.objects.pod import Pod
 
 

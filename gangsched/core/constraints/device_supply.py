@@ -15,7 +15,8 @@ from gangsched.core.constraints.device_store import DeviceStore
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.nodes import Nodes
 from gangsched.core.objects.arrays import IntArray
-from gangsched.core.objects.devices import Device, DeviceRequest, DeviceWishes, ResourceSlice, SelectorResult
+from gangsched.core.objects.devices import DeviceRequest, DeviceWishes
+from gangsched.core.objects.offered_devices import Device, ResourceSlice, SelectorResult
 
 _NOTHING = Offers()
 _KEPT = 1 << 20
@@ -61,7 +62,7 @@ class DeviceSupply:
     def failure(self, wishes: DeviceWishes) -> str:
         """The first expression that cannot be evaluated for some device on some node; empty if there is none."""
         rows = self.rows().tolist()
-        for request in (each for alternatives in wishes.requests for each in alternatives):
+        for request in wishes.every:
             for row in rows:
                 self.selected(request, row)
                 if (request, row) in self._failing:

@@ -12,7 +12,8 @@ from collections.abc import Hashable, Mapping
 from gangsched.core.constraints.device_offers import Pool
 from gangsched.core.constraints.device_shares import Shares, add_share
 from gangsched.core.constraints.device_store import DeviceStore
-from gangsched.core.objects.devices import Allocation, CounterKey, DeviceKey
+from gangsched.core.objects.devices import Allocation
+from gangsched.core.objects.offered_devices import CounterKey, DeviceKey
 from gangsched.core.objects.prebindings import Prebinding, Taken, UseDevices
 
 

@@ -13,31 +13,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
-from uuid import UUID, uuid5
 
 import numpy as np
-from msgspec.structs import replace
 
 from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
-from gangsched.core.constraints.device_pool import OWN, DevicePool, Wish, Wishes
+from gangsched.core.constraints.device_allocations import configured, identified
+from gangsched.core.constraints.device_pool import DevicePool
 from gangsched.core.constraints.device_proof import MostDevices
+from gangsched.core.constraints.device_stays import OWN, Wish, Wishes
 from gangsched.core.constraints.device_supply import DeviceSupply
 from gangsched.core.constraints.naming import node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.uses_devices import UsesDevices
 from gangsched.core.objects.arrays import IntArray, Mask
-from gangsched.core.objects.devices import (
-    Allocation,
-    Making,
-    ResourceClaim,
-)
+from gangsched.core.objects.devices import Allocation, Making, ResourceClaim
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import ClaimConfigured, Prebinding, UseDevices
+from gangsched.core.objects.prebindings import Prebinding, UseDevices
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import NodeTerm
-
-_SHARES = UUID("c4a3f6a8-6f0e-4f6b-9d53-0c2b6a5f9e17")
-"""The namespace of the IDs of shares."""
 
 
 class DynamicResources(Constraint):
@@ -186,9 +179,9 @@ class _DevicesPlan(Plan):
         left = iter(planned)
         asked = []
         for claim, making in self._claims(pod):
-            allocation = claim.allocation or _identified(next(left), claim)
-            configured = () if claim.allocation is not None else self._config(claim, allocation)
-            use = UseDevices(*claim.key, claim.uid, pod.name, pod.uid, allocation, configured, making)
+            allocation = claim.allocation or identified(next(left), claim)
+            config = () if claim.allocation is not None else configured(claim, allocation, self._world.devices)
+            use = UseDevices(*claim.key, claim.uid, pod.name, pod.uid, allocation, config, making)
             asked.append(use)
         return asked
 
@@ -275,31 +268,3 @@ class _DevicesPlan(Plan):
             found = next(filter(None, (self._supply.failure(wish.wishes) for wish in wishes)), "")
             self._failures[wishes] = found
         return found
-
-    def _config(self, claim: ResourceClaim, allocation: Allocation) -> tuple[ClaimConfigured, ...]:
-        """The configuration for the drivers of the devices: first that of their classes, then that of the claim."""
-        chosen = dict.fromkeys(each.request for each in allocation.devices)
-        found = []
-        by_class: dict[str, list[str]] = {}
-        for request in (each for alternatives in claim.wishes.requests for each in alternatives):
-            if request.name in chosen:
-                by_class.setdefault(request.device_class, []).append(request.name)
-        for name, requests in by_class.items():
-            device_class = self._world.devices.device_class(name)
-            configs = device_class.config if device_class is not None else ()
-            found += [ClaimConfigured("FromClass", tuple(requests), config) for config in configs]
-        names = {*chosen, *(name.partition("/")[0] for name in chosen)}
-        asked = [each for each in claim.wishes.config if not each.requests or names.intersection(each.requests)]
-        return (*found, *(ClaimConfigured("FromClaim", each.requests, each.config) for each in asked))
-
-
-def _identified(allocation: Allocation, claim: ResourceClaim) -> Allocation:
-    """The allocation with an ID for each share of a device: the same for all pods that use the claim."""
-    if not any(each.shared for each in allocation.devices):
-        return allocation
-    where = f"{claim.namespace}/{claim.name}/{claim.uid}"
-    devices = (
-        replace(each, share=str(uuid5(_SHARES, f"{where}/{at}/{'/'.join(each.device)}"))) if each.shared else each
-        for at, each in enumerate(allocation.devices)
-    )
-    return replace(allocation, devices=tuple(devices))

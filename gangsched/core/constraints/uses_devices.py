@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gangsched.core.constraints.device_pool import Wishes
+from gangsched.core.constraints.device_stays import Wishes
 from gangsched.core.objects.shape import NodeTerm
 
 

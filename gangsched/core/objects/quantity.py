@@ -120,9 +120,13 @@ def billionths(text: Quantity) -> int:
 
 
 def from_billionths(amount: int) -> str:
-    """A quantity of this many billionths as text; not in its canonical form."""
+    """A quantity of this many billionths as text, in the largest binary unit that leaves a whole number."""
     units, rest = divmod(amount, _NANOS)
-    return str(units) if not rest else f"{amount}n"
+    if rest:
+        return f"{amount}n"
+    whole_in = ((suffix, power) for suffix, power in reversed(_BINARY.items()) if units and not units % (1 << power))
+    suffix, power = next(whole_in, ("", 0))
+    return f"{units >> power}{suffix}"
 
 
 def format_bytes(amount: int) -> str:

@@ -43,6 +43,11 @@ def any_couples(snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:
     return any(couples(snapshot, member, other) for member in some for other in some)
 
 
+def unsure(snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:
+    """Whether there may be more room for one of these classes than constraints have found."""
+    return any(plan.unsure(member) for plan in snapshot.plans for member in classes)
+
+
 def helped(snapshot: Snapshot, classes: Collection[MemberClass]) -> set[MemberClass]:
     """The classes for which a placed member of one of these classes may open rows."""
     some = _dependent(classes)

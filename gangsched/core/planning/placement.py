@@ -14,7 +14,7 @@ from gangsched.core.cluster.labels import Domain
 from gangsched.core.objects.status import Demand
 from gangsched.core.planning import expansion, start, topology
 from gangsched.core.planning.ask import Ask, asked_for, classes_of, domain_values, domains_of, quorum_in
-from gangsched.core.planning.dependence import depends, waits_for_pods
+from gangsched.core.planning.dependence import depends, unsure, waits_for_pods
 from gangsched.core.planning.domains import best_domain, found_in_fewest, found_together
 from gangsched.core.planning.proof import never_fits
 from gangsched.core.planning.refusal import Refusal, fragmented, gaps, oversized, shortage
@@ -111,7 +111,7 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
         gaps=gaps(snapshot, failing, missing, quorum.slots.number - fits),
         short=short,
         fragmented=not short and fragmented(snapshot, failing),
-        exhausted=exhausted or snapshot.unsure(quorum.room),
+        exhausted=exhausted or unsure(snapshot, quorum.room),
         waits_for_pods=waits,
         domain=domain,
         demand=demand,

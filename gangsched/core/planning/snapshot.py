@@ -6,7 +6,7 @@ cluster itself.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +52,6 @@ class Snapshot:
         self.masking = overriding(self.plans, "mask")
         self._limiting = overriding(self.plans, "room")
         self._counting = overriding(self.plans, "take")
-        self._doubting = overriding(self.plans, "unsure")
         self.resources = next(plan for plan in self.plans if isinstance(plan, ResourcesPlan))
         self._counted: dict[str, Taken] = {}
         self._bare: Snapshot | None = None
@@ -177,10 +176,6 @@ class Snapshot:
         caps[rows] = self._caps_of(member, rows)
         self.budget.charge(units.CLASS + len(rows))
         return caps
-
-    def unsure(self, members: Collection[MemberClass]) -> bool:
-        """Whether there may be more room for one of the classes than was found."""
-        return any(plan.unsure(member) for plan in self._doubting for member in members)
 
     def digest(self, key: str, value: str) -> int:
         """A digest of the domain: unchanged while its nodes and everything taken there stay the same."""

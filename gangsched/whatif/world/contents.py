@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from gangsched.api.times import parse_time
-from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
+from gangsched.core.objects.devices import DeviceKind, DeviceObject
 from gangsched.core.objects.node import Node
+from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group
 from gangsched.core.objects.shape import Labels

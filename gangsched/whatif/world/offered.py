@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from gangsched.core.objects.devices import DeviceKind, DeviceObject, ObjectKey
+from gangsched.core.objects.devices import DeviceKind, DeviceObject
+from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.kube.device_wire import GROUP, VERSION
 from gangsched.kube.devices import DEVICES
 from gangsched.whatif.world.manifests import Manifest, mapping

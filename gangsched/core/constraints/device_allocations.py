@@ -1,0 +1,43 @@
+"""What is written with the devices of a claim: the IDs of shares, and the parameters for drivers."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid5
+
+from msgspec.structs import replace
+
+from gangsched.core.constraints.device_store import DeviceStore
+from gangsched.core.objects.devices import Allocation, ResourceClaim
+from gangsched.core.objects.prebindings import ClaimConfigured
+
+_SHARES = UUID("c4a3f6a8-6f0e-4f6b-9d53-0c2b6a5f9e17")
+"""The namespace of the IDs of shares."""
+
+
+def configured(claim: ResourceClaim, allocation: Allocation, devices: DeviceStore) -> tuple[ClaimConfigured, ...]:
+    """The configuration for the drivers of the devices: first that of their classes, then that of the claim."""
+    chosen = dict.fromkeys(each.request for each in allocation.devices)
+    found = []
+    by_class: dict[str, list[str]] = {}
+    for request in claim.wishes.every:
+        if request.name in chosen:
+            by_class.setdefault(request.device_class, []).append(request.name)
+    for name, requests in by_class.items():
+        device_class = devices.device_class(name)
+        configs = device_class.config if device_class is not None else ()
+        found += [ClaimConfigured("FromClass", tuple(requests), config) for config in configs]
+    names = {*chosen, *(name.partition("/")[0] for name in chosen)}
+    asked = [each for each in claim.wishes.config if not each.requests or names.intersection(each.requests)]
+    return (*found, *(ClaimConfigured("FromClaim", each.requests, each.config) for each in asked))
+
+
+def identified(allocation: Allocation, claim: ResourceClaim) -> Allocation:
+    """The allocation with an ID for each share of a device: the same for all pods that use the claim."""
+    if not any(each.shared for each in allocation.devices):
+        return allocation
+    where = f"{claim.namespace}/{claim.name}/{claim.uid}"
+    devices = (
+        replace(each, share=str(uuid5(_SHARES, f"{where}/{at}/{'/'.join(each.device)}"))) if each.shared else each
+        for at, each in enumerate(allocation.devices)
+    )
+    return replace(allocation, devices=tuple(devices))

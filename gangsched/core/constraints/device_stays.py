@@ -1,0 +1,58 @@
+"""The members of a plan that have taken devices, and what they took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gangsched.core.objects.devices import Allocation, DeviceWishes
+from gangsched.core.objects.offered_devices import ObjectKey
+
+OWN: ObjectKey = ("", "")
+"""Stands for a claim that only one pod uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The wishes of one claim. `claim` is its key if several pods use it; these then get the same devices."""
+
+    wishes: DeviceWishes
+    claim: ObjectKey = OWN
+
+
+Wishes = tuple[Wish, ...]
+"""The wishes of one member's claims."""
+
+
+@dataclass(slots=True, eq=False)
+class Stay:
+    """A member that has taken devices on a row. `before` are the stays that chose again for it, as they were."""
+
+    wishes: Wishes
+    row: int
+    found: tuple[Allocation, ...]
+    before: list[tuple[Stay, tuple[Allocation, ...]]] = field(default_factory=list)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it takes a device as a whole, of which there are only so many."""
+        return any(each.exclusive for allocation in self.found for each in allocation.devices)
+
+
+def by_kind(members: Sequence[Stay]) -> list[Stay]:
+    """The members by row; those of a row that ask for the same next to each other."""
+    kinds: dict[tuple[int, Wishes], list[Stay]] = {}
+    for each in members:
+        kinds.setdefault((each.row, each.wishes), []).append(each)
+    return [each for alike in kinds.values() for each in alike]
+
+
+def remove(stay: Stay, stays: list[Stay]) -> None:
+    at = next(at for at in range(len(stays) - 1, -1, -1) if stays[at] is stay)
+    del stays[at]
+
+
+def filled(settled: Sequence[Allocation | None], fresh: Sequence[Allocation]) -> tuple[Allocation, ...]:
+    """What is settled, with the fresh allocations in the places that are open."""
+    left = iter(fresh)
+    return tuple(next(left) if known is None else known for known in settled)
