@@ -116,13 +116,13 @@ ALERTS = (
     ),
     Alert(
         "GangschedObjectSetAside",
-        "max by (namespace, job, kind) (gangsched_objects_set_aside) > 0",
+        f"max {_PER_INSTALLATION} (gangsched_objects_set_aside) > 0",
         "0m",
         "warning",
-        "A bug in gangsched in {{ $labels.namespace }} has it do without a {{ $labels.kind }}.",
+        "A bug in gangsched in {{ $labels.namespace }} makes it do without an object.",
         "An exception occurred over an object that belongs to no group. That object counts as not there, so nothing is"
         " placed on a node that is set aside; all else continues.",
-        "`/readyz` of the leader names the objects. Find the traceback in its log and report it with the object. The"
+        "The metric counts them by kind, and `/readyz` of the leader names them. Find the traceback in its log and report it with the object. The"
         " object is tried again when it changes.",
     ),
     Alert(
