@@ -1,4 +1,4 @@
-"""The longest call of `Machine.handle`, found by search: `python -m bench.shapes` prints the worst of each world.
+"""The longest call of `Machine.handle`, found by search. `python -m bench.shapes SEED WORLDS` prints it for each world.
 
 A world is drawn at the limits that the scheduler promises (15,000 nodes, 25,000 members, 10,000 misspelt pods), and
 what happens in it is drawn too: each happening is handed over in batches as in the engine, and each call is measured.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from random import Random
 
@@ -26,7 +26,7 @@ from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.results import PodBound
 
 _BATCH = 500
-_HAPPENINGS = 10
+_HAPPENINGS = 5
 _CHOICES: dict[str, Sequence[int]] = {
     "nodes": (500, 5000, 15_000),
     "gangs": (1, 5, 100, 1250, 12_500),
@@ -185,17 +185,18 @@ class Found:
     world: World
 
 
-def longest(random: Random, worlds: int) -> list[Found]:
-    """The longest call of each of so many worlds, the worst first; half of them are changed from the worst so far."""
-    found: list[Found] = []
+def longest(random: Random, worlds: int) -> Iterator[Found]:
+    """The longest call of each of so many worlds; the second half are changed from the worst of those before."""
+    worst: Found | None = None
     for number in range(worlds):
         drawn = {name: random.choice(values) for name, values in _CHOICES.items()}
         world = World(**drawn, order=number)
-        if number >= worlds // 2:
+        if number >= worlds // 2 and worst is not None:
             name = random.choice([each.name for each in fields(World)])
-            world = replace(found[0].world, **({"order": number} if name == "order" else {name: drawn[name]}))
-        found = sorted([*found, _measured(world)], key=lambda each: -each.longest_ms)
-    return found
+            world = replace(worst.world, **({"order": number} if name == "order" else {name: drawn[name]}))
+        found = _measured(world)
+        yield found
+        worst = max(filter(None, (worst, found)), key=lambda each: each.longest_ms)
 
 
 def _measured(world: World) -> Found:
@@ -217,9 +218,10 @@ def _measured(world: World) -> Found:
     return worst
 
 
-def searched(worlds: int = 10) -> Figures:
+def searched(worlds: int = 4) -> Figures:
     """The longest call in any world, and the properties of that one."""
-    worst = longest(Random(1), worlds)[0]  # noqa: S311 - the same worlds in every run
+    found = longest(Random(1), worlds)  # noqa: S311 - the same worlds in every run
+    worst = max(found, key=lambda each: each.longest_ms)
     shape = {each.name: float(getattr(worst.world, each.name)) for each in fields(World)}
     return {"longest_ms": worst.longest_ms, **shape}
 

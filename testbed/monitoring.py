@@ -115,6 +115,17 @@ ALERTS = (
         " PodGroup's spec the group is tried again immediately.",
     ),
     Alert(
+        "GangschedObjectSetAside",
+        f"max {_PER_INSTALLATION} (gangsched_objects_set_aside) > 0",
+        "0m",
+        "warning",
+        "A bug in gangsched in {{ $labels.namespace }} makes it do without an object.",
+        "An exception occurred over an object that belongs to no group. That object counts as not there, so nothing is"
+        " placed on a node that is set aside; all else continues.",
+        "The metric counts them by kind, and `/readyz` of the leader names them. Find the traceback in its log and"
+        " report it with the object. The object is tried again when it changes.",
+    ),
+    Alert(
         "GangschedRival",
         f"sum {_PER_INSTALLATION} (increase(gangsched_rival_bindings_total[10m])) > 0",
         "0m",

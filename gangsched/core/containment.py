@@ -153,10 +153,9 @@ class Containment:
         gang = Gang(key, Observed(old.observed.group, old.observed.resource_version), record, written=old.written)
         for uid in old.roster.leaving & old.observed.pods.keys():
             gang.roster.leave(uid)
-        if old.operations.placeholders_made:
-            for uid in filter(placeholders.is_one, [*self._cluster.pods]):
-                if self._members.gang_of(uid) is old:
-                    self._cluster.remove_pod(uid)
+        for uid in filter(placeholders.is_one, [*self._cluster.pods] if old.operations.placeholders_made else ()):
+            if self._members.gang_of(uid) is old:
+                self._cluster.remove_pod(uid)
         for uid in (*old.observed.pods, *old.observed.foreign_pods):
             pod = self._cluster.pods.get(uid)
             if pod is None or self._members.key(pod) != key:

@@ -36,6 +36,7 @@ from gangsched.core.objects.events import (
     Synced,
     TimePassed,
 )
+from gangsched.core.objects.faults import SetAside
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
@@ -128,6 +129,10 @@ class _Simulation:
         while (deadline := self._machine.next_deadline()) is not None and deadline <= end:
             self._now = max(self._now, deadline)
             self._settle()
+        for fault in self._machine.take_faults():
+            if isinstance(fault, SetAside):
+                # The answer would not hold, and nobody watches a log.
+                raise fault.error
         groups = [finding for finding in Findings(self._machine).all() if not finding.plain]
         keys = {group.key for group in self._groups}
         keys |= {GroupKey(pod.namespace, pod.declaration.group) for pod in self._pods.values() if pod.declaration}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import strategies as st
@@ -104,7 +103,7 @@ class Contained(Faults):
                 del self.armed[name]
             if waits[2]:
                 real(*args, **kwargs)
-            self.half_way |= waits[2] or name not in WHOLE
+            self.half_way = self.half_way or bool(waits[2]) or name not in WHOLE
             raise Raised(name)
 
         return call
@@ -116,14 +115,7 @@ class Contained(Faults):
         self.add_node(4)
         harness.add(JOB, group(JOBS, min_member=2, roles=(Role("w", 2, template=shape(1)),), uid=self.name()))
         for _ in range(2):
-            fields: dict[str, Any] = {
-                "group": JOBS,
-                "role": "w",
-                "created": harness.now,
-                "owner": OWNER,
-                "workload": WORKLOAD,
-            }
-            harness.add(pod(self.name(), **fields))
+            harness.add(pod(self.name(), group=JOBS, role="w", created=harness.now, owner=OWNER, workload=WORKLOAD))
         harness.wait(3.0)
         for found in [each for each in harness.pods.values() if each.workload == WORKLOAD and each.node][:lost]:
             harness.delete(f"default/{found.name}")

@@ -3,7 +3,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-from gangsched.core.objects.events import Event, PodGone
+from gangsched.core.objects.events import Event, NodeSeen, PodGone
+from gangsched.core.objects.node import Node
 from gangsched.runtime.inbox import Inbox
 
 A, B, C = (PodGone(uid=uid) for uid in "abc")
@@ -96,3 +97,13 @@ async def test_a_rest_that_is_over_already_takes_no_time():
     began = time.monotonic()
     await Inbox().rest(-50.0, -10.0)
     assert time.monotonic() - began < 5
+
+
+async def test_fewer_events_of_nodes_than_of_pods_are_drained_at_once():
+    inbox = Inbox()
+    changes = [NodeSeen(Node(f"n{at}")) for at in range(9)]
+    inbox.post((A, *changes, B))
+    assert await drain(inbox, 60, 31) == [A, *changes[:3]]
+    assert await drain(inbox, 60, 100) == [*changes[3:], B]
+    inbox.post((A, *changes, B))
+    assert inbox.clear() == [A, *changes, B]

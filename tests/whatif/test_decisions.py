@@ -12,6 +12,7 @@ import yaml
 
 import gangsched
 from gangsched.cli import main
+from gangsched.core.constraints.taint_toleration import TaintToleration
 
 RACE = Path(__file__).resolve().parents[2] / "examples" / "race"
 
@@ -163,3 +164,12 @@ def test_importing_the_package_loads_nothing_but_itself():
     assert done.stdout.strip() == "[]"
     with pytest.raises(AttributeError, match="nothing"):
         _ = gangsched.nothing
+
+
+def test_a_bug_over_a_node_is_an_exception_and_not_an_answer_without_that_node(monkeypatch):
+    def fail(*_args: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(TaintToleration, "set_node", fail)
+    with pytest.raises(ZeroDivisionError):
+        gangsched.simulate([node("n1", "2"), node("n2", "2")], MEMBERS)
