@@ -61,7 +61,7 @@ test: setup control-plane ## all tests, also on a real control plane, except the
 	@exec env PYTHONDONTWRITEBYTECODE= $(GO) .venv/bin/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder \
 		-m "not workloads and not sample"
 
-samples: setup control-plane ## a minute each of make soak, make outages and make workloads
+samples: setup control-plane ## a minute each of make soak, make outages, make workloads and the fuzzing of readers
 	@"$(PYTHON)" -m testbed.controllers.build --quick
 	@exec env PYTHONDONTWRITEBYTECODE= $(GO) .venv/bin/python -m pytest -n 3 --dist loadfile -m sample
 

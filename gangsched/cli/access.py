@@ -144,11 +144,11 @@ def run(
     `right` is what a caller who is denied access has to ask for.
     """
     from gangsched.config.settings import InvalidConfig  # noqa: PLC0415 - see the package
-    from gangsched.kube.errors import ApiError, KubeError, NoCredentials  # noqa: PLC0415
+    from gangsched.kube.errors import ApiError, CutOff, Garbled, KubeError, NoCredentials  # noqa: PLC0415
 
     try:
         return asyncio.run(_interruptible(work)) if isinstance(work, Coroutine) else work()
-    except (UsageError, InvalidConfig, NoCredentials) as error:
+    except (UsageError, InvalidConfig, NoCredentials, Garbled, CutOff) as error:
         return fail(arguments, str(error), WRONG_USAGE)
     except Unanswered as error:
         return fail(arguments, str(error), FAILED)

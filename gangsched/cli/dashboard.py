@@ -34,8 +34,8 @@ def add_parser(commands: Commands) -> None:
         "all groups, refreshed every few seconds until Ctrl-C. Drop a manifest on it to try it on a copy of the "
         "cluster. The page shows what gangsched top shows, with your rights, and can change nothing. The printed "
         "address works in one browser.",
-        epilog="Exit status: 0 after Ctrl-C, 1 if the cluster does not answer or the port is taken, 2 for wrong usage "
-        "or missing credentials.",
+        epilog="Exit status: 0 after Ctrl-C, 1 if the cluster does not answer or the port is taken, 2 for wrong "
+        "usage, missing credentials or an answer that cannot be read.",
     )
     parser.add_argument("--port", type=_port, default=0, metavar="PORT", help="port on 127.0.0.1 (default: any free)")
     add_namespace(parser)

@@ -46,7 +46,7 @@ def add_parser(commands: Commands) -> None:
         description="Show the Events of a group and of its members, from all sources, in chronological order. It needs "
         "the right to list Events in the namespace, and for those of the members the right to list pods.",
         epilog="Exit status: 0 for success, also if there are no Events; 1 if the cluster does not answer, 2 for wrong "
-        "usage or missing credentials.",
+        "usage, missing credentials or an answer that cannot be read.",
     )
     group = parser.add_argument("group", metavar="[NS/]NAME", help="the group")
     group.completer = complete_groups  # type: ignore[attr-defined] # argcomplete looks for it there

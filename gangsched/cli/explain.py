@@ -73,7 +73,7 @@ def add_parser(commands: Commands) -> None:
         "Jobs or other workloads of "
         "pods without a group, and Leases, if it may.",
         epilog="Exit status: 0 for success, 1 if there is no such group or the cluster does not answer, 2 for wrong "
-        "usage or missing credentials.",
+        "usage, missing credentials or an answer that cannot be read.",
     )
     group = parser.add_argument(
         "group", metavar="[NS/]NAME", nargs="?", help="the group, or a pod: one of its members or one without a group"

@@ -13,7 +13,7 @@ from msgspec import Struct
 from gangsched.api.times import parse_time
 from gangsched.config.published import Published, read
 from gangsched.config.settings import LeaderElection
-from gangsched.kube.errors import UNREADABLE, ApiError
+from gangsched.kube.errors import UNREADABLE, ApiError, Garbled
 from gangsched.kube.lease import API_VERSION, LABEL, SETTINGS, VALUE, LeaseSpec
 from gangsched.kube.session import ApiSession
 
@@ -92,9 +92,11 @@ async def read_leaders(session: ApiSession) -> Leaders:
         answer = await session.request("GET", f"/apis/{API_VERSION}/leases", params=params)
         try:
             found |= {str(each.metadata): each for each in _LEASES.decode(answer.checked().body).items or ()}
-        except (ApiError, *UNREADABLE) as error:
-            message = error.message if isinstance(error, ApiError) else str(error)
-            return Leaders((f"Whether an operator leads cannot be seen, because the API server says: {message}",), None)
+        except ApiError as error:
+            said = f"Whether an operator leads cannot be seen, because the API server says: {error.message}"
+            return Leaders((said,), None)
+        except UNREADABLE as error:
+            raise Garbled(f"The Leases cannot be read: {error}") from error
     if not found:
         sentence = (
             "No operator leads: there is no Lease of gangsched in any namespace; install gangsched, or see whether it "

@@ -51,8 +51,8 @@ def add_parser(commands: Commands) -> None:
         "their pods or workloads declare. MEMBERS says how many of the needed members exist, BOUND how many have a "
         "node, WAITS how long the group has waited. gangsched explain NAME says why. It needs the right to list "
         "PodGroups, and for groups without one and current numbers the right to list pods.",
-        epilog="Exit status: 0 for success, 1 if the cluster does not answer, 2 for wrong usage or missing "
-        "credentials.",
+        epilog="Exit status: 0 for success, 1 if the cluster does not answer, 2 for wrong usage, missing "
+        "credentials or an answer that cannot be read.",
     )
     add_namespace(parser)
     add_cluster(parser)

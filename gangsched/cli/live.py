@@ -20,7 +20,7 @@ from gangsched.core.objects.podgroup import Group
 from gangsched.kube import wire
 from gangsched.kube.devices import DEVICES
 from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.errors import AccessDenied, ApiError, CrdMissing, Garbled
+from gangsched.kube.errors import UNREADABLE, AccessDenied, ApiError, CrdMissing, Garbled
 from gangsched.kube.foreign import Subject, groups, served_version
 from gangsched.kube.resources import (
     API_VERSION,
@@ -276,5 +276,5 @@ async def _list_foreign(session: ApiSession, subject: Subject, namespace: str = 
 def _decoded(decode: Callable[[], Value], what: str) -> Value:
     try:
         return decode()
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise Garbled(f"{what} cannot be read: {error}") from error

@@ -24,7 +24,8 @@ def add_parser(commands: Commands) -> None:
         "the fields that gangsched itself reads are written: no environment, commands, mounts, probes or parameters, "
         "and of annotations only those that decide something. Names and labels are written as they are.",
         epilog="Exit status: 0 for success, also if some kinds may not be listed, which is said on standard error; 1 "
-        "if the cluster does not answer, 2 for wrong usage or missing credentials.",
+        "if the cluster does not answer, 2 for wrong usage, missing credentials or an answer that "
+        "cannot be read.",
     )
     add_cluster(parser)
     parser.set_defaults(execute=_execute)

@@ -44,8 +44,8 @@ def add_parser(commands: Commands) -> None:
         "requested, the fullest node first. On a terminal the page is refreshed until Ctrl-C; otherwise it is printed "
         "once. It needs the rights of gangsched explain; without them it shows the groups of a namespace, as gangsched "
         "list does.",
-        epilog="Exit status: 0 for success, 1 if the cluster does not answer, 2 for wrong usage or missing "
-        "credentials.",
+        epilog="Exit status: 0 for success, 1 if the cluster does not answer, 2 for wrong usage, missing "
+        "credentials or an answer that cannot be read.",
     )
     add_namespace(parser)
     add_cluster(parser)

@@ -26,7 +26,7 @@ from gangsched.config.spark import Fifo, Spark
 from gangsched.config.volcano import Volcano
 from gangsched.config.workloads import NAMES as WORKLOADS
 from gangsched.config.workloads import WorkloadName
-from gangsched.config.yaml_documents import document
+from gangsched.config.yaml_documents import Unfollowable, document
 from gangsched.core.objects.duration import PATTERN, parse_duration
 from gangsched.core.objects.policy import OwnerGuard, Policy, PriorityFrom
 from gangsched.core.planning.strategies import STRATEGIES
@@ -360,6 +360,8 @@ def _read(path: Path) -> Mapping[str, object]:
         content = document(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidConfig(f"{path}: cannot be read ({error.strerror}): name a file that exists") from None
+    except Unfollowable as error:
+        raise InvalidConfig(f"{path}: is {error}: correct the file") from None
     except (ValueError, yaml.YAMLError) as error:
         raise InvalidConfig(f"{path}: is not YAML: {' '.join(str(error).split())}: correct the file") from None
     if content is None:

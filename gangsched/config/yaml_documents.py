@@ -25,7 +25,7 @@ _ALIAS = re.compile(r"(?:^|[\s,:\[{-])\*\S", re.MULTILINE)
 
 
 class Unfollowable(yaml.YAMLError):
-    """The YAML is too deep, contains itself, or stands for too much; the message is a clause that says which."""
+    """The YAML is too deep, contains itself, or stands for too much; the message, a participle, says which."""
 
 
 class Loader(yaml.CSafeLoader):
@@ -39,7 +39,7 @@ class Loader(yaml.CSafeLoader):
         """
         super().flatten_mapping(node)
         if len(node.value) > _MOST_MERGED:
-            raise Unfollowable(f"merges more than {_MOST_MERGED} keys into one mapping")
+            raise Unfollowable(f"merged into a mapping of more than {_MOST_MERGED} keys")
 
 
 def documents(text: str, loader: type[Loader] = Loader) -> Iterator[Any]:
@@ -48,7 +48,7 @@ def documents(text: str, loader: type[Loader] = Loader) -> Iterator[Any]:
     Raises:
         yaml.YAMLError, ValueError: it is not YAML, or nothing that can be followed.
     """
-    _check_depth(text)
+    check_depth(text)
     aliases = _ALIAS.search(text) is not None
     for document in yaml.load_all(text, Loader=loader):
         if aliases:
@@ -64,8 +64,12 @@ def document(text: str) -> Any:  # noqa: ANN401 - anything that YAML can say
     return found[0] if found else None
 
 
-def _check_depth(text: str) -> None:
-    """Refuse nesting that is too deep, before the parser recurses. Only a text that looks so is parsed twice."""
+def check_depth(text: str) -> None:
+    """Refuse nesting that is too deep, also of JSON, before a parser recurses. Only a text that looks so is read twice.
+
+    Raises:
+        Unfollowable: the nesting is too deep.
+    """
     if _most_open(text) <= MOST_LEVELS // 4 and _INDENTED.search(text) is None:
         return
     depth = 0
@@ -75,7 +79,7 @@ def _check_depth(text: str) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MOST_LEVELS:
-            raise Unfollowable(f"is nested in more than {MOST_LEVELS} levels")
+            raise Unfollowable(f"nested in more than {MOST_LEVELS} levels")
 
 
 def _most_open(text: str) -> int:
@@ -102,14 +106,14 @@ def _check_aliases(document: object) -> None:
             entered.add(id(value))
             following = [part for part in parts if id(part) not in sizes]
             if any(id(part) in entered for part in following):
-                raise Unfollowable("contains itself by an alias")
+                raise Unfollowable("part of itself, by an alias")
             waiting += following
         else:
             sizes[id(value)] = 1 + sum(sizes[id(part)] for part in parts)
             waiting.pop()
             entered.discard(id(value))
             if sizes[id(value)] > len(sizes) + _MOST_REPEATED:
-                raise Unfollowable(f"repeats more than {_MOST_REPEATED} values by aliases")
+                raise Unfollowable(f"made of more than {_MOST_REPEATED} repeated values, by aliases")
 
 
 def _parts(value: object) -> list[object]:

@@ -38,6 +38,10 @@ class ApiUnreachable(KubeError):  # noqa: N818 - a state of affairs
     """No answer arrived: no connection, a lost connection, or a time-out. The request may still have taken effect."""
 
 
+class CutOff(ApiUnreachable):
+    """An answer ended before it was complete."""
+
+
 class CrdMissing(KubeError):  # noqa: N818 - a state of affairs
     """The API server does not know PodGroups: the CustomResourceDefinition is not installed."""
 

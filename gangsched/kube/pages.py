@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from gangsched.kube.errors import Garbled
+from gangsched.kube.errors import UNREADABLE, Garbled
 from gangsched.kube.resources import LIST_TIMEOUT_S, PAGE
 from gangsched.kube.session import ApiSession, Response
 
@@ -42,7 +42,7 @@ async def pages(session: ApiSession, path: str, name: str) -> AsyncIterator[dict
             continue
         try:
             page = _PAGE.decode(answer.checked().body)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise Garbled(f"A list of {name} cannot be read: {error}") from error
         yield page
         if not (following := (page.get("metadata") or {}).get("continue")):
@@ -56,5 +56,5 @@ def _renewed(answer: Response) -> str:
         return ""
     try:
         return msgspec.json.decode(answer.body, type=_Expired).metadata.following
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return ""

@@ -21,7 +21,7 @@ from yarl import URL
 
 from gangsched.kube.contact import Contact
 from gangsched.kube.credentials import Connection, Impersonation, find_connection
-from gangsched.kube.errors import UNREADABLE, ApiError, ApiUnreachable, NoCredentials
+from gangsched.kube.errors import UNREADABLE, ApiError, ApiUnreachable, CutOff, NoCredentials
 from gangsched.kube.wire import Status
 
 JSON = "application/json"
@@ -336,6 +336,8 @@ class ApiSession:
 
     def _unreachable(self, error: Exception) -> ApiUnreachable:
         kind = type(error).__name__
+        if isinstance(error, aiohttp.ClientPayloadError):
+            return CutOff(f"An answer of the API server {self.server} was cut off ({kind}): {said(error)}")
         return ApiUnreachable(f"The API server {self.server} cannot be reached ({kind}): {said(error)}")
 
 

@@ -78,7 +78,10 @@ def read(text: str, where: str, form: str) -> Trace:
     Raises:
         TraceError: the text has another form, or impossible values.
     """
-    trace = FORMS[form](text, where)
+    try:
+        trace = FORMS[form](text, where)
+    except (csv.Error, RecursionError) as error:
+        raise TraceError([f"{where}: cannot be read ({error}): docs/replay.md describes the forms"]) from None
     if not trace.gangs:
         raise TraceError([f"{where}: has no gang: write at least one"])
     first = min(gang.arrival_s for gang in trace.gangs)
@@ -105,7 +108,8 @@ def form_of(name: str) -> str:
 
 
 _Seconds = Annotated[float, Meta(ge=0, le=1e12)]
-_Count = Annotated[int, Meta(ge=1, le=100_000)]
+_MOST_MEMBERS = 100_000
+_Count = Annotated[int, Meta(ge=1, le=_MOST_MEMBERS)]
 _Name = Annotated[str, Meta(min_length=1)]
 
 
@@ -223,9 +227,9 @@ def _from_pai(text: str, where: str) -> Trace:
             if any(not (task["start_time"] and task["end_time"] and task["inst_num"]) for task in tasks):
                 unfinished += 1
                 continue
-            began = min(float(task["start_time"]) for task in tasks)
-            ended = max(float(task["end_time"]) for task in tasks)
-            shared += any(float(task["plan_gpu"] or 0) % 100 for task in tasks)
+            began = min(_within(task, "start_time", 1e12) for task in tasks)
+            ended = max(_within(task, "end_time", 1e12) for task in tasks)
+            shared += any(_within(task, "plan_gpu", 1e9) % 100 for task in tasks)
             parts = _distinct(_pai_part(task) for task in tasks)
             gangs.append(Gang(name=name, arrival_s=began, run_s=max(ended - began, 0.0), parts=parts))
     problems.end()
@@ -236,11 +240,24 @@ def _from_pai(text: str, where: str) -> Trace:
 
 def _pai_part(task: Mapping[str, str]) -> Part:
     requests: dict[str, str | int | float] = {
-        "cpu": f"{float(task['plan_cpu'] or 0) * 10:.0f}m",
-        "memory": f"{float(task['plan_mem'] or 0) * 10**9:.0f}",
-        GPU: math.ceil(float(task["plan_gpu"] or 0) / 100),
+        "cpu": f"{_within(task, 'plan_cpu', 1e9) * 10:.0f}m",
+        "memory": f"{_within(task, 'plan_mem', 1e9) * 10**9:.0f}",
+        GPU: math.ceil(_within(task, "plan_gpu", 1e9) / 100),
     }
-    return Part(max(1, round(float(task["inst_num"]))), _amounts(requests), task["task_name"].lower())
+    members = max(1, round(_within(task, "inst_num", _MOST_MEMBERS)))
+    return Part(members, _amounts(requests), task["task_name"].lower())
+
+
+def _within(task: Mapping[str, str], column: str, most: float) -> float:
+    """The number in that column, 0 if it is empty.
+
+    Raises:
+        ValueError: it is no number from 0 to `most`, which neither infinity nor `nan` is.
+    """
+    found = float(task[column] or 0)
+    if not 0 <= found <= most:
+        raise ValueError(f"{column} is {task[column]!r}: write a number from 0 to {most:.0f}")
+    return found
 
 
 FORMS: Mapping[str, Callable[[str, str], Trace]] = {"csv": _from_csv, "json": _from_json, "pai": _from_pai}

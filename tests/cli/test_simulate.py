@@ -813,3 +813,92 @@ def test_a_group_of_a_misspelt_scheduler_is_named_with_the_remedy(tmp_path, caps
     assert "group default/g is left out, because it belongs to the schedulerName gangshced" in capsys.readouterr().err
     assert main(["simulate", "--scheduler-name", "gangshced", str(file)]) == 0
     assert "1 of 1" in capsys.readouterr().out
+
+
+class TestStatus:
+    """3 where a script must not take the answer for one."""
+
+    @pytest.mark.parametrize(
+        "objects",
+        [
+            (node(),),
+            (node(), workload("Job", suspend=True)),
+            (node(), pod("p", "", schedulerName="other")),
+            (node(), {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}),
+        ],
+        ids=["nodes", "suspended", "another scheduler", "ignored"],
+    )
+    @pytest.mark.parametrize("options", [(), ("--fail-on-waiting",)])
+    def test_a_file_without_anything_to_decide_is_no_success(self, run, objects, options):
+        """It ended with 0, also with --fail-on-waiting."""
+        found = run(*objects, options=options)
+        assert found.status == 3
+        assert "nothing to decide" in found.errors[-1]
+
+    def test_what_cannot_be_applied_ends_with_3_although_the_answer_is_printed(self, run):
+        daemons = workload("DaemonSet", "d")
+        found = run(node(), pod("p", ""), daemons)
+        assert found.status == 3
+        assert [each["verdict"] for each in found.answer["events"]] == ["Scheduled"]
+        assert any("this answer may not hold" in line for line in found.errors)
+
+    def test_pods_that_a_quota_refuses_are_told_and_their_group_waits_for_them(self, run):
+        quota = {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": "q"},
+            "spec": {"hard": {"pods": "2"}},
+        }
+        found = run(node(), group(min_member=3), workload("Job", parallelism=3), quota)
+        assert (found.group()["reason"], found.group()["bound"], found.status) == ("GangIncomplete", 0, 0)
+        assert any("1 of its 3 pods are not created, because ResourceQuota q" in line for line in found.errors)
+
+    def test_limits_and_overhead_decide_as_in_the_cluster(self, run):
+        """Both groups were told to be scheduled: neither defaults of LimitRanges nor overhead were counted."""
+        limits = {"limits": [{"type": "Container", "defaultRequest": {"cpu": "2"}, "default": {"cpu": "2"}}]}
+        there = (
+            node("n1"),
+            {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}, "spec": limits},
+            {
+                "apiVersion": "node.k8s.io/v1",
+                "kind": "RuntimeClass",
+                "metadata": {"name": "boxed"},
+                "handler": "h",
+                "overhead": {"podFixed": {"cpu": "500m"}},
+            },
+        )
+        bare = {"containers": [{"name": "c"}]}
+        plain = run(*there, group(min_member=3), *(pod(f"p{number}", **bare) for number in range(3)))
+        assert plain.group()["bound"] == 0
+        boxed = [pod(f"p{number}", runtimeClassName="boxed") for number in range(4)]
+        assert run(*there, group(min_member=4), *boxed).group()["bound"] == 0
+        assert run(*there, group(min_member=2), *boxed[:2]).group()["bound"] == 2
+
+
+LETTERS = tuple(zip("abcdefgh", "bcdefghi", strict=True))
+
+
+def nine(letter):
+    """Nine aliases of it."""
+    return ",".join([f"*{letter}"] * 9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: v1\nkind: Pod\nmetadata: &m {name: p, labels: *m}\n",
+        "a: " + "{a: " * 10_000 + "1" + "}" * 10_000,
+        "a: " + "[" * 100_000,
+        "- " * 100_000 + "1",
+        '{"a":' * 10_000 + "1" + "}" * 10_000,
+        "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(f"{y}: &{y} [{nine(x)}]\n" for x, y in LETTERS),
+        "a: &a {k: v}\n" + "".join(f"{y}: &{y} {{<<: [{nine(x)}]}}\n" for x, y in LETTERS),
+    ],
+    ids=["alias of itself", "deep", "deep lists", "deep items", "deep JSON", "aliases of aliases", "merges of merges"],
+)  # fmt: skip
+def test_what_nobody_can_follow_ends_with_2_and_a_sentence(run, text):
+    """The first ended in a traceback; a hundred thousand levels ended the process."""
+    found = run(text)
+    assert found.status == 2
+    [said] = found.errors
+    assert "error: FILE" in said

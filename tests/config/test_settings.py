@@ -378,3 +378,11 @@ def test_settings_survive_as_json(tmp_path):
     """
     for settings in (Settings(), load(written(tmp_path, text))):
         assert Settings.model_validate_json(settings.model_dump_json(by_alias=True)) == settings
+
+
+@pytest.mark.parametrize("text", ["a: &a {b: *a}", "a: " + "[" * 10_000, "a: 1\n---\nb: 2"])
+def test_yaml_that_nobody_can_follow_is_refused(tmp_path, text):
+    file = tmp_path / "config.yaml"
+    file.write_text(text)
+    with pytest.raises(InvalidConfig, match="correct the file"):
+        load(file)

@@ -138,3 +138,23 @@ def test_of_many_mistakes_the_first_are_told_and_the_others_counted():
 
 def test_the_form_follows_from_the_name_of_the_file():
     assert [form_of(name) for name in ("a.json", "a.csv", "-")] == ["json", "csv", "csv"]
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "-1", "1e400", "x"])
+@pytest.mark.parametrize("column", ["inst_num", "start_time", "end_time", "plan_cpu", "plan_mem", "plan_gpu"])
+def test_an_impossible_number_in_the_table_of_tasks_is_named(column, text):
+    """With `nan` the replay never ended, with `inf` it ended in a traceback."""
+    task = {"inst_num": "1", "start_time": "1", "end_time": "2", "plan_cpu": "100", "plan_mem": "1", "plan_gpu": "100"}
+    task |= {column: text}
+    line = ["j", "t", task["inst_num"], "s", task["start_time"], task["end_time"]]
+    line += [task["plan_cpu"], task["plan_mem"], task["plan_gpu"], "V100"]
+    with pytest.raises(TraceError) as error:
+        read(",".join(line), "f", "pai")
+    [problem] = error.value.problems
+    assert problem.startswith("f: job j: ")
+
+
+@pytest.mark.parametrize("form", ["csv", "pai"])
+def test_a_value_that_is_too_long_for_a_table_is_refused(form):
+    with pytest.raises(TraceError, match="cannot be read"):
+        read("x" * 200_000, "f", form)

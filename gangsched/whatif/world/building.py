@@ -54,6 +54,9 @@ _CLUSTER_WIDE = (
 _STEP_S = 1e-6
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
+_MALFORMED = (AttributeError, KeyError, TypeError, ValueError, msgspec.MsgspecError)
+"""What reading raises where a part of an object is of another type than the API allows."""
+
 _NODE = msgspec.json.Decoder(wire.Node)
 
 
@@ -139,6 +142,9 @@ class _Builder:
             add(manifest)
         except ManifestError as error:
             self._problems += error.problems
+        except _MALFORMED as error:
+            said = f"{type(error).__name__}: {error}"
+            self._problems.append(f"{manifest}: the API server would refuse it: it has another form ({said})")
 
     def _count_ignored(self, manifest: Manifest) -> None:
         if manifest.api_version.startswith(f"{GROUP}/"):

@@ -138,9 +138,8 @@ def _objects(file: str, namespace: str) -> list[Manifest]:
 def _documents(text: str, shown: str, namespace: str) -> list[Manifest]:
     try:
         json_documents = _json_documents(text) if text.lstrip().startswith("{") else None
-    except (RecursionError, ValueError) as error:
-        why = "is nested too deeply" if isinstance(error, RecursionError) else f"has an impossible value ({error})"
-        raise ManifestError([f"{shown}: {why}, as no Kubernetes object is"]) from None
+    except yaml_documents.Unfollowable as error:
+        raise ManifestError([f"{shown}: is {error}, as no Kubernetes object is"]) from None
     documents = _yaml_documents(text, shown) if json_documents is None else json_documents
     found: list[Manifest] = []
     for number, document in documents:
@@ -165,13 +164,14 @@ def _text(file: str, shown: str) -> str:
 
 def _json_documents(text: str) -> list[tuple[int, object]] | None:
     """The JSON documents of the text, in order; None if it is not JSON, such as YAML in braces."""
+    yaml_documents.check_depth(text)
     decoder = json.JSONDecoder()
     found: list[tuple[int, object]] = []
     at = 0
     while rest := text[at:].lstrip():
         try:
             document, length = decoder.raw_decode(rest)
-        except json.JSONDecodeError:
+        except ValueError:  # also for a number of more digits than Python reads
             return None
         found.append((len(found) + 1, document))
         at = len(text) - len(rest) + length
@@ -187,7 +187,7 @@ def _yaml_documents(text: str, shown: str) -> Iterator[tuple[int, object]]:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark is not None else ""
         raise ManifestError([f"{shown}, document {number + 1}{line}: is not YAML: {error.problem}"]) from None
     except yaml_documents.Unfollowable as error:
-        raise ManifestError([f"{shown}, document {number + 1}: {error}, as no Kubernetes object does"]) from None
+        raise ManifestError([f"{shown}, document {number + 1}: is {error}, as no Kubernetes object is"]) from None
     except (yaml.YAMLError, ValueError) as error:
         raise ManifestError([f"{shown}, document {number + 1}: is not YAML: {' '.join(str(error).split())}"]) from None
 

@@ -1,0 +1,229 @@
+"""What admission adds to pods in a simulation; tests/integration/test_admission.py compares it with the API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from gangsched.core.objects.pod import Pod
+from gangsched.whatif.world.building import build
+from gangsched.whatif.world.contents import World
+from gangsched.whatif.world.manifests import ManifestError, given
+
+Json = dict[str, Any]
+
+LIMITS: Json = {
+    "apiVersion": "v1",
+    "kind": "LimitRange",
+    "metadata": {"name": "l"},
+    "spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "2"}, "default": {"cpu": "3"}}]},
+}
+BOXED: Json = {
+    "apiVersion": "node.k8s.io/v1",
+    "kind": "RuntimeClass",
+    "metadata": {"name": "boxed"},
+    "handler": "h",
+    "overhead": {"podFixed": {"cpu": "500m"}},
+    "scheduling": {"nodeSelector": {"runtime": "boxed"}, "tolerations": [{"key": "boxed", "operator": "Exists"}]},
+}
+
+
+def pod(name: str = "p", *, cpu: str = "", meta: Json | None = None, **spec: Any) -> Json:
+    resources = {"requests": {"cpu": cpu}} if cpu else {}
+    containers = [{"name": "c", "image": "x", "resources": resources}]
+    body = {"schedulerName": "gangsched", "containers": containers, **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **(meta or {})}, "spec": body}
+
+
+def world(*objects: Json) -> World:
+    return build(given(yaml.safe_dump_all(objects), "f"))
+
+
+def made(*objects: Json) -> Pod:
+    [found] = world(*objects).pods
+    return found
+
+
+def requests(found: Pod) -> Json:
+    return dict(found.shape.requests)
+
+
+def refused(*objects: Json) -> str:
+    with pytest.raises(ManifestError) as error:
+        world(*objects)
+    return str(error.value)
+
+
+def test_a_limit_range_gives_containers_the_requests_that_they_lack():
+    assert requests(made(pod(), LIMITS)) == {"cpu": 2000}
+    assert requests(made(pod(cpu="1"), LIMITS)) == {"cpu": 1000}
+    elsewhere = {**LIMITS, "metadata": {"name": "l", "namespace": "other"}}
+    assert requests(made(pod(), elsewhere)) == {}
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ({"type": "Container", "max": {"cpu": "1"}}, "cpu"),
+        ({"type": "Container", "min": {"cpu": "3"}}, "below the minimum"),
+        ({"type": "Pod", "max": {"cpu": "1"}}, "has no limit, or is above the maximum"),
+        ({"type": "Pod", "maxLimitRequestRatio": {"cpu": "1"}}, "too large for its request"),
+    ],
+)
+def test_a_limit_range_refuses_what_breaks_it(item, said):
+    assert said in refused(pod(cpu="2"), {**LIMITS, "spec": {"limits": [item]}})
+
+
+def test_a_claim_can_break_a_limit_range_too():
+    item = {"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c"}}
+    large = {**claim, "spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+    assert "storage" in refused(large, {**LIMITS, "spec": {"limits": [item]}})
+
+
+def test_a_runtime_class_adds_overhead_selector_and_tolerations():
+    found = made(pod(cpu="1", runtimeClassName="boxed"), BOXED)
+    assert requests(found) == {"cpu": 1500}
+    assert found.shape.node_selector == (("runtime", "boxed"),)
+    assert "boxed" in {each.key for each in found.shape.tolerations}
+
+
+def test_a_runtime_class_that_is_missing_or_contradicts_the_pod_refuses_it():
+    assert "RuntimeClass boxed is missing" in refused(pod(runtimeClassName="boxed"))
+    other = pod(runtimeClassName="boxed", nodeSelector={"runtime": "r"})
+    assert "requires another value of runtime" in refused(other, BOXED)
+    assert "its overhead is not that of its RuntimeClass" in refused(pod(overhead={"cpu": "1"}))
+
+
+def test_pods_that_the_api_server_has_admitted_before_are_left_as_they_are():
+    stored = pod(meta={"uid": "u"}, runtimeClassName="gone", overhead={"cpu": "1"})
+    assert requests(made(stored, LIMITS)) == {"cpu": 1000}
+
+
+def test_label_keys_of_affinity_become_part_of_its_selector():
+    term = {
+        "topologyKey": "t",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+        "matchLabelKeys": ["team", "none"],
+        "mismatchLabelKeys": ["tier"],
+    }
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    [asked] = made(pod(meta={"labels": {"team": "x", "tier": "y"}}, affinity=affinity)).shape.anti_affinity
+    assert [(each.key, each.operator, each.values) for each in asked.selector or ()] == [
+        ("app", "In", ("a",)),
+        ("team", "In", ("x",)),
+        ("tier", "NotIn", ("y",)),
+    ]
+
+
+class TestQuota:
+    @staticmethod
+    def quota(hard: Json, *, used: Json | None = None, **spec: Any) -> Json:
+        kind = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}}
+        return {**kind, "spec": {"hard": hard, **spec}, "status": {"used": used or {}}}
+
+    @pytest.mark.parametrize(
+        ("hard", "used", "left"),
+        [
+            ({"requests.cpu": "2"}, {}, 2),
+            ({"requests.cpu": "3"}, {"requests.cpu": "2"}, 1),
+            ({"pods": "1"}, {}, 1),
+            ({"memory": "1Gi"}, {}, 0),
+            ({"limits.cpu": "9"}, {}, 0),
+            ({"services": "0"}, {}, 3),
+        ],
+    )
+    def test_it_admits_pods_until_it_is_used_up(self, hard, used, left):
+        found = world(*(pod(f"p{number}", cpu="1") for number in range(3)), self.quota(hard, used=used))
+        assert len(found.pods) == left
+        assert len(found.refused) == 3 - left
+
+    def test_pods_that_exist_count_and_those_that_have_ended_do_not(self):
+        there = pod("there", cpu="1", meta={"uid": "u"})
+        over = {**pod("over", cpu="1", meta={"uid": "v"}), "status": {"phase": "Succeeded"}}
+        found = world(there, over, pod("a", cpu="1"), pod("b", cpu="1"), self.quota({"requests.cpu": "2"}))
+        assert sorted(each.name for each in found.pods) == ["a", "over", "there"]
+
+    @pytest.mark.parametrize(
+        ("scope", "left"),
+        [({"scopes": ["BestEffort"]}, 1), ({"scopes": ["NotBestEffort"]}, 0), ({"scopes": ["Terminating"]}, 1)],
+    )
+    def test_it_counts_only_pods_of_its_scopes(self, scope, left):
+        assert len(world(pod(cpu="1"), self.quota({"pods": "0"}, **scope)).pods) == left
+
+    def test_what_is_not_applied_is_told(self):
+        [doubt] = world(pod(cpu="1"), self.quota({"count/jobs.batch": "1", "secrets": "1"})).doubts
+        assert "limits count/jobs.batch, which is not applied" in doubt
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (
+            {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": "MutatingWebhookConfiguration",
+                "metadata": {"name": "w"},
+                "webhooks": [{"rules": [{"resources": ["pods"], "operations": ["CREATE"]}]}],
+            },
+            "may change pods when they are created",
+        ),
+        (
+            {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "metadata": {"name": "d"},
+                "spec": {"template": {"spec": {"containers": [{"name": "c"}]}}},
+            },
+            "the pods that its controller creates are not known here",
+        ),
+        (
+            {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "spec": {"image": "spark"}},
+            "the pods that its controller creates are not known here",
+        ),
+        (
+            {"apiVersion": "ray.io/v1alpha1", "kind": "RayCluster", "metadata": {"name": "old"}, "spec": {}},
+            "is not read in version ray.io/v1alpha1",
+        ),
+        (
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": "a", "labels": {"istio-injection": "enabled"}},
+            },
+            "a webhook adds sidecars",
+        ),
+        (
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": "a", "annotations": {"scheduler.alpha.kubernetes.io/node-selector": "a=b"}},
+            },
+            "PodNodeSelector",
+        ),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) else "",
+)
+def test_what_cannot_be_applied_is_told(other, said):
+    [doubt] = world(pod(), other).doubts
+    assert said in doubt
+
+
+def test_what_changes_no_pod_is_no_doubt():
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}}
+    assert world(pod(), service, role).doubts == []
+
+
+def test_labels_of_a_namespace_that_the_files_lack_are_a_doubt_only_where_they_are_asked_for():
+    def asking(**labels: str) -> Json:
+        term = {"topologyKey": "t", "labelSelector": {}, "namespaceSelector": {"matchLabels": labels}}
+        return pod(affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
+
+    assert world(asking(**{"kubernetes.io/metadata.name": "default"})).doubts == []
+    [doubt] = world(asking(team="a")).doubts
+    assert "the namespace default" in doubt
+    named = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    assert world(asking(team="a"), named).doubts == []

@@ -1,0 +1,240 @@
+"""What controllers and their webhooks put into pods, and which kinds a simulation expands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from gangsched.config.workloads import WORKLOADS
+from gangsched.core.objects.policy import Policy
+from gangsched.whatif.simulation import Outcome, simulate
+from gangsched.whatif.world.building import MAKERS, build
+from gangsched.whatif.world.contents import World
+from gangsched.whatif.world.manifests import ManifestError, given
+
+Json = dict[str, Any]
+
+RACK = "topology.example.com/rack"
+JOB_SET_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+LWS = "leaderworkerset.sigs.k8s.io"
+AUTO: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+AUTO["metadata"]["labels"] = {"gangsched.io/gang": "auto"}
+
+
+def spec(cpu: str = "1", **fields: Any) -> Json:
+    containers = [{"name": "node", "image": "x", "resources": {"requests": {"cpu": cpu}}}]
+    return {"schedulerName": "gangsched", "containers": containers, **fields}
+
+
+def body(version: str, kind: str, name: str = "w", *, annotations: Json | None = None, **fields: Any) -> Json:
+    metadata = {"name": name, **({"annotations": annotations} if annotations else {})}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": fields}
+
+
+def node(name: str, cpu: str = "2", **labels: str) -> Json:
+    metadata = {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}}
+    status = {"allocatable": {"cpu": cpu, "memory": "64Gi", "ephemeral-storage": "64Gi", "pods": "110"}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
+
+
+def racks(number: int) -> list[Json]:
+    return [node(f"n{at}", **{RACK: f"r{at}"}) for at in range(number)]
+
+
+def world(*objects: Json) -> World:
+    return build(given(yaml.safe_dump_all(objects), "f"))
+
+
+def asked(*objects: Json) -> dict[str, Json]:
+    """The requests of each pod."""
+    found = world(*objects)
+    pods = [*found.pods, *(pod for pods in found.successors.values() for pod in pods)]
+    return {pod.name: dict(pod.shape.requests) for pod in pods}
+
+
+def simulated(*objects: Json) -> Outcome:
+    return simulate(world(*objects), Policy())
+
+
+def placed(outcome: Outcome) -> dict[str, dict[str, str]]:
+    return {group.key.name: dict(group.placements) for group in outcome.groups}
+
+
+def test_every_kind_whose_pods_can_be_gangs_is_expanded():
+    """Of the kinds of docs/gangs.md, RayJob, TrainJob and MPIJob in v1 were ignored, and the status was 0."""
+    kinds = {(f"{row.resource.group}/{each}", row.kind) for row in WORKLOADS.values() for each in row.resource.versions}
+    assert kinds <= set(MAKERS)
+
+
+# JobSet
+
+
+def job_set(*, pods: int = 2, by_selector: bool = False) -> Json:
+    template = {"parallelism": pods, "completions": pods, "template": {"spec": spec()}}
+    found = {JOB_SET_TOPOLOGY: RACK, **({"alpha.jobset.sigs.k8s.io/node-selector": "true"} if by_selector else {})}
+    jobs = [{"name": "w", "replicas": 2, "template": {"spec": template}}]
+    return body("jobset.x-k8s.io/v1alpha2", "JobSet", "slices", annotations=found, replicatedJobs=jobs)
+
+
+def test_each_job_of_an_exclusive_topology_gets_a_rack_of_its_own():
+    """JobSet copies the annotation to the pods, and its webhook writes the terms: neither was done."""
+    [placements] = placed(simulated(AUTO, *racks(2), job_set())).values()
+    by_job = {name: {placements[f"slices-w-{name}-{at}"] for at in range(2)} for name in "01"}
+    assert sorted(map(len, by_job.values())) == [1, 1]
+    assert by_job["0"] != by_job["1"]
+
+
+def test_without_a_rack_for_each_job_none_is_bound():
+    [placements] = placed(simulated(AUTO, *racks(1), node("n9", "8"), job_set())).values()
+    assert placements == {}
+
+
+def test_with_the_node_selector_strategy_pods_go_to_the_nodes_labelled_for_their_job():
+    labelled = [
+        node(f"n{at}", **{"alpha.jobset.sigs.k8s.io/namespaced-job": f"default_slices-w-{at}"}) for at in (0, 1)
+    ]
+    for each in labelled:
+        each["spec"] = {"taints": [{"key": "alpha.jobset.sigs.k8s.io/no-schedule", "effect": "NoSchedule"}]}
+    [placements] = placed(simulated(AUTO, *labelled, job_set(by_selector=True))).values()
+    assert placements == {f"slices-w-{job}-{at}": f"n{job}" for job in (0, 1) for at in (0, 1)}
+
+
+# LeaderWorkerSet
+
+
+def leader_worker_set(*, annotations: Json, size: int = 2, replicas: int = 2, **parts: Any) -> Json:
+    template = {"size": size, "workerTemplate": {"spec": spec()}, **parts}
+    fields = {"replicas": replicas, "leaderWorkerTemplate": template}
+    return body("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "llm", annotations=annotations, **fields)
+
+
+def test_workers_of_an_exclusive_topology_come_after_their_leader_and_follow_it():
+    found = world(*racks(2), leader_worker_set(annotations={f"{LWS}/exclusive-topology": RACK}))
+    assert sorted(pod.name for pod in found.pods) == ["llm-0", "llm-1"]
+    assert set(found.follows.values()) == {RACK}
+    [group] = {len(pod.shape.anti_affinity) for pod in found.pods}
+    assert group == 1
+
+
+def test_subgroups_get_their_labels_and_a_domain_each():
+    marks = {f"{LWS}/subgroup-exclusive-topology": RACK}
+    found = world(leader_worker_set(annotations=marks, size=4, replicas=1, subGroupPolicy={"subGroupSize": 2}))
+    labels = {pod.name: dict(pod.labels) for pod in found.pods}
+    assert [labels[name][f"{LWS}/subgroup-index"] for name in sorted(labels)] == ["0", "0", "1", "1"]
+    assert len({each[f"{LWS}/subgroup-key"] for each in labels.values()}) == 2
+    assert all(len(pod.shape.affinity) == 1 for pod in found.pods)
+
+
+# Ray
+
+
+def ray_cluster(*, cpu: str = "1", workers: int = 2, **fields: Any) -> Json:
+    group = {"groupName": "g", "replicas": workers, "minReplicas": 0, "maxReplicas": 9, "template": {"spec": spec(cpu)}}
+    return {"headGroupSpec": {"template": {"spec": spec(cpu)}}, "workerGroupSpecs": [group], **fields}
+
+
+def test_a_ray_job_is_its_cluster_and_then_the_pod_that_submits_the_work():
+    found = world(AUTO, node("n", "9"), body("ray.io/v1", "RayJob", rayClusterSpec=ray_cluster()))
+    assert [pod.name for pod in found.pods] == ["w-00001-head-0", "w-00001-g-worker-0", "w-00001-g-worker-1"]
+    [[submitter]] = found.successors.values()
+    assert (submitter.scheduler, dict(submitter.shape.requests)["cpu"]) == ("default-scheduler", 500)
+
+
+@pytest.mark.parametrize(("cpu", "bound"), [("2", 0), ("3", 3)])
+def test_the_cluster_of_a_ray_job_is_one_gang(cpu, bound):
+    """Such a file was told to have no group, with status 0."""
+    outcome = simulated(AUTO, node("n", cpu), body("ray.io/v1", "RayJob", rayClusterSpec=ray_cluster()))
+    assert {name: len(found) for name, found in placed(outcome).items()} == {"raycluster.w-00001": bound}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"suspend": True}, {"clusterSelector": {"ray.io/cluster": "c"}, "submissionMode": "HTTPMode"}, {"managedBy": "x"}],
+)
+def test_a_ray_job_may_make_no_cluster(fields):
+    assert world(body("ray.io/v1", "RayJob", rayClusterSpec=ray_cluster(), **fields)).pods == []
+
+
+def test_a_ray_service_makes_a_cluster():
+    found = world(body("ray.io/v1", "RayService", rayClusterConfig=ray_cluster()))
+    assert [dict(pod.labels)["ray.io/serve"] for pod in found.pods] == ["false", "true", "true"]
+
+
+def test_ray_adds_an_autoscaler_beside_the_head_and_an_init_container_to_workers():
+    """Their requests were not counted, so that a head did not fit where it was said to."""
+    given_ = body("ray.io/v1", "RayCluster", **ray_cluster(cpu="100m", enableInTreeAutoscaling=True))
+    found = asked(given_)
+    assert (found["w-head-0"]["cpu"], found["w-g-worker-0"]["cpu"]) == (600, 200)
+    own = {"autoscalerOptions": {"resources": {"requests": {"cpu": "1"}}}}
+    given_["spec"] |= own
+    assert asked(given_)["w-head-0"]["cpu"] == 1100
+
+
+# Kubeflow
+
+
+def replicas(**types: int) -> Json:
+    return {type_: {"replicas": number, "template": {"spec": spec("10m")}} for type_, number in types.items()}
+
+
+def test_workers_of_pytorch_have_an_init_container_where_there_is_a_master():
+    with_master = asked(body("kubeflow.org/v1", "PyTorchJob", pytorchReplicaSpecs=replicas(Master=1, Worker=1)))
+    assert {name: each["cpu"] for name, each in with_master.items()} == {"w-master-0": 10, "w-worker-0": 50}
+    alone = asked(body("kubeflow.org/v1", "PyTorchJob", pytorchReplicaSpecs=replicas(Worker=1)))
+    assert alone["w-worker-0"]["cpu"] == 10
+
+
+def test_the_launcher_of_an_mpi_job_in_v1_is_a_pod_with_an_init_container():
+    found = asked(body("kubeflow.org/v1", "MPIJob", mpiReplicaSpecs=replicas(Launcher=1, Worker=2)))
+    assert {name: each["cpu"] for name, each in found.items()} == {
+        "w-worker-0": 10,
+        "w-worker-1": 10,
+        "w-launcher": 100,
+    }
+
+
+TRAINER = "trainer.kubeflow.org/v1alpha1"
+
+
+def runtime(**policy: Any) -> Json:
+    labels = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+    job = {"name": "node", "template": {"metadata": {"labels": labels}, "spec": {"template": {"spec": spec("10m")}}}}
+    return body(
+        TRAINER, "ClusterTrainingRuntime", "torch", mlPolicy=policy, template={"spec": {"replicatedJobs": [job]}}
+    )
+
+
+def test_a_train_job_is_made_of_its_runtime():
+    job = body(TRAINER, "TrainJob", runtimeRef={"name": "torch"})
+    assert len(asked(runtime(numNodes=3), job)) == 3
+    job["spec"]["trainer"] = {"numNodes": 2, "resourcesPerNode": {"requests": {"cpu": "1"}}}
+    assert asked(job, runtime(numNodes=3)) == {f"w-node-0-{at}": {"cpu": 1000} for at in range(2)}
+    [(name, placements)] = placed(simulated(AUTO, node("n", "2"), job, runtime())).items()
+    assert (name, len(placements)) == ("jobset.w", 2)
+
+
+def test_a_train_job_changes_the_pods_of_the_jobs_that_it_names():
+    override = {"targetJobs": [{"name": "node"}], "nodeSelector": {"a": "b"}}
+    job = body(TRAINER, "TrainJob", runtimeRef={"name": "torch"}, podSpecOverrides=[override])
+    [pod] = world(runtime(), job).pods
+    assert pod.shape.node_selector == (("a", "b"),)
+
+
+def test_a_train_job_without_its_runtime_is_refused():
+    with pytest.raises(ManifestError, match="ClusterTrainingRuntime torch is missing"):
+        world(body(TRAINER, "TrainJob", runtimeRef={"name": "torch"}))
+
+
+# Jobs
+
+
+def test_an_indexed_job_makes_the_indexes_that_have_neither_succeeded_nor_failed():
+    fields = {"parallelism": 3, "completions": 6, "completionMode": "Indexed", "template": {"spec": spec()}}
+    job = {**body("batch/v1", "Job", **fields), "status": {"completedIndexes": "0,2", "failedIndexes": "4"}}
+    assert sorted(asked(job)) == ["w-1", "w-3", "w-5"]
+
+
+def test_a_job_that_another_controller_manages_makes_no_pods():
+    assert asked(body("batch/v1", "Job", managedBy="kueue.x-k8s.io/multikueue", template={"spec": spec()})) == {}
