@@ -59,7 +59,7 @@ class Machine:
         """Create an empty state that keeps only the parked gangs and the bindings in flight of the `former` one."""
         self._state = state = State(self._policy, self._avoidance, former)
         self.cluster, self.gangs, self.assessments = state.cluster, state.gangs, state.assessments
-        self.queue = state.queue
+        self.ahead = state.ahead
         self._intake = Intake(state)
         self._upkeep = Upkeep(state, self._reconcile_pause_s_per_pod)
         self._resting = True

@@ -28,6 +28,7 @@ from gangsched.core.planning.topology import RecentRequests
 from gangsched.core.queueing.admission import Admission
 from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.queueing.queue import Queue
+from gangsched.core.status.ahead import Ahead
 from gangsched.core.status.holders import Holders
 from gangsched.core.status.unserved import Unserved
 from gangsched.core.status.writer import StatusWriter
@@ -48,7 +49,8 @@ class State:
         self.assessments: dict[GroupKey, Assessment] = {}
         self.members = Members(self.cluster, self.gangs, avoidance, policy)
         self.restarts = Restarts(self.cluster, self.members, policy)
-        self.queue = Queue(self.cluster.capacity)
+        self.ahead = Ahead()
+        self.queue = Queue(self.cluster.capacity, self.ahead)
         self.recent_requests = RecentRequests()
         self.deepening = Deepening()
         self.caps = Caps(self.cluster, policy)
@@ -61,7 +63,7 @@ class State:
         self.leftovers = Leftovers(policy.scheduler_names)
         self.surroundings = Surroundings(self.cluster, self.members, self.assessments, policy)
         self.holders = Holders(self.cluster)
-        self.writer = StatusWriter(policy, self.holders, self.queue)
+        self.writer = StatusWriter(policy, self.holders, self.ahead)
         self.containment = Containment(
             self.cluster, self.members, self.assessments, policy=policy, leave=self.leave, former=former
         )
@@ -85,6 +87,7 @@ class State:
             *self.members.validate(beside=self.restarts.placeholders()),
             *(f"{key}: an assessment though it is gone" for key in self.assessments if key not in alive),
             *self.queue.validate(alive),
+            *self.ahead.validate(self.queue),
             *self.deepening.validate(alive),
             *self.admission.validate(alive),
             *self.deadlines.validate(alive),
