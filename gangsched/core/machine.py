@@ -57,7 +57,7 @@ class Machine:
         state, self._intake, self._upkeep = parts.state, parts.intake, parts.upkeep
         self._state = state
         self.cluster, self.gangs, self.assessments = state.cluster, state.gangs, state.assessments
-        self.queue = state.queue
+        self.ahead = state.ahead
         self._touched = dict.fromkeys(self.gangs)
         self._called, self._resting = now, not self._intake.synced
         return []

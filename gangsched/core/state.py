@@ -30,6 +30,7 @@ from gangsched.core.queueing.admission import Admission
 from gangsched.core.queueing.deadlines import Deadlines
 from gangsched.core.queueing.queue import Queue
 from gangsched.core.starts import Starts
+from gangsched.core.status.ahead import Ahead
 from gangsched.core.status.holders import Holders
 from gangsched.core.status.unserved import Unserved
 from gangsched.core.status.writer import StatusWriter
@@ -50,7 +51,8 @@ class State:
         self.assessments: dict[GroupKey, Assessment] = {}
         self.members = Members(self.cluster, self.gangs, avoidance, policy, Dirty(self.earliest))
         self.restarts = Restarts(self.cluster, self.members, policy)
-        self.queue = Queue(self.cluster.capacity)
+        self.ahead = Ahead()
+        self.queue = Queue(self.cluster.capacity, self.ahead)
         self.recent_requests = RecentRequests()
         self.caps = Caps(self.cluster, policy)
         self.starts = Starts()
@@ -63,7 +65,7 @@ class State:
         self.leftovers = Leftovers(policy.scheduler_names)
         self.surroundings = Surroundings(self.cluster, self.members, self.assessments, policy)
         self.holders = Holders(self.cluster)
-        self.writer = StatusWriter(policy, self.holders, self.queue)
+        self.writer = StatusWriter(policy, self.holders, self.ahead)
         self.containment = Containment(
             self.cluster, self.members, self.assessments, policy=policy, leave=self.leave, former=former
         )
@@ -101,6 +103,7 @@ class State:
             *(f"{key}: an assessment though it is gone" for key in self.assessments if key not in alive),
             *self._misplaced(),
             *self.queue.validate(alive),
+            *self.ahead.validate(self.queue),
             *self.admission.validate(alive),
             *self.deadlines.validate(alive),
             *self.status_deadlines.validate(alive),

@@ -35,6 +35,7 @@ class Upkeep:
         self.timeouts = 0
         self._waits: list[tuple[int, float]] = []
         self._partial_s: list[float] = []
+        self._partial_since: dict[GroupKey, float] = {}
         self._state = state
         self._assessments = state.assessments
         self._reconcile_pause_s_per_pod = reconcile_pause_s_per_pod
@@ -44,6 +45,7 @@ class Upkeep:
         self.timeouts = former.timeouts
         former_measured = former.take_measured()
         self._waits, self._partial_s = [*former_measured.waits], [*former_measured.partial_s]
+        self._partial_since = former._partial_since
 
     def take_measured(self, budget: float = 0.0) -> Measured:
         """The measurements since the last call; `budget` is the share of its budget that the machine has spent."""
@@ -119,12 +121,21 @@ class Upkeep:
         self.timeouts += assessment.timed_out
         if assessment.newly_scheduled and gang.observed.complete_since:
             self._waits.append((assessment.terms.priority, now - gang.observed.complete_since))
-        if partial_since and not gang.operations.partial_since:
-            self._partial_s.append(now - partial_since)
+        self._measure_partial(gang, partial_since, now)
         if state.admission.admits(gang, assessment, now):
             state.queue.file(gang, assessment)
         else:
             state.queue.drop(gang.key)
+
+    def _measure_partial(self, gang: Gang, before: float, now: float) -> None:
+        """Measure how long the quorum was partly bound, if that has ended; `before`: since when it was, until now.
+
+        An attempt to complete it that begins in between has a time of its own, but is part of the same wait.
+        """
+        if since := before or gang.operations.partial_since:
+            self._partial_since.setdefault(gang.key, since)
+        if not gang.operations.partial_since and (began := self._partial_since.pop(gang.key, 0.0)):
+            self._partial_s.append(now - began)
 
     def write_status(self, key: GroupKey, effects: list[Effect], now: float) -> None:
         """Write the gang's status if it is due, and drop the gang if no object refers to it any more."""
@@ -154,6 +165,7 @@ class Upkeep:
         state = self._state
         state.members.drop(key)
         state.surroundings.resting.forget(key)
+        self._partial_since.pop(key, None)
         self._assessments.pop(key, None)
         state.leave(key)
         state.deadlines.drop(key)

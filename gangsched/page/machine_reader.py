@@ -12,6 +12,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.status.ahead import holds_up
 from gangsched.page import things
 from gangsched.page.board import Board
 from gangsched.page.things import HEAD, Thing
@@ -116,6 +117,8 @@ def _inputs_of_group(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
         assessment.minimum,
         assessment.terms,
         assessment.want.repair,
+        assessment.facts.complete,
+        holds_up(gang.attempt.refusal),
         *gang.observed.pods.values(),
     )
 

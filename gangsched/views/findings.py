@@ -15,6 +15,7 @@ from gangsched.core.objects.record import Phase
 from gangsched.core.objects.status import Condition
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.status import explanation
+from gangsched.core.status.ahead import holds_up
 from gangsched.core.status.conditions import message_of, reason_of
 from gangsched.core.status.holders import Held, Holders
 
@@ -58,7 +59,7 @@ class Findings:
         """The state of the group with this key, which the machine must know."""
         gang, assessment = self._machine.gangs[key], self._machine.assessments[key]
         reason = reason_of(gang, assessment)
-        refusal = explanation.quorum_refused(gang, assessment.terms.priority, self._holders, self._machine.queue)
+        refusal = explanation.quorum_refused(gang, assessment.terms.priority, self._holders, self._machine.ahead)
         phase, message = gang.record.phase, message_of(gang, assessment, reason, refusal=refusal)
         suspended = _suspended(gang, assessment)
         if suspended is not None:
@@ -82,8 +83,11 @@ class Findings:
         return self._holders.of(refusal)
 
     def ahead(self, key: GroupKey) -> list[GroupKey]:
-        """The waiting groups that are tried before this one, in order."""
-        return self._machine.queue.before(key)
+        """The waiting groups that are tried before this refused one and may take its room, in order."""
+        refusal = self._machine.gangs[key].attempt.refusal
+        if refusal is None or not holds_up(refusal):
+            return []
+        return self._machine.ahead.before(key, self._holders.contending(refusal))
 
 
 def _suspended(gang: Gang, assessment: Assessment) -> Condition | None:

@@ -13,6 +13,7 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.record import Phase
+from gangsched.core.status.ahead import holds_up
 from gangsched.views.timeline import Moment, moments
 
 _WAITING = frozenset({"", "Pending", "Queued", "Reserved", "Binding", "TimedOut", "Degraded"})
@@ -24,7 +25,8 @@ class Row:
     """One gang. `declared`: it has a PodGroup, whose status counts.
 
     `since` is when it began to wait, in epoch seconds, 0.0 if it does not wait. `pods` are the names of its members.
-    `turn` sorts waiting gangs in the order in which they are tried; empty if the gang does not wait. `moments` are the
+    `turn` sorts gangs that wait for room in the order in which they are tried; empty for all others, such as incomplete
+    ones and those that the present nodes could never take. `moments` are the
     stages that it is known to have reached, in chronological order.
     """
 
@@ -63,7 +65,8 @@ def row(gang: Gang, assessment: Assessment) -> Row:
         if gang.observed.group is not None
         else _undeclared(gang, minimum, assessment.terms.source)
     )
-    turn = order_key(gang, assessment) if found.since else ()
+    in_line = assessment.facts.complete and holds_up(gang.attempt.refusal)
+    turn = order_key(gang, assessment) if found.since and in_line else ()
     return replace(found, turn=turn, moments=tuple(moments(gang, minimum)))
 
 

@@ -16,6 +16,10 @@ from gangsched.core.gang.lifecycle import Assessment, advance
 from gangsched.core.gang.observed import Observed
 from gangsched.core.gang.wants import Want
 from gangsched.core.objects.declaration import GroupKey, Role, Topology
+from gangsched.core.objects.events import GroupsReplaced, NodesReplaced, PodsReplaced, Synced
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.shape import PodTerm, Requirement, Spread
 from gangsched.core.objects.status import Demand
@@ -24,9 +28,14 @@ from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.queueing.queue import Queue
+from gangsched.core.status.ahead import MOST as MOST_KINDS
+from gangsched.core.status.ahead import Ahead
 from gangsched.core.status.explanation import ahead_of, demanded, incomplete, refused
 from gangsched.core.status.holders import NAMED, STUCK_S, Holders, amounts
-from tests.builders import GPU, claim, group, key, node, pod, volume
+from gangsched.views.findings import Findings
+from gangsched.views.groups import rows
+from gangsched.views.trial import decided
+from tests.builders import GPU, claim, group, key, node, pod, pods, volume
 
 
 def refuse(cluster, members, *, need=None):
@@ -323,12 +332,13 @@ def test_amounts_are_written_as_people_write_them():
     ],
 )
 def test_groups_ahead_are_named_in_the_own_namespace_and_counted_elsewhere(before, said):
-    queue = Queue(Cluster().capacity)
+    line = Ahead()
+    queue = Queue(Cluster().capacity, line)
     for priority, each in enumerate([key("a"), *reversed(before)]):
         terms = SimpleNamespace(priority=priority, created=0.0, instance_group="")
         assessment: Any = SimpleNamespace(terms=terms, want=Want(quorum=Ask(members=members(1), need=1)))
         queue.file(Gang(each), assessment)
-    own, number = queue.ahead(key("a"), most=NAMED)
+    own, number = line.first(key("a"), lambda _: True, most=NAMED)
     assert ahead_of(own, number - len(own)) == said
 
 
@@ -479,3 +489,72 @@ def test_the_pod_for_which_room_is_kept_is_named(cluster_of, web, priority, told
     snapshot.count_nominated(0)
     refusal = place(snapshot, Ask(members=members(4), need=4))
     assert said_about(cluster, refusal, priority=priority) == told
+
+
+# Who is really ahead
+
+
+def waiting_line(*things):
+    """A machine with these nodes, groups and pods; the groups wait."""
+
+    def of(kind):
+        return tuple(thing for thing in things if isinstance(thing, kind))
+
+    events = [NodesReplaced(of(Node)), GroupsReplaced(of(Group)), PodsReplaced(of(Pod)), Synced()]
+    return decided(events, policy=Policy(), now=100.0)
+
+
+def ahead_in(machine, name):
+    return [other.name for other in Findings(machine).ahead(key(name))]
+
+
+BUSY = [node("n1", cpu=4), pod("busy", cpu=3, group="busy", node="n1")]
+
+
+def test_a_group_that_can_never_fit_is_not_ahead_of_others():
+    machine = waiting_line(
+        *BUSY,
+        *(group(name, min_member=2, created=float(at)) for at, name in enumerate(["huge", "b", "c"])),
+        *(pod(f"huge-{at}", cpu=8, group="huge") for at in range(2)),
+        *(pod(f"{name}-{at}", group=name) for name in "bc" for at in range(2)),
+    )
+    assert machine.gangs[key("huge")].attempt.refusal.never
+    assert (ahead_in(machine, "b"), ahead_in(machine, "c")) == ([], ["b"])
+    assert ahead_in(machine, "huge") == []
+    said = {finding.key.name: finding.message for finding in Findings(machine).all()}
+    assert "Ahead of it" not in said["b"]
+    assert "Ahead of it: default/b." in said["c"]
+    assert [each.key.name for each in rows(machine) if each.turn] == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "ahead"), [({"pool": "x"}, []), ({"pool": "y"}, ["first"]), ({}, ["first"]), ({"pool": "none"}, [])]
+)
+def test_a_group_that_only_other_nodes_accept_is_not_ahead(selector, ahead):
+    machine = waiting_line(
+        *(node(f"n-{pool}", cpu=4, labels={"pool": pool}) for pool in "xy"),
+        *(pod(f"busy-{pool}", cpu=3, group=f"busy-{pool}", node=f"n-{pool}") for pool in "xy"),
+        group("first", min_member=3),
+        group("second", min_member=2, created=1.0),
+        *(pod(f"first-{at}", group="first", node_selector=selector) for at in range(3)),
+        *(pod(f"second-{at}", group="second", node_selector={"pool": "y"}) for at in range(2)),
+    )
+    assert ahead_in(machine, "second") == ahead
+    assert machine.ahead.first(key("second"), lambda _: True, most=3)[1] == ("none" not in selector.values())
+
+
+def test_an_incomplete_group_has_no_turn():
+    groups = [group("a", min_member=3, created=1.0), group("b", min_member=2, created=2.0)]
+    machine = waiting_line(*BUSY, *groups, *pods("a", 2), *pods("b", 2))
+    assert [each.key.name for each in rows(machine) if each.turn] == ["b"]
+
+
+def test_with_very_many_kinds_of_groups_all_of_them_count_as_ahead():
+    """Counting by kinds of nodes must not make a message cost what all groups cost."""
+    many = range(MOST_KINDS + 1)
+    machine = waiting_line(
+        *BUSY,
+        *(group(f"g{at}", min_member=2, created=float(at)) for at in many),
+        *(pod(f"g{at}-{n}", group=f"g{at}", tolerations=[f"k{at}=v:NoSchedule"]) for at in many for n in range(2)),
+    )
+    assert len(ahead_in(machine, f"g{MOST_KINDS}")) == MOST_KINDS

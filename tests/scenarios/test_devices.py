@@ -611,3 +611,38 @@ def test_a_claim_that_a_native_group_shares_is_named_and_nobody_is_told_to_delet
     assert found.condition_reason == "NotSupported"
     assert "the PodGroup pair of scheduling.k8s.io" in found.condition_message
     assert "delete" not in found.condition_message
+
+
+def sharing(number: int, *, first: int = 0, role: str = ""):
+    return [pod(f"default/s-{at}", group="a", role=role, device_claims=["c"]) for at in range(first, first + number)]
+
+
+def reserved_for(number: int):
+    return device_claim("c", allocation=on("n0", "gpu-0"), reserved=tuple(f"uid-other-{at}" for at in range(number)))
+
+
+@pytest.mark.parametrize(
+    ("reserved", "members", "minimum", "number"),
+    [(254, 2, 2, 2), (255, 2, 2, 0), (255, 1, 1, 1), (0, 257, 257, 0), (0, 256, 256, 256)],
+)
+def test_a_gang_whose_members_share_a_claim_is_bound_only_if_all_of_its_minimum_may_reserve_it(
+    harness: Harness, reserved: int, members: int, minimum: int, number: int
+) -> None:
+    """Kubernetes allows 256 users. Each member alone had room in the claim, so that a part of the gang was bound."""
+    harness.add(node("n0", cpu=1000, pods=1000), group(min_member=minimum, max_schedule_time_s=600.0))
+    harness.offer(GPUS, gpus("n0", 1), reserved_for(reserved))
+    harness.add(*sharing(members))
+    harness.wait(60)
+    assert len(harness.bound()) == number
+    assert number or harness.condition("default/a").reason == "ResourceClaimNotReady"
+
+
+def test_a_gang_is_bound_as_soon_as_enough_of_its_members_may_reserve_the_claim(harness: Harness) -> None:
+    harness.add(node("n0", cpu=1000, pods=1000), group(min_member=3, max_schedule_time_s=600.0))
+    harness.offer(GPUS, gpus("n0", 1), reserved_for(255))
+    harness.add(*sharing(2), pod("default/free", group="a"))
+    harness.wait(30)
+    assert harness.bound() == []
+    harness.offer(reserved_for(254))
+    harness.wait(60)
+    assert len(harness.bound()) == 3

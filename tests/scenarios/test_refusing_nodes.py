@@ -179,11 +179,13 @@ def test_members_on_a_node_that_refuses_all_move_though_the_rest_is_bound():
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 @pytest.mark.without("restarts", "leaderless", why="what nodes have refused is in memory")
-def test_what_fits_nowhere_else_is_tried_on_a_node_that_is_avoided_with_one_member_first():
+@pytest.mark.parametrize("minimum", [6, 4])
+def test_what_fits_nowhere_else_is_tried_on_a_node_that_is_avoided_with_one_member_first(minimum):
+    """Members above the minimum wait for that member too."""
     harness = harness_with("n1", "n2", when=at("n1"), cpu=4)
     assert plain(harness, "x/p") == "n1"
     assert avoided(harness) == 1
-    harness.add(group("a", min_member=6), *pods("a", 6))
+    harness.add(group("a", min_member=minimum), *pods("a", 6))
     before = len(binds(harness))
     harness.settle()
     sent = binds(harness)[before:]

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from gangsched.core.cluster.devices import Devices
 from gangsched.core.declarations.minima import role_minima
 from gangsched.core.declarations.terms import Hindrance
-from gangsched.core.objects.devices import MOST_RESERVED, ClaimTrouble
+from gangsched.core.objects.devices import MOST_RESERVED, ClaimTrouble, ResourceClaim
+from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.reasons import Reason
@@ -35,17 +36,53 @@ NOT_SUPPORTED = (ClaimTrouble.UNSUPPORTED, ClaimTrouble.OF_GROUP)
 def unready(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iterator[Hindrance]:
     """The first member that cannot be placed with its claims, if the quorum needs such members.
 
-    Otherwise nodes refuse only these members (`DynamicResources`), and all others are placed.
+    Otherwise nodes refuse only these members (`DynamicResources`), and all others are placed. A claim may also have
+    room for each member that uses it, but not for as many as the quorum needs.
     """
     waiting = [pod for pod in members if not pod.node and pod.uses_devices]
     kept_back = [(pod, found) for pod in waiting if (found := devices.unready(pod)) is not None]
-    if not kept_back:
-        return
     uids = {pod.uid for pod, _ in kept_back}
-    others = Counter(role_of(pod) for pod in members if pod.uid not in uids)
-    if others.total() >= spec.minimum and all(others[role] >= least for role, least in role_minima(spec).items()):
+    others = [pod for pod in members if pod.uid not in uids]
+    if not kept_back or _enough(others, spec):
+        yield from _too_many(others, spec, devices)
         return
     pod, first = kept_back[0]
     reason = Reason.NOT_SUPPORTED if first.trouble in NOT_SUPPORTED else Reason.RESOURCE_CLAIM_NOT_READY
     why = _WHY[first.trouble].format(about=first.about)
     yield Hindrance(reason, f"Pod {pod.name} uses the ResourceClaim {first.claim}, {why}.")
+
+
+def _too_many(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iterator[Hindrance]:
+    """The first claim that fewer pods may still reserve than the quorum needs of those that use it."""
+    for claim, users in _users(members, devices):
+        left = MOST_RESERVED - len(claim.reserved)
+        if len(users) <= left:
+            continue
+        uids = {pod.uid for pod in users}
+        beside = Counter(role_of(pod) for pod in members if pod.uid not in uids)
+        needed = sum(max(0, least - beside[role]) for role, least in role_minima(spec).items())
+        needed = max(needed, spec.minimum - beside.total())
+        if needed > left:
+            yield Hindrance(
+                Reason.RESOURCE_CLAIM_NOT_READY,
+                f"{needed} members must reserve the ResourceClaim {claim.name} together, but only {left} more of at "
+                f"most {MOST_RESERVED} pods may: give some members another claim.",
+            )
+            return
+
+
+def _users(members: Sequence[Pod], devices: Devices) -> Iterator[tuple[ResourceClaim, list[Pod]]]:
+    """The claims that members without a node use by name, each with those that have not reserved it yet."""
+    found: dict[ObjectKey, list[Pod]] = {}
+    for pod in members:
+        for key in {(pod.namespace, each.claim): None for each in pod.device_claims if not pod.node and not each.made}:
+            found.setdefault(key, []).append(pod)
+    for key, users in found.items():
+        claim = devices.claim(key)
+        if claim is not None:
+            yield claim, [pod for pod in users if pod.uid not in claim.reserved]
+
+
+def _enough(members: Sequence[Pod], spec: GroupSpec) -> bool:
+    there = Counter(map(role_of, members))
+    return there.total() >= spec.minimum and all(there[role] >= least for role, least in role_minima(spec).items())

@@ -41,8 +41,8 @@ def begin(
     """Reserve all nodes and, unless they are only to be `held`, send all bindings, or only the first of a vanguard.
 
     No binding is sent beside placeholders, whose reservations must be durable first, nor before the member's
-    pre-bindings hold (`prebindings`, by the member's UID). Members `above` the minimum do not wait for others, and no
-    member waits for them.
+    pre-bindings hold (`prebindings`, by the member's UID). No member waits for members `above` the minimum; these wait,
+    like all others, for those that go first and, until the gang is scheduled, for the pre-bindings of its quorum.
     """
     begun = []
     for pod, node in assignments:

@@ -1,8 +1,8 @@
 """The stage before bindings: writes what must hold of other objects for all members of a quorum, and waits for it.
 
-No binding of a quorum is sent before all pre-bindings of all its members hold, according to the watches. Members above
-the minimum, and members of a scheduled gang, each wait only for their own pre-bindings. The stage does not know the
-kinds of pre-bindings (`core.objects.prebindings`): `Prebindings.state_of` evaluates them.
+No binding of a quorum is sent before all pre-bindings of all its members hold, according to the watches. Members of
+a scheduled gang each wait only for their own pre-bindings; no quorum waits for those of members above the minimum. The
+stage does not know the kinds of pre-bindings (`core.objects.prebindings`): `Prebindings.state_of` evaluates them.
 
 Everything that gangsched has written here carries a mark, and the marks are the stage's only record. A pre-binding that
 the watch shows and no reservation needs is undone (`Leftovers`), whatever the reason: a time-out, a deleted member, a

@@ -36,6 +36,7 @@ def go_on(gang: Gang, now: float) -> None:
         if not gang.record.run_start:
             start = min((pod.bound_at for pod in gang.live() if pod.node), default=now) or now
             take(gang, Step.RUN_BEGINS, run_start=start)
+            gang.observed.note_complete(0.0)
     if not _open(gang):
         return
     well, badly = PodPhase.SUCCEEDED, PodPhase.FAILED

@@ -15,7 +15,6 @@ began to wait to be tried.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -39,9 +38,6 @@ PATIENCE = 64
 """Number of calls that a gang waits behind more urgent ones that keep arriving."""
 _ACTIVE: Name = ("active",)
 _HELD_UP: Name = ("held up",)
-_FIRST: Name = ("first",)
-"""The list of gangs that want more than members above the minimum; those of a namespace are in (*_FIRST, namespace)
-too."""
 
 
 class Unreconciled(Protocol):
@@ -53,13 +49,24 @@ class Unreconciled(Protocol):
     def since(self) -> float: ...
 
 
+class Follower(Protocol):
+    """Follows which gangs want something from a cycle, and with which rank."""
+
+    def file(self, gang: Gang, rank: Rank) -> None:
+        """The gang has this rank now."""
+
+    def drop(self, key: GroupKey) -> None:
+        """The gang wants nothing any more."""
+
+
 class Queue:
     """The gangs that want something from a cycle: active ones are to be tried, parked ones wait to be woken.
 
-    `lanes` are the FIFO lanes of instance groups.
+    `lanes` are the FIFO lanes of instance groups. The `followers` are told of each change.
     """
 
-    def __init__(self, capacity: Capacity) -> None:
+    def __init__(self, capacity: Capacity, *followers: Follower) -> None:
+        self._followers = followers
         self.lanes = Lanes()
         self._capacity = capacity
         self._lines = Lines()
@@ -68,7 +75,7 @@ class Queue:
         self._calls = 0
         self._open: dict[Hashable, tuple[int, Bucket]] = {}
 
-    def __contains__(self, key: GroupKey) -> bool:
+    def __contains__(self, key: object) -> bool:
         """Whether the gang wants something from a cycle."""
         return key in self._lines
 
@@ -106,8 +113,8 @@ class Queue:
         names = [] if parked else [_ACTIVE]
         if parked and gang.attempt.held_up_by is not None:
             names.append(_HELD_UP)
-        if not rank[0]:
-            names += [_FIRST] if gang.plain else [_FIRST, (*_FIRST, key.namespace)]
+        for follower in self._followers:
+            follower.file(gang, rank)
         self._lines.file(key, rank, names)
         self.lanes.file(gang, assessment, rank)
         if parked:
@@ -119,23 +126,9 @@ class Queue:
         """Remove a gang that wants nothing any more."""
         for part in (self._lines, self._refused, self.lanes):
             part.drop(key)
+        for follower in self._followers:
+            follower.drop(key)
         self._since.pop(key, None)
-
-    # Gangs ahead
-
-    def before(self, key: GroupKey) -> list[GroupKey]:
-        """The gangs whose quorum or repair is tried before this one's, in order."""
-        return [other for _, other in self._lines[_FIRST][: self._place_of(key, _FIRST)]]
-
-    def ahead(self, key: GroupKey, *, most: int) -> tuple[list[GroupKey], int]:
-        """Like `before`, but only the first `most` groups of its own namespace, and the number of all gangs ahead."""
-        own = (*_FIRST, key.namespace)
-        named = self._lines[own][: min(most, self._place_of(key, own))]
-        return [other for _, other in named], self._place_of(key, _FIRST)
-
-    def _place_of(self, key: GroupKey, name: Name) -> int:
-        rank = self._lines.rank(key)
-        return 0 if rank is None or rank[0] else bisect_left(self._lines[name], (rank, key))
 
     # Trying
 

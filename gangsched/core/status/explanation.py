@@ -18,7 +18,7 @@ from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of, number_of_all
 from gangsched.core.planning.expansion import only_by_name
 from gangsched.core.planning.refusal import Gap, Obstacle, Refusal
-from gangsched.core.queueing.queue import Queue
+from gangsched.core.status.ahead import Ahead, holds_up
 from gangsched.core.status.holders import NAMED, Holders, amounts, joined
 
 REASONS = 6
@@ -143,7 +143,7 @@ def ahead_of(own: Sequence[GroupKey], others: int) -> str:
     return f"Ahead of it: {joined([str(key) for key in own], others)}" if own or others else ""
 
 
-def quorum_refused(gang: Gang, priority: int, holders: Holders, queue: Queue) -> str:
+def quorum_refused(gang: Gang, priority: int, holders: Holders, line: Ahead) -> str:
     """Why the quorum of a gang of this priority does not fit, with the holders and the groups ahead.
 
     Empty if the quorum was not refused.
@@ -151,8 +151,10 @@ def quorum_refused(gang: Gang, priority: int, holders: Holders, queue: Queue) ->
     refusal = gang.attempt.refusal
     if refusal is None:
         return ""
-    own, number = queue.ahead(gang.key, most=NAMED)
     held = holders.sentence(gang.key, refusal, priority)
+    if not holds_up(refusal):
+        return refused(refusal, holders=held)
+    own, number = line.first(gang.key, holders.contending(refusal), most=NAMED)
     return refused(refusal, holders=held, ahead=ahead_of(own, others=number - len(own)))
 
 

@@ -20,7 +20,9 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.wording import number_of
+from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.refusal import Refusal
+from gangsched.core.status.ahead import Contends, Wanted, wanted_by
 
 LOOKS = 20_000
 """Maximum number of pods examined in KEPT_S to find holders. Later messages say less about them, but cost nothing."""
@@ -103,6 +105,7 @@ class Holders:
     def __init__(self, cluster: Cluster, now: float = 0.0) -> None:
         self._cluster = cluster
         self._known: dict[tuple[str, bytes], Held] = {}
+        self._accepted: dict[Wanted, Mask] = {}
         self._looks = LOOKS
         self._since = float("-inf")
         self._until = float("inf")
@@ -113,6 +116,7 @@ class Holders:
         self._now = now
         if now >= min(self._since + KEPT_S, self._until):
             self._known.clear()
+            self._accepted.clear()
             self._looks = LOOKS
             self._since, self._until = now, float("inf")
 
@@ -138,6 +142,19 @@ class Holders:
         if held.stuck:
             parts.append(f"{_sum(resource, held.stuck)} is not coming free: {self._overdue(held.stuck, key.namespace)}")
         return "; ".join(parts)
+
+    def contending(self, refusal: Refusal) -> Contends:
+        """Which waiting gangs could use a node that the members of this refused quorum could use."""
+        mine = self._accepting(wanted_by(refusal))
+        return lambda wanted: bool((mine & self._accepting(wanted)).any())
+
+    def _accepting(self, wanted: Wanted) -> Mask:
+        """The rows that accept any of the classes."""
+        known = self._accepted.get(wanted)
+        if known is None:
+            masks = [self._cluster.accepting(member) for member in sorted(wanted, key=MemberClass.in_order)]
+            known = self._accepted[wanted] = np.logical_or.reduce(masks)
+        return known
 
     def of(self, refusal: Refusal) -> Held:
         """What is held of the scarcest resource on the nodes that accept the members; nothing if none is scarce."""

@@ -22,8 +22,8 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
-from gangsched.core.queueing.queue import Queue
 from gangsched.core.status import explanation, members, pod_events
+from gangsched.core.status.ahead import Ahead
 from gangsched.core.status.conditions import degraded_message, degraded_reason, demand_of, message_of, reason_of
 from gangsched.core.status.events import events_of, has_news
 from gangsched.core.status.holders import Holders
@@ -38,10 +38,10 @@ after that."""
 class StatusWriter:
     """Writes what is due for a gang and records it in `gang.written`."""
 
-    def __init__(self, policy: Policy, holders: Holders, queue: Queue) -> None:
+    def __init__(self, policy: Policy, holders: Holders, ahead: Ahead) -> None:
         self._policy = policy
         self._holders = holders
-        self._queue = queue
+        self._ahead = ahead
         self._rate_limit = pod_events.RateLimit()
 
     def schedule(self, gang: Gang, assessment: Assessment, now: float) -> None:
@@ -73,7 +73,7 @@ class StatusWriter:
     def write(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
         """The writes that are due now; empty if everything has been written."""
         reason = reason_of(gang, assessment)
-        refusal = explanation.quorum_refused(gang, assessment.terms.priority, self._holders, self._queue)
+        refusal = explanation.quorum_refused(gang, assessment.terms.priority, self._holders, self._ahead)
         message = message_of(gang, assessment, reason, refusal=refusal)
         effects: list[Effect] = []
         written = gang.written

@@ -30,6 +30,9 @@ function hue(gang) {
   return (hash * 137.508) % 360;  // the golden angle: similar names get very different colours
 }
 
+// Sorts groups that wait for something other than their turn behind all others.
+const LAST = [2];
+
 function compare(one, other) {
   for (let at = 0; at < Math.max(one.length, other.length); at += 1) {
     if (one[at] !== other[at]) return one[at] < other[at] || one[at] === undefined ? -1 : 1;
@@ -252,7 +255,7 @@ function show() {
   ]), listedNodes.length);
   const listed = groups.filter((group) => named(full(group)));
   const waiting = listed.filter(waits)
-    .sort((one, other) => compare(one.turn || [true], other.turn || [true]));
+    .sort((one, other) => compare(one.turn || LAST, other.turn || LAST));
   byId("line").replaceChildren(...waiting.slice(0, ROWS).map((group) => {
     const item = make("li", "");
     item.append(opener(group),

@@ -1,0 +1,124 @@
+"""Who is ahead of a waiting gang: those that are tried before it and that could take a node that it could use.
+
+A gang that the present nodes could not take even if they were empty holds up nobody, and neither does one that only
+other nodes accept. Which nodes accept a refused gang is known from its classes; one that was not refused yet may want
+any node.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Container, Iterator
+from heapq import merge
+from itertools import islice
+
+from gangsched.core.gang.gang import Gang
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.shape import Shape
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.queueing.lines import Entry, Lines, Name, Rank
+
+Wanted = frozenset[MemberClass]
+"""The classes of a refused quorum, by what decides which nodes accept them; empty if any node may be wanted."""
+Contends = Callable[[Wanted], bool]
+"""Whether gangs with these classes could use a node that another gang could use."""
+ANY: Wanted = frozenset()
+MOST = 64
+"""Where waiting gangs have more different classes than this, all of them count as wanting any node."""
+_ALL: Name = ("all",)
+_IN = "in"
+
+
+def wanted_by(refusal: Refusal | None) -> Wanted:
+    """What decides which nodes accept the members of a refused quorum."""
+    return ANY if refusal is None else frozenset(map(_accepted_as, refusal.classes))
+
+
+def holds_up(refusal: Refusal | None) -> bool:
+    """Whether a gang with this refusal may take room from others at all."""
+    return refusal is None or not (refusal.never and refusal.nodes)
+
+
+class Ahead:
+    """The gangs that may be ahead of others, in order, by the nodes that they want."""
+
+    def __init__(self) -> None:
+        self._lines: dict[Wanted, Lines] = {}
+        self._wanted: dict[GroupKey, Wanted] = {}
+        self._filed: dict[GroupKey, tuple[Rank, Refusal | None]] = {}
+
+    def file(self, gang: Gang, rank: Rank) -> None:
+        """Put the gang, which has this rank in the queue, among its likes if it may be ahead of others."""
+        key, refusal = gang.key, gang.attempt.refusal
+        if rank[0] or not holds_up(refusal):
+            self.drop(key)
+            return
+        filed = self._filed.get(key)
+        if filed is not None and filed[0] == rank and filed[1] is refusal:
+            return
+        self._filed[key] = (rank, refusal)
+        wanted = wanted_by(refusal)
+        if self._wanted.get(key, wanted) != wanted:
+            self._drop(key)
+        self._wanted[key] = wanted
+        names = [_ALL] if gang.plain else [_ALL, (_IN, key.namespace)]
+        self._lines.setdefault(wanted, Lines()).file(key, rank, names)
+
+    def drop(self, key: GroupKey) -> None:
+        """Remove a gang that waits no more, or holds up nobody."""
+        self._filed.pop(key, None)
+        self._drop(key)
+
+    def _drop(self, key: GroupKey) -> None:
+        wanted = self._wanted.pop(key, None)
+        if wanted is not None:
+            self._lines[wanted].drop(key)
+            if not len(self._lines[wanted]):
+                del self._lines[wanted]
+
+    def before(self, key: GroupKey, contends: Contends) -> list[GroupKey]:
+        """The gangs ahead of this one, in order."""
+        entry = self._entry(key)
+        return [] if entry is None else list(self._merged(entry, _ALL, contends, None))
+
+    def first(self, key: GroupKey, contends: Contends, *, most: int) -> tuple[list[GroupKey], int]:
+        """The first `most` groups of its namespace that are ahead of the gang, and the number of all gangs ahead."""
+        entry = self._entry(key)
+        if entry is None:
+            return [], 0
+        own = list(islice(self._merged(entry, (_IN, key.namespace), contends, most), most))
+        return own, sum(bisect_left(lines[_ALL], entry) for lines in self._contending(contends))
+
+    def _entry(self, key: GroupKey) -> Entry | None:
+        wanted = self._wanted.get(key)
+        rank = None if wanted is None else self._lines[wanted].rank(key)
+        return None if rank is None else (rank, key)
+
+    def _merged(self, entry: Entry, name: Name, contends: Contends, most: int | None) -> Iterator[GroupKey]:
+        found = [lines[name] for lines in self._contending(contends)]
+        parts = [line[: bisect_left(line, entry)][:most] for line in found]
+        return (key for _, key in merge(*parts))
+
+    def _contending(self, contends: Contends) -> list[Lines]:
+        if len(self._lines) > MOST:
+            return list(self._lines.values())
+        return [lines for wanted, lines in self._lines.items() if not wanted or contends(wanted)]
+
+    def validate(self, alive: Container[GroupKey]) -> Iterator[str]:
+        """Contradictions, each as a sentence."""
+        for lines in self._lines.values():
+            yield from lines.validate("those ahead", alive)
+        if self._wanted.keys() != {key for lines in self._lines.values() for key in lines}:
+            yield "the gangs that may be ahead of others are not those in the lists"
+
+
+def _accepted_as(member: MemberClass) -> MemberClass:
+    shape = member.shape
+    accepted = Shape(
+        node_selector=shape.node_selector,
+        node_affinity=shape.node_affinity,
+        tolerations=shape.tolerations,
+        features=shape.features,
+    )
+    return MemberClass(accepted)
