@@ -231,7 +231,8 @@ def test_a_train_job_without_its_runtime_is_refused():
 
 
 def test_an_indexed_job_makes_the_indexes_that_have_neither_succeeded_nor_failed():
-    fields: dict[str, Any] = {
+    fields: dict[str, Any] = {"parallelism": 3, "completions": 6, "completionMode": "Indexed"}
+    fields |= {"template": {"spec": spec()}}
         "parallelism": 3,
         "completions": 6,
         "completionMode": "Indexed",
