@@ -227,7 +227,7 @@ class Cycle:
                 prefer=terms.spec.prefer,
                 wishes=wishes(terms.spec),
                 topology=terms.spec.topology,
-                own=Counter(filter(None, (self._cluster.node_of(pod.uid) for pod in gang.live()))),
+                own=Counter(filter(None, (pod.node or self._cluster.node_of(pod.uid) for pod in gang.live()))),
                 avoided=self._avoided_by_all | refused,
                 refused=refused,
                 pause=pause,
