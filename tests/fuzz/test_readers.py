@@ -40,7 +40,7 @@ PIECES = ["\x00", "\t", "[", "{", "&a ", "*a ", "<<: *a", "!!binary x", "!!set {
 WRITTEN = ["", "a", "0", "1", "-1", "nan", "inf", "-inf", "1e400", "9" * 5000, "é", "\x00", '"', ",", "1,2", "x/y"]
 
 
-def examples(usual: int) -> hypothesis.settings:
+def examples(usual: int) -> settings:
     """The number of examples: what a minute allows, in a night an hour."""
     night = tries(100) > 1000
     return settings(

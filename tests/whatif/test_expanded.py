@@ -231,13 +231,7 @@ def test_a_train_job_without_its_runtime_is_refused():
 
 
 def test_an_indexed_job_makes_the_indexes_that_have_neither_succeeded_nor_failed():
-    fields: dict[str, Any] = {"parallelism": 3, "completions": 6, "completionMode": "Indexed"}
-    fields |= {"template": {"spec": spec()}}
-        "parallelism": 3,
-        "completions": 6,
-        "completionMode": "Indexed",
-        "template": {"spec": spec()},
-    }
+    fields: Json = {"parallelism": 3, "completions": 6, "completionMode": "Indexed", "template": {"spec": spec()}}
     job = {**body("batch/v1", "Job", **fields), "status": {"completedIndexes": "0,2", "failedIndexes": "4"}}
     assert sorted(asked(job)) == ["w-1", "w-3", "w-5"]
 
