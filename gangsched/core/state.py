@@ -87,7 +87,7 @@ class State:
             *self.members.validate(beside=self.restarts.placeholders()),
             *(f"{key}: an assessment though it is gone" for key in self.assessments if key not in alive),
             *self.queue.validate(alive),
-            *self.ahead.validate(self.queue),
+            *self.ahead.validate([key for key in self.gangs if key in self.queue]),
             *self.deepening.validate(alive),
             *self.admission.validate(alive),
             *self.deadlines.validate(alive),
