@@ -103,7 +103,7 @@ class State:
             *(f"{key}: an assessment though it is gone" for key in self.assessments if key not in alive),
             *self._misplaced(),
             *self.queue.validate(alive),
-            *self.ahead.validate(self.queue),
+            *self.ahead.validate([key for key in self.gangs if key in self.queue]),
             *self.admission.validate(alive),
             *self.deadlines.validate(alive),
             *self.status_deadlines.validate(alive),

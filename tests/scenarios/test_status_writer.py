@@ -257,7 +257,7 @@ def test_holders_are_named_at_most_three_of_the_own_namespace_and_others_counted
 
 def test_groups_ahead_are_named_at_most_three_of_the_own_namespace_and_others_counted():
     harness = Harness()
-    harness.add(node(cpu=1))
+    harness.add(node("n1", cpu=2), pod("busy", group="", node="n1"))
     for number in range(4):
         harness.add(group(f"g{number}", min_member=2, created=float(number)), *pods(f"g{number}", 2))
     harness.add(group("other/secret", min_member=2), *pods("secret", 2, namespace="other"))

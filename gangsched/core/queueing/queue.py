@@ -62,11 +62,11 @@ class Follower(Protocol):
 class Queue:
     """The gangs that want something from a cycle: active ones are to be tried, parked ones wait to be woken.
 
-    `lanes` are the FIFO lanes of instance groups. The `followers` are told of each change.
+    `lanes` are the FIFO lanes of instance groups. The `follower` is told of each change.
     """
 
-    def __init__(self, capacity: Capacity, *followers: Follower) -> None:
-        self._followers = followers
+    def __init__(self, capacity: Capacity, follower: Follower) -> None:
+        self._follower = follower
         self.lanes = Lanes()
         self._capacity = capacity
         self._lines = Lines()
@@ -113,8 +113,7 @@ class Queue:
         names = [] if parked else [_ACTIVE]
         if parked and gang.attempt.held_up_by is not None:
             names.append(_HELD_UP)
-        for follower in self._followers:
-            follower.file(gang, rank)
+        self._follower.file(gang, rank)
         self._lines.file(key, rank, names)
         self.lanes.file(gang, assessment, rank)
         if parked:
@@ -126,8 +125,7 @@ class Queue:
         """Remove a gang that wants nothing any more."""
         for part in (self._lines, self._refused, self.lanes):
             part.drop(key)
-        for follower in self._followers:
-            follower.drop(key)
+        self._follower.drop(key)
         self._since.pop(key, None)
 
     # Trying

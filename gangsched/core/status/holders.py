@@ -144,9 +144,13 @@ class Holders:
         return "; ".join(parts)
 
     def contending(self, refusal: Refusal) -> Contends:
-        """Which waiting gangs could use a node that the members of this refused quorum could use."""
-        mine = self._accepting(wanted_by(refusal))
-        return lambda wanted: bool((mine & self._accepting(wanted)).any())
+        """Which waiting gangs could use a node that the members of this refused quorum could use.
+
+        Those that want the same nodes count even while there are none: the first such node is theirs.
+        """
+        mine = wanted_by(refusal)
+        accepting = self._accepting(mine)
+        return lambda wanted: bool(mine & wanted) or bool((accepting & self._accepting(wanted)).any())
 
     def _accepting(self, wanted: Wanted) -> Mask:
         """The rows that accept any of the classes."""
