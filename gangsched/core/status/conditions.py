@@ -219,6 +219,7 @@ def _held_at_most_s(assessment: Assessment) -> float:
 
 
 def there(assessment: Assessment) -> int:
+    """The number of members that are bound, or have succeeded and count."""
     return len(assessment.census.bound) + assessment.census.done
 
 
@@ -226,11 +227,11 @@ def late_message(gang: Gang, assessment: Assessment) -> str:
     """How many members are bound of a group whose other members were not created in time."""
     if gang.operations.placeholders():
         return _held(gang, assessment)
-    there = f"{number_is_of_all(there(assessment), gang.record.minimum, 'member')} bound"
+    bound = f"{number_is_of_all(there(assessment), gang.record.minimum, 'member')} bound"
     if not gang.record.placeholders_expired:
-        return f"{there}; the others are bound first, as soon as they exist and fit."
+        return f"{bound}; the others are bound first, as soon as they exist and fit."
     return (
-        f"{there}; the others were not created within {format_duration(assessment.terms.max_schedule_time_s)}, so "
+        f"{bound}; the others were not created within {format_duration(assessment.terms.max_schedule_time_s)}, so "
         "their places were released: create them, and they are bound first, as soon as there is room."
     )
 
