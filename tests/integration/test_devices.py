@@ -252,7 +252,7 @@ def test_halves_of_one_device_are_allocated_as_its_counters_allow(cluster: Clust
     add_slice(cluster, "halves", "n0", parts=2, devices=devices)
     add_template_of(cluster, {})
     add_workers(cluster, "w", 3)
-    cluster.until_reason("w", "NeverFits")
+    cluster.until_reason("w", "Unschedulable")
     assert not claims_with_devices(cluster)
     cluster.delete_pod("w-2")
     cluster.delete_group("w")

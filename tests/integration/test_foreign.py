@@ -246,7 +246,7 @@ def viewer(cluster: Cluster, with_crd: ControlPlane) -> Iterator[Path]:
     kinds += ",csinodes.storage.k8s.io,volumeattachments.storage.k8s.io,priorityclasses.scheduling.k8s.io"
     kinds += ",csidrivers.storage.k8s.io,csistoragecapacities.storage.k8s.io"
     kinds += ",deviceclasses.resource.k8s.io,resourceclaims.resource.k8s.io,resourceslices.resource.k8s.io"
-    kinds += ",podgroups.gangsched.io"
+    kinds += ",devicetaintrules.resource.k8s.io,podgroups.gangsched.io"
     name = f"viewer-{cluster.namespace}"
     with_crd.kubectl("create", "clusterrole", name, "--verb=get,list", f"--resource={kinds}")
     with_crd.kubectl(

@@ -123,8 +123,8 @@ async def test_what_is_applied_again_replaces_what_is_there():
         (b"a: [", "the manifest"),
         (JOB.replace("high", "nope").encode(), "PriorityClass nope is missing"),
         (b"kind: Pod\napiVersion: v1\nmetadata: {}\n", "Pod has no metadata.name"),
-        (b'{"a":' * 50_000, "nested too deeply"),
-        (b"[" * 200_000, "nested too deeply"),
+        (b'{"a":' * 50_000, "nested in more than 200 levels"),
+        (b"[" * 200_000, "nested in more than 200 levels"),
     ],
 )
 async def test_a_manifest_that_cannot_be_used_is_answered_with_a_sentence(manifests, told):

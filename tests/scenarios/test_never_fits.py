@@ -47,3 +47,18 @@ def test_a_device_plug_in_that_restarts_makes_no_group_hopeless():
 
     assert (before, during) == ("NeverFits", "Unschedulable")
     assert harness.bound() == ["default/a-0"]
+
+
+def test_no_group_of_equal_ones_is_told_that_it_never_fits_once_that_is_not_proven_any_more():
+    """Equal groups share one try: what is true for the first must be said of all."""
+    harness = Harness()
+    harness.add(node("n1", gpu=4))
+    for name in "abc":
+        harness.add(group(name, min_member=1, max_schedule_time_s=999.0), pod(f"{name}-0", group=name, gpu=8))
+    harness.wait(5)
+    before = [harness.condition(f"default/{name}").reason for name in "abc"]
+    harness.add(replace(node("n1"), awaited=(GPU,)))
+    harness.wait(40)
+
+    assert before == ["NeverFits"] * 3
+    assert [harness.condition(f"default/{name}").reason for name in "abc"] == ["Unschedulable"] * 3

@@ -47,7 +47,7 @@ fresh; `since`: the relief after which fresh rows count; the bucket may not (`sh
 class Bucket:
     """Gangs that asked for the same, in order, and the array positions of the classes that they lack.
 
-    `several`: too many classes; one that requests nothing stands for all. `never`: they were said never to fit.
+    `several`: too many classes; one that requests nothing stands for all. `never`: those told that they never fit.
     """
 
     asked: Hashable
@@ -55,7 +55,7 @@ class Bucket:
     members: list[MemberClass]
     within_domain: bool
     several: bool
-    never: bool = False
+    never: set[GroupKey] = field(default_factory=set)
     waiting: list[Entry] = field(default_factory=list)
 
 
@@ -90,6 +90,11 @@ class Parked:
             # Dropped only now, so that a bucket in which the gang stays never becomes empty.
             self.drop(gang.key)
             self._asked_by[gang.key] = filed
+        for asked, refusal in by_asked.items():
+            if refusal.never:
+                self.buckets[asked].never.add(gang.key)
+            else:
+                self.buckets[asked].never.discard(gang.key)
 
     def drop(self, key: GroupKey) -> None:
         """Remove a gang that is not parked any more."""
@@ -97,8 +102,9 @@ class Parked:
             return
         rank, several = self._asked_by.pop(key)
         for asked in several:
-            waiting = self.buckets[asked].waiting
-            del waiting[bisect_left(waiting, (rank, key))]
+            bucket = self.buckets[asked]
+            del bucket.waiting[bisect_left(bucket.waiting, (rank, key))]
+            bucket.never.discard(key)
             self._forget_if_empty(asked)
 
     def _forget_if_empty(self, asked: Hashable) -> None:
@@ -120,7 +126,6 @@ class Parked:
     def note(self, refusal: Refusal, snapshot: Snapshot) -> None:
         """Note what was missing on this snapshot: gangs that asked for it wait until as much is freed again."""
         bucket = self._bucket(refusal.asked, refusal, snapshot.cluster.capacity)
-        bucket.never = refusal.never
         self._noted.append(refusal.asked)
         # If members depend on other pods, room for one may open room for others.
         exact = len(bucket.members) == 1 and not bucket.within_domain and not bucket.members[0].shape.depends_on_pods
@@ -139,7 +144,7 @@ class Parked:
         for name in [name for name in self._unknown if capacity.column(name) is not None]:
             for at in sorted(self._unknown.pop(name)):
                 self._encode(at, capacity)
-        doubts = relief.doubts and sum(bucket.never for bucket in self.buckets.values()) <= RENEWED
+        doubts = relief.doubts and sum(bool(bucket.never) for bucket in self.buckets.values()) <= RENEWED
         for bucket in self.buckets.values() if relief.beyond_rows or doubts else ():
             for at, member in zip(bucket.lacks, bucket.members, strict=True):
                 pods = member.shape.depends_on_pods

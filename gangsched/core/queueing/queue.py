@@ -206,14 +206,19 @@ class Queue:
             yield following
 
     def worth_a_try(self, candidate: Candidate, snapshot: Snapshot) -> bool:
-        """Whether the gang is active, or this snapshot has room left for it."""
-        if candidate.bucket is None or self._refused.promising(candidate.bucket, snapshot):
+        """Whether the gang is active, this snapshot has room left for it, or it may not be true that it never fits."""
+        bucket = candidate.bucket
+        if bucket is None or candidate.key in bucket.never or self._refused.promising(bucket, snapshot):
             return True
-        self._open.pop(candidate.bucket.asked, None)
+        self._open.pop(bucket.asked, None)
         return False
 
     def next_of(self, candidate: Candidate, gang: Gang) -> Candidate | None:
-        """The next gang to try in the tried gang's bucket; None if the tried gang was refused for the same again."""
+        """The next gang to try in the tried gang's bucket.
+
+        If the tried gang was refused for the same again, it is the next one that was told that it never fits, unless
+        that is still so: None without such a gang.
+        """
         bucket = candidate.bucket
         if bucket is None or not gang.attempt.parked:
             return candidate.next()
@@ -221,9 +226,13 @@ class Queue:
             self._refused.settle(bucket)
             self._open.pop(bucket.asked, None)
         refusals = (gang.attempt.refusal, *gang.attempt.refused_members.values())
-        if any(each is not None and each.asked == bucket.asked for each in refusals):
+        same = next((each for each in refusals if each is not None and each.asked == bucket.asked), None)
+        if same is not None and (same.never or not bucket.never):
             return None
-        return candidate.next()
+        following = candidate.next()
+        while same is not None and following is not None and following.key not in bucket.never:
+            following = following.next()
+        return following
 
     def note(self, refusal: Refusal, snapshot: Snapshot) -> None:
         """Note that a gang was refused on this snapshot."""
