@@ -52,7 +52,7 @@ def contender(at: int, draw: Random, *, lane: bool) -> Contender:
     priority, created = draw.randint(-2, 4), float(draw.randint(1, 9))
     selector = LANE if lane else {}
     fields: dict[str, Any] = {"created": created + draw.randint(0, 2), "node_selector": selector}
-    how = draw.choice(("spec", "class", "members", "pods", "foreign"))
+    how = draw.choice(("spec", "class", "members", "pods", "foreign", "added"))
     if how == "class":
         chosen = draw.choice(sorted(CLASSES))
         priority = CLASSES[chosen]
@@ -62,6 +62,16 @@ def contender(at: int, draw: Random, *, lane: bool) -> Contender:
             ForeignGroupSeen(foreign_group("volcano", name, min_member=size, created=created, priority=priority))
         ]
         fields["declaration"] = Declaration(group=name, objects=("volcano",), source="volcano")
+    elif how == "added":
+        # An automatic gang of a workload whose controller has added a native group that states the priority.
+        native = foreign_group("native", f"{name}-added", min_member=size, created=created, priority=priority)
+        declared = [
+            ForeignGroupSeen(native),
+            ForeignGroupSeen(foreign_group("job", name, min_member=size, created=created)),
+        ]
+        fields["declaration"] = Declaration(
+            group=name, objects=("job",), object_name=name, source="job", passed_over=f"{name}-added"
+        )
     elif how == "pods":
         declared = []
         fields |= {"declaration": Declaration(group=name, min_member=size), "created": created, "priority": priority}
@@ -70,7 +80,9 @@ def contender(at: int, draw: Random, *, lane: bool) -> Contender:
         declared = [GroupSeen(group(name, min_member=size, created=created, **own))]
         fields |= {} if how == "spec" else {"priority": priority}
     members = [PodSeen(pod(f"{name}-{number}", group=name, **fields)) for number in range(size)]
-    return Contender(name, (-priority, created), size, (*members, *declared))
+    return Contender(
+        name, (-priority, created), size, (*declared, *members) if how == "added" else (*members, *declared)
+    )
 
 
 class Contest:
