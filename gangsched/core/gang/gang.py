@@ -39,8 +39,8 @@ class Gang:
     which reservations are written to the status, `attempt` how the last attempt to place the gang ended, `written` what
     was written to the status, conditions and Events, and `next_write` what is to be written next.
     `reconcile_not_before`: the gang is large and is not reconciled again before this time, unless it may have become
-    complete since it had `reconciled_size` pods. `outside` says why the gang
-    is not tried, if too many groups of its namespace wait ahead of it (`core.queueing.admission`).
+    complete since it had `reconciled_size` pods. `outside` says why the gang is not tried, if too many groups of its
+    namespace wait ahead of it (`core.queueing.admission`).
     """
 
     key: GroupKey
