@@ -21,8 +21,8 @@ from gangsched.core.state import State
 LARGE = 250
 RECONCILE_PAUSE_S_PER_POD = 20e-6
 """After a gang of more than LARGE pods was reconciled, it is not reconciled again for RECONCILE_PAUSE_S_PER_POD seconds
-for each of its pods, unless it wants a quorum, a repair or a move. So reconciling takes about a tenth of the time, and
-batches the events of its members."""
+for each of its pods, unless it wants a quorum, a repair or a move, or may have become complete. So reconciling takes
+about a tenth of the time, and batches the events of its members."""
 
 
 class Upkeep:
@@ -82,7 +82,7 @@ class Upkeep:
         if gang is None:
             touched[key] = None
             return 0
-        if now < gang.reconcile_not_before and not state.queue.wants_first(key):
+        if now < gang.reconcile_not_before and not (state.queue.wants_first(key) or self._may_be_complete(gang)):
             state.deadlines.hasten(key, gang.reconcile_not_before)
             if key in state.queue:
                 state.queue.file(gang, self._assessments[key])
@@ -99,6 +99,15 @@ class Upkeep:
             del effects[decided:]
             state.contain(effects, now, Step.UPKEEP, key, error)
         return units.GANG + units.POD * gang.observed.size
+
+    def _may_be_complete(self, gang: Gang) -> bool:
+        """Whether at least as many pods have come as the gang lacked when it was last reconciled.
+
+        Then it may be ahead of others in the order, and is looked at before they are planned.
+        """
+        assessment = self._assessments.get(gang.key)
+        lacked = 0 if assessment is None else max(assessment.missing, sum(assessment.missing_roles.values()))
+        return 0 < lacked <= gang.observed.size - gang.reconciled_size
 
     def _advance(self, gang: Gang, effects: list[Effect], now: float) -> None:
         state = self._state

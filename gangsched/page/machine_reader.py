@@ -118,7 +118,7 @@ def _inputs_of_group(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
         assessment.terms,
         assessment.want.repair,
         assessment.facts.complete,
-        holds_up(gang.attempt.refusal),
+        holds_up(gang.attempt),
         *gang.observed.pods.values(),
     )
 

@@ -84,10 +84,10 @@ class Findings:
 
     def ahead(self, key: GroupKey) -> list[GroupKey]:
         """The waiting groups that are tried before this refused one and may take its room, in order."""
-        refusal = self._machine.gangs[key].attempt.refusal
-        if refusal is None or not holds_up(refusal):
+        attempt = self._machine.gangs[key].attempt
+        if attempt.refusal is None or not holds_up(attempt):
             return []
-        return self._machine.ahead.before(key, self._holders.contending(refusal))
+        return self._machine.ahead.before(key, self._holders.contending(attempt.refusal))
 
 
 def _suspended(gang: Gang, assessment: Assessment) -> Condition | None:

@@ -65,7 +65,7 @@ def row(gang: Gang, assessment: Assessment) -> Row:
         if gang.observed.group is not None
         else _undeclared(gang, minimum, assessment.terms.source)
     )
-    in_line = assessment.facts.complete and holds_up(gang.attempt.refusal)
+    in_line = assessment.facts.complete and holds_up(gang.attempt)
     turn = order_key(gang, assessment) if found.since and in_line else ()
     return replace(found, turn=turn, moments=tuple(moments(gang, minimum)))
 

@@ -29,7 +29,7 @@ from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.queueing.queue import Queue
 from gangsched.core.status.ahead import MOST as MOST_KINDS
-from gangsched.core.status.ahead import Ahead
+from gangsched.core.status.ahead import Ahead, wanted_by
 from gangsched.core.status.explanation import ahead_of, demanded, incomplete, refused
 from gangsched.core.status.holders import NAMED, STUCK_S, Holders, amounts
 from gangsched.views.findings import Findings
@@ -541,6 +541,19 @@ def test_a_group_that_only_other_nodes_accept_is_not_ahead(selector, ahead):
     )
     assert ahead_in(machine, "second") == ahead
     assert machine.ahead.first(key("second"), lambda _: True, most=3)[1] == ("none" not in selector.values())
+
+
+def test_nodes_that_are_added_before_the_answer_is_forgotten_count_for_who_is_ahead(cluster_of):
+    """Regression: masks of different lengths were combined, and the group was parked after an internal error."""
+    cluster = cluster_of(node("n0"), node("n1", labels={"pool": "x"}))
+    holders = Holders(cluster)
+    mine, other = (refuse(cluster, members(1, cpu=1000, node_selector={"pool": pool})) for pool in "xy")
+    assert not holders.contending(mine)(wanted_by(other))
+    cluster.set_node(node("n2", labels={"pool": "y"}))
+    cluster.set_node(node("n3", labels={"pool": "x"}))
+    anything = refuse(cluster, members(1, cpu=1000))
+    assert holders.contending(mine)(wanted_by(anything))
+    assert not holders.contending(mine)(wanted_by(other))
 
 
 def test_an_incomplete_group_has_no_turn():

@@ -22,6 +22,7 @@ from gangsched.core.objects.events import (
     NodeSeen,
     PodSeen,
     PriorityClassesReplaced,
+    PriorityClassSeen,
     Synced,
     TimePassed,
 )
@@ -52,7 +53,7 @@ def contender(at: int, draw: Random, *, lane: bool) -> Contender:
     priority, created = draw.randint(-2, 4), float(draw.randint(1, 9))
     selector = LANE if lane else {}
     fields: dict[str, Any] = {"created": created + draw.randint(0, 2), "node_selector": selector}
-    how = draw.choice(("spec", "class", "members", "pods", "foreign"))
+    how = draw.choice(("spec", "class", "members", "pods", "foreign", "added"))
     if how == "class":
         chosen = draw.choice(sorted(CLASSES))
         priority = CLASSES[chosen]
@@ -62,6 +63,16 @@ def contender(at: int, draw: Random, *, lane: bool) -> Contender:
             ForeignGroupSeen(foreign_group("volcano", name, min_member=size, created=created, priority=priority))
         ]
         fields["declaration"] = Declaration(group=name, objects=("volcano",), source="volcano")
+    elif how == "added":
+        # An automatic gang of a workload whose controller has added a native group that states the priority.
+        native = foreign_group("native", f"{name}-added", min_member=size, created=created, priority=priority)
+        declared = [
+            ForeignGroupSeen(native),
+            ForeignGroupSeen(foreign_group("job", name, min_member=size, created=created)),
+        ]
+        fields["declaration"] = Declaration(
+            group=name, objects=("job",), object_name=name, source="job", passed_over=f"{name}-added"
+        )
     elif how == "pods":
         declared = []
         fields |= {"declaration": Declaration(group=name, min_member=size), "created": created, "priority": priority}
@@ -70,7 +81,9 @@ def contender(at: int, draw: Random, *, lane: bool) -> Contender:
         declared = [GroupSeen(group(name, min_member=size, created=created, **own))]
         fields |= {} if how == "spec" else {"priority": priority}
     members = [PodSeen(pod(f"{name}-{number}", group=name, **fields)) for number in range(size)]
-    return Contender(name, (-priority, created), size, (*members, *declared))
+    return Contender(
+        name, (-priority, created), size, (*declared, *members) if how == "added" else (*members, *declared)
+    )
 
 
 class Contest:
@@ -176,4 +189,20 @@ def test_of_61_complete_gangs_with_room_for_ten_the_most_important_one_is_bound_
     held = Contest(10, lane=False)
     held.appear([Contender(name, (-each,), 1, ()) for name, each in priorities.items()], *members, *groups, Synced())
     held.rest()
+    assert "g60" not in held.waiting
+
+
+def test_a_priority_class_that_comes_late_counts_for_gangs_that_nobody_has_looked_at_yet():
+    """Regression: their places in the order had been found without it, and were not found anew."""
+    names = [f"g{at:02}" for at in range(61)]
+    groups = [group(name, min_member=1, priority_class="late" if name == "g60" else "") for name in names]
+    held = Contest(0, lane=False)
+    held.free = 10
+    held.call(Synced())
+    with mock.patch.object(units, "CALL", 12 * units.GANG):
+        members = [PodSeen(pod(f"{name}-0", group=name)) for name in names]
+        held.machine.handle([*map(GroupSeen, groups), *members], 100.0)
+        held.waiting = {name: Contender(name, (-1000 * (name == "g60"),), 1, ()) for name in names}
+        held.call(PriorityClassSeen("late", 1000), NodeSeen(node(cpu=10, pods=11)))
+        held.rest()
     assert "g60" not in held.waiting

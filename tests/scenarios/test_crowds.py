@@ -289,3 +289,15 @@ def test_all_groups_that_lose_members_in_a_call_hold_their_places_on_one_snapsho
     assert taken == [1]
     held = [pod for pod in harness.machine.cluster.pods.values() if not pod.name]
     assert len(held) == 10
+
+
+def test_a_large_gang_that_has_just_become_complete_goes_before_a_less_important_one_that_comes_with_its_last_members():
+    """Regression: it was reconciled a moment ago, so it was put off, and the other one was bound before it."""
+    machine = Machine(Policy())
+    members = [PodSeen(pod(f"large-{at}", group="large")) for at in range(600)]
+    machine.handle([NodeSeen(node(cpu=600, pods=2000)), Synced()], 100.0)
+    machine.handle([GroupSeen(group("large", min_member=600, priority=10)), *members[:300]], 100.0)
+    other = [GroupSeen(group("other", min_member=1)), PodSeen(pod("other-0", group="other"))]
+    effects = machine.handle([*members[300:], *other], 100.001)
+    effects += machine.handle([TimePassed()], 100.001)
+    assert {effect.name.partition("-")[0] for effect in effects if isinstance(effect, BindPod)} == {"large"}

@@ -646,3 +646,31 @@ def test_a_gang_is_bound_as_soon_as_enough_of_its_members_may_reserve_the_claim(
     harness.offer(reserved_for(254))
     harness.wait(60)
     assert len(harness.bound()) == 3
+
+
+def test_members_that_may_not_reserve_a_claim_are_passed_over_while_others_make_up_the_minimum(
+    harness: Harness,
+) -> None:
+    """Regression: two members were planned beside 255 users of the claim, again and again, and the third never was."""
+    harness.add(node("n0", cpu=1000, pods=1000), group(min_member=2, max_schedule_time_s=600.0))
+    harness.offer(GPUS, gpus("n0", 1), reserved_for(255))
+    harness.add(*sharing(2), pod("default/z-free", group="a"))
+    harness.wait(60)
+    assert len(harness.bound("default/s")) == 1
+    assert harness.bound("default/z") == ["default/z-free"]
+    harness.offer(replace(reserved_for(254), reserved=(*reserved_for(254).reserved, *_mine(harness))))
+    harness.wait(60)
+    assert len(harness.bound()) == 3
+
+
+def _mine(harness: Harness) -> list[str]:
+    return [harness.pod(name).uid for name in harness.bound("default/s")]
+
+
+def test_of_pods_that_share_a_claim_only_as_many_are_planned_as_may_reserve_it(harness: Harness) -> None:
+    harness.add(node("n0", cpu=1000, pods=1000))
+    harness.offer(GPUS, gpus("n0", 1), reserved_for(254))
+    harness.add(*(pod(f"default/p-{at}", group="", device_claims=["c"]) for at in range(4)))
+    harness.wait(30)
+    assert len(harness.bound()) == 2
+    assert len(harness.gadgets.claim("c").reserved) == 256

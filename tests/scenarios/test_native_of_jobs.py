@@ -20,7 +20,7 @@ from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.kube import convert, wire
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.workloads.table import chosen
-from tests.builders import node
+from tests.builders import group, node, pods
 from tests.harness import Harness
 
 WORKLOADS = chosen(Settings())
@@ -169,6 +169,18 @@ class TestWhatTheJobStatesForItsGroup:
         harness.wait(5)
         assert {harness.pod(name).node for name in harness.bound()} == {"n0", "n1"}
         assert len(harness.bound()) == 5
+
+    def test_its_priority_counts_in_the_order_though_its_members_have_none(self):
+        """Regression: the earliest place that the gang may have was found without it."""
+        harness = Harness()
+        harness.label_namespace("default", ASKED)
+        harness.add(node("n1", cpu=4), job(), native_group(BASIC, priority=7), group("other", min_member=5, priority=3))
+        harness.add(*pods("other", 5), *(of_job(number, owned=True) for number in range(5)))
+        harness.wait(5)
+        assert harness.bound() == []
+        harness.add(node("n2", cpu=1))
+        harness.wait(5)
+        assert harness.bound() == [f"default/train-{number}" for number in range(5)]
 
     def test_claims_that_its_pods_share_are_refused_by_name(self):
         harness = Harness()

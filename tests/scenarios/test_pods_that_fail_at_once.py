@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
-from tests.builders import group, node, pod
+from gangsched.core.objects.policy import FifoRules, Policy
+from tests.builders import group, node, pod, pods, shape
 from tests.harness import START, Harness
 from tests.loops import SAID, Fate, Loop
 
@@ -269,3 +270,36 @@ def test_failed_pods_of_long_ago_and_pods_of_other_schedulers_pause_nobody() -> 
     loop.fate = on()
     loop.run_for(3)
     assert len(harness.bound("default/web")) >= 2
+
+
+@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
+def test_a_group_that_waits_for_the_end_of_its_pause_holds_up_nobody_in_its_lane() -> None:
+    """Contract rule 7: only a group that waits for room is not overtaken."""
+    lane = {"resource_channel": "batch"}
+    harness = Harness(Policy(fifo=FifoRules(groups=frozenset(lane.values()))))
+    harness.add(node("n1", cpu=8, labels=lane), group("a", min_member=1), group("b", min_member=1, created=5.0))
+    loop = Loop(harness, lambda number: replace(member(number), shape=shape(node_selector=lane)), 1)
+    loop.run_for(30)
+    harness.add(pod("b-0", group="b", node_selector=lane))
+    loop.run_for(3)
+    assert harness.condition("default/a").reason == "PodsFailAtOnce"
+    assert harness.bound("default/b") == ["default/b-0"]
+
+
+@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
+def test_a_group_whose_pause_holds_everywhere_is_not_ahead_of_others_until_it_ends() -> None:
+    harness = Harness()
+    harness.add(node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=1), group("b", min_member=5, created=5.0))
+    loop = Loop(harness, member, 1, fate=on("n1", "n2", fate=Fate.ENDS))
+    loop.run_for(60)
+    assert harness.gang("default/a").attempt.pause.everywhere
+    harness.add(*pods("b", 5, cpu="500m"), pod("busy", group="", cpu=4))
+    harness.add(pod("full", group="", cpu=2, node="n1"))
+    loop.run_for(3)
+    assert harness.gang("default/a").attempt.pause.everywhere
+    assert not harness.bound("default/b")
+    assert "Ahead" not in harness.condition("default/b").message
+    loop.fate = on()
+    harness.add(pod("full-too", group="", cpu=2, node="n2"))
+    loop.run_for(600)
+    assert "Ahead of it: default/a." in harness.condition("default/b").message

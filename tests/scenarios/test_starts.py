@@ -204,3 +204,19 @@ def test_objects_of_two_systems_with_different_minresources_contradict_each_othe
     harness.add(foreign_group("kai", "g", min_member=1, min_resources=more), pod("g-0", declaration=says))
     harness.wait(5)
     assert harness.pod("default/g-0").condition_reason == "Contradiction"
+
+
+def test_a_start_is_tried_whenever_anything_is_freed_however_many_members_there_are():
+    """Regression: it was not where the nodes with what was freed had fewer places for pods than it has members."""
+    harness = Harness()
+    harness.add(node("n1", cpu=500, pods=12), pod("busy", cpu=500, node="n1", group=""), node("n2", cpu=1))
+    harness.add(foreign_group("volcano", "app", min_member=20, min_resources=(("cpu", 400_000),)))
+    harness.add(*(member(f"app-{at}", cpu="1m") for at in range(20)))
+    # As many others that the freed room helps partly hide it.
+    for at in range(40):
+        harness.add(group(f"g{at}", min_member=15), *pods(f"g{at}", 15, cpu=20 + at))
+    harness.wait(5)
+    assert harness.bound("default/app") == []
+    harness.delete("default/busy")
+    harness.wait(5)
+    assert len(harness.bound("default/app")) == 20

@@ -157,6 +157,15 @@ class Devices:
         """Whether several known pods use the claim."""
         return len(self._users.get(key, _NO_USERS)) > 1
 
+    def is_scarce(self, key: ObjectKey) -> bool:
+        """Whether more known pods use the claim than may still reserve it."""
+        claim, users = self.claim(key), self._users.get(key, _NO_USERS)
+        reserved = claim.reserved if claim is not None else ()
+        # Most claims have few users; of very many, counting them each time would cost too much.
+        if len(users) > MOST_RESERVED or len(users) + len(reserved) <= MOST_RESERVED:
+            return len(users) > MOST_RESERVED
+        return len(users.keys() | set(reserved)) > MOST_RESERVED
+
     # Queries
 
     @property

@@ -26,13 +26,16 @@ from gangsched.core.objects.prebindings import UseDevices
 
 _MANY = 1 << 40
 """Stands for no limit: more members than any gang has."""
+_NOTHING_MORE = Allocation(())
+"""What a member takes of a claim that has its devices already."""
 
 
 class DevicePool:
     """The devices that members take on one snapshot.
 
     `usage` is what is taken, `_stays` the members in the order in which they took it, `_on_row` those of each row.
-    `_shared` holds the allocations of claims that several pods use, one for each member. `_known` caches the room of
+    `_shared` holds the allocations of claims that several pods use, one for each member, and `_reserved` how many other
+    pods have reserved such a claim or are about to. `_known` caches the room of
     nodes by wishes and devices. `unsure` are the wishes for which a search for room was cut short.
     """
 
@@ -46,6 +49,7 @@ class DevicePool:
         self._stays: list[Stay] = []
         self._on_row: dict[int, list[Stay]] = {}
         self._known: dict[Hashable, int] = {}
+        self._reserved: dict[ObjectKey, int] = {}
 
     def taken(self, wishes: Wishes, row: int) -> Sequence[tuple[Allocation, ...]]:
         """The allocations of the members on the row, in order."""
@@ -57,6 +61,9 @@ class DevicePool:
 
     def room(self, wishes: Wishes, rows: IntArray) -> IntArray:
         """The number of members for which each row has devices, computed once for rows with equivalent devices."""
+        if not any(wish.wishes.requests for wish in wishes):
+            # No devices are asked for, only a share of claims that have theirs.
+            return np.full(len(rows), max(0, self.sharers(wishes)), dtype=np.int64)
         if any(wish.claim != OWN for wish in wishes):
             return np.array([self._members(wishes, row) for row in rows.tolist()], dtype=np.int64)
         found: list[int] = []
@@ -103,7 +110,7 @@ class DevicePool:
                 # Further members would take no devices of their own either: they share, or have admin access.
                 for _ in range(number):
                     self.pop(wishes, row)
-                return max(number, self._sharers(wishes))
+                return max(number, self.sharers(wishes))
             before = self._usage.size
         for _ in range(number):
             self.pop(wishes, row)
@@ -118,6 +125,9 @@ class DevicePool:
         """The requests of one more member, each with the most devices for it that any of these rows has left."""
         said: list[str] = []
         for wish in wishes:
+            if wish.claim != OWN and self._left(wish.claim) <= 0:
+                said.append(f"a share of the ResourceClaim {wish.claim[1]} (at most {MOST_RESERVED} pods may have one)")
+                continue
             said += [" or ".join(self._asked(each, rows) for each in either) for either in wish.wishes.requests]
             said += [
                 f"each with another {match.attribute}" if match.distinct else f"all with the same {match.attribute}"
@@ -136,15 +146,26 @@ class DevicePool:
             f"{number} of DeviceClass {request.device_class} for request {request.name} (at most {free} left on a node)"
         )
 
-    def _sharers(self, wishes: Wishes) -> int:
+    def sharers(self, wishes: Wishes) -> int:
         """The number of pods that may still be added to the users of these claims."""
         several = [wish.claim for wish in wishes if wish.claim != OWN]
-        return min([MOST_RESERVED - len(self._shared.get(key, ())) for key in several], default=_MANY)
+        return min(map(self._left, several), default=_MANY)
+
+    def _left(self, claim: ObjectKey) -> int:
+        """How many pods may still reserve the claim."""
+        if claim not in self._reserved:
+            known = self._world.devices.claim(claim)
+            pending = self._world.pending_prebindings.get(("ResourceClaim", *claim), {}).values()
+            asking = {each.pod_uid for each in pending if isinstance(each, UseDevices)} - {""}
+            self._reserved[claim] = len(asking.union(known.reserved if known is not None else ()))
+        return MOST_RESERVED - self._reserved[claim] - len(self._shared.get(claim, ()))
 
     def _settled(self, claim: ObjectKey) -> Allocation | None:
         """The devices of a claim that several pods use, if another member or pod has settled them."""
         if claim == OWN:
             return None
+        if self._world.devices.is_allocated(claim):
+            return _NOTHING_MORE
         if self._shared.get(claim):
             return self._shared[claim][-1]
         asked = self._world.pending_prebindings.get(("ResourceClaim", *claim), {}).values()
@@ -166,7 +187,7 @@ class DevicePool:
         """Whether the row can use what is settled of the member's claims, and one more pod may share them."""
         here = np.array([row], dtype=np.int64)
         affinities = [each.node_affinity for each in settled if each is not None and each.node_affinity is not None]
-        return self._sharers(wishes) > 0 and all(self._affinity.among(terms, here)[0] for terms in affinities)
+        return self.sharers(wishes) > 0 and all(self._affinity.among(terms, here)[0] for terms in affinities)
 
     def _find(self, stay: Stay, settled: Sequence[Allocation | None]) -> bool:
         open_ = [wish.wishes for wish, known in zip(stay.wishes, settled, strict=True) if known is None]

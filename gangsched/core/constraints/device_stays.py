@@ -10,6 +10,8 @@ from gangsched.core.objects.offered_devices import ObjectKey
 
 OWN: ObjectKey = ("", "")
 """Stands for a claim that only one pod uses."""
+NO_DEVICES = DeviceWishes(())
+"""The wishes of a claim that has its devices already, and of which only a reservation is wanted."""
 
 
 @dataclass(frozen=True, slots=True)

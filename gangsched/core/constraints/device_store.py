@@ -39,6 +39,12 @@ class DeviceStore(Protocol):
     def claims(self, pod: Pod) -> list[ResourceClaim]:
         """The existing claims of the pod, each once."""
 
+    def claim(self, key: ObjectKey) -> ResourceClaim | None:
+        """The claim of this namespace and name."""
+
+    def is_scarce(self, key: ObjectKey) -> bool:
+        """Whether more known pods use the claim than may still reserve it."""
+
     def is_shared(self, key: ObjectKey) -> bool:
         """Whether several known pods use the claim."""
 

@@ -20,7 +20,7 @@ from gangsched.core.constraints.constraint import Constraint, Member, Plan, Word
 from gangsched.core.constraints.device_allocations import configured, identified
 from gangsched.core.constraints.device_pool import DevicePool
 from gangsched.core.constraints.device_proof import MostDevices
-from gangsched.core.constraints.device_stays import OWN, Wish, Wishes
+from gangsched.core.constraints.device_stays import NO_DEVICES, OWN, Wish, Wishes
 from gangsched.core.constraints.device_supply import DeviceSupply
 from gangsched.core.constraints.naming import node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
@@ -115,6 +115,8 @@ class _DevicesPlan(Plan):
                 had[claim.allocation.node_affinity] = claim.name
         affinities = tuple(sorted(had, key=repr))
         wishes = tuple(self._wish(claim) for claim in claims if claim.allocation is None)
+        # After those that take devices, in whose order `prebindings` hands them out.
+        wishes += tuple(Wish(NO_DEVICES, claim.key) for claim in claims if self._competes(pod, claim))
         names = tuple(had[terms] for terms in affinities)
         may = any(each.resource in devices.provided for each in pod.extended)
         return UsesDevices(affinities, wishes, claims=names) if affinities or wishes or may else None
@@ -226,7 +228,8 @@ class _DevicesPlan(Plan):
             return None
         devices = self._world.devices
         shares = frozenset((key, frozenset(there.items())) for key, there in devices.shares.items())
-        return devices.generation, frozenset(devices.in_use), shares, frozenset(self._world.pending_prebindings)
+        pending = frozenset(self._world.pending_prebindings)
+        return devices.generation, frozenset(devices.in_use), shares, pending, self._pool.sharers(seen.wishes)
 
     def couples(self, member: Member, other: Member) -> bool:
         """Whether both may take devices that several nodes can use, or share a claim without devices.
@@ -261,6 +264,11 @@ class _DevicesPlan(Plan):
 
     def _wish(self, claim: ResourceClaim) -> Wish:
         return Wish(claim.wishes, claim.key if self._world.devices.is_shared(claim.key) else OWN)
+
+    def _competes(self, pod: Pod, claim: ResourceClaim) -> bool:
+        """Whether the pod needs a reservation in an allocated claim that has too few for all its users."""
+        reserves = claim.allocation is not None and pod.uid not in claim.reserved
+        return reserves and self._world.devices.is_scarce(claim.key)
 
     def _failure(self, wishes: Wishes) -> str:
         found = self._failures.get(wishes)

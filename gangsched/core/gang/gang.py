@@ -38,8 +38,9 @@ class Gang:
     The other fields are local to the process: `roster` says which members belong to which run and quorum, `durability`
     which reservations are written to the status, `attempt` how the last attempt to place the gang ended, `written` what
     was written to the status, conditions and Events, and `next_write` what is to be written next.
-    `reconcile_not_before`: the gang is large and is not reconciled again before this time. `outside` says why the gang
-    is not tried, if too many groups of its namespace wait ahead of it (`core.queueing.admission`).
+    `reconcile_not_before`: the gang is large and is not reconciled again before this time, unless it may have become
+    complete since it had `reconciled_size` pods. `outside` says why the gang is not tried, if too many groups of its
+    namespace wait ahead of it (`core.queueing.admission`).
     """
 
     key: GroupKey
@@ -52,11 +53,12 @@ class Gang:
     written: Written = field(default_factory=Written)
     next_write: NextWrite = field(default_factory=NextWrite)
     reconcile_not_before: float = 0.0
+    reconciled_size: int = 0
     outside: str = ""
 
     def allow_reconcile(self, not_before: float = 0.0) -> None:
         """Allow the gang to be reconciled at once, or from the given time on."""
-        self.reconcile_not_before = not_before
+        self.reconcile_not_before, self.reconciled_size = not_before, self.observed.size
 
     def update_ownership(self, guard: OwnerGuard, foreign: Foreign) -> list[Pod]:
         """Note which owners use the group's name, which of them are gone, and under Refuse which others do not count.

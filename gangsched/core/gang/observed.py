@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from gangsched.core.declarations.ownership import UNDISPUTED, Ownership
 from gangsched.core.declarations.waves import Wave
 from gangsched.core.declarations.workloads import Idle
+from gangsched.core.objects.declaration import NATIVE
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 
@@ -37,6 +38,9 @@ class Traits:
         said = pod.declaration
         if said is not None and said.objects and self.objects is not None:
             self.objects.update((dialect, said.object_name) for dialect in said.objects)
+            if said.passed_over:
+                # The gang takes over what its workload states there (`declarations.added`).
+                self.objects.add((NATIVE, said.passed_over))
             if len(self.objects) > MOST_OBJECTS:
                 self.objects = None
 

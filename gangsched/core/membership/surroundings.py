@@ -146,6 +146,9 @@ class Surroundings:
         for key, assessment in self._assessments.items():
             if assessment.terms.spec.priority_class in changed:
                 self._members.dirty.note(key)
+        if changed:
+            # What those say that nobody has looked at yet is unknown: find their places in the order anew.
+            self._members.dirty.note(*list(self._members.dirty))
 
     # Other systems' objects
 

@@ -1,7 +1,8 @@
 """Strict FIFO inside an instance group: no group overtakes an earlier one that waits for room (contract rule 7).
 
 An instance group is a set of nodes that pods select by one label. A group that can never fit holds up no other, nor
-does a group younger than the age from which the order is enforced.
+does one that waits only for the end of its pause (`core.cluster.failures`), nor a group younger than the age from which
+the order is enforced.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class Lanes:
 
 
 def _holds_up(gang: Gang, assessment: Assessment, now: float) -> bool:
-    if gang.attempt.refusal is None or gang.attempt.refusal.never:
+    refusal = gang.attempt.refusal
+    if refusal is None or refusal.never or refusal.paused:
         return False
     return now - assessment.terms.created >= assessment.terms.fifo_after_s

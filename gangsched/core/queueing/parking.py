@@ -127,8 +127,9 @@ class Parked:
         """Note what was missing on this snapshot: gangs that asked for it wait until as much is freed again."""
         bucket = self._bucket(refusal.asked, refusal, snapshot.cluster.capacity)
         self._noted.append(refusal.asked)
-        # If members depend on other pods, room for one may open room for others.
-        exact = len(bucket.members) == 1 and not bucket.within_domain and not bucket.members[0].shape.depends_on_pods
+        # If members depend on other pods, room for one may open room for others. A start waits for a sum of resources.
+        exact = len(bucket.members) == 1 and not bucket.within_domain and refusal.start is None
+        exact = exact and not bucket.members[0].shape.depends_on_pods
         self.settle(bucket, lack=max(1, refusal.wanted - refusal.fits) if exact else 1)
 
     def settle(self, bucket: Bucket, *, lack: int = 1) -> None:

@@ -1,8 +1,8 @@
 """Who is ahead of a waiting gang: those that are tried before it and that could take a node that it could use.
 
-A gang that the present nodes could not take even if they were empty holds up nobody, and neither does one that only
-other nodes accept. Which nodes accept a refused gang is known from its classes; one that was not refused yet may want
-any node.
+A gang that the present nodes could not take even if they were empty holds up nobody, and neither does one that waits
+for the end of a pause that holds everywhere (`core.cluster.failures`), nor one that only other nodes accept. Which
+nodes accept a refused gang is known from its classes; one that was not refused yet may want any node.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterator
 from heapq import merge
 from itertools import islice
 
+from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.shape import Shape
@@ -35,9 +36,10 @@ def wanted_by(refusal: Refusal | None) -> Wanted:
     return ANY if refusal is None else frozenset(map(_accepted_as, refusal.classes))
 
 
-def holds_up(refusal: Refusal | None) -> bool:
-    """Whether a gang with this refusal may take room from others at all."""
-    return refusal is None or not (refusal.never and refusal.nodes)
+def holds_up(attempt: Attempt) -> bool:
+    """Whether a gang whose last attempt ended so may take room from others at all."""
+    refusal = attempt.refusal
+    return not attempt.pause.everywhere and (refusal is None or not (refusal.never and refusal.nodes))
 
 
 class Ahead:
@@ -51,7 +53,7 @@ class Ahead:
     def file(self, gang: Gang, rank: Rank) -> None:
         """Put the gang, which has this rank in the queue, among its likes if it may be ahead of others."""
         key, refusal = gang.key, gang.attempt.refusal
-        if rank[0] or not holds_up(refusal):
+        if rank[0] or not holds_up(gang.attempt):
             self.drop(key)
             return
         filed = self._filed.get(key)

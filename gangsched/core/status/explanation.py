@@ -152,7 +152,7 @@ def quorum_refused(gang: Gang, priority: int, holders: Holders, line: Ahead) -> 
     if refusal is None:
         return ""
     held = holders.sentence(gang.key, refusal, priority)
-    if not holds_up(refusal):
+    if not holds_up(gang.attempt):
         return refused(refusal, holders=held)
     own, number = line.first(gang.key, holders.contending(refusal), most=NAMED)
     return refused(refusal, holders=held, ahead=ahead_of(own, others=number - len(own)))

@@ -105,7 +105,7 @@ class Holders:
     def __init__(self, cluster: Cluster, now: float = 0.0) -> None:
         self._cluster = cluster
         self._known: dict[tuple[str, bytes], Held] = {}
-        self._accepted: dict[Wanted, Mask] = {}
+        self._accepted: dict[tuple[Wanted, int], Mask] = {}
         self._looks = LOOKS
         self._since = float("-inf")
         self._until = float("inf")
@@ -153,11 +153,12 @@ class Holders:
         return lambda wanted: bool(mine & wanted) or bool((accepting & self._accepting(wanted)).any())
 
     def _accepting(self, wanted: Wanted) -> Mask:
-        """The rows that accept any of the classes."""
-        known = self._accepted.get(wanted)
+        """The rows that accept any of the classes. There may be more rows than when others were cached."""
+        at = (wanted, len(self._cluster.capacity.names))
+        known = self._accepted.get(at)
         if known is None:
             masks = [self._cluster.accepting(member) for member in sorted(wanted, key=MemberClass.in_order)]
-            known = self._accepted[wanted] = np.logical_or.reduce(masks)
+            known = self._accepted[at] = np.logical_or.reduce(masks)
         return known
 
     def of(self, refusal: Refusal) -> Held:
