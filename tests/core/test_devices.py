@@ -293,22 +293,6 @@ def test_many_members_with_a_claim_each_are_one_class():
     assert room_of(cluster, *users(*names)) == [300, 0]
 
 
-def test_a_device_that_any_number_of_claims_may_have_leaves_room_for_all():
-    """It has no capacity of which claims would take shares. Regression: its members were counted without end."""
-    devices = gpus("n1", devices=(gpu("one", multiple=True),))
-    cluster = Cluster()
-    cluster.set_node(node("n1"))
-    cluster.set_devices(DeviceKind.CLASS, GPUS.key, GPUS)
-    cluster.set_devices(DeviceKind.SLICE, devices.key, devices)
-    members = [pod(f"m-{at}", device_claims=[f"c-{at}"]) for at in range(3)]
-    for at, member in enumerate(members):
-        claim = device_claim(f"c-{at}", wishes(asks()))
-        cluster.set_devices(DeviceKind.CLAIM, claim.key, claim)
-        cluster.set_pod(member)
-    snapshot = Snapshot(cluster)
-    assert snapshot.caps(classify(snapshot, members)[members[0].uid])[0] == 8
-
-
 def test_devices_in_use_leave_no_room():
     had = Allocation((AllocatedDevice("gpu", (DRIVER, "n0", "gpu-0")),))
     watched = Allocation((AllocatedDevice("gpu", (DRIVER, "n0", "gpu-1"), admin=True),))

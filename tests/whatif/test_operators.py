@@ -160,11 +160,13 @@ def test_pods_of_a_leader_worker_set_with_an_exclusive_topology_share_the_domain
     assert [pod.name for pod in world.pods] == ["bert-0", "bert-1"]
     workers = [pod for pods in world.successors.values() for pod in pods]
     assert len(workers) == 8
-    keys = {pod.name: dict(pod.labels)[f"{LEADER_WORKER}/group-key"] for pod in (*world.pods, *workers)}
-    for pod in (*world.pods, *workers):
+    # Leaders are kept together with their own workers and apart from others; workers follow the leader's node.
+    for pod in world.pods:
+        key = dict(pod.labels)[f"{LEADER_WORKER}/group-key"]
         [term] = pod.shape.affinity
-        assert (term.topology_key, [each.values for each in term.selector or ()]) == ("rack", [(keys[pod.name],)])
-        assert bool(pod.shape.anti_affinity) is (pod in world.pods)
+        assert (term.topology_key, [each.values for each in term.selector or ()]) == ("rack", [(key,)])
+        assert pod.shape.anti_affinity
+    assert {world.follows[pod.uid] for pod in workers} == {"rack"}
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ class DevicePool:
         while (number < most or self._stays[-1].whole) and self.push(wishes, row):
             number += 1
             if self._usage.size == before and not self._stays[-1].before:
-                # Nothing is scarcer than before: further members share, too, or have admin access.
+                # Further members would take no devices of their own either: they share, or have admin access.
                 for _ in range(number):
                     self.pop(wishes, row)
                 return max(number, self._sharers(wishes))

@@ -18,7 +18,7 @@ from gangsched.core.objects.prebindings import Prebinding, Taken, UseDevices
 
 
 class DeviceUsage:
-    """What is taken on one snapshot. `size` grows with all that is taken there and then lacks.
+    """What is taken on one snapshot. `size` is how much was taken there.
 
     `_held` are the devices taken here as a whole, `_shares` what is taken here of others, `_before` what had been
     taken of these. `_drawn` caches what allocated devices draw from the counters of each pool.
@@ -59,8 +59,7 @@ class DeviceUsage:
     def add(self, allocation: Allocation, sign: int) -> None:
         """Take the devices of the allocation (1), or give them back (-1)."""
         for each in allocation.devices:
-            # A share that takes no capacity leaves as much as before, for any number of others.
-            self.size += sign * (each.exclusive or any(amount for _, amount in each.consumed))
+            self.size += sign * (not each.admin)
             if each.exclusive:
                 self._held[each.device] += sign
                 if not self._held[each.device]:

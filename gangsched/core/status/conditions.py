@@ -1,15 +1,12 @@
-"""Reasons and messages: of a group's conditions Scheduled and Degraded, its Event and its members' conditions."""
+"""Reasons and messages of a group: of its condition Scheduled, its Event and its members' conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from gangsched.core.declarations.minima import minima, missing_of
 from gangsched.core.gang import bindings, prebinding, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.wants import raised
-from gangsched.core.gang.writes import Rollback
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome, Phase
@@ -135,7 +132,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.SUSPENDED: lambda: memberless.suspended(gang),
         Reason.SUCCEEDED: lambda: f"The run ended with {number_of(succeeded, 'member')} succeeded.",
         Reason.SCHEDULED: lambda: (
-            f"{number_is(_there(assessment), 'member')} bound or done; {gang.record.minimum} needed."
+            f"{number_is(there(assessment), 'member')} bound or done; {gang.record.minimum} needed."
         ),
         Reason.PRE_BINDING: lambda: _prebinding(gang),
         Reason.BINDING: lambda: f"{number_is(gang.operations.under_way(), 'binding')} under way.",
@@ -221,7 +218,8 @@ def _held_at_most_s(assessment: Assessment) -> float:
     return terms.max_hold_s if terms.sequential else min(terms.max_schedule_time_s, terms.max_hold_s)
 
 
-def _there(assessment: Assessment) -> int:
+def there(assessment: Assessment) -> int:
+    """The number of members that are bound, or have succeeded and count."""
     return len(assessment.census.bound) + assessment.census.done
 
 
@@ -229,11 +227,11 @@ def late_message(gang: Gang, assessment: Assessment) -> str:
     """How many members are bound of a group whose other members were not created in time."""
     if gang.operations.placeholders():
         return _held(gang, assessment)
-    there = f"{number_is_of_all(_there(assessment), gang.record.minimum, 'member')} bound"
+    bound = f"{number_is_of_all(there(assessment), gang.record.minimum, 'member')} bound"
     if not gang.record.placeholders_expired:
-        return f"{there}; the others are bound first, as soon as they exist and fit."
+        return f"{bound}; the others are bound first, as soon as they exist and fit."
     return (
-        f"{there}; the others were not created within {format_duration(assessment.terms.max_schedule_time_s)}, so "
+        f"{bound}; the others were not created within {format_duration(assessment.terms.max_schedule_time_s)}, so "
         "their places were released: create them, and they are bound first, as soon as there is room."
     )
 
@@ -247,62 +245,3 @@ def _undone(gang: Gang) -> str:
     if len(rollback.targets(gang)) > len(rollback.spared(gang)):
         return f"{current.note}: the bound members are evicted, so that the whole group starts over."
     return f"{current.note}; the condition Degraded says why the bound members are left in place."
-
-
-def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
-    """The reason of the Degraded condition, whatever its status; None for a group that has no such condition."""
-    if gang.operations.rollback is not None:
-        if any(rollback.refusals(gang)):
-            return Reason.EVICTION_REFUSED
-        if gang.operations.rollback.restart is not None:
-            return Reason.RESTARTING
-        return Reason.PARTLY_BOUND if rollback.spared(gang) else Reason.BINDING_UNDONE
-    if not gang.record.scheduled_at or gang.record.ended:
-        return None
-    if gang.record.phase is Phase.DEGRADED:
-        return Reason.MEMBERS_MISSING
-    return Reason.MINIMUM_RAISED if raised(gang, assessment.terms.spec) else Reason.HEALTHY
-
-
-def degraded_message(gang: Gang, assessment: Assessment) -> str:
-    """The message of the Degraded condition, whatever its status."""
-    if gang.operations.rollback is not None:
-        return _evicting(gang, gang.operations.rollback)
-    if gang.record.late:
-        return late_message(gang, assessment)
-    there = _there(assessment)
-    minimum = assessment.terms.spec.minimum
-    if gang.record.phase is Phase.DEGRADED:
-        why = f" {gang.record.capped.note}" if gang.record.capped is not None else ""
-        why += f" {gang.attempt.pause.note}." if gang.attempt.pause else ""
-        left = number_is_of_all(there, gang.record.minimum, "member")
-        return f"{left} left; a replacement is bound first, as soon as it exists.{why}"
-    if minimum > gang.record.minimum:
-        are = "is" if there == 1 else "are"
-        return f"minMember was raised from {gang.record.minimum} to {minimum}; {there} {are} bound."
-    census = assessment.census
-    missing = missing_of(minima(assessment.terms.spec), census.bound_roles + census.done_roles).roles
-    roles = ", ".join(f"{number} of role {role}" for role, number in sorted(missing.items()) if number)
-    if roles and raised(gang, assessment.terms.spec):
-        return f"Minima of roles were raised; missing: {roles}."
-    return "The minimum is bound."
-
-
-def _evicting(gang: Gang, doing: Rollback) -> str:
-    left = rollback.targets(gang)
-    spared = rollback.spared(gang)
-    refusal = next(rollback.refusals(gang), None)
-    parts = [doing.note]
-    if doing.retried:
-        parts.append("the rest is being retried")
-    elif len(left) > len(spared):
-        parts.append(f"{number_is(len(left) - len(spared), 'member')} still to be evicted")
-    if refusal is not None and not doing.retried:
-        parts.append(f"the API server refuses an eviction, which is retried: {refusal.message}")
-    if spared:
-        why = doing.spared[spared[0].uid]
-        parts.append(
-            f"{number_is(len(spared), 'member')} left in place ({spared[0].name}: {why}): delete them to free their "
-            "nodes, or make room so that the rest can be bound"
-        )
-    return "; ".join(parts) + "."

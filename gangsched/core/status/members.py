@@ -12,7 +12,8 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.status import explanation
-from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, degraded_message, reason_of, refused_reason
+from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, reason_of, refused_reason
+from gangsched.core.status.degraded import degraded_message
 
 EVENT_AFTER_S = 4.0
 """Delay, in seconds, between a member's condition and an Event with the same reason. The condition itself is written

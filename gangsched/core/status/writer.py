@@ -24,7 +24,8 @@ from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
 from gangsched.core.status import explanation, members, pod_events
 from gangsched.core.status.ahead import Ahead
-from gangsched.core.status.conditions import degraded_message, degraded_reason, demand_of, message_of, reason_of
+from gangsched.core.status.conditions import demand_of, message_of, reason_of
+from gangsched.core.status.degraded import degraded_message, degraded_reason
 from gangsched.core.status.events import events_of, has_news
 from gangsched.core.status.holders import Holders
 

@@ -81,11 +81,12 @@ def job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         return
     wanted = number(workload, spec.get("parallelism"), "spec.parallelism", default=1)
     indexed = spec.get("completionMode") == "Indexed"
-    ended = _indexes(status.get("completedIndexes")) | _indexes(status.get("failedIndexes")) if indexed else set()
+    failed = _indexes(status.get("failedIndexes")) if indexed else set()
+    ended = failed | _indexes(status.get("completedIndexes")) if indexed else set()
     if spec.get("completions") is not None:
         completions = number(workload, spec["completions"], "spec.completions", default=1)
         succeeded = number(workload, status.get("succeeded"), "status.succeeded", default=0)
-        wanted = min(wanted, completions - max(succeeded, len(ended)))
+        wanted = min(wanted, completions - max(succeeded + len(failed), len(ended)))
     elif status.get("succeeded"):
         wanted = min(wanted, number(workload, status.get("active"), "status.active", default=0))
     live = existing.labels_of(workload)

@@ -1,0 +1,73 @@
+"""The reason and the message of a group's condition Degraded."""
+
+from __future__ import annotations
+
+from gangsched.core.declarations.minima import minima, missing_of
+from gangsched.core.gang import rollback
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.wants import raised
+from gangsched.core.gang.writes import Rollback
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Phase
+from gangsched.core.objects.wording import number_is, number_is_of_all
+from gangsched.core.status.conditions import late_message, there
+
+
+def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
+    """The reason of the Degraded condition, whatever its status; None for a group that has no such condition."""
+    if gang.operations.rollback is not None:
+        if any(rollback.refusals(gang)):
+            return Reason.EVICTION_REFUSED
+        if gang.operations.rollback.restart is not None:
+            return Reason.RESTARTING
+        return Reason.PARTLY_BOUND if rollback.spared(gang) else Reason.BINDING_UNDONE
+    if not gang.record.scheduled_at or gang.record.ended:
+        return None
+    if gang.record.phase is Phase.DEGRADED:
+        return Reason.MEMBERS_MISSING
+    return Reason.MINIMUM_RAISED if raised(gang, assessment.terms.spec) else Reason.HEALTHY
+
+
+def degraded_message(gang: Gang, assessment: Assessment) -> str:
+    """The message of the Degraded condition, whatever its status."""
+    if gang.operations.rollback is not None:
+        return _evicting(gang, gang.operations.rollback)
+    if gang.record.late:
+        return late_message(gang, assessment)
+    present = there(assessment)
+    minimum = assessment.terms.spec.minimum
+    if gang.record.phase is Phase.DEGRADED:
+        why = f" {gang.record.capped.note}" if gang.record.capped is not None else ""
+        why += f" {gang.attempt.pause.note}." if gang.attempt.pause else ""
+        left = number_is_of_all(present, gang.record.minimum, "member")
+        return f"{left} left; a replacement is bound first, as soon as it exists.{why}"
+    if minimum > gang.record.minimum:
+        are = "is" if present == 1 else "are"
+        return f"minMember was raised from {gang.record.minimum} to {minimum}; {present} {are} bound."
+    census = assessment.census
+    missing = missing_of(minima(assessment.terms.spec), census.bound_roles + census.done_roles).roles
+    roles = ", ".join(f"{number} of role {role}" for role, number in sorted(missing.items()) if number)
+    if roles and raised(gang, assessment.terms.spec):
+        return f"Minima of roles were raised; missing: {roles}."
+    return "The minimum is bound."
+
+
+def _evicting(gang: Gang, doing: Rollback) -> str:
+    left = rollback.targets(gang)
+    spared = rollback.spared(gang)
+    refusal = next(rollback.refusals(gang), None)
+    parts = [doing.note]
+    if doing.retried:
+        parts.append("the rest is being retried")
+    elif len(left) > len(spared):
+        parts.append(f"{number_is(len(left) - len(spared), 'member')} still to be evicted")
+    if refusal is not None and not doing.retried:
+        parts.append(f"the API server refuses an eviction, which is retried: {refusal.message}")
+    if spared:
+        why = doing.spared[spared[0].uid]
+        parts.append(
+            f"{number_is(len(spared), 'member')} left in place ({spared[0].name}: {why}): delete them to free their "
+            "nodes, or make room so that the rest can be bound"
+        )
+    return "; ".join(parts) + "."
