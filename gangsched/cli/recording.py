@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from itertools import islice
 from typing import Any
@@ -13,16 +14,19 @@ from gangsched.cli.live import DECIDING
 from gangsched.config.dialects import CustomResource
 from gangsched.core.objects.workload import GANG
 from gangsched.kube import device_wire, storage, wire
+from gangsched.kube.dialects.fields import Field, mark_ignored
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.discovery import listed_versions
 from gangsched.kube.errors import ApiError
+from gangsched.kube.failures import is_rejection
 from gangsched.kube.kept import Kept, kept_of
 from gangsched.kube.pages import pages
-from gangsched.kube.resources import Resource
+from gangsched.kube.resources import PRIORITY_CLASSES, Resource
 from gangsched.kube.session import ApiSession
 from gangsched.kube.workloads import template
 from gangsched.kube.workloads.table import Workloads
 from gangsched.whatif.world import stored
+from gangsched.whatif.world.admitting import ADMITTING
 from gangsched.whatif.world.made import RECORDED
 
 Object = dict[str, Any]
@@ -65,10 +69,11 @@ async def kinds(session: ApiSession, workloads: Workloads) -> Sequence[Listed]:
 
 def every_kind(workloads: Workloads, served: Container[str]) -> Iterator[Listed]:
     """All kinds that decide where pods go, of those of other systems the ones in `served`, as GROUP/VERSION."""
-    yield from (Listed(resource.name, resource.path, _kept(resource)) for resource in DECIDING)
+    yield from (Listed(name, path, kept_of(form)) for name, path, form in ADMITTING)
+    yield from (Listed(each.name, each.path, _kept(each)) for each in DECIDING if each is not PRIORITY_CLASSES)
     for kind in DEFAULT.kinds.values():
         for path in _path(kind.resource, served):
-            yield Listed(kind.resource.name, path, _spec_of(kept_of(kind.spec)))
+            yield Listed(kind.resource.name, path, _spec_of(partial(_told, kind.fields, kept_of(kind.spec))))
     for each in workloads.kinds.values():
         for path in _path(each.row.resource, served):
             kept = kept_of(each.form, template.FORM)
@@ -83,7 +88,35 @@ def _path(resource: CustomResource, served: Container[str]) -> Sequence[str]:
 
 def _kept(resource: Resource[Any]) -> Kept:
     """What is kept of an object; of a PodGroup of ours spec and status, which consist of known fields."""
-    return kept_of(resource.form) if resource.form is not None else _spec_of(lambda spec: spec, "status")
+    if resource.form is None:
+        return _spec_of(lambda spec: spec, "status")
+    kept = kept_of(resource.form)
+    return partial(_pod, kept) if resource.form is wire.Pod else kept
+
+
+def _pod(keep: Kept, found: Object) -> Object:
+    """The pod; of messages only those of the scheduler, and of a kubelet that rejected it: others may say anything."""
+    kept: Object = keep(found)
+    status = kept.get("status")
+    if isinstance(status, dict):
+        said = wire.PodStatus(reason=_text(status.get("reason")), message=_text(status.get("message")))
+        if not is_rejection(said):
+            status.pop("message", None)
+        for each in status.get("conditions") or ():
+            if each and each.get("type") != "PodScheduled":
+                each.pop("message", None)
+    return kept
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _told(fields: Sequence[Field], keep: Kept, spec: Object) -> Object:
+    """The spec; of fields that are not honoured, which an Event tells, no more than that they are in use."""
+    kept: Object = keep(spec)
+    mark_ignored(fields, spec, kept)
+    return kept
 
 
 def _spec_of(spec: Kept, *others: str) -> Kept:

@@ -199,7 +199,7 @@ class DeviceStatus(Struct, gc=False):
     driver: str = ""
     pool: str = ""
     device: str = ""
-    conditions: list[wire.Condition] | None = None
+    conditions: list[wire.ConditionState] | None = None
 
 
 class ClaimStatus(Struct, gc=False, rename="camel"):

@@ -2,7 +2,7 @@
 
 A list of what to keep, not of what to leave out, so that nothing that a new field or a new kind holds gets into a
 snapshot before gangsched reads it. Values of free form (`Any`), such as a driver's parameters, decide nothing and are
-not kept.
+not kept. Of a field that is not honoured, which is only told, no more is kept than whether it is in use.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from msgspec import inspect
+
+from gangsched.kube.workloads.fields import is_ignored
 
 Kept: TypeAlias = "Callable[[Any], Any]"
 """Returns what is kept of a value; of a value of another type than the reader expects, only that type."""
@@ -23,7 +25,9 @@ def kept_of(form: Any, raw: Any = None) -> Kept:  # noqa: ANN401 - any type that
     return _kept(inspect.type_info(form), raw)
 
 
-def _kept(said: inspect.Type, raw: Any) -> Kept:  # noqa: ANN401
+def _kept(said: inspect.Type, raw: Any) -> Kept:  # noqa: ANN401 - a table
+    if isinstance(said, inspect.Metadata):
+        return bool if is_ignored(said.extra) else _kept(said.type, raw)
     if isinstance(said, inspect.StructType):
         return _struct(said, raw)
     if isinstance(said, inspect.DictType):
@@ -52,6 +56,8 @@ def _struct(said: inspect.StructType, raw: Any) -> Kept:  # noqa: ANN401
 
 def _is_free(said: inspect.Type) -> bool:
     """Whether the type says nothing about the content of its values."""
+    if isinstance(said, inspect.Metadata):
+        return _is_free(said.type)
     if isinstance(said, inspect.UnionType):
         return all(_is_free(each) or isinstance(each, inspect.NoneType) for each in said.types)
     if isinstance(said, inspect.DictType):

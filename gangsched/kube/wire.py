@@ -213,6 +213,13 @@ class PodSpec(Struct, gc=False, rename="camel"):
     scheduling_group: SchedulingGroup | None = None
 
 
+class ConditionState(Struct, gc=False):
+    """A condition of which only this is read."""
+
+    type: str = ""
+    status: str = ""
+
+
 class Condition(Struct, gc=False, rename="camel"):
     type: str = ""
     status: str = ""

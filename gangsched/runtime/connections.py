@@ -46,7 +46,7 @@ class Connections:
             (crowd, _), *_ = Counter(self._open.values()).most_common(1)
             oldest = next(each for each, address in self._open.items() if address == crowd)
             self.closed(oldest)
-            oldest.handler.force_close()
+            oldest.abort()
 
     def closed(self, connection: Connection) -> None:
         """Forget a connection."""
@@ -60,8 +60,10 @@ class Connection(asyncio.Protocol):
         self._connections = connections
         self.handler = handler
         self._end: asyncio.TimerHandle | None = None
+        self._transport: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
         self.handler.connection_made(transport)
         self._end = asyncio.get_running_loop().call_later(self._connections.longest_s, self._close)
         peer = transport.get_extra_info("peername")
@@ -69,7 +71,13 @@ class Connection(asyncio.Protocol):
 
     def _close(self) -> None:
         self.handler.close()
-        self._end = asyncio.get_running_loop().call_later(ENDING_S, self.handler.force_close)
+        self._end = asyncio.get_running_loop().call_later(ENDING_S, self.abort)
+
+    def abort(self) -> None:
+        """Close the connection at once. What its client does not read would otherwise keep it open for ever."""
+        self.handler.force_close()
+        if isinstance(self._transport, asyncio.WriteTransport):
+            self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._end is not None:

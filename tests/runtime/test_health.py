@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 
 import aiohttp
@@ -113,4 +114,29 @@ async def test_a_connection_that_sends_nothing_or_half_a_request_is_closed_in_th
     finally:
         for _, each in idle:
             each.close()
+        await health.stop()
+
+
+async def test_a_connection_whose_client_reads_nothing_is_closed_all_the_same(monkeypatch):
+    """Regression: it stayed open, and was no longer counted, as long as an answer waited to be sent."""
+    monkeypatch.setattr(connections.Connections.__init__, "__kwdefaults__", {"most": 9, "longest_s": 0.3})
+    lost = asyncio.Event()
+    ended = connections.Connection.connection_lost
+
+    def connection_lost(connection: connections.Connection, exc: Exception | None) -> None:
+        ended(connection, exc)
+        lost.set()
+
+    monkeypatch.setattr(connections.Connection, "connection_lost", connection_lost)
+    monkeypatch.setattr(Metrics, "render", lambda _: bytes(10_000_000))
+    health = Health(Metrics(), alive=list, ready=list, role=str, notes=list)
+    port = await health.start("127.0.0.1", 0)
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.connect(("127.0.0.1", port))
+    try:
+        client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.wait_for(lost.wait(), 10)
+    finally:
+        client.close()
         await health.stop()

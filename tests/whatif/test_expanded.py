@@ -10,6 +10,7 @@ import yaml
 from gangsched.config.workloads import WORKLOADS
 from gangsched.core.objects.policy import Policy
 from gangsched.whatif.simulation import Outcome, simulate
+from gangsched.whatif.world import building, jobsets, leader_workers, made
 from gangsched.whatif.world.building import MAKERS, build
 from gangsched.whatif.world.contents import World
 from gangsched.whatif.world.manifests import ManifestError, given
@@ -238,3 +239,45 @@ def test_an_indexed_job_makes_the_indexes_that_have_neither_succeeded_nor_failed
 
 def test_a_job_that_another_controller_manages_makes_no_pods():
     assert asked(body("batch/v1", "Job", managedBy="kueue.x-k8s.io/multikueue", template={"spec": spec()})) == {}
+
+
+TWO_BILLION = 2_000_000_000
+SET_OF_ONE = {"size": 1, "workerTemplate": {"spec": spec()}}
+IDLE = {"parallelism": 0, "template": {"spec": spec()}}
+CROWDS = [
+    body("batch/v1", "Job", parallelism=TWO_BILLION, template={"spec": spec()}),
+    body("apps/v1", "StatefulSet", replicas=TWO_BILLION, template={"spec": spec()}),
+    body("apps/v1", "Deployment", replicas=TWO_BILLION, template={"spec": spec()}),
+    body("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", replicas=TWO_BILLION, leaderWorkerTemplate=SET_OF_ONE),
+    body(
+        "jobset.x-k8s.io/v1alpha2",
+        "JobSet",
+        replicatedJobs=[{"name": "a", "replicas": TWO_BILLION, "template": {"spec": IDLE}}],
+    ),
+]
+
+
+@pytest.mark.parametrize("workload", CROWDS, ids=[each["kind"] for each in CROWDS])
+def test_more_pods_than_a_cluster_may_have_are_refused_in_one_sentence(workload, monkeypatch):
+    """Regression: they were expanded until the memory was full; Jobs without pods were counted for hours."""
+    for module in (building, made, jobsets, leader_workers):
+        monkeypatch.setattr(module, "MOST_PODS", 100)
+    with pytest.raises(ManifestError) as refused:
+        build(given([workload], "f"))
+    [problem] = refused.value.problems
+    assert str(workload["kind"]) in problem
+
+
+def test_a_job_may_allow_more_pods_at_once_than_it_needs():
+    workload = body("batch/v1", "Job", parallelism=TWO_BILLION, completions=3, template={"spec": spec()})
+    assert len(build(given([workload], "f")).pods) == 3
+
+
+def test_a_part_that_names_another_controller_makes_no_pods():
+    """Regression: of the two checks of `managedBy`, that of the files' objects took every known controller for all."""
+    jobs = [{"name": "a", "template": {"spec": {"managedBy": "example.com/x", "template": {"spec": spec()}}}}]
+    assert not build(given([body("jobset.x-k8s.io/v1alpha2", "JobSet", replicatedJobs=jobs)], "f")).pods
+    other = body("batch/v1", "Job", managedBy="ray.io/kuberay-operator", template={"spec": spec()})
+    assert dict(build(given([other], "f")).ignored) == {"Job managed by ray.io/kuberay-operator": 1}
+    pruned = body("apps/v1", "Deployment", managedBy="example.com/x", template={"spec": spec()})
+    assert len(build(given([pruned], "f")).pods) == 1

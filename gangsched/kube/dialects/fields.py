@@ -69,6 +69,31 @@ def ignored_fields(fields: Iterable[Field], spec: object) -> Iterator[str]:
                     break
 
 
+def mark_ignored(fields: Iterable[Field], spec: object, kept: object) -> None:
+    """Set the fields that `ignored_fields` finds in this decoded spec in another one too, without their values."""
+    for field in fields:
+        if field.use is Use.TOLD and isinstance(field.name, str):
+            _mark(spec, kept, field.name.split("."), field.usual)
+
+
+def _mark(found: object, kept: object, path: list[str], usual: tuple[object, ...]) -> None:
+    name, rest = path[0].removesuffix("[]"), path[1:]
+    value = found.get(name) if isinstance(found, dict) else None
+    if value in (None, "", [], {}, *usual) or not isinstance(kept, dict):
+        return
+    if path[0].endswith("[]"):
+        for each, other in zip(_listed(value), _listed(kept.get(name)), strict=False):
+            _mark(each, other, rest, usual)
+    elif rest:
+        _mark(value, kept.setdefault(name, {}), rest, usual)
+    else:
+        kept.setdefault(name, True)
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
 def ignored_texts(fields: Iterable[Field], said: Mapping[Key, str]) -> tuple[str, ...]:
     """The keys that are told and that have an unusual value among these texts, in words."""
     return tuple(

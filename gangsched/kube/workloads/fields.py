@@ -40,6 +40,11 @@ def ignored(meaning: str) -> Meta:
     return Meta(description=meaning, extra={_IGNORED: True})
 
 
+def is_ignored(extra: Mapping[str, Any] | None) -> bool:
+    """Whether the statement with this `extra` says that its field is not honoured."""
+    return bool((extra or {}).get(_IGNORED))
+
+
 def fields_of(form: type[Struct], path: str = "") -> Iterator[Field]:
     """The fields of a decoded object, except its metadata, in order. A field with nested fields is not listed itself.
 
@@ -54,7 +59,7 @@ def fields_of(form: type[Struct], path: str = "") -> Iterator[Field]:
         said = _said(hint)
         nested, many = _nested(hint)
         if said is not None:
-            yield Field(name, said.description or "", bool((said.extra or {}).get(_IGNORED)))
+            yield Field(name, said.description or "", is_ignored(said.extra))
         elif nested is not None:
             yield from fields_of(nested, f"{name}[]." if many else f"{name}.")
         else:
@@ -67,7 +72,7 @@ def unheeded(found: Struct, path: str = "") -> Iterator[str]:
     for each in msgspec.structs.fields(type(found)):
         value, name = getattr(found, each.name), f"{path}{each.encode_name}"
         said = _said(hints[each.name])
-        if said is not None and (said.extra or {}).get(_IGNORED):
+        if said is not None and is_ignored(said.extra):
             if bytes(value).strip() not in _EMPTY:
                 yield name
         elif said is None and each.name != "metadata":

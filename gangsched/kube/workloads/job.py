@@ -49,7 +49,7 @@ class _Status(Struct, gc=False, rename="camel"):
         str | None, means("indexes that failed for good (`backoffLimitPerIndex`), which nobody owes any more")
     ] = None
     conditions: Annotated[
-        list[wire.Condition] | None,
+        list[wire.ConditionState] | None,
         means("`Complete`, `SuccessCriteriaMet` (`successPolicy`), `Failed` and `FailureTarget`: it has ended"),
     ] = None
 

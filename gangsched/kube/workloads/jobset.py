@@ -106,7 +106,7 @@ class _Jobs(Struct, gc=False):
 
 class _Status(Struct, gc=False, rename="camel"):
     conditions: Annotated[
-        list[wire.Condition] | None,
+        list[wire.ConditionState] | None,
         means("`Completed` (`successPolicy`) and `Failed` (`failurePolicy`): the JobSet has ended"),
     ] = None
     replicated_jobs_status: list[_Jobs] | None = None

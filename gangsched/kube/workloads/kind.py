@@ -252,7 +252,7 @@ def _gang_annotation(annotations: Mapping[str, str]) -> bool | None:
     return _GANG[text]
 
 
-def has_ended(conditions: Sequence[wire.Condition] | None, *names: str) -> bool:
+def has_ended(conditions: Sequence[wire.ConditionState] | None, *names: str) -> bool:
     """Whether one of the conditions with these names is true, which says that the object has ended."""
     return any(each.type in names and each.status == "True" for each in conditions or ())
 

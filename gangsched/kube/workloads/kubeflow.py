@@ -66,7 +66,7 @@ class _Spec(Struct, gc=False, rename="camel"):
 class Status(Struct, gc=False):
     """The fields of a job's status that gangsched reads."""
 
-    conditions: Annotated[list[wire.Condition] | None, means("`Succeeded` and `Failed`: the job has ended")] = None
+    conditions: Annotated[list[wire.ConditionState] | None, means("`Succeeded` and `Failed`: the job has ended")] = None
 
 
 class _Job(Object, gc=False):

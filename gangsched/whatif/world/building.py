@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
@@ -27,7 +28,7 @@ from gangsched.whatif.world.contents import EPOCH, World
 from gangsched.whatif.world.defaults import admitted_node
 from gangsched.whatif.world.doubts import doubts
 from gangsched.whatif.world.identities import Identity, identified, identity, named
-from gangsched.whatif.world.made import RECORDED, Existing, manager
+from gangsched.whatif.world.made import MOST_PODS, RECORDED, Existing, manager
 from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 from gangsched.whatif.world.objects import Objects
 from gangsched.whatif.world.pods import Pods, accepted, decoded
@@ -57,6 +58,10 @@ _NAME_LABEL = "kubernetes.io/metadata.name"
 _MALFORMED = (AttributeError, KeyError, TypeError, ValueError, msgspec.MsgspecError)
 """What reading raises where a part of an object is of another type than the API allows."""
 
+_TOO_MANY = (
+    f"makes more than {MOST_PODS} pods, together with the workloads before it, and simulate expands no more: reduce "
+    "its number of pods"
+)
 _NODE = msgspec.json.Decoder(wire.Node)
 
 
@@ -86,6 +91,7 @@ class _Builder:
         self._stored = stored.Stored(manifests)
         self._world = World(start=start, devices=self._offered.objects, storage=self._stored.objects)
         self._problems: list[str] = []
+        self._expanded = 0
         self._others: list[Manifest] = []
         known: list[Manifest] = []
         for manifest in manifests:
@@ -144,7 +150,10 @@ class _Builder:
             self._problems += error.problems
         except _MALFORMED as error:
             said = f"{type(error).__name__}: {error}"
-            self._problems.append(f"{manifest}: the API server would refuse it: it has another form ({said})")
+            self._problems.append(
+                f"{manifest}: cannot be read ({said}): correct the form of its fields, or report a defect if the API "
+                "server accepts it"
+            )
 
     def _count_ignored(self, manifest: Manifest) -> None:
         if manifest.api_version.startswith(f"{GROUP}/"):
@@ -237,7 +246,12 @@ class _Builder:
         if by := manager(manifest):
             self._world.ignored[f"{manifest.kind} managed by {by}"] += 1
             return
-        made = list(MAKERS[manifest.which](manifest, self._existing))
+        if self._expanded > MOST_PODS:
+            return  # which has been said
+        made = list(islice(MAKERS[manifest.which](manifest, self._existing), MOST_PODS - self._expanded + 1))
+        self._expanded += len(made)
+        if self._expanded > MOST_PODS:
+            raise ManifestError([f"{manifest}: {_TOO_MANY}"])
         makers = {id(maker): maker for each in made for maker in (*each.above, each.maker) if maker is not manifest}
         for maker in makers.values():
             if maker in self._objects:

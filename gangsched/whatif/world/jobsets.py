@@ -9,7 +9,7 @@ from typing import Any
 
 from gangsched.whatif.world import workloads
 from gangsched.whatif.world.hooks import JOB_SET_BY_SELECTOR, JOB_SET_TOPOLOGY
-from gangsched.whatif.world.made import Existing, MadePod, has_ended, managed_elsewhere, number, with_parts
+from gangsched.whatif.world.made import MOST_PODS, Existing, MadePod, has_ended, manager, number, with_parts
 from gangsched.whatif.world.manifests import Manifest, mapping, mappings
 from gangsched.whatif.world.workloads import part
 
@@ -27,12 +27,12 @@ def job_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     spec = workload.spec
     if spec.get("suspend") is True or has_ended(workload, "Completed", "Failed"):
         return
-    if managed_elsewhere(spec.get("managedBy"), f"{_DOMAIN}/jobset-controller"):
+    if manager(workload):
         return
     in_order = mapping(spec.get("startupPolicy")).get("startupPolicyOrder") == "InOrder"
     jobs = mappings(spec.get("replicatedJobs"))
     sizes = [
-        number(workload, each.get("replicas"), f"spec.replicatedJobs {_name(each)}.replicas", default=1)
+        number(workload, each.get("replicas"), f"spec.replicatedJobs {_name(each)}.replicas", default=1, most=MOST_PODS)
         for each in jobs
     ]
     last = ""

@@ -12,7 +12,7 @@ from gangsched.whatif.world.made import (
     MadePod,
     has_ended,
     made_pod,
-    managed_elsewhere,
+    manager,
     number,
     with_init_container,
 )
@@ -20,7 +20,6 @@ from gangsched.whatif.world.manifests import Manifest, mapping
 from gangsched.whatif.world.workloads import part
 
 _DOMAIN = "training.kubeflow.org"
-_OPERATORS = ("kubeflow.org/training-operator", "kubeflow.org/mpi-operator")
 _FIELDS = {
     "PyTorchJob": "pytorchReplicaSpecs",
     "TFJob": "tfReplicaSpecs",
@@ -127,5 +126,4 @@ def _labels(workload: Manifest, operator: str) -> dict[str, str]:
 
 def _rests(workload: Manifest) -> bool:
     policy = mapping(workload.spec.get("runPolicy"))
-    elsewhere = managed_elsewhere(policy.get("managedBy"), *_OPERATORS)
-    return elsewhere or policy.get("suspend") is True or has_ended(workload, "Succeeded", "Failed")
+    return bool(manager(workload)) or policy.get("suspend") is True or has_ended(workload, "Succeeded", "Failed")

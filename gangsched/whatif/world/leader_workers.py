@@ -9,7 +9,7 @@ from typing import Any
 
 from gangsched.whatif.world import workloads
 from gangsched.whatif.world.hooks import LWS_SUBGROUP_TOPOLOGY, LWS_TOPOLOGY
-from gangsched.whatif.world.made import Existing, MadePod, number, template_hash, with_parts
+from gangsched.whatif.world.made import MOST_PODS, Existing, MadePod, number, template_hash, with_parts
 from gangsched.whatif.world.manifests import Manifest, mapping
 from gangsched.whatif.world.workloads import part
 
@@ -19,7 +19,7 @@ _DOMAIN = "leaderworkerset.sigs.k8s.io"
 def leader_worker_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     """The pods of a LeaderWorkerSet. With an exclusive topology workers come once their leader has a node."""
     parts = mapping(workload.spec.get("leaderWorkerTemplate"))
-    replicas = number(workload, workload.spec.get("replicas"), "spec.replicas", default=1)
+    replicas = number(workload, workload.spec.get("replicas"), "spec.replicas", default=1, most=MOST_PODS)
     size = number(workload, parts.get("size"), "spec.leaderWorkerTemplate.size", default=1)
     follows = str(mapping(workload.metadata.get("annotations")).get(LWS_TOPOLOGY) or "")
     waits = workload.spec.get("startupPolicy") == "LeaderReady" or bool(follows)

@@ -14,17 +14,18 @@ from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping, m
 
 RECORDED = "gangsched.io/recorded"
 """Annotation of a workload in a snapshot: its pods are in the snapshot too, so it is not expanded."""
-MANAGERS = frozenset(
-    {
-        "jobset.sigs.k8s.io/jobset-controller",
-        "kubeflow.org/mpi-operator",
-        "kubeflow.org/training-operator",
-        "kubernetes.io/job-controller",
-        "ray.io/kuberay-operator",
-        "trainer.kubeflow.org/trainjob-controller",
-    }
-)
-"""The values of `managedBy` for which a workload's own controller creates its pods."""
+MOST_PODS = 150_000
+"""Maximum number of pods that are expanded: Kubernetes supports no more in a cluster."""
+_OF_KUBEFLOW = ("kubeflow.org/training-operator", "kubeflow.org/mpi-operator")
+_OF_RAY = ("ray.io/kuberay-operator",)
+_CONTROLLERS = {
+    "Job": ("kubernetes.io/job-controller",),
+    "JobSet": ("jobset.sigs.k8s.io/jobset-controller",),
+    "TrainJob": ("trainer.kubeflow.org/trainjob-controller",),
+    **dict.fromkeys(("RayCluster", "RayJob", "RayService"), _OF_RAY),
+    **dict.fromkeys(("MPIJob", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"), _OF_KUBEFLOW),
+}
+"""The values of `managedBy` for which the workload's own controller creates its pods, by kind."""
 _ENDED = ("Succeeded", "Failed")
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -174,11 +175,6 @@ def template_hash(template: object) -> str:
     return hashlib.sha256(json.dumps(template, sort_keys=True, default=str).encode()).hexdigest()[:10]
 
 
-def managed_elsewhere(managed_by: object, *controllers: str) -> bool:
-    """Whether `managedBy` names another controller than these, which then creates nothing here."""
-    return managed_by is not None and managed_by not in controllers
-
-
 def owner_of(workload: Manifest) -> dict[str, Any]:
     """The owner reference of the objects that the workload's controller creates."""
     return {
@@ -196,16 +192,18 @@ def free_names(workload: Manifest, existing: Existing, wanted: int, prefix: str 
     return islice((name for name in names if not existing.has(workload.namespace, name)), max(0, wanted))
 
 
-def number(workload: Manifest, value: object, field: str, *, default: int) -> int:
+def number(workload: Manifest, value: object, field: str, *, default: int, most: int | None = None) -> int:
     """The number in a field of the workload.
 
     Raises:
-        ManifestError: the value is not a whole number of 0 or more.
+        ManifestError: the value is not a whole number of 0 or more, or is above `most`, as many as can be expanded.
     """
     if value is None:
         return default
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ManifestError([f"{workload}: {field} is {value!r}: it must be a whole number of 0 or more"])
+    if most is not None and value > most:
+        raise ManifestError([f"{workload}: {field} is {value}, more than the {most} that simulate expands: reduce it"])
     return value
 
 
@@ -222,9 +220,10 @@ def manager(workload: Manifest) -> str:
 
     What pods that controller creates, and where, is not known.
     """
-    policy = mapping(workload.spec.get("runPolicy"))
-    said = str(workload.spec.get("managedBy") or policy.get("managedBy") or "")
-    return "" if said in MANAGERS else said
+    own = _CONTROLLERS.get(workload.kind)
+    policy = mapping(workload.spec.get("runPolicy")) if own is _OF_KUBEFLOW else workload.spec
+    said = str(policy.get("managedBy") or "")
+    return "" if own is None or said in own else said
 
 
 def _controller(manifest: Manifest) -> tuple[str, str, str]:

@@ -12,7 +12,7 @@ from gangsched.whatif.world.made import (
     MadePod,
     free_names,
     made_pod,
-    managed_elsewhere,
+    manager,
     number,
     with_init_container,
     with_parts,
@@ -22,7 +22,6 @@ from gangsched.whatif.world.workloads import part
 
 RAY_CLUSTER = ("ray.io/v1", "RayCluster")
 
-_OPERATOR = "ray.io/kuberay-operator"
 _NAME = "{}-00001"
 """The name of a RayCluster that another object creates; in a cluster it ends with five random characters."""
 _AUTOSCALER = {"cpu": "500m", "memory": "512Mi"}
@@ -36,7 +35,7 @@ _SUBMITTED = ("K8sJobMode", None, "")
 def ray_cluster(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     """Head and workers, with the containers that KubeRay adds to them."""
     spec = workload.spec
-    if spec.get("suspend") is True or managed_elsewhere(spec.get("managedBy"), _OPERATOR):
+    if spec.get("suspend") is True or manager(workload):
         return
     groups: list[tuple[str, str, object, int]] = [("headgroup", "head", _head(spec), 1)]
     for each in mappings(spec.get("workerGroupSpecs")):
@@ -84,7 +83,7 @@ def ray_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     """The pods of a RayJob's RayCluster, then the one that submits the work, which needs the cluster to run."""
     spec = workload.spec
     ended = mapping(workload.body.get("status")).get("jobDeploymentStatus") in ("Complete", "Failed")
-    if spec.get("suspend") is True or ended or managed_elsewhere(spec.get("managedBy"), _OPERATOR):
+    if spec.get("suspend") is True or ended or manager(workload):
         return
     last = ""
     if not spec.get("clusterSelector"):
@@ -101,7 +100,7 @@ def ray_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 def ray_service(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     """The pods of a RayService's RayCluster."""
     spec = workload.spec
-    if not managed_elsewhere(spec.get("managedBy"), _OPERATOR):
+    if not manager(workload):
         for pod in _cluster_of(workload, existing, spec.get("rayClusterConfig")):
             serves = "false" if pod.labels["ray.io/node-type"] == "head" else "true"
             yield dataclasses.replace(pod, labels={**pod.labels, "ray.io/serve": serves})

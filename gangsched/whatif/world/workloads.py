@@ -20,7 +20,7 @@ from gangsched.whatif.world.made import (
     free_names,
     has_ended,
     made_pod,
-    managed_elsewhere,
+    manager,
     number,
     owner_of,
     template_hash,
@@ -77,7 +77,7 @@ def job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     spec, status = workload.spec, mapping(workload.body.get("status"))
     if spec.get("suspend") is True or has_ended(workload, "Complete", "Failed"):
         return
-    if managed_elsewhere(spec.get("managedBy"), "kubernetes.io/job-controller"):
+    if manager(workload):
         return
     wanted = number(workload, spec.get("parallelism"), "spec.parallelism", default=1)
     indexed = spec.get("completionMode") == "Indexed"
