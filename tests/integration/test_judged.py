@@ -20,7 +20,7 @@ from tests.judge import Judge
 UNAIMED = {"ImageLocality", "PodPreferences"}
 """Constraints without an aim, because they never refuse a node."""
 AIMED = [each for each in CONSTRAINTS if each.__name__ not in UNAIMED]
-pytestmark = pytest.mark.explores
+pytestmark = [pytest.mark.explores, pytest.mark.timeout(600)]
 _SHOWN = 5
 _AT_LEAST = 100
 
