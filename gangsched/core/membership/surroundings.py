@@ -283,10 +283,10 @@ class Surroundings:
 
 
 def uses(gang: Gang, dialect: str) -> bool:
-    """Whether a pod of the gang names an object of the dialect."""
-    return any(
-        pod.declaration is not None and dialect in pod.declaration.objects for pod in gang.observed.pods.values()
-    )
+    """Whether a pod of the gang names an object of the dialect, or a native one that its controller has added."""
+    said = (pod.declaration for pod in gang.observed.pods.values())
+    native = dialect == NATIVE
+    return any(say is not None and (dialect in say.objects or (native and bool(say.passed_over))) for say in said)
 
 
 def _decisive(workload: ForeignGroup | None) -> object:
