@@ -215,6 +215,9 @@ class Surroundings:
                 self._replaced(gang, over=old is not None and not waits)
             elif (old.spec, old.error) != (new.spec, new.error):
                 clock.reset_back_off(gang)
+            if old is None or new is None or (old.spec, old.error) != (new.spec, new.error):
+                # It may be complete by what the object says now, and is looked at before others are planned.
+                gang.allow_reconcile()
         if new is None:
             self._members.undeclared.ended(dialect, key)
             self._workload_changed(key, old, new)
