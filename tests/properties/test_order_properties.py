@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gangsched.core import upkeep
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import BindPod
@@ -173,6 +174,30 @@ def test_what_is_bound_is_the_prefix_of_the_order_that_fits(number, how, small, 
 def test_in_a_fifo_lane_nothing_overtakes_what_is_not_looked_at_yet(number, how, draw):
     with mock.patch.object(units, "CALL", 12 * units.GANG):
         contest(number, how, draw, lane=True)
+
+
+@given(st.integers(2, 60), st.sampled_from((0, 1, 2, upkeep.LARGE)), st.booleans(), st.randoms(use_true_random=False))
+@settings(max_examples=examples(40))
+def test_a_gang_counts_from_the_moment_in_which_it_is_complete_whatever_came_last_and_however_large_it_is(
+    number, large, lane, draw
+):
+    """Regression: a large gang was put off if it had just been reconciled, also when it had become complete since."""
+    contenders = [contender(at, draw, lane=lane) for at in range(number)]
+    with mock.patch.object(upkeep, "LARGE", large), mock.patch.object(units, "CALL", 12 * units.GANG):
+        held = Contest(draw.randint(1, 2 * number), lane=lane)
+        held.call(Synced())
+        left = [(each, [*each.events]) for each in contenders]
+        while left:
+            batch: list[Event] = []
+            for _ in range(draw.choice((1, 5, 20, 60))):
+                if left:
+                    each, events = left[at := draw.randrange(len(left))]
+                    batch.append(events.pop(0))
+                    if not events:
+                        held.waiting[each.name] = each
+                        del left[at]
+            held.call(*batch)
+        held.rest()
 
 
 @pytest.mark.slow

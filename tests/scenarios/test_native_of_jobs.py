@@ -158,6 +158,20 @@ class TestWhatTheJobStatesForItsGroup:
         harness.wait(5)
         assert len(harness.bound()) == 3
 
+    @pytest.mark.without("disorder", why="asserts what one order of events leads to")
+    @pytest.mark.without("restarts", "standbys", "leaderless", why="the story tells a watch what no list holds")
+    def test_its_minimum_counts_again_as_soon_as_it_can_be_read_again(self):
+        harness = Harness()
+        harness.label_namespace("default", ASKED)
+        harness.add(node("n1", cpu=3), job(), native_group({"gang": {"minCount": 3}}))
+        harness.report(ForeignGroupsHidden("native", "gangsched may not read it."))
+        harness.add(*(of_job(number, owned=True) for number in range(5)))
+        harness.wait(5)
+        assert harness.bound() == []
+        harness.report(ForeignGroupsReplaced("native", (native_group({"gang": {"minCount": 3}}),)))
+        harness.wait(5)
+        assert len(harness.bound()) == 3
+
     @pytest.mark.parametrize("policy", [BASIC, GANG], ids=["basic", "gang"])
     def test_its_topology_holds_for_the_automatic_gang(self, policy):
         harness = Harness()

@@ -215,6 +215,9 @@ class Surroundings:
                 self._replaced(gang, over=old is not None and not waits)
             elif (old.spec, old.error) != (new.spec, new.error):
                 clock.reset_back_off(gang)
+            if old is None or new is None or (old.spec, old.error) != (new.spec, new.error):
+                # It may be complete by what the object says now, and is looked at before others are planned.
+                gang.allow_reconcile()
         if new is None:
             self._members.undeclared.ended(dialect, key)
             self._workload_changed(key, old, new)
@@ -283,10 +286,10 @@ class Surroundings:
 
 
 def uses(gang: Gang, dialect: str) -> bool:
-    """Whether a pod of the gang names an object of the dialect."""
-    return any(
-        pod.declaration is not None and dialect in pod.declaration.objects for pod in gang.observed.pods.values()
-    )
+    """Whether a pod of the gang names an object of the dialect, or a native one that its controller has added."""
+    said = (pod.declaration for pod in gang.observed.pods.values())
+    native = dialect == NATIVE
+    return any(say is not None and (dialect in say.objects or (native and bool(say.passed_over))) for say in said)
 
 
 def _decisive(workload: ForeignGroup | None) -> object:
