@@ -281,3 +281,15 @@ def test_a_part_that_names_another_controller_makes_no_pods():
     assert dict(build(given([other], "f")).ignored) == {"Job managed by ray.io/kuberay-operator": 1}
     pruned = body("apps/v1", "Deployment", managedBy="example.com/x", template={"spec": spec()})
     assert len(build(given([pruned], "f")).pods) == 1
+
+
+def test_what_only_concerns_new_pods_casts_no_doubt_on_a_snapshot():
+    """Regression: a snapshot of a cluster with sidecars or quotas always ended with status 3."""
+    space: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    space["metadata"]["labels"] = {"istio-injection": "enabled"}
+    quota = body("v1", "ResourceQuota", hard={"requests.storage": "1Ti"})
+    stored = body("v1", "Pod", **spec())
+    stored["metadata"]["uid"] = "u"
+    job = body("batch/v1", "Job", annotations={"gangsched.io/recorded": "true"}, template={"spec": spec()})
+    assert build(given([space, quota, stored, job], "f")).doubts == []
+    assert len(build(given([space, quota, stored, job, body("v1", "Pod", "new", **spec())], "f")).doubts) == 2
