@@ -293,3 +293,11 @@ def test_what_only_concerns_new_pods_casts_no_doubt_on_a_snapshot():
     job = body("batch/v1", "Job", annotations={"gangsched.io/recorded": "true"}, template={"spec": spec()})
     assert build(given([space, quota, stored, job], "f")).doubts == []
     assert len(build(given([space, quota, stored, job, body("v1", "Pod", "new", **spec())], "f")).doubts) == 2
+
+
+def test_what_a_node_declares_beside_its_resources_counts():
+    """Regression: of a node's status only the resources were read, so pods that need a feature had no node."""
+    declaring = node("n1")
+    declaring["status"] |= {"declaredFeatures": ["A"], "images": [{"names": ["x"], "sizeBytes": 9}]}
+    [found] = build(given([declaring], "f")).nodes
+    assert found.features == ("A",)
