@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import islice
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +18,8 @@ from gangsched.kube.lease import API_VERSION, LABEL, SETTINGS, VALUE, LeaseSpec
 from gangsched.kube.session import ApiSession
 
 _NAME = LeaderElection().resource_name
+_MOST_TOLD = 10
+"""Maximum number of Leases of which each has a sentence."""
 _SEVERAL = (
     "More than one operator leads: uninstall all but one, or give each schedulerNames of its own, because two that "
     "serve one schedulerName bind the same pods."
@@ -107,7 +109,10 @@ async def read_leaders(session: ApiSession) -> Leaders:
     leaders = [_leader(each) for each, yes in held if yes]
     number = len(leaders)
     # A Lease that is no longer held matters only if no other is held.
-    sentences = [_sentence(each, held=yes) for each, yes in held if yes or not number]
+    told = [(each, yes) for each, yes in held if yes or not number]
+    sentences = [_sentence(each, held=yes) for each, yes in islice(told, _MOST_TOLD)]
+    if len(told) > _MOST_TOLD:
+        sentences.append(f"{len(told) - _MOST_TOLD} more Leases claim to be gangsched's: delete those of no operator.")
     former = [] if number else [_leader(each) for each, _ in held]
     return Leaders((*sentences, *([_SEVERAL] if _may_collide(leaders) else [])), number > 0, leaders, former)
 
@@ -119,15 +124,27 @@ def _leader(item: _Item) -> Leader:
 
 
 def _may_collide(leaders: Sequence[Leader]) -> bool:
-    """Whether two of them serve the same pods, or may do so because one does not publish what it serves."""
-    return any(_collide(one, other) for one, other in combinations(leaders, 2))
+    """Whether two of them serve the same pods, or may do so because one does not publish what it serves.
 
-
-def _collide(one: Leader, other: Leader) -> bool:
-    published = one.published
-    if published is None or published.too_large or other.published is None or other.published.too_large:
-        return True
-    return other.serves(published.settings.scheduler_names, published.settings.namespace)
+    Anybody may create Leases, so the cost is that of reading them.
+    """
+    if len(leaders) < 2:  # noqa: PLR2004 - a pair
+        return False
+    everywhere: set[str] = set()
+    somewhere: dict[str, set[str]] = {}
+    for each in leaders:
+        if each.published is None or each.published.too_large:
+            return True
+        settings = each.published.settings
+        for name in set(settings.scheduler_names):
+            spaces = somewhere.setdefault(name, set())
+            if name in everywhere or (spaces and not settings.namespace) or settings.namespace in spaces:
+                return True
+            if settings.namespace:
+                spaces.add(settings.namespace)
+            else:
+                everywhere.add(name)
+    return False
 
 
 def _is_held(spec: LeaseSpec) -> bool:

@@ -21,6 +21,8 @@ _DEFAULT = Settings()
 _NO_LEADERS = Leaders((), leads=False)
 _WITHIN_S = 3.0
 """Longest wait, in seconds, for a cluster that no flag names."""
+_MOST_NAMED = 5
+"""Maximum number of Leases with other settings that are named."""
 _NO_CLUSTER = (
     "Decided by the default settings, because no cluster can be asked for the operator's: name one with --context or "
     "--kubeconfig, or the operator's file with --config."
@@ -94,7 +96,8 @@ async def rules_for_manifests(arguments: argparse.Namespace) -> Rules:
 def _serving(leaders: Sequence[Leader], schedulers: Collection[str], namespace: str) -> list[Leader]:
     """The operators that serve these schedulerNames; if none are given, those that serve the default one, else all.
 
-    Operators with the same settings count as one. The one with the oldest Lease comes first.
+    Operators with the same settings count as one. The one with the oldest Lease comes first, and only as many follow as
+    a sentence names.
     """
     if schedulers:
         found = [each for each in leaders if each.serves(schedulers, namespace)]
@@ -104,6 +107,8 @@ def _serving(leaders: Sequence[Leader], schedulers: Collection[str], namespace: 
         found = [each for each in there if each.serves(_DEFAULT.scheduler_names, namespace)] or there
     different: list[Leader] = []
     for each in sorted(found, key=lambda each: (each.created, each.lease)):
+        if len(different) > _MOST_NAMED:
+            break
         if all(each.published != other.published for other in different):
             different.append(each)
     return different

@@ -17,6 +17,8 @@ from pydantic import ValidationError
 from gangsched.config.settings import Settings
 
 _MOST_BYTES = 8192
+_LONGEST = 4 * _MOST_BYTES
+"""Longest text that is read, in characters: whoever may create a Lease may write a quarter of a megabyte into it."""
 _DIGEST = "sha256:"
 _NO_RULES = frozenset({"leader_election", "listen", "answers", "page", "log_format", "log_level", "bind_concurrency"})
 """Settings of the process, which affect no decision about a group."""
@@ -50,6 +52,8 @@ def read(text: str) -> Published | None:
     """The settings that a leader has published with this text; None if the text is invalid."""
     if text.startswith(_DIGEST):
         return Published(Settings(), too_large=True)
+    if len(text) > _LONGEST:
+        return None
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):

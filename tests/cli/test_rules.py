@@ -15,6 +15,7 @@ from gangsched.cli.rules import Rules, rules, rules_for_manifests
 from gangsched.config.published import published, read
 from gangsched.config.settings import Settings
 from gangsched.kube.errors import ApiUnreachable
+from gangsched.kube.lease import SETTINGS
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 LEASES = "/apis/coordination.k8s.io/v1/leases"
@@ -215,3 +216,48 @@ async def test_a_right_that_is_missing_is_not_the_lack_of_an_operator():
         leaders = await read_leaders(session)
     assert leaders.leads is None
     assert "leases is forbidden" in leaders.sentences[0]
+
+
+def lease(name: str, **values: object) -> dict[str, object]:
+    told = {SETTINGS: published(Settings.model_validate_json(json.dumps(values)))}
+    metadata = {"namespace": "n", "name": name, "annotations": told, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    spec = {"holderIdentity": "h", "renewTime": "2999-01-01T00:00:00.000000Z", "leaseDurationSeconds": 15}
+    return {"metadata": metadata, "spec": spec}
+
+
+async def read_of(*items: dict[str, object]) -> Leaders:
+    api = FakeApi()
+    api.answer("GET", LEASES, body({"items": list(items)}))
+    api.answer("GET", LEASES, body({"items": []}))
+    async with serving(api) as session:
+        return await read_leaders(session)
+
+
+async def test_thousands_of_leases_of_strangers_cost_no_more_than_reading_them_and_fill_no_screen():
+    """Regression: all pairs of them were compared, and each had a sentence."""
+    found = await read_of(*(lease(f"l{number}", schedulerNames=[f"s{number}"]) for number in range(2000)))
+    assert len(found.all) == 2000
+    assert len(found.sentences) < 20
+    assert len(rules(arguments(), led(*found.all)).notes) <= 3
+    assert len("".join(rules(arguments(), led(*found.all)).notes)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "several"),
+    [
+        ({}, {}, True),
+        ({}, {"namespace": "a"}, True),
+        ({"namespace": "a"}, {}, True),
+        ({"namespace": "a"}, {"namespace": "a"}, True),
+        ({"namespace": "a"}, {"namespace": "b"}, False),
+        ({}, {"schedulerNames": ["x"]}, False),
+        ({"schedulerNames": ["x", "y"]}, {"schedulerNames": ["y"], "namespace": "b"}, True),
+    ],
+)
+async def test_operators_that_may_serve_the_same_pods_are_told(one, other, several):
+    found = await read_of(lease("a", **one), lease("b", **other))
+    assert any("More than one operator leads" in each for each in found.sentences) is several
+
+
+def test_settings_that_are_longer_than_any_operator_publishes_are_not_read():
+    assert read(json.dumps({f"key{number}": 1 for number in range(9999)})) is None

@@ -596,3 +596,11 @@ def test_a_workload_that_is_being_deleted_wants_no_pods(kind):
     facts = of(kind, {}, deletionTimestamp="2026-01-01T00:00:00Z").workload
     assert facts is not None
     assert facts.idle == "is being deleted"
+
+
+def test_a_jobset_with_two_billion_jobs_is_refused_before_they_are_counted_one_by_one():
+    """Regression: its reader, which runs in the operator too, made the name of each Job, until the memory was full."""
+    jobs = [{"name": "a", "replicas": 2_000_000_000, "template": {"spec": {"parallelism": 0}}}]
+    found = {"metadata": {"name": "w", "namespace": "n"}, "spec": {"replicatedJobs": jobs}}
+    read = chosen(Settings()).kinds["jobset"].read(msgspec.json.encode(found))[1]
+    assert "more than 10000 Jobs" in read.error

@@ -191,7 +191,7 @@ class TestQuota:
             {
                 "apiVersion": "v1",
                 "kind": "Namespace",
-                "metadata": {"name": "a", "labels": {"istio-injection": "enabled"}},
+                "metadata": {"name": "default", "labels": {"istio-injection": "enabled"}},
             },
             "a webhook adds sidecars",
         ),
@@ -199,7 +199,7 @@ class TestQuota:
             {
                 "apiVersion": "v1",
                 "kind": "Namespace",
-                "metadata": {"name": "a", "annotations": {"scheduler.alpha.kubernetes.io/node-selector": "a=b"}},
+                "metadata": {"name": "default", "annotations": {"scheduler.alpha.kubernetes.io/node-selector": "a=b"}},
             },
             "PodNodeSelector",
         ),

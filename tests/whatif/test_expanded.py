@@ -281,3 +281,23 @@ def test_a_part_that_names_another_controller_makes_no_pods():
     assert dict(build(given([other], "f")).ignored) == {"Job managed by ray.io/kuberay-operator": 1}
     pruned = body("apps/v1", "Deployment", managedBy="example.com/x", template={"spec": spec()})
     assert len(build(given([pruned], "f")).pods) == 1
+
+
+def test_what_only_concerns_new_pods_casts_no_doubt_on_a_snapshot():
+    """Regression: a snapshot of a cluster with sidecars or quotas always ended with status 3."""
+    space: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    space["metadata"]["labels"] = {"istio-injection": "enabled"}
+    quota = body("v1", "ResourceQuota", hard={"requests.storage": "1Ti"})
+    stored = body("v1", "Pod", **spec())
+    stored["metadata"]["uid"] = "u"
+    job = body("batch/v1", "Job", annotations={"gangsched.io/recorded": "true"}, template={"spec": spec()})
+    assert build(given([space, quota, stored, job], "f")).doubts == []
+    assert len(build(given([space, quota, stored, job, body("v1", "Pod", "new", **spec())], "f")).doubts) == 2
+
+
+def test_what_a_node_declares_beside_its_resources_counts():
+    """Regression: of a node's status only the resources were read, so pods that need a feature had no node."""
+    declaring = node("n1")
+    declaring["status"] |= {"declaredFeatures": ["A"], "images": [{"names": ["x"], "sizeBytes": 9}]}
+    [found] = build(given([declaring], "f")).nodes
+    assert found.features == ("A",)

@@ -97,6 +97,10 @@ class _Spec(Struct, gc=False, rename="camel"):
     suspend: Annotated[bool | None, means("no pods are wanted")] = None
 
 
+MOST_JOBS = 10_000
+"""Maximum number of Jobs of a JobSet. Its replicas may be any number, and the name of each Job is kept."""
+
+
 class _Jobs(Struct, gc=False):
     """The state of one replicated Job's Jobs."""
 
@@ -137,6 +141,10 @@ def _role_of(replicated_job: str, index: int | str) -> str:
 def _desired(found: _JobSet) -> Desired:
     spec = found.spec or _Spec()
     jobs = spec.replicated_jobs or []
+    if sum(each.jobs for each in jobs) > MOST_JOBS:
+        raise ValueError(
+            f"it has more than {MOST_JOBS} Jobs, whose names are not kept: use fewer, with more pods each."
+        )
     done = _done(found, jobs)
     roles: Counter[str] = Counter()
     late: dict[str, Raw | None] = {}

@@ -140,7 +140,8 @@ class _Builder:
         self._world.foreign += self._objects.all()
         for pods in (self._world.pods, *self._world.successors.values()):
             pods[:] = self._objects.known(pods, self._world.namespaces)
-        self._world.doubts += doubts(self._known, self._others, self._world, read=READ)
+        creating = {each.namespace for each in self._known if _creates(each)}
+        self._world.doubts += doubts(self._known, self._others, self._world, read=READ, creating=creating)
         return self._world
 
     def _attempt(self, add: Callable[[Manifest], None], manifest: Manifest) -> None:
@@ -241,7 +242,7 @@ class _Builder:
         self._pods.add(manifest, self._metadata(manifest))
 
     def _add_pods_of(self, manifest: Manifest) -> None:
-        if RECORDED in mapping(manifest.metadata.get("annotations")):
+        if not _creates(manifest):
             return
         if by := manager(manifest):
             self._world.ignored[f"{manifest.kind} managed by {by}"] += 1
@@ -278,6 +279,13 @@ class _Builder:
             "uid": manifest.uid,
             "creationTimestamp": self._stamps[id(made_with)],
         }
+
+
+def _creates(manifest: Manifest) -> bool:
+    """Whether pods are created for it: it is no pod that exists, and no workload whose pods are recorded too."""
+    if manifest.which == POD:
+        return not manifest.metadata.get("uid")
+    return manifest.which in MAKERS and RECORDED not in mapping(manifest.metadata.get("annotations"))
 
 
 def _ignored_kind(manifest: Manifest) -> str:

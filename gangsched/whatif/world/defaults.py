@@ -48,7 +48,7 @@ def admitted_node(manifest: Manifest) -> Mapping[str, Any]:
     if allocatable is None:
         allocatable = status.get("capacity")
     check_quantities(allocatable, f"{manifest}: status.allocatable")
-    return {**manifest.body, "status": {"allocatable": allocatable}}
+    return {**manifest.body, "status": {**status, "allocatable": allocatable}}
 
 
 def _listed(spec: Mapping[str, Any], field: str, title: str) -> Iterator[Mapping[str, Any]]:

@@ -27,15 +27,23 @@ _DEEPEST = 12
 
 
 def doubts(
-    manifests: Sequence[Manifest], others: Sequence[Manifest], world: World, *, read: Collection[tuple[str, str]]
+    manifests: Sequence[Manifest],
+    others: Sequence[Manifest],
+    world: World,
+    *,
+    read: Collection[tuple[str, str]],
+    creating: Collection[str],
 ) -> list[str]:
-    """A sentence for each such thing, in the `manifests` of the kinds that are `read`, the `others`, and the world."""
+    """A sentence for each such thing, in the `manifests` of the kinds that are `read`, the `others`, and the world.
+
+    What only changes or refuses new pods counts in the namespaces that are `creating` some.
+    """
     spaces = {each.name for each in manifests if each.kind == "Namespace"}
     known = {(_group(version), kind) for version, kind in read}
     return [
         *(each for manifest in others for each in _of_other(manifest, known)),
-        *(each for manifest in manifests if manifest.kind == "Namespace" for each in _of_namespace(manifest)),
-        *(each for manifest in manifests if manifest.kind == "ResourceQuota" for each in unapplied(manifest)),
+        *(each for manifest in manifests if manifest.name in creating for each in _of_namespace(manifest)),
+        *(each for manifest in manifests if manifest.namespace in creating for each in _of_quota(manifest)),
         *_of_selectors(world, spaces),
     ]
 
@@ -71,7 +79,13 @@ def _has_containers(value: object, depth: int = 0) -> bool:
     return isinstance(value, list) and any(_has_containers(each, depth + 1) for each in value)
 
 
+def _of_quota(manifest: Manifest) -> Iterator[str]:
+    return unapplied(manifest) if manifest.kind == "ResourceQuota" else iter(())
+
+
 def _of_namespace(manifest: Manifest) -> Iterator[str]:
+    if manifest.kind != "Namespace":
+        return
     annotations = mapping(manifest.metadata.get("annotations"))
     for key, plugin in _OF_NAMESPACES.items():
         if key in annotations:
