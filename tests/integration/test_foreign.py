@@ -246,9 +246,13 @@ def viewer(cluster: Cluster, with_crd: ControlPlane) -> Iterator[Path]:
     kinds += ",csinodes.storage.k8s.io,volumeattachments.storage.k8s.io,priorityclasses.scheduling.k8s.io"
     kinds += ",csidrivers.storage.k8s.io,csistoragecapacities.storage.k8s.io"
     kinds += ",deviceclasses.resource.k8s.io,resourceclaims.resource.k8s.io,resourceslices.resource.k8s.io"
-    kinds += ",devicetaintrules.resource.k8s.io,podgroups.gangsched.io"
+    kinds += ",podgroups.gangsched.io"
     name = f"viewer-{cluster.namespace}"
     with_crd.kubectl("create", "clusterrole", name, "--verb=get,list", f"--resource={kinds}")
+    # Not served by default, so that kubectl does not know the kind; the right is asked for all the same.
+    rule = '{"apiGroups":["resource.k8s.io"],"resources":["devicetaintrules"],"verbs":["list"]}'
+    added = f'[{{"op":"add","path":"/rules/-","value":{rule}}}]'
+    with_crd.kubectl("patch", "clusterrole", name, "--type=json", f"--patch={added}")
     with_crd.kubectl(
         "create", "clusterrolebinding", name, f"--clusterrole={name}", f"--serviceaccount={cluster.namespace}:default"
     )

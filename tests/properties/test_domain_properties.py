@@ -75,7 +75,7 @@ def bound(racks: Racks, ask: Ask) -> int:
 
 
 @given(racked(sizes=2))
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(150))
 def test_a_required_domain_takes_as_many_members_as_any_domain_that_takes_the_quorum(problem):
     racks, ask = problem
     wanted = Ask(members=ask.members, need=ask.need, role_needs=ask.role_needs, topology=Topology(KEY))
@@ -85,7 +85,7 @@ def test_a_required_domain_takes_as_many_members_as_any_domain_that_takes_the_qu
 
 
 @given(racked(sizes=3))
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(150))
 def test_a_preferred_domain_becomes_as_few_domains_as_take_the_quorum(problem):
     racks, ask = problem
     wanted = Ask(members=ask.members, need=ask.need, role_needs=ask.role_needs, topology=Topology(KEY, required=False))

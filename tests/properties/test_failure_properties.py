@@ -24,7 +24,7 @@ def member(number: int, *, group: str, name: str) -> Pod:
     return pod(f"{name}-{number}", group=group, owner=Owner("ReplicaSet", name, f"set-{name}", "apps"))
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(
     fates=st.lists(FATES, min_size=1, max_size=4),
     sets=st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3)), min_size=1, max_size=3),

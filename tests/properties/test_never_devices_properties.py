@@ -80,7 +80,7 @@ def alternatives(draw: st.DrawFn, number: int) -> tuple[DeviceRequest, ...]:
 
 
 @given(device_problems(), st.data())
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(150))
 def test_what_is_said_never_to_get_its_devices_does_not_get_them_later_either(problem, data):
     cluster, members, wanted, later = problem
     need = data.draw(st.integers(1, len(members)))

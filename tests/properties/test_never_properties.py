@@ -80,7 +80,7 @@ def opened(draw: st.DrawFn, node: Node) -> Node:
 
 
 @given(st.one_of(problems(), rich_problems()), st.sampled_from((None, *KEYS)), st.data())
-@settings(max_examples=examples(600))
+@settings(max_examples=examples(300))
 def test_what_is_said_never_to_fit_does_not_fit_later_either(problem, key, data):
     cluster, world, members = problem
     for name, node in list(world.nodes.items()):
