@@ -43,7 +43,8 @@ def test_a_stateful_set_that_is_deleted_and_created_again_is_bound_whole_each_ti
     uids: set[str] = set()
     for _ in range(3):
         cluster.add_stateful_set("web", 3)
-        cluster.until(lambda: cluster.phase("web") == "Running" and cluster.status("web")["bound"] == 3, within_s=60)
+        # The status may still be that of the set before.
+        cluster.until(lambda: len(cluster.bound()) == 3 and cluster.status("web")["bound"] == 3, within_s=60)
         uids |= {pod["metadata"]["uid"] for pod in cluster.pods("web")}
         cluster.api.delete(f"{path}?propagationPolicy=Background")
         cluster.until(lambda: not cluster.pods("web"), within_s=60)
