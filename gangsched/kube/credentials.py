@@ -258,7 +258,7 @@ def _with_plugin(found: Connection, loader: kube_config.KubeConfigLoader) -> Con
     if user is None or "exec" not in user:
         return found
     plugin = ExecPlugin(exec_provider.ExecProvider(user["exec"]).run, server=found.server, tls=found.tls)
-    plugin.begin(getattr(loader, "token", None), getattr(loader, "exec_plugin_expiry", None))
+    plugin.note(getattr(loader, "token", None), getattr(loader, "exec_plugin_expiry", None))
     return replace(found, authorization=plugin.authorization, plugin=plugin)
 
 

@@ -46,10 +46,6 @@ class ExecPlugin:
         self._given = float("-inf")
         self._one_at_a_time = asyncio.Lock()
 
-    def begin(self, header: str | None, expires: datetime | None) -> None:
-        """Note the credentials that it has already given: the Authorization header, if any, and when they expire."""
-        self._note(header, expires)
-
     async def authorization(self) -> str | None:
         """The Authorization header, from new credentials if the last ones have expired; None with a certificate.
 
@@ -83,11 +79,12 @@ class ExecPlugin:
                 raise ValueError("its answer has neither a token nor a certificate with a key")
             if certificate and key:
                 self._load(str(certificate), str(key))
-            self._note(f"Bearer {token}" if token else None, datetime.fromisoformat(expires) if expires else None)
+            self.note(f"Bearer {token}" if token else None, datetime.fromisoformat(expires) if expires else None)
         except _FAILURES as error:
             raise NoCredentials(f"The credentials for {self._server} cannot be renewed: {error}") from error
 
-    def _note(self, header: str | None, expires: datetime | None) -> None:
+    def note(self, header: str | None, expires: datetime | None) -> None:
+        """Note credentials that it has given: the Authorization header, if any, and when they expire, if ever."""
         self._header = header
         self._expires = expires.timestamp() if expires is not None else float("inf")
         self._given = time.monotonic()

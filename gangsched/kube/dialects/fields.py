@@ -61,25 +61,32 @@ def needless(name: str | Key, note: str) -> Field:
 
 def ignored_fields(fields: Iterable[Field], spec: object) -> Iterator[str]:
     """The names of the fields that are told and that this decoded spec sets to an unusual value."""
-    for field in fields:
-        if field.use is Use.TOLD and isinstance(field.name, str):
-            for found in _at(spec, field.name.split(".")):
-                if found not in (None, "", [], {}, *field.usual):
-                    yield f"spec.{field.name}"
-                    break
+    for path, usual in _told_paths(fields):
+        if any(_is_unusual(found, usual) for found in _at(spec, path.split("."))):
+            yield f"spec.{path}"
 
 
 def mark_ignored(fields: Iterable[Field], spec: object, kept: object) -> None:
     """Set the fields that `ignored_fields` finds in this decoded spec in another one too, without their values."""
+    for path, usual in _told_paths(fields):
+        _mark(spec, kept, path.split("."), usual)
+
+
+def _told_paths(fields: Iterable[Field]) -> Iterator[tuple[str, tuple[object, ...]]]:
+    """The paths of the fields that are told, with their usual values."""
     for field in fields:
         if field.use is Use.TOLD and isinstance(field.name, str):
-            _mark(spec, kept, field.name.split("."), field.usual)
+            yield field.name, field.usual
+
+
+def _is_unusual(value: object, usual: tuple[object, ...]) -> bool:
+    return value not in (None, "", [], {}, *usual)
 
 
 def _mark(found: object, kept: object, path: list[str], usual: tuple[object, ...]) -> None:
     name, rest = path[0].removesuffix("[]"), path[1:]
     value = found.get(name) if isinstance(found, dict) else None
-    if value in (None, "", [], {}, *usual) or not isinstance(kept, dict):
+    if not _is_unusual(value, usual) or not isinstance(kept, dict):
         return
     if path[0].endswith("[]"):
         for each, other in zip(_listed(value), _listed(kept.get(name)), strict=False):

@@ -12,7 +12,6 @@ from gangsched.whatif.world.made import (
     MadePod,
     has_ended,
     made_pod,
-    manager,
     number,
     with_init_container,
 )
@@ -126,4 +125,4 @@ def _labels(workload: Manifest, operator: str) -> dict[str, str]:
 
 def _rests(workload: Manifest) -> bool:
     policy = mapping(workload.spec.get("runPolicy"))
-    return bool(manager(workload)) or policy.get("suspend") is True or has_ended(workload, "Succeeded", "Failed")
+    return policy.get("suspend") is True or has_ended(workload, "Succeeded", "Failed")

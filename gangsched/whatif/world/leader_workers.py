@@ -24,15 +24,17 @@ def leader_worker_set(workload: Manifest, existing: Existing) -> Iterator[MadePo
     follows = str(mapping(workload.metadata.get("annotations")).get(LWS_TOPOLOGY) or "")
     waits = workload.spec.get("startupPolicy") == "LeaderReady" or bool(follows)
     annotations = _annotations(workload, size)
+    revision = template_hash(parts)
     for index in range(replicas):
         leader = f"{workload.name}-{index}"
+        group = _group(workload, leader, index, revision)
         for pod in _leader(workload, existing, index, annotations):
-            labels = {**pod.labels, **_group(workload, leader, index), **_subgroup(workload, leader, size, 0)}
+            labels = {**pod.labels, **group, **_subgroup(workload, leader, size, 0)}
             yield dataclasses.replace(pod, labels=labels)
         for pod in _workers(workload, existing, leader, size, annotations):
             at = int(pod.name.rpartition("-")[2])
             own = {f"{_DOMAIN}/worker-index": str(at), **_subgroup(workload, leader, size, at)}
-            labels = {**pod.labels, **_group(workload, leader, index), **own}
+            labels = {**pod.labels, **group, **own}
             yield dataclasses.replace(pod, labels=labels, after=leader if waits else "", follows=follows)
 
 
@@ -71,12 +73,12 @@ def _annotations(workload: Manifest, size: int) -> dict[str, str]:
     return found
 
 
-def _group(workload: Manifest, leader: str, index: int) -> dict[str, str]:
+def _group(workload: Manifest, leader: str, index: int, revision: str) -> dict[str, str]:
     return {
         f"{_DOMAIN}/name": workload.name,
         f"{_DOMAIN}/group-index": str(index),
         f"{_DOMAIN}/group-key": _key(workload.namespace, leader),
-        f"{_DOMAIN}/template-revision-hash": template_hash(workload.spec.get("leaderWorkerTemplate")),
+        f"{_DOMAIN}/template-revision-hash": revision,
     }
 
 

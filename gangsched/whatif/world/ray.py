@@ -83,7 +83,7 @@ def ray_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     """The pods of a RayJob's RayCluster, then the one that submits the work, which needs the cluster to run."""
     spec = workload.spec
     ended = mapping(workload.body.get("status")).get("jobDeploymentStatus") in ("Complete", "Failed")
-    if spec.get("suspend") is True or ended or manager(workload):
+    if spec.get("suspend") is True or ended:
         return
     last = ""
     if not spec.get("clusterSelector"):
@@ -99,11 +99,9 @@ def ray_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 
 def ray_service(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     """The pods of a RayService's RayCluster."""
-    spec = workload.spec
-    if not manager(workload):
-        for pod in _cluster_of(workload, existing, spec.get("rayClusterConfig")):
-            serves = "false" if pod.labels["ray.io/node-type"] == "head" else "true"
-            yield dataclasses.replace(pod, labels={**pod.labels, "ray.io/serve": serves})
+    for pod in _cluster_of(workload, existing, workload.spec.get("rayClusterConfig")):
+        serves = "false" if pod.labels["ray.io/node-type"] == "head" else "true"
+        yield dataclasses.replace(pod, labels={**pod.labels, "ray.io/serve": serves})
 
 
 def _cluster_of(workload: Manifest, existing: Existing, spec: object) -> Iterator[MadePod]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gangsched.whatif.world.jobsets import JOB_SET, job_set
-from gangsched.whatif.world.made import Existing, MadePod, has_ended, manager, number
+from gangsched.whatif.world.made import Existing, MadePod, has_ended, number
 from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping, mappings
 from gangsched.whatif.world.workloads import part
 
@@ -32,8 +32,6 @@ def train_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     """
     spec = workload.spec
     if spec.get("suspend") is True or has_ended(workload, "Complete", "Failed"):
-        return
-    if manager(workload):
         return
     if existing.has_object(workload.namespace, "JobSet", workload.name):
         return
