@@ -36,13 +36,11 @@ class Starts:
             return
         had = _had(gang)
         before = self._whole.get(gang.key, {})
-        if had is None or not asked:
-            self._forget(gang.key)
-            whole: _Sizes = {}
-        else:
+        self._forget(gang.key)
+        whole: _Sizes = {}
+        if had is not None and asked:
             whole = {name: max(amount, had[name]) for name, amount in asked}
             left = {name: whole[name] - had[name] for name in whole}
-            self._promised.subtract(self._left.get(gang.key, {}))
             self._promised.update(left)
             self._left[gang.key], self._whole[gang.key] = left, whole
         # Where less is promised because members took their part, as much less is free.

@@ -106,6 +106,10 @@ class _Failing:
     def forgive(self, now: float) -> None:
         """Pods run here: end the pause, unless even one more failure would exceed MOST_FAILURES."""
         self.times, self.batch, self.trial = 0, 1, 0.0
+        self.shorten(now)
+
+    def shorten(self, now: float) -> None:
+        """End the pause as soon as MOST_FAILURES permits."""
         self.until = min(self.until, max(now, self.permitted))
 
     @property
@@ -249,7 +253,7 @@ class Failures:
             record = self._records.get(maker)
             if record is not None and (failing := record.nodes.get(node)) is not None:
                 for each in (failing, record.everywhere):
-                    each.until = min(each.until, max(self._now, each.permitted))
+                    each.shorten(self._now)
                 self._eased |= record.waiting
                 record.waiting = {}
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gangsched.core.constraints.device_offers import Offer, Offers
 from gangsched.core.constraints.device_shares import fits, share
 from gangsched.core.constraints.device_usage import DeviceUsage
+from gangsched.core.constraints.taint_toleration import KEEPING_OUT
 from gangsched.core.objects.devices import DeviceRequest, DeviceWishes, Match
 from gangsched.core.objects.offered_devices import CounterKey, Device, DeviceKey, DeviceTaint
 from gangsched.core.objects.shape import Toleration
@@ -184,7 +185,7 @@ def usable(device: Device, request: DeviceRequest) -> bool:
     """Whether the device has no taint that the request does not tolerate."""
     if not device.taints:
         return True
-    closing = [taint for taint in device.taints if taint.effect in ("NoSchedule", "NoExecute")]
+    closing = [taint for taint in device.taints if taint.effect in KEEPING_OUT]
     return all(any(_tolerates(each, taint) for each in request.tolerations) for taint in closing)
 
 

@@ -227,10 +227,12 @@ class Queue:
             self._open.pop(bucket.asked, None)
         refusals = (gang.attempt.refusal, *gang.attempt.refused_members.values())
         same = next((each for each in refusals if each is not None and each.asked == bucket.asked), None)
-        if same is not None and (same.never or not bucket.never):
-            return None
         following = candidate.next()
-        while same is not None and following is not None and following.key not in bucket.never:
+        if same is None:
+            return following
+        if same.never or not bucket.never:
+            return None
+        while following is not None and following.key not in bucket.never:
             following = following.next()
         return following
 

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Container, Iterator
 from heapq import merge
 from itertools import islice
+from typing import NamedTuple
 
 from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.gang import Gang
@@ -42,13 +43,20 @@ def holds_up(attempt: Attempt) -> bool:
     return not attempt.pause.everywhere and (refusal is None or not (refusal.never and refusal.nodes))
 
 
+class _Filed(NamedTuple):
+    """A gang's rank and last refusal, and what it wanted by that."""
+
+    rank: Rank
+    refusal: Refusal | None
+    wanted: Wanted
+
+
 class Ahead:
     """The gangs that may be ahead of others, in order, by the nodes that they want."""
 
     def __init__(self) -> None:
         self._lines: dict[Wanted, Lines] = {}
-        self._wanted: dict[GroupKey, Wanted] = {}
-        self._filed: dict[GroupKey, tuple[Rank, Refusal | None]] = {}
+        self._filed: dict[GroupKey, _Filed] = {}
 
     def file(self, gang: Gang, rank: Rank) -> None:
         """Put the gang, which has this rank in the queue, among its likes if it may be ahead of others."""
@@ -57,27 +65,22 @@ class Ahead:
             self.drop(key)
             return
         filed = self._filed.get(key)
-        if filed is not None and filed[0] == rank and filed[1] is refusal:
+        if filed is not None and filed.rank == rank and filed.refusal is refusal:
             return
-        self._filed[key] = (rank, refusal)
         wanted = wanted_by(refusal)
-        if self._wanted.get(key, wanted) != wanted:
-            self._drop(key)
-        self._wanted[key] = wanted
+        if filed is not None and filed.wanted != wanted:
+            self.drop(key)
+        self._filed[key] = _Filed(rank, refusal, wanted)
         names = [_ALL] if gang.plain else [_ALL, (_IN, key.namespace)]
         self._lines.setdefault(wanted, Lines()).file(key, rank, names)
 
     def drop(self, key: GroupKey) -> None:
         """Remove a gang that waits no more, or holds up nobody."""
-        self._filed.pop(key, None)
-        self._drop(key)
-
-    def _drop(self, key: GroupKey) -> None:
-        wanted = self._wanted.pop(key, None)
-        if wanted is not None:
-            self._lines[wanted].drop(key)
-            if not len(self._lines[wanted]):
-                del self._lines[wanted]
+        filed = self._filed.pop(key, None)
+        if filed is not None:
+            self._lines[filed.wanted].drop(key)
+            if not len(self._lines[filed.wanted]):
+                del self._lines[filed.wanted]
 
     def before(self, key: GroupKey, contends: Contends) -> list[GroupKey]:
         """The gangs ahead of this one, in order."""
@@ -93,9 +96,8 @@ class Ahead:
         return own, sum(bisect_left(lines[_ALL], entry) for lines in self._contending(contends))
 
     def _entry(self, key: GroupKey) -> Entry | None:
-        wanted = self._wanted.get(key)
-        rank = None if wanted is None else self._lines[wanted].rank(key)
-        return None if rank is None else (rank, key)
+        filed = self._filed.get(key)
+        return None if filed is None else (filed.rank, key)
 
     def _merged(self, entry: Entry, name: Name, contends: Contends, most: int | None) -> Iterator[GroupKey]:
         found = [lines[name] for lines in self._contending(contends)]
@@ -111,7 +113,7 @@ class Ahead:
         """Contradictions, each as a sentence."""
         for lines in self._lines.values():
             yield from lines.validate("those ahead", alive)
-        if self._wanted.keys() != {key for lines in self._lines.values() for key in lines}:
+        if self._filed.keys() != {key for lines in self._lines.values() for key in lines}:
             yield "the gangs that may be ahead of others are not those in the lists"
 
 
