@@ -71,10 +71,15 @@ class State:
         )
 
     def earliest(self, key: GroupKey) -> OrderKey:
-        """The earliest place that the gang may have in the order before it is reconciled; before all if it is gone."""
+        """The earliest place that the gang may have in the order before it is reconciled; before all if it is gone.
+
+        One that is parked after a fault takes part in no cycle and stands behind all.
+        """
         gang = self.gangs.get(key)
         if gang is None:
             return (False, -(2**31), 0.0, key.namespace, key.name)
+        if key in self.containment.parked:
+            return (True, 2**31, 0.0, key.namespace, key.name)
         classes = self.surroundings.priority_classes
         return earliest(gang, foreign=self.members.foreign, policy=self.policy, priority_classes=classes)
 
@@ -120,6 +125,7 @@ class State:
     def _misplaced(self) -> Iterator[str]:
         """Gangs that stand in the order before the earliest place that they were said to have, each as a sentence."""
         for key, gang in self.gangs.items():
-            assessment = None if key in self.members.dirty else self.assessments.get(key)
+            unknown = key in self.members.dirty or key in self.containment.parked
+            assessment = None if unknown else self.assessments.get(key)
             if assessment is not None and assessment.want and order_key(gang, assessment) < self.earliest(key):
                 yield f"{key}: its place in the order is before the earliest one that it may have"

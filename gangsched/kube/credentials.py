@@ -144,6 +144,14 @@ async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
                 persist_config=False,
                 temp_file_path=folder,
             )
+            # The library reads user and context, but not these keys.
+            user: Any = loader._user  # noqa: SLF001
+            chosen: Any = loader._current_context  # noqa: SLF001
+            return replace(
+                _with_plugin(_connection(found), loader),
+                acting_as=_impersonated(user.value if user is not None else {}, where),
+                namespace=str(chosen.value["context"].get("namespace") or "default"),
+            )
         except ConfigException as error:
             raise NoCredentials(_unknown_context(files, context) or f"{where} cannot be used: {error}") from error
         except (OSError, ValueError, TypeError, AttributeError, KeyError, AssertionError, yaml.YAMLError) as error:
@@ -156,14 +164,6 @@ async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
         finally:
             # The library keeps references to those files, but ours are deleted with the folder.
             kube_config._temp_files.clear()  # noqa: SLF001
-        # The library reads user and context, but not these keys.
-        user: Any = loader._user  # noqa: SLF001
-        chosen: Any = loader._current_context  # noqa: SLF001
-        return replace(
-            _with_plugin(_connection(found), loader),
-            acting_as=_impersonated(user.value if user is not None else {}, where),
-            namespace=str(chosen.value["context"].get("namespace") or "default"),
-        )
 
 
 def _impersonated(user: Mapping[str, Any], where: str) -> Impersonation | None:

@@ -95,6 +95,7 @@ def _creators(control_plane: ControlPlane, namespace: str) -> Iterator[str]:
     The namespace itself stays: its deletion would cost the control plane more than most tests do, because its
     controller asks for every kind of object that there is.
     """
+    yield f"/api/v1/namespaces/{namespace}/replicationcontrollers"
     for group, kinds in _OF_KUBERNETES.items():
         yield from (f"/apis/{group}/v1/namespaces/{namespace}/{kind}" for kind in kinds)
     for group in control_plane.api.get("/apis")["groups"]:

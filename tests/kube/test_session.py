@@ -204,6 +204,12 @@ async def test_a_directory_is_no_kubeconfig(tmp_path: Path) -> None:
         await connection(kubeconfig=str(tmp_path))
 
 
+async def test_a_user_that_is_a_list_is_no_kubeconfig(tmp_path: Path) -> None:
+    user: Any = [1, "x", None]
+    with pytest.raises(NoCredentials, match="cannot be read as a kubeconfig"):
+        await connection(kubeconfig=kubeconfig(tmp_path / "config", user=user))
+
+
 async def test_a_certificate_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     data = "bm90IGEgY2VydGlmaWNhdGU="
     path = kubeconfig(

@@ -283,6 +283,20 @@ def test_a_strategy_that_raises_parks_the_groups_that_use_it():
     assert "ZeroDivisionError while placing it" in harness.condition("default/a-0").message
 
 
+@pytest.mark.without("all", why="counts the calls of one machine")
+def test_gangs_that_fail_while_they_are_placed_do_not_end_the_cycle_of_those_behind_them(injector):
+    injector.names = tuple(f"default/a-{number}" for number in range(30))
+    in_place(injector)
+    harness = Harness()
+    harness.add(node("n1", cpu=100))
+    for number in range(30):
+        harness.add(group(f"a-{number}", min_member=2), *pods(f"a-{number}", 2))
+    harness.add(group("b", min_member=2, created=9.0), *pods("b", 2))
+    effects = harness.step()
+    assert injector.times == 30
+    assert [effect.uid for effect in effects if isinstance(effect, BindPod)] == ["uid-default/b-0", "uid-default/b-1"]
+
+
 # Partly bound
 
 

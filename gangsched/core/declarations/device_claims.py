@@ -75,7 +75,9 @@ def _users(members: Sequence[Pod], devices: Devices) -> Iterator[tuple[ResourceC
     """The claims that members without a node use by name, each with those that have not reserved it yet."""
     found: dict[ObjectKey, list[Pod]] = {}
     for pod in members:
-        for key in {(pod.namespace, each.claim): None for each in pod.device_claims if not pod.node and not each.made}:
+        if pod.node or not pod.device_claims:
+            continue
+        for key in {(pod.namespace, each.claim): None for each in pod.device_claims if not each.made}:
             found.setdefault(key, []).append(pod)
     for key, users in found.items():
         claim = devices.claim(key)

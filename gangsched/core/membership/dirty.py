@@ -60,6 +60,8 @@ class Dirty(Collection[GroupKey]):
 
     def take_first(self) -> GroupKey | None:
         """Remove and return the gang with the earliest place, which the caller reconciles; None if none waits."""
+        if len(self._noted) == 1:  # as most often; its place decides nothing
+            return self.take_longest_waiting()
         if self.first is None:
             return None
         return self._take(heappop(self._heap)[1])
