@@ -21,7 +21,7 @@ pytest_plugins = ["tests.run_checks"]
 # The duration of an example depends on the machine's load, not on the code.
 _COMMON = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 # `make check` and CI try the same examples each time, so that a failure is due to the change, not to chance.
-hypothesis.settings.register_profile("check", _COMMON, max_examples=10, derandomize=True)
+hypothesis.settings.register_profile("check", _COMMON, max_examples=5, derandomize=True)
 # A failing example is enough: shrinking it takes minutes.
 _UNSHRUNK = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
 hypothesis.settings.register_profile("mutations", hypothesis.settings.get_profile("check"), phases=_UNSHRUNK)

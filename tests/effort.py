@@ -1,4 +1,4 @@
-"""How many cases tests try: a tenth of the usual number in `make check`, twenty times as many in `make nightly`.
+"""How many cases tests try: a twentieth of the usual number in `make check`, twenty times as many in `make nightly`.
 
 The hypothesis profile decides this by its default number of examples, usually 100; `tests/conftest.py`
 defines the profiles and loads one before any test is imported.
@@ -99,6 +99,6 @@ def kills(struck: Sized) -> Iterator[int]:
 
 
 def some(cases: Sequence[Of], *, draw: str) -> list[Of]:
-    """An eighth of the cases, a tenth in `make check` and all in `make nightly`; `draw` seeds the choice."""
+    """An eighth of the cases, a twentieth in `make check` and all in `make nightly`; `draw` seeds the choice."""
     number = min(len(cases), examples(len(cases)))
     return [cases[index] for index in sorted(Random(draw).sample(range(len(cases)), number))]

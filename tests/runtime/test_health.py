@@ -82,6 +82,7 @@ async def _open(idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]) -
     return sum(not reader.at_eof() for reader, _ in idle)
 
 
+@pytest.mark.slow
 async def test_probes_are_answered_while_2000_connections_are_opened_and_left_idle(problems):
     """Regression: they took all open files of the process, so that the operator could not reach the API server."""
     port = int(problems["port"][0])

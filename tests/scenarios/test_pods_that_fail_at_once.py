@@ -31,8 +31,7 @@ def on(*nodes: str, fate: Fate = Fate.REJECTED):
 
 
 @pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
-@pytest.mark.parametrize("fate", [Fate.REJECTED, Fate.ENDS])
-@pytest.mark.parametrize("minimum", [1, 2])
+@pytest.mark.parametrize(("minimum", "fate"), [(1, Fate.ENDS), (2, Fate.REJECTED)])
 def test_a_group_whose_pods_fail_on_its_only_node_loses_at_most_five_in_five_minutes(minimum: int, fate: Fate) -> None:
     """A ReplicaSet of two on one node: 850 pods were bound and failed in two minutes, and the group was Healthy."""
     harness = Harness()
@@ -75,8 +74,7 @@ def test_a_scheduled_group_whose_replacements_fail_is_degraded_and_says_why() ->
 
 
 @pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
-@pytest.mark.parametrize("fate", [Fate.REJECTED, Fate.ENDS])
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize(("number", "fate"), [(1, Fate.REJECTED), (2, Fate.ENDS)])
 def test_pods_without_a_group_pause_with_their_controller(number: int, fate: Fate) -> None:
     harness = Harness()
     harness.add(node("n1", cpu=8))
