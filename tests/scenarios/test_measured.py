@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gangsched.core.objects.pod import PodPhase
-from tests.builders import group, node, pods
+from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 from tests.scenarios.test_rollback import half_bound
 
@@ -52,3 +54,34 @@ def test_the_time_partial_of_an_attempt_that_is_retried_is_counted_from_its_begi
     assert len(harness.bound()) == 3
     [lasted_s] = harness.machine.take_measured().partial_s
     assert lasted_s >= 70
+
+
+SECONDS = st.integers(0, 400)
+
+
+@given(runs=st.lists(st.tuples(SECONDS, SECONDS, SECONDS, st.sampled_from(PodPhase)), min_size=1, max_size=4))
+def test_the_wait_of_each_run_is_from_its_last_member_to_its_first_schedule(
+    runs: list[tuple[int, int, int, PodPhase]],
+) -> None:
+    """A run: seconds without its last member, without room, and bound, and the phase in which its members end."""
+    harness = Harness()
+    harness.add(group("a", min_member=2, max_schedule_time_s=7200.0))
+    for number, (incomplete_s, waiting_s, bound_s, end) in enumerate(runs):
+        names = [f"a-{2 * number}", f"a-{2 * number + 1}"]
+        harness.add(pod(names[0]))
+        harness.wait(incomplete_s)
+        harness.add(pod(names[1]))
+        harness.wait(waiting_s)
+        assert waits(harness) == []
+        harness.add(node(f"n{number}", cpu=2))
+        harness.wait(1)
+        [waited_s] = waits(harness)
+        assert waiting_s <= waited_s <= waiting_s + 1
+        harness.wait(bound_s)
+        if end in {PodPhase.SUCCEEDED, PodPhase.FAILED}:
+            harness.run_pods(end)
+        else:
+            harness.delete(*(f"default/{name}" for name in names))
+        harness.wait(1)
+        harness.delete_node(f"n{number}")
+    assert waits(harness) == []
