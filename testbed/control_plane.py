@@ -66,6 +66,7 @@ class ControlPlane:
         users: Sequence[str] = (),
         extra_apiserver_args: Sequence[str] = (),
         extra_controller_args: Sequence[str] = (),
+        extra_scheduler_args: Sequence[str] = (),
         ready_after_s: float = 0,
     ) -> None:
         """Configure the control plane without starting it.
@@ -80,6 +81,7 @@ class ControlPlane:
             users: names of users beside the administrator, for ``kubeconfig_of_user``.
             extra_apiserver_args: further flags of kube-apiserver, last on its command line.
             extra_controller_args: the same for kube-controller-manager.
+            extra_scheduler_args: the same for kube-scheduler.
             ready_after_s: how long pods run before KWOK makes them ready (see testbed.stages).
         """
         self._controllers = controllers
@@ -91,6 +93,7 @@ class ControlPlane:
         self._kwok_token = secrets.token_hex(16)
         self._extra_apiserver_args = tuple(extra_apiserver_args)
         self._extra_controller_args = tuple(extra_controller_args)
+        self._extra_scheduler_args = tuple(extra_scheduler_args)
         self._ready_after_s = ready_after_s
         self._disabled_admission = [] if controllers else ["ServiceAccount"]
         if not not_ready_taint:
@@ -161,7 +164,15 @@ class ControlPlane:
         if self._kwok:
             self._start_kwok()
         if self._scheduler:
-            self.spawn("kube-scheduler", [*self._client("kube-scheduler"), "--leader-elect=false", "--secure-port=0"])
+            self.spawn(
+                "kube-scheduler",
+                [
+                    *self._client("kube-scheduler"),
+                    "--leader-elect=false",
+                    "--secure-port=0",
+                    *self._extra_scheduler_args,
+                ],
+            )
         if self._controllers:
             self._await(
                 lambda: bool(self.api.get("/api/v1/namespaces/default/serviceaccounts/default")),
