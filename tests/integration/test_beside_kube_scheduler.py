@@ -70,7 +70,7 @@ def both() -> Iterator[ControlPlane]:
 
 @in_turn("first", range(0, 200, CHUNK))
 def test_what_kube_scheduler_admits_gangsched_admits_too(
-    both: ControlPlane, first: int, measured: Callable[[str], None]
+    both: ControlPlane, first: int, show: Callable[[str], None]
 ) -> None:
     chunk = Chunk(both, [World.drawn(seed) for seed in range(first, first + CHUNK)])
     chunk.build()
@@ -85,7 +85,7 @@ def test_what_kube_scheduler_admits_gangsched_admits_too(
             compared["same" if theirs == ours else "more"] += 1
             if ours < theirs:
                 worse.append(f"{world}: group {turn}: {theirs} pods of kube-scheduler's, {ours} of gangsched's")
-    measured(f"beside kube-scheduler: groups of which it and gangsched admitted the same or more: {dict(compared)}")
+    show(f"beside kube-scheduler: groups of which it and gangsched admitted the same or more: {dict(compared)}")
     assert not worse
     assert compared["same"] > CHUNK
 
@@ -122,7 +122,7 @@ class Chunk:
                 self._api.post(NATIVE.at(self._namespace), body)
                 for number, cpu in enumerate(ask.cpus):
                     selector = {"world": str(world.seed), "side": side}
-                    placed = {"schedulingGroup": {"podGroupName": name}, "nodeSelector": selector}
+                    placed: Json = {"schedulingGroup": {"podGroupName": name}, "nodeSelector": selector}
                     pod = member(f"{name}-{number}", scheduler=side, requests={"cpu": str(cpu)}, **placed)
                     self._api.post(self._pods_path, pod)
         until(self._rests, within_s=120, what="every pod is bound or told why not, and stays so")
