@@ -243,7 +243,7 @@ class ControlPlane:
             [
                 *self._client("kube-controller-manager"),
                 *("--leader-elect=false", "--secure-port=0", "--profiling=false"),
-                *("--controllers=*,-nodeipam,-cloud-node-lifecycle", "--kube-api-qps=500", "--kube-api-burst=1000"),
+                *("--controllers=*,-node-ipam-controller", "--kube-api-qps=500", "--kube-api-burst=1000"),
                 f"--service-account-private-key-file={self._key}",
                 f"--root-ca-file={self._certificate}",
                 *self._extra_controller_args,

@@ -15,22 +15,19 @@ from testbed.docs import ROOT
 from testbed.operator import Operator
 from testbed.workloads import member
 from tests.integration.cluster import Cluster
-from tests.integration.foreign import WORDS
+from tests.natives import native
 
-GATES = (
-    "--feature-gates=GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true",
-    "--runtime-config=scheduling.k8s.io/v1alpha2=true",
-)
 SYSTEM = "gangsched-system"
 ACCOUNT = f"system:serviceaccount:{SYSTEM}:gangsched"
-NATIVE = WORDS["native"]
 
 pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture(scope="module")
 def with_gates() -> Iterator[ControlPlane]:
-    with ControlPlane(audit=True, extra_apiserver_args=GATES) as running:
+    known = native()
+    gates = known.feature_gates()
+    with ControlPlane(audit=True, extra_apiserver_args=(*gates, *known.served), extra_controller_args=gates) as running:
         crds.install(running)
         yield running
 
@@ -62,8 +59,9 @@ def gated(with_gates: ControlPlane, chart_operator: Operator) -> Cluster:
 
 
 def declare(cluster: Cluster, name: str, policy: Json, **spec: object) -> None:
-    body = {**NATIVE.body, "metadata": {"name": name}, "spec": {"schedulingPolicy": policy, **spec}}
-    cluster.api.post(NATIVE.at(cluster.namespace), body)
+    words = native().words
+    body = {**words.body, "metadata": {"name": name}, "spec": {"schedulingPolicy": policy, **spec}}
+    cluster.api.post(words.at(cluster.namespace), body)
 
 
 def add_pod(cluster: Cluster, name: str, group: str) -> None:
