@@ -64,7 +64,7 @@ NATIVE: dict[Version, Native] = {
         ),
     ),
 }
-"""By minor version. Older ones have no PodGroups: 1.35 has only Workloads, with the groups inside, and 1.34 has none."""
+"""By minor version. Older ones have no PodGroups: 1.35 has only Workloads with the groups inside, and 1.34 has none."""
 
 JOBS = "WorkloadWithJob"
 """The gate with which the Job controller makes groups. It changes all Jobs, so tests turn it on by themselves."""

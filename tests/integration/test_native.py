@@ -15,6 +15,7 @@ from testbed.docs import ROOT
 from testbed.operator import Operator
 from testbed.workloads import member
 from tests.integration.cluster import Cluster
+from tests.integration.foreign import WORDS
 from tests.natives import native
 
 SYSTEM = "gangsched-system"
@@ -122,7 +123,7 @@ def test_the_manifest_of_its_page_ends_as_the_page_says(gated: Cluster) -> None:
     for number in range(2):
         gated.add_node(f"c{number}", cpu="2")
     text = (ROOT / "docs" / "migrate" / "native.md").read_text(encoding="utf-8")
-    manifest = text.split("```yaml\n")[1].partition("```\n")[0]
+    manifest = text.split("```yaml\n")[1].partition("```\n")[0].replace(WORDS["native"].path, native().words.path)
     gated.control_plane.kubectl("apply", "--namespace", gated.namespace, "--filename", "-", stdin=manifest)
     gated.until(lambda: len(gated.bound()) == 3)
 

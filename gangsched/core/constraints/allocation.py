@@ -208,8 +208,8 @@ class _Search:
         return fits(taken, device, here, *self._usage.shared(key))
 
     def _is_shared(self, key: DeviceKey) -> bool:
-        """Whether some of the device's capacity is taken, so that its counters are drawn already."""
-        return key in self._shares or any(len(each) > 1 for each in self._usage.shared(key))
+        """Whether some request has a share of the device, so that its counters are drawn already."""
+        return key in self._shares or bool(self._usage.shared(key))
 
     def _draws(self, offer: Offer) -> bool:
         """Whether the device's pool has its counters left. A pool of which too much was allocated gives nothing."""
