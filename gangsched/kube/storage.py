@@ -1,7 +1,7 @@
 """Converts the volumes of pods, and the objects behind them, to the values of the core.
 
 CSI drivers also attach some disks that are named in the older, in-tree way (CSI migration): those of
-k8s.io/csi-translation-lib for which `isCSIMigrationOn` in nodevolumelimits/utils.go at v1.36.3 holds. azureFile and
+k8s.io/csi-translation-lib for which `isCSIMigrationOn` in nodevolumelimits/utils.go at v1.37.2 holds. azureFile and
 vsphereVolume are therefore ignored.
 """
 
