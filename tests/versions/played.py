@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     if asked.write and set(names) != set(known):
         parser.error("--write is for a run with all versions")
     seen, failed = [], []
-    folders = versions.ensure(versions.older(), report=_say)
+    folders = versions.ensure(names, report=_say)
     for name in names:
         try:
             seen.append(_played(known[name], folders.get(name)))
