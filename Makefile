@@ -26,7 +26,7 @@ QUICK = -n auto --dist worksteal --hypothesis-profile=check -m "not slow and not
 PLAYS = -n 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo playground check coverage test samples workloads nightly soak outages mutations lint fmt bench bench-quick sizing bench-compare docs site control-plane clean python
+.PHONY: help setup demo playground check coverage test samples workloads versions nightly soak outages mutations lint fmt bench bench-quick sizing bench-compare docs site control-plane clean python
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name what; do \
@@ -57,9 +57,9 @@ coverage: setup ## the tests of make check, with the coverage of the core, which
 	@exec env PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest $(QUICK) --cov --cov-report=
 
 # Five workers keep two cores busy, because integration tests mostly wait for other processes. Each has a control plane.
-test: setup control-plane ## all tests, also on a real control plane, except the soak, the outages and real workload controllers
+test: setup control-plane ## all tests, also on a real control plane, except the soak, the outages, real workload controllers and older versions
 	@exec env PYTHONDONTWRITEBYTECODE= $(GO) .venv/bin/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder \
-		-m "not workloads and not sample"
+		-m "not workloads and not sample and not versions"
 
 samples: setup control-plane ## a minute each of make soak, make outages, make workloads and the fuzzing of readers
 	@"$(PYTHON)" -m testbed.controllers.build --quick
@@ -68,6 +68,11 @@ samples: setup control-plane ## a minute each of make soak, make outages, make w
 workloads: setup control-plane ## play real controllers beside gangsched and update docs/workloads; PARTS="-k jobset" selects some
 	@"$(PYTHON)" -m testbed.controllers.build
 	@exec .venv/bin/python -m tests.workloads.written $(PLAYS) $(PARTS)
+
+versions: setup control-plane ## play the main stories on each tested version of Kubernetes; writes the table of versions
+	@"$(PYTHON)" -m testbed.versions
+	@.venv/bin/python -m tests.versions.played --write
+	@exec .venv/bin/python -m testbed.docs
 
 nightly: DURATION = 3600
 nightly: SEED := $(or $(SEED),$(shell date +%s))
@@ -79,6 +84,7 @@ nightly: setup control-plane ## explore for hours: random examples, worlds and f
 	.venv/bin/python -m tests.faults.soak --duration $(DURATION) --seed $(SEED) || failed="$$failed soak"; \
 	.venv/bin/python -m tests.faults.outages --seed $(SEED) || failed="$$failed outages"; \
 	"$(PYTHON)" -m testbed.controllers.build && .venv/bin/python -m pytest $(PLAYS) -m workloads tests/workloads || failed="$$failed workloads"; \
+	"$(PYTHON)" -m testbed.versions && .venv/bin/python -m tests.versions.played || failed="$$failed versions"; \
 	test -z "$$failed" || { echo "FAILED with SEED=$(SEED):$$failed"; exit 1; }
 
 soak: setup control-plane ## random groups, nodes and all kinds of faults for DURATION=600 seconds; SEED=n repeats a run

@@ -64,9 +64,10 @@ class Api:
         """PATCH with a JSON merge patch."""
         return self._request("PATCH", path, body=body, content_type="application/merge-patch+json")
 
-    def delete(self, path: str, *, grace_s: int | None = None) -> Json:
-        """DELETE of an object or, with a collection's path, of all its objects."""
-        return self._request("DELETE", path, body={} if grace_s is None else {"gracePeriodSeconds": grace_s})
+    def delete(self, path: str, *, grace_s: int | None = None, body: Json | None = None) -> Json:
+        """DELETE of an object or, with a collection's path, of all its objects; `body` has further DeleteOptions."""
+        grace = {} if grace_s is None else {"gracePeriodSeconds": grace_s}
+        return self._request("DELETE", path, body=grace | (body or {}))
 
     def text(self, path: str) -> str:
         """GET of a non-JSON body, such as /readyz."""

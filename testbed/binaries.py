@@ -34,7 +34,7 @@ _STAGE_SOURCES = (
     "pod/fast/pod-ready",
     "pod/fast/pod-delete",
 )
-_LINK_FLAGS = "-s -w -X k8s.io/component-base/version.gitVersion={kubernetes}"
+LINK_FLAGS = "-s -w -X k8s.io/component-base/version.gitVersion={kubernetes}"
 _OLDEST_ASSETS = (1, 30)
 _OLDEST_ETCD = (3, 5)
 
@@ -93,16 +93,16 @@ class Pins:
     @classmethod
     def read(cls, hack: Path = HACK) -> Pins:
         """Reads hack/*/go.mod and go.sum; the key changes with any byte of them and with the build recipe."""
-        digest = hashlib.sha256(f"{_LINK_FLAGS} {_STAGE_SOURCES} {platform.system()} {platform.machine()}".encode())
+        digest = hashlib.sha256(f"{LINK_FLAGS} {_STAGE_SOURCES} {platform.system()} {platform.machine()}".encode())
         for module in MODULES:
             for file in ("go.mod", "go.sum"):
                 digest.update((hack / module / file).read_bytes())
         main = (hack / "control-plane" / "go.mod").read_text()
-        kubernetes = _pinned(main, "k8s.io/kubernetes")
+        kubernetes = pinned(main, "k8s.io/kubernetes")
         return cls(
             kubernetes=kubernetes,
-            kwok=_pinned(main, "sigs.k8s.io/kwok"),
-            helm=_pinned((hack / "helm" / "go.mod").read_text(), "helm.sh/helm/v4"),
+            kwok=pinned(main, "sigs.k8s.io/kwok"),
+            helm=pinned((hack / "helm" / "go.mod").read_text(), "helm.sh/helm/v4"),
             go=required_go(main),
             key=f"control-plane-{kubernetes}-{digest.hexdigest()[:12]}",
         )
@@ -121,7 +121,12 @@ class Pins:
         return version == parse_version(self.kubernetes) or (explicit and version >= _OLDEST_ASSETS)
 
 
-def _pinned(go_mod: str, module: str) -> str:
+def pinned(go_mod: str, module: str) -> str:
+    """The version of the module that a go.mod with this text requires.
+
+    Raises:
+        SetupError: it requires none.
+    """
     match = re.search(rf"^\s*(?:require )?{re.escape(module)} (v\S+)", go_mod, re.MULTILINE)
     if match is None:
         raise SetupError(f"A go.mod in hack/ does not require {module}; restore the file from the repository.")
@@ -155,6 +160,18 @@ def ensure(names: Collection[str] = ALL, *, report: Report) -> Path:
             _build(_missing(names, found), pins, report=report)
         found = _found(names, pins, report=lambda _: None)
     return _folder(found, pins)
+
+
+def version_of(name: str) -> Version:
+    """The version of the named program in the folder that `find` returns.
+
+    Raises:
+        SetupError: it must be built first.
+    """
+    folder = find([name])
+    if folder is None:
+        raise SetupError(f"{name} is not built yet: run make control-plane first.")
+    return _version_of(folder / name, PROGRAMS[name])
 
 
 def _missing(names: Collection[str], found: Mapping[str, Path]) -> list[str]:
@@ -244,7 +261,7 @@ def _build(missing: list[str], pins: Pins, *, report: Report) -> None:
             program.package,
             go=go,
             directory=HACK / program.module,
-            options=("-ldflags", _LINK_FLAGS.format(kubernetes=pins.kubernetes)),
+            options=("-ldflags", LINK_FLAGS.format(kubernetes=pins.kubernetes)),
             step=f"[{position}/{len(names)}] ",
             report=report,
         )

@@ -68,6 +68,7 @@ class ControlPlane:
         extra_controller_args: Sequence[str] = (),
         extra_scheduler_args: Sequence[str] = (),
         ready_after_s: float = 0,
+        kubernetes: Path | None = None,
     ) -> None:
         """Configure the control plane without starting it.
 
@@ -83,6 +84,7 @@ class ControlPlane:
             extra_controller_args: the same for kube-controller-manager.
             extra_scheduler_args: the same for kube-scheduler.
             ready_after_s: how long pods run before KWOK makes them ready (see testbed.stages).
+            kubernetes: the folder of an older version (see testbed.versions), until ``upgrade``.
         """
         self._controllers = controllers
         self._kwok = kwok
@@ -95,6 +97,7 @@ class ControlPlane:
         self._extra_controller_args = tuple(extra_controller_args)
         self._extra_scheduler_args = tuple(extra_scheduler_args)
         self._ready_after_s = ready_after_s
+        self._kubernetes = kubernetes
         self._disabled_admission = [] if controllers else ["ServiceAccount"]
         if not not_ready_taint:
             self._disabled_admission.append("TaintNodesByCondition")
@@ -202,7 +205,7 @@ class ControlPlane:
         self._apiserver = self.spawn(
             "kube-apiserver",
             [
-                self.binaries / "kube-apiserver",
+                self._program("kube-apiserver"),
                 *("--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", f"--secure-port={self.port}"),
                 *("--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.0.0.0/24"),
                 f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
@@ -254,7 +257,7 @@ class ControlPlane:
             [
                 *self._client("kube-controller-manager"),
                 *("--leader-elect=false", "--secure-port=0", "--profiling=false"),
-                *("--controllers=*,-nodeipam,-cloud-node-lifecycle", "--kube-api-qps=500", "--kube-api-burst=1000"),
+                *("--controllers=*,-node-ipam-controller", "--kube-api-qps=500", "--kube-api-burst=1000"),
                 f"--service-account-private-key-file={self._key}",
                 f"--root-ca-file={self._certificate}",
                 *self._extra_controller_args,
@@ -280,8 +283,24 @@ class ControlPlane:
             ],
         )
 
+    def upgrade(self, *, extra_apiserver_args: Sequence[str] = (), extra_controller_args: Sequence[str] = ()) -> None:
+        """Replaces an older version's API server and controllers by the main one's, on the same etcd and port.
+
+        The arguments replace those of the constructor.
+        """
+        self._controller_manager.stop()
+        self.stop_apiserver()
+        self._kubernetes = None
+        self._extra_apiserver_args = tuple(extra_apiserver_args)
+        self._extra_controller_args = tuple(extra_controller_args)
+        self.start_apiserver()
+        self._start_controllers()
+
+    def _program(self, name: str) -> Path:
+        return (self._kubernetes or self.binaries) / name
+
     def _client(self, name: str) -> list[str | Path]:
-        return [self.binaries / name, f"--kubeconfig={self.kubeconfig}"]
+        return [self._program(name), f"--kubeconfig={self.kubeconfig}"]
 
     def _await(self, condition: Callable[[], bool], *, what: str, child: Child) -> None:
         name = child.log.stem

@@ -36,6 +36,7 @@ from testbed import (
     rooms,
     security,
     sizing,
+    tested,
     walk,
 )
 from testbed.controllers import matrix
@@ -53,7 +54,8 @@ _FILLED: dict[Path, Callable[[str], str]] = {
     matrix.PAGE: lambda text: matrix.page(ROOT, text),
     sizing.PAGE: lambda text: sizing.with_tables(ROOT, text),
     comparison.PAGE: lambda text: comparison.with_all(ROOT, text),
-    comparison.README: lambda text: comparison.with_some(ROOT, text),
+    comparison.README: lambda text: tested.with_versions(ROOT, comparison.with_some(ROOT, text)),
+    tested.PAGE: lambda text: tested.with_table(ROOT, text),
 }
 """Files that are only partly generated; the rest is written by hand."""
 _NOTE = "<!-- Generated from the code by make docs: change the code, not this page. -->\n\n"
@@ -69,6 +71,7 @@ def pages() -> dict[Path, str]:
         Path("charts/gangsched/files/workloads.yaml"): gangs.rights(),
         Path("charts/gangsched/files/alerts.yaml"): monitoring.alerts(),
         Path("charts/gangsched/files/dashboard.json"): monitoring.dashboard(),
+        tested.NOTES: tested.notes(ROOT),
         Path(monitoring.RUNBOOK): _NOTE + monitoring.runbook(),
         Path("docs/states.md"): _NOTE + _states(),
         Path("docs/reasons.md"): _NOTE + _reasons(),

@@ -11,11 +11,15 @@ from gangsched.core.constraints.constraint import Constraint
 from gangsched.core.constraints.registry import CONSTRAINTS
 
 FIGURES = Path("docs/fidelity.jsonl")
-_RENAMED = {"NodeResources": "NodeResourcesFit", "TopologySpread": "PodTopologySpread"}
+_RENAMED = {
+    "NodeResources": "NodeResourcesFit",
+    "TopologySpread": "PodTopologySpread",
+    "CsiDrivers": "NodeVolumeLimits",
+}
 
 FILTERS = {
-    "NodeUnschedulable": "",
     "NodeName": "nothing to decide: a pod that names its node is already bound",
+    "NodeUnschedulable": "",
     "TaintToleration": "",
     "NodeAffinity": "",
     "NodePorts": "",
@@ -36,19 +40,16 @@ FILTERS = {
     "VolumeZone": "",
     "PodTopologySpread": "",
     "InterPodAffinity": (
-        "a pod's own `namespaceSelector` with NotIn or DoesNotExist works as the API documents it, whereas "
-        "kube-scheduler matches every namespace; anti-affinity of a nominated pod excludes its whole domain, whereas "
-        "kube-scheduler excludes at most its node; a pod with more than 8 terms of affinity and spread is refused by "
-        "name (`NotSupported`)"
+        "anti-affinity of a nominated pod excludes its whole domain, whereas kube-scheduler excludes at most its node; "
+        "a pod with more than 8 terms of affinity and spread is refused by name (`NotSupported`); before 1.37, "
+        "kube-scheduler takes a pod's own `namespaceSelector` with NotIn or DoesNotExist to match every namespace"
     ),
     "DynamicResources": (
-        "gangsched goes by the feature gates that are on by default in Kubernetes 1.36 and 1.37, and by nothing else: "
+        "gangsched goes by the feature gates that are on by default in Kubernetes 1.37, and by nothing else: "
         "claims of a PodGroup, attributes that are lists, derived attributes, compatibility groups and devices that "
         "provide CPU or memory are not known; members of one gang choose their devices again together if the first "
-        "choices leave none for another, whereas kube-scheduler keeps the first; devices of one request all have "
-        "different values of a distinctAttribute, as the API documents it and as in 1.37, whereas 1.36 compares only "
-        "with the last one; pools of the same name of two drivers have counters of their own, as in 1.37; a claim of "
-        "another scheduler whose binding conditions take too long is waited for like our own; "
+        "choices leave none for another, whereas kube-scheduler keeps the first; a claim of another scheduler whose "
+        "binding conditions take too long is waited for like our own; "
         "expressions with transformMapEntry, the functions for URLs and named formats, string() of an address, "
         "or format of anything but texts, whole numbers, truth values and %f refuse the pod, because the CEL library "
         "lacks them and they are of no use for devices, and so does a pattern of find that could take long; isInteger "
@@ -103,10 +104,7 @@ SCORES = {
         "ReplicationControllers, ReplicaSets and StatefulSets of a pod, which would have to be watched in all "
         "namespaces, and a group's strategy decides whether it spreads; only the first 8 of a pod's constraints count"
     ),
-    "InterPodAffinity": (
-        "a pod's own `namespaceSelector` with NotIn or DoesNotExist works as the API documents it; only the 8 heaviest "
-        "terms of affinity and of anti-affinity count"
-    ),
+    "InterPodAffinity": "only the 8 heaviest terms of affinity and of anti-affinity count",
     "ImageLocality": "it orders only nodes that are otherwise equal",
     "NodeResourcesFit": "the strategy of the group takes its place",
     "NodeResourcesBalancedAllocation": "the strategy of the group takes its place",
@@ -151,7 +149,9 @@ def filter_of(constraint: type[Constraint]) -> str:
 def page(root: Path) -> str:
     """The whole page, generated from the code and the committed figures."""
     found = read(root)
-    files = {filter_of(each): _file(each, root) for each in CONSTRAINTS}
+    files: dict[str, str] = {}
+    for each in CONSTRAINTS:
+        files[filter_of(each)] = ", ".join(filter(None, [files.get(filter_of(each)), _file(each, root)]))
     decided = [_decided(name, files.get(name, "—"), why, found) for name, why in FILTERS.items()]
     judged = [
         f"| {each.aim} | {each.filter or 'any'} | {each.pairs} | {each.refusing} | {each.accepting} "

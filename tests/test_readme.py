@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 import yaml
 
+from testbed import tested, versions
 from testbed.binaries import Pins
 from testbed.docs import ROOT
 
@@ -16,7 +17,7 @@ PICTURE = ROOT / "docs" / "images" / "race.svg"
 
 def test_the_versions_are_those_that_the_tests_pin() -> None:
     [said] = re.findall(r"\*\*Tested with\*\* (.*?), on Linux", README, re.DOTALL)
-    versions = dict(re.findall(r"(\S+) v?([\d.]+\d)", said))
+    named = dict(re.findall(r"(\S+) v?([\d.]+\d)", said))
     pins = Pins.read()
     kubernetes = pins.kubernetes.removeprefix("v")
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yaml").read_text())
@@ -25,14 +26,16 @@ def test_the_versions_are_those_that_the_tests_pin() -> None:
         for step in workflow["jobs"]["test"]["steps"]
         if "with" in step and "python-version" in step["with"]
     ]
-    assert versions == {
+    assert named == {
         "Kubernetes": kubernetes,
         "kubectl": kubernetes,
         "helm": pins.helm.removeprefix("v"),
         "Python": python,
     }
     assert {*re.findall(r"^FROM python:([\d.]+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)} == {python}
-    assert f"other versions than v{kubernetes} are not tested" in " ".join(README.split())
+    assert pins.kubernetes == tested.read(ROOT)[-1].kubernetes
+    older = [each.kubernetes for each in versions.older().values()]
+    assert [each.kubernetes for each in tested.read(ROOT)] == [*older, pins.kubernetes]
 
 
 def test_the_oldest_kubernetes_is_the_charts() -> None:

@@ -71,6 +71,7 @@ def test_the_core_must_be_covered(run: Run) -> None:
     core = re.match(r"coverage with branches: core (\d+\.\d) % \(at least 95 %\), all \d+\.\d %", told)
     assert core, done.stdout
     assert 0 < float(core[1]) < 95
+    assert (older, versions) == ("runs -m testbed.versions", "runs -m tests.versions.played")
     assert failed == "COVERAGE of gangsched/core is below 95 %: the run fails"
     assert done.returncode == 1
 
@@ -144,7 +145,7 @@ def test_a_night_goes_on_after_a_part_that_fails_and_tells_it_with_the_seed(tmp_
     night = subprocess.run(
         make, cwd=tmp_path, env=os.environ | {"MAKEFLAGS": ""}, capture_output=True, text=True, check=False
     )
-    _, told, explored, soak, outages, built, workloads, failed = night.stdout.splitlines()
+    _, told, explored, soak, outages, built, workloads, older, versions, failed = night.stdout.splitlines()
     [seed] = re.findall(r"^the seed of this night is (\d+); make nightly SEED=\1 repeats it$", told)
     assert (seed == "7") == bool(asked)
     assert f"--hypothesis-profile=nightly --hypothesis-seed={seed}" in explored

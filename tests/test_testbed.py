@@ -15,7 +15,7 @@ from testbed.go_toolchain import find_go, required_go
 from testbed.nodes import node
 from testbed.tether import Tether, TetherError
 
-PINS = Pins(kubernetes="v1.36.3", kwok="v0.8.0", helm="v4.3.1", go=(1, 26), key="control-plane-v1.36.3-0123")
+PINS = Pins(kubernetes="v1.37.2", kwok="v0.8.0", helm="v4.3.1", go=(1, 26), key="control-plane-v1.37.2-0123")
 OUTPUTS = {
     "etcd": "etcd Version: {}.8",
     "kwok": "kwok version v{}.0 go1.26",
@@ -25,7 +25,7 @@ OUTPUTS = {
 
 
 def hack_folder(root):
-    for module, required in (("control-plane", "k8s.io/kubernetes v1.36.3"), ("helm", "helm.sh/helm/v4 v4.3.1")):
+    for module, required in (("control-plane", "k8s.io/kubernetes v1.37.2"), ("helm", "helm.sh/helm/v4 v4.3.1")):
         folder = root / module
         folder.mkdir(parents=True)
         also = "sigs.k8s.io/kwok v0.8.0" if module == "control-plane" else ""
@@ -56,14 +56,14 @@ def machine(tmp_path, monkeypatch):
 def fill_cache(machine, names=ALL):
     folder = machine / "cache" / "gangsched" / Pins.read().key
     for name in names:
-        program(folder, name, "1.36")
+        program(folder, name, "1.37")
     (folder / STAGES).write_text("stages")
     return folder
 
 
 def test_the_repositorys_modules_pin_every_program():
     pins = Pins.read()
-    assert parse_version(pins.kubernetes) == (1, 36)
+    assert parse_version(pins.kubernetes) == (1, 37)
     go_mods = {module: (binaries.HACK / module / "go.mod").read_text() for module in binaries.MODULES}
     for wanted in PROGRAMS.values():
         own = (binaries.HACK / wanted.module / wanted.package).is_dir()
@@ -82,8 +82,8 @@ def test_a_program_of_our_own_is_built_anew_exactly_if_its_source_changes(tmp_pa
 
 def test_pins_are_read_from_the_modules(tmp_path):
     pins = Pins.read(hack_folder(tmp_path))
-    assert (pins.kubernetes, pins.kwok, pins.helm, pins.go) == ("v1.36.3", "v0.8.0", "v4.3.1", (1, 26))
-    assert pins.key.startswith("control-plane-v1.36.3-")
+    assert (pins.kubernetes, pins.kwok, pins.helm, pins.go) == ("v1.37.2", "v0.8.0", "v4.3.1", (1, 26))
+    assert pins.key.startswith("control-plane-v1.37.2-")
 
 
 @pytest.mark.parametrize("file", ["control-plane/go.mod", "control-plane/go.sum", "helm/go.mod", "helm/go.sum"])
@@ -105,7 +105,7 @@ def test_a_module_that_is_not_required_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("text", "version"),
     [
-        ("Kubernetes v1.36.3", (1, 36)),
+        ("Kubernetes v1.37.2", (1, 37)),
         ("etcd Version: 3.6.8\nGit SHA: abc1234", (3, 6)),
         ("kwok version v0.8.0 go1.26.8 (linux/amd64)", (0, 8)),
         ("v4.3", (4, 3)),
@@ -120,8 +120,8 @@ def test_a_programs_version_is_the_first_that_it_prints(text, version):
 @pytest.mark.parametrize(
     ("name", "version", "on_path", "in_assets"),
     [
-        ("kube-apiserver", (1, 36), True, True),
-        ("kube-apiserver", (1, 35), False, True),
+        ("kube-apiserver", (1, 37), True, True),
+        ("kube-apiserver", (1, 36), False, True),
         ("kube-apiserver", (1, 30), False, True),
         ("kube-apiserver", (1, 29), False, False),
         ("kubectl", (1, 32), False, True),
@@ -164,7 +164,7 @@ def test_kwok_is_not_complete_without_its_stages(machine):
 
 def test_assets_come_before_the_cache_and_the_folder_still_holds_everything(machine, monkeypatch):
     cached = fill_cache(machine)
-    asset = program(machine / "assets", "kube-apiserver", "1.36")
+    asset = program(machine / "assets", "kube-apiserver", "1.37")
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(machine / "assets"))
 
     folder = binaries.ensure(report=pytest.fail)
@@ -177,7 +177,7 @@ def test_assets_come_before_the_cache_and_the_folder_still_holds_everything(mach
 
 @pytest.mark.parametrize(
     ("version", "used", "said"),
-    [("1.33", True, "1.33 in KUBEBUILDER_ASSETS is used; gangsched is tested on v1.36"), ("1.29", False, "too old")],
+    [("1.33", True, "1.33 in KUBEBUILDER_ASSETS is used; gangsched is tested on v1.37"), ("1.29", False, "too old")],
 )
 def test_assets_of_another_kubernetes_are_mentioned(machine, monkeypatch, version, used, said):
     fill_cache(machine)
@@ -196,7 +196,7 @@ def test_a_program_on_path_is_taken_only_in_the_pinned_version(machine):
     fill_cache(machine, [name for name in ALL if name != "kubectl"])
     program(machine / "path", "kubectl", "1.32")
     assert binaries.find() is None
-    right = program(machine / "path", "kubectl", "1.36")
+    right = program(machine / "path", "kubectl", "1.37")
     folder = binaries.find()
     assert folder is not None
     assert (folder / "kubectl").resolve() == right

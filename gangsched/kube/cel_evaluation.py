@@ -1,6 +1,6 @@
 """Evaluates device selectors in the Common Expression Language (CEL).
 
-Source: k8s.io/dynamic-resource-allocation/cel at v1.36.3. An expression that uses anything unknown to `cel_syntax.py`,
+Source: k8s.io/dynamic-resource-allocation/cel at v1.37.2. An expression that uses anything unknown to `cel_syntax.py`,
 `cel_functions.py` and the library is an error, and the pod is refused.
 """
 

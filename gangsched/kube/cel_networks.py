@@ -1,6 +1,6 @@
 """Kubernetes' functions for IP addresses and networks in the Common Expression Language.
 
-Source: k8s.io/apiserver/pkg/cel/library (ip.go, cidr.go) at v1.36.3. Values are maps with one key, like those of
+Source: k8s.io/apiserver/pkg/cel/library (ip.go, cidr.go) at v1.37.2. Values are maps with one key, like those of
 quantities and versions.
 """
 

@@ -1,7 +1,7 @@
 """The extended resources that a pod's containers request, and the requests of a ResourceClaim for them.
 
 Init containers that end pass their devices on to later containers; containers that run at the same time share none.
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go at v1.36.3.
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go at v1.37.2.
 """
 
 from __future__ import annotations

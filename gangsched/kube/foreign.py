@@ -2,7 +2,8 @@
 
 The rules
     Discovery shows whether the API server serves a kind. While it does not, the core receives an empty list, and the
-    kind is checked again when one of its versions is listed. While it does, a reflector watches the kind.
+    kind is checked again when one of its versions is listed. While it does, a reflector watches the kind. If that
+    version is served no longer but another one is, the list in that one replaces the earlier list.
     A missing right hides the kind: the core receives the reason, the log one line, and the request is retried. A kind
     that was readable before is hidden only after a minute, because a server that has just started has no roles yet.
     At startup a kind that is neither listed nor known to be absent is also hidden once everything else is ready, so
@@ -161,6 +162,7 @@ class ForeignWatch:
         self._discovery = discovery
         self._retry_s = retry_s
         self._patience_s = patience_s
+        self._unserved = ""
         self._why: str | None = None
         self._denied_at: float | None = None
         self._is_denied = False
@@ -169,8 +171,9 @@ class ForeignWatch:
         self._hurried = asyncio.Event()
 
     async def run(self) -> None:
-        """Check whether the kind is served, and watch it while it is."""
+        """Check in which version the kind is served, and watch it while it is."""
         while True:
+            version = ""
             try:
                 version = await served_version(self._session, self._subject.kind)
                 if version:
@@ -180,6 +183,10 @@ class ForeignWatch:
                 await self._discovery.until_listed(self._subject.kind.served_in)
                 continue
             except NotServed:
+                if version != self._unserved:
+                    # An upgrade of the API server may have replaced the version by another one.
+                    self._unserved = version
+                    continue
                 # A kind that is being installed may be in discovery shortly before it is served.
                 self._absent()
             except AccessDenied as error:
@@ -222,7 +229,7 @@ class ForeignWatch:
             _log.info("another system's objects are readable again", extra=self._named)
         self._why = self._denied_at = None
         self._is_denied = False
-        self._failure = ""
+        self._failure = self._unserved = ""
         self._failures = 0
         self._post(events)
         self.settled.set()

@@ -33,7 +33,7 @@ def soft(spec: wire.PodSpec, meta: wire.Meta) -> Soft | None:
     if spec.volumes:
         images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
     if spec.affinity is None and not spec.topology_spread_constraints:
-        return _of_images(tuple(images), len(containers))
+        return _of_images(tuple(images), len(images))
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     pod_terms: tuple[tuple[int, PodTerm], ...] = ()
     if spec.affinity is not None:
@@ -44,7 +44,7 @@ def soft(spec: wire.PodSpec, meta: wire.Meta) -> Soft | None:
     found = Soft(
         node_terms=tuple(_terms(affinity.preferred)) if affinity is not None and affinity.preferred else (),
         images=_complete(images),
-        containers=len(containers),
+        containers=len(images),
         pod_terms=pod_terms,
         spread=spread(constraints, meta, PREFERRED)[:MOST_TERMS] if constraints else (),
     )

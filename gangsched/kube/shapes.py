@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from gangsched.core.objects.quantity import Exact, InvalidQuantity, unrounded
-from gangsched.core.objects.requests import InitContainer, pod_requests, with_resize
+from gangsched.core.objects.requests import (
+    InitContainer,
+    Requests,
+    aggregated,
+    held,
+    pod_level_supported,
+    pod_requests,
+)
 from gangsched.core.objects.shape import Amounts, Disk, HostPort, Shape
 from gangsched.kube import wire
 from gangsched.kube.errors import printable
@@ -17,9 +24,12 @@ from gangsched.kube.unsupported import unsupported_annotations, unsupported_fiel
 
 _KEPT = 1024
 _CONTAINERS = "spec.containers[].resources.requests"
+_INIT = "spec.initContainers[].resources.requests"
 
 _WrittenRequests = tuple[tuple[tuple[str, str | int | float], ...], ...]
 """For each container, the requested resources and amounts as they are written."""
+_Wishes = Sequence[tuple[wire.Container, Requests]]
+"""Containers with their requests."""
 
 
 def shape(
@@ -67,9 +77,8 @@ def _written_requests(spec: wire.PodSpec, status: wire.PodStatus) -> _WrittenReq
     """The requests of each container if nothing else counts for the pod's requests, as in most pods; None otherwise."""
     if spec.init_containers or spec.overhead or (spec.resources is not None and spec.resources.requests):
         return None
-    for held in status.container_statuses or ():
-        if held.resources is not None:
-            return None
+    if _shows_requests(status):
+        return None
     return tuple(
         [
             tuple(container.resources.requests.items())
@@ -85,73 +94,81 @@ def _sum(asked: _WrittenRequests) -> tuple[Amounts, tuple[str, ...]]:
     """The requests of such a pod and its unreadable amounts, cached because every event of a pod repeats them."""
     unreadable: list[str] = []
     found = [amounts(dict(each), _CONTAINERS, unreadable) for each in asked]
-    return pod_requests(containers=found), tuple(unreadable)
+    return pod_requests(aggregated(found)), tuple(unreadable)
+
+
+def _shows_requests(status: wire.PodStatus) -> bool:
+    """Whether the status says what the pod or one of its containers holds."""
+    if status.allocated_resources is not None or status.resources is not None:
+        return True
+    for statuses in (status.container_statuses, status.init_container_statuses):
+        for each in statuses or ():
+            if each.resources is not None or each.allocated_resources is not None:
+                return True
+    return False
 
 
 def _requests(spec: wire.PodSpec, status: wire.PodStatus, unreadable: list[str], *, resize_infeasible: bool) -> Amounts:
     """The pod's requests on its node. Unreadable amounts are left out and named in `unreadable`."""
-    statuses = {held.name: held for held in status.container_statuses or () if held.resources is not None}
-    pod_level: Mapping[str, Exact] | None = None
+    wishes = [(each, _wish(each, _CONTAINERS, unreadable)) for each in spec.containers or ()]
+    init_wishes = [(each, _wish(each, _INIT, unreadable)) for each in spec.init_containers or ()]
+    total = _aggregated(wishes, init_wishes)
+    pod_level: Requests | None = None
     if spec.resources is not None and spec.resources.requests:
-        where = "spec.resources.requests"
-        wanted = amounts(spec.resources.requests, where, unreadable)
-        held = _held(wanted, status.resources, status.allocated_resources, infeasible=resize_infeasible)
-        pod_level = {name: held[name] for name in wanted}
-    init_containers: list[InitContainer] = []
-    if spec.init_containers:
-        where = "spec.initContainers[].resources.requests"
-        sidecars = {held.name: held for held in status.init_container_statuses or () if held.resources is not None}
-        for container in spec.init_containers:
-            sidecar = container.restart_policy == "Always"
-            taken = _container(container, sidecars if sidecar else {}, where, unreadable, infeasible=resize_infeasible)
-            init_containers.append(InitContainer(taken, sidecar))
-    where = _CONTAINERS
-    return pod_requests(
-        containers=[
-            _container(container, statuses, where, unreadable, infeasible=resize_infeasible)
-            for container in spec.containers or ()
-        ],
-        init_containers=init_containers,
-        pod_level=pod_level,
-        overhead=amounts(spec.overhead, "spec.overhead", unreadable) if spec.overhead else {},
-    )
+        wish = amounts(spec.resources.requests, "spec.resources.requests", unreadable)
+        pod_level = wish if any(map(pod_level_supported, wish)) else None
+    if _shows_requests(status):
+        shown = _statuses(status, wishes, init_wishes, infeasible=resize_infeasible)
+        total = held(total, *shown, infeasible=resize_infeasible)
+        if pod_level is not None and status.resources is not None:
+            of_pod = (_shown(status.resources.requests), _shown(status.allocated_resources))
+            pod_level = held(pod_level, *of_pod, infeasible=resize_infeasible)
+    overhead = amounts(spec.overhead, "spec.overhead", unreadable) if spec.overhead else {}
+    return pod_requests(total, pod_level=pod_level, overhead=overhead)
 
 
-def _container(
-    container: wire.Container,
-    statuses: Mapping[str, wire.ContainerStatus],
-    where: str,
-    unreadable: list[str],
-    *,
-    infeasible: bool,
-) -> Mapping[str, Exact]:
+def _statuses(status: wire.PodStatus, wishes: _Wishes, init_wishes: _Wishes, *, infeasible: bool) -> Iterator[Requests]:
+    """What the kubelet has admitted of the pod's requests, and what runs: as it says of the pod, or of containers."""
+    actuated = status.resources.requests if status.resources is not None else None
+    if status.allocated_resources is not None and actuated is not None:
+        yield _shown(status.allocated_resources)
+        yield _shown(actuated)
+        return
+    of = {each.name: each for each in (*(status.init_container_statuses or ()), *(status.container_statuses or ()))}
+    for running in (False, True):
+        yield _aggregated(
+            *(
+                [
+                    (each, _of_container(of.get(each.name), {} if infeasible else wish, running=running))
+                    for each, wish in of_kind
+                ]
+                for of_kind in (wishes, init_wishes)
+            )
+        )
+
+
+def _of_container(status: wire.ContainerStatus | None, wish: Requests, *, running: bool) -> Requests:
+    """What runs of a container's requests, or what the kubelet has admitted; the wish if the status does not say it."""
+    if status is None:
+        return wish
+    if running and status.resources is not None and status.resources.requests is not None:
+        return _shown(status.resources.requests)
+    return wish if status.allocated_resources is None else _shown(status.allocated_resources)
+
+
+def _aggregated(wishes: _Wishes, init_wishes: _Wishes) -> dict[str, Exact]:
+    starting = (InitContainer(requests, each.restart_policy == "Always") for each, requests in init_wishes)
+    return aggregated((requests for _, requests in wishes), starting)
+
+
+def _wish(container: wire.Container, where: str, unreadable: list[str]) -> Requests:
     asked = container.resources.requests if container.resources is not None else None
-    wanted = amounts(asked, where, unreadable) if asked else {}
-    status = statuses.get(container.name) if statuses else None
-    if status is None or status.resources is None:
-        return wanted
-    actuated, allocated = status.resources.requests, status.allocated_resources
-    if actuated == asked and (allocated is None or allocated == asked):
-        return wanted
-    return _held(wanted, status.resources, allocated, infeasible=infeasible)
+    return amounts(asked, where, unreadable) if asked else {}
 
 
-def _held(
-    wanted: Mapping[str, Exact],
-    actuated: wire.Resources | None,
-    allocated: wire.Quantities | None,
-    *,
-    infeasible: bool,
-) -> Mapping[str, Exact]:
-    """The amounts reserved on the node during a resize. Unreadable amounts in the status count as missing."""
-    if actuated is None:
-        return wanted
-    return with_resize(
-        wanted,
-        actuated=amounts(actuated.requests or {}, "status", []),
-        allocated=amounts(allocated or {}, "status", []),
-        infeasible=infeasible,
-    )
+def _shown(quantities: wire.Quantities | None) -> Requests:
+    """The amounts of a status, of which unreadable ones count as missing."""
+    return amounts(quantities, "status", []) if quantities else {}
 
 
 def amounts(quantities: wire.Quantities, where: str, unreadable: list[str]) -> dict[str, Exact]:

@@ -1,7 +1,7 @@
 """Converts the volumes of pods, and the objects behind them, to the values of the core.
 
 CSI drivers also attach some disks that are named in the older, in-tree way (CSI migration): those of
-k8s.io/csi-translation-lib for which `isCSIMigrationOn` in nodevolumelimits/utils.go at v1.36.3 holds. azureFile and
+k8s.io/csi-translation-lib for which `isCSIMigrationOn` in nodevolumelimits/utils.go at v1.37.2 holds. azureFile and
 vsphereVolume are therefore ignored.
 """
 
@@ -253,13 +253,21 @@ def csi_node(found: storage_wire.CsiNode) -> CsiNode:
         for driver in drivers
         if driver.allocatable is not None and driver.allocatable.count is not None
     }
-    return CsiNode(name=found.metadata.name or "", limits=_kept_limits(tuple(sorted(limits.items()))))
+    return CsiNode(
+        name=found.metadata.name or "",
+        limits=_kept_limits(tuple(sorted(limits.items()))),
+        drivers=_kept_drivers(frozenset(intern(driver.name) for driver in drivers)),
+    )
 
 
 def csi_driver(found: storage_wire.CsiDriver) -> CsiDriver:
     """The core's value for a CSIDriver."""
     spec = found.spec or storage_wire.CsiDriverSpec()
-    return CsiDriver(name=found.metadata.name or "", capacity=bool(spec.storage_capacity))
+    return CsiDriver(
+        name=found.metadata.name or "",
+        capacity=bool(spec.storage_capacity),
+        demanding=bool(spec.prevent_pod_scheduling_if_missing),
+    )
 
 
 def storage_capacity(found: storage_wire.StorageCapacity) -> StorageCapacity:
@@ -330,5 +338,11 @@ def _kept_zones(found: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[tuple[s
 
 @lru_cache(maxsize=_KEPT)
 def _kept_limits(found: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    """Like `_kept_terms`."""
+    return found
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept_drivers(found: frozenset[str]) -> frozenset[str]:
     """Like `_kept_terms`."""
     return found

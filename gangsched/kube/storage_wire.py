@@ -100,6 +100,7 @@ class CsiNode(Struct, gc=False):
 
 class CsiDriverSpec(Struct, gc=False, rename="camel"):
     storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CsiDriver(Struct, gc=False):

@@ -18,11 +18,13 @@ from gangsched.core.cluster.devices import Devices
 from gangsched.core.constraints.allocation import MOST_STEPS, allocate
 from gangsched.core.constraints.candidates import Errand
 from gangsched.core.constraints.constraint import Member, Plan
+from gangsched.core.constraints.device_allocations import configured
 from gangsched.core.constraints.device_offers import Offer, Offers
 from gangsched.core.constraints.device_usage import DeviceUsage
 from gangsched.core.objects.devices import (
     AllocatedDevice,
     Allocation,
+    ClaimConfig,
     DeviceClass,
     DeviceKind,
     DeviceRequest,
@@ -33,11 +35,12 @@ from gangsched.core.objects.devices import (
 from gangsched.core.objects.offered_devices import (
     Attribute,
     AttributeType,
+    Capacity,
     Device,
     DeviceTaint,
     ResourceSlice,
 )
-from gangsched.core.objects.prebindings import PrebindingState, UseDevices
+from gangsched.core.objects.prebindings import ClaimConfigured, PrebindingState, UseDevices
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.snapshot import Snapshot
@@ -120,6 +123,38 @@ THREE = on_node(A, B, C)
 )
 def test_what_claims_get(what, fields, got):
     assert found(*what, offers=THREE, **fields) == got
+
+
+@pytest.mark.parametrize(("left", "taken"), [(10, True), (9, False)])
+def test_a_request_for_all_devices_needs_its_share_of_each(left, taken):
+    shares = (Capacity("memory", 80),)
+    devices = [gpu(name, multiple=True, shares=shares) for name in "ab"]
+    usage = DeviceUsage(Devices(), {})
+    share = AllocatedDevice("r", (DRIVER, "p", "a"), shared=True, consumed=(("memory", 80 - left),))
+    usage.add(Allocation((share,)), 1)
+    errand = Errand(wishes(asks(all=True, capacity=(("memory", 10),))), on_node(*devices), lambda _: (0, 1))
+    assert (allocate([errand], usage).allocations is not None) == taken
+
+
+@pytest.mark.parametrize(
+    ("requests", "got"),
+    [(("g",), ()), (("g/x",), ()), ((), ()), (("g", "h"), ()), (("h",), None), (("g/y",), None)],
+)
+def test_parameters_for_all_requests_that_have_devices_name_none(requests, got):
+    """Of a claim whose only request has the alternatives x and y, and gets x; `got` None: they are left out."""
+    asked = replace(wishes((asks(name="g/x"), asks(name="g/y"))), config=(ClaimConfig(requests, "{}"),))
+    chosen = Allocation((AllocatedDevice("g/x", (DRIVER, "p", "a")),))
+    devices = Devices()
+    devices.set(DeviceKind.CLASS, ("", "gpu"), DeviceClass("gpu", config=("{}",)))
+    written = configured(device_claim("c", asked), chosen, devices)
+    of_claim = [] if got is None else [ClaimConfigured("FromClaim", got, "{}")]
+    assert [*written] == [ClaimConfigured("FromClass", (), "{}"), *of_claim]
+
+
+def test_parameters_for_some_requests_name_them():
+    asked = replace(wishes(asks(name="g"), asks(name="h")), config=(ClaimConfig(("h",), "{}"),))
+    chosen = Allocation(tuple(AllocatedDevice(name, (DRIVER, "p", name)) for name in "gh"))
+    assert [*configured(device_claim("c", asked), chosen, Devices())] == [ClaimConfigured("FromClaim", ("h",), "{}")]
 
 
 def test_all_devices_are_not_known_while_a_pool_is_incomplete():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gangsched.core.objects.quantity import MAX_AMOUNT, unrounded
-from gangsched.core.objects.requests import InitContainer, counted, counted_amounts, pod_requests, with_resize
+from gangsched.core.objects.requests import InitContainer, aggregated, counted, counted_amounts, held, pod_requests
 
 
 def init(**requests):
@@ -36,12 +36,12 @@ def sidecar(**requests):
 )
 def test_a_pod_asks_for_the_most_it_takes_at_any_moment(containers, init_containers, cpu):
     expected = (("cpu", cpu),) if cpu else ()
-    assert pod_requests(containers=containers, init_containers=init_containers) == expected
+    assert pod_requests(aggregated(containers, init_containers)) == expected
 
 
 def test_each_resource_has_its_own_most():
     assert pod_requests(
-        containers=[{"cpu": 300, "memory": 10}], init_containers=[InitContainer({"cpu": 100, "memory": 50, "a.b/c": 1})]
+        aggregated([{"cpu": 300, "memory": 10}], [InitContainer({"cpu": 100, "memory": 50, "a.b/c": 1})])
     ) == (("a.b/c", 1), ("cpu", 300), ("memory", 50))
 
 
@@ -83,7 +83,7 @@ def test_each_resource_has_its_own_most():
 )
 def test_pod_level_requests_replace_and_overhead_comes_last(pod_level, overhead, expected):
     containers = [{"cpu": 600, "memory": 64, "e.com/gpu": 2}, {"cpu": 400}]
-    assert pod_requests(containers=containers, pod_level=pod_level, overhead=overhead) == expected
+    assert pod_requests(aggregated(containers), pod_level=pod_level, overhead=overhead) == expected
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_pod_level_requests_replace_and_overhead_comes_last(pod_level, overhead,
 )
 def test_only_resources_that_the_scheduler_counts_are_kept(name, counts):
     assert counted(name) is counts
-    assert pod_requests(containers=[{name: 3}]) == (((name, 3),) if counts else ())
+    assert pod_requests({name: 3}) == (((name, 3),) if counts else ())
 
 
 def test_amounts_are_sorted_by_name_and_hold_no_zero():
@@ -116,18 +116,14 @@ def test_amounts_are_sorted_by_name_and_hold_no_zero():
 
 
 def test_a_sum_stays_within_64_bits():
-    assert pod_requests(containers=[{"cpu": MAX_AMOUNT}, {"cpu": 1}]) == (("cpu", MAX_AMOUNT),)
+    assert pod_requests(aggregated([{"cpu": MAX_AMOUNT}, {"cpu": 1}])) == (("cpu", MAX_AMOUNT),)
 
 
 def test_the_mappings_of_the_caller_are_left_as_they_were():
     container, first, overhead = {"cpu": 1}, {"cpu": 5}, {"cpu": 2}
-    pod_requests(
-        containers=[container, container],
-        init_containers=[InitContainer(first, sidecar=True), InitContainer(first)],
-        pod_level={"memory": 1},
-        overhead=overhead,
-    )
-    with_resize(container, actuated=first, allocated=overhead)
+    aggregated([container, container], [InitContainer(first, sidecar=True), InitContainer(first)])
+    pod_requests(container, pod_level={"memory": 1}, overhead=overhead)
+    held(container, first, overhead)
     assert (container, first, overhead) == ({"cpu": 1}, {"cpu": 5}, {"cpu": 2})
 
 
@@ -141,23 +137,18 @@ def test_the_mappings_of_the_caller_are_left_as_they_were():
         pytest.param(100, 200, True, 200, id="infeasible: admitted or running, the more"),
     ],
 )
-def test_a_container_being_resized_holds_the_greatest_of_its_sizes(actuated, allocated, infeasible, cpu):
-    held = with_resize({"cpu": 300}, actuated={"cpu": actuated}, allocated={"cpu": allocated}, infeasible=infeasible)
-    assert held == {"cpu": cpu}
+def test_what_is_being_resized_holds_the_greatest_of_its_sizes(actuated, allocated, infeasible, cpu):
+    assert held({"cpu": 300}, {"cpu": actuated}, {"cpu": allocated}, infeasible=infeasible) == {"cpu": cpu}
 
 
 def test_a_resize_is_judged_for_each_resource():
-    held = with_resize({"cpu": 300, "memory": 5}, actuated={"cpu": 100, "memory": 9, "a.b/c": 1})
-    assert held == {"cpu": 300, "memory": 9, "a.b/c": 1}
-
-
-def test_an_infeasible_wish_leaves_its_names_so_that_a_pod_level_request_still_replaces():
-    assert with_resize({"cpu": 300}, infeasible=True) == {"cpu": 0}
+    found = held({"cpu": 300, "memory": 5}, {"cpu": 100, "memory": 9, "a.b/c": 1})
+    assert found == {"cpu": 300, "memory": 9, "a.b/c": 1}
 
 
 def test_fractions_are_added_before_they_are_rounded() -> None:
     """Two containers of a half each take one unit, not two: the pod's sum is rounded, not each container's request."""
     half = {"memory": unrounded("memory", "500m")}
 
-    assert pod_requests(containers=[half, half]) == (("memory", 1),)
-    assert pod_requests(containers=[half, half, half]) == (("memory", 2),)
+    assert pod_requests(aggregated([half, half])) == (("memory", 1),)
+    assert pod_requests(aggregated([half, half, half])) == (("memory", 2),)

@@ -5,7 +5,15 @@ import pytest
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
-from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageObject, Trouble, Unready, VolumeAttachment
+from gangsched.core.objects.volumes import (
+    CsiDriver,
+    CsiNode,
+    StorageClass,
+    StorageObject,
+    Trouble,
+    Unready,
+    VolumeAttachment,
+)
 from gangsched.core.planning.dependence import any_couples, couples
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.placement import Ask, place
@@ -270,6 +278,45 @@ def test_disks_of_one_driver_that_nodes_limit_depend_on_each_other():
     snapshot, (member,) = taking(known(*attached(1)), pod(disks=disks))
     assert any_couples(snapshot, [member])
     assert not any_couples(snapshot, [class_of(snapshot, pod())])
+
+
+DEMANDING = CsiDriver("csi", demanding=True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "fields", "taken"),
+    [
+        ([], {}, True),
+        (["files"], {}, True),
+        (["other"], {}, True),
+        (["c0"], {}, False),
+        (["c0", "other"], {}, False),
+        (["later"], {}, False),
+        ([], {"own_volume_claims": ["c0"]}, False),
+        ([], {"disks": [Disk("cinder", (), False, ("csi", "v0"))]}, False),
+        ([], {"disks": [Disk("iscsi", ("iqn",))]}, True),
+    ],
+)
+def test_a_pod_needs_a_node_with_the_drivers_that_demand_it(asked, fields, taken):
+    had = pod("there", node="n0", volume_claims=["c0"])
+    cluster = known(
+        *attached(None, None), had, DEMANDING, CsiDriver("other"), LATER, claim("later", storage_class="later")
+    )
+    provide(cluster, CsiNode("n1", drivers=frozenset({"csi"})))
+    wanted = pod(volume_claims=asked, **fields)
+    assert refused(cluster, wanted) == ({} if taken else {"n0": NodeReason.VOLUME_DRIVER})
+    withdraw(cluster, DEMANDING)
+    assert refused(cluster, wanted) == {}
+
+
+def test_a_driver_that_demands_it_makes_all_nodes_worse_and_one_that_is_installed_may_help():
+    cluster = known(*attached(2, 2))
+    cluster.worsened.clear()
+    provide(cluster, DEMANDING)
+    assert cluster.worsened.keys() == {"n0", "n1"}
+    cluster.take_relief()
+    provide(cluster, CsiNode("n0", (("csi", 2),), frozenset({"csi"})))
+    assert cluster.take_relief().rows == {cluster.capacity.rows["n0"]}
 
 
 def test_a_lower_limit_makes_a_node_worse_and_each_change_may_help():

@@ -101,8 +101,7 @@ class DeviceDice(SliceDice):
                 *([exactly(_PARTITIONS[0], adminAccess=True)] if self._chance(0.1) else []),
             ],
             "shares": lambda: [self._share() for _ in range(self._one([1, 1, 2]))],
-            # One device for each request: kube-scheduler 1.36 forgets values if a request has several.
-            "distinct": lambda: [self._request(count=1) for _ in range(self._one([1, 2, 3]))],
+            "distinct": lambda: [self._request(count=self._one([1, 1, 2, 3])) for _ in range(self._one([1, 2]))],
             "conditions": lambda: [
                 exactly(f"device.attributes['{DRIVER}'].?late.orValue(false)", count=self._one([1, 2]))
             ],

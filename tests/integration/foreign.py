@@ -68,7 +68,7 @@ WORDS: dict[str, Words] = {
         annotations={"pod-group-name": "g"},
     ),
     "native": _words(
-        "scheduling.k8s.io/v1alpha2",
+        "scheduling.k8s.io/v1beta1",
         {"schedulingPolicy": {"gang": {"minCount": 2}}},
         pod_spec={"schedulingGroup": {"podGroupName": "g"}},
     ),

@@ -35,9 +35,10 @@ def storage_class(name: str, mode: str, driver: str = DRIVERS[0], *, zones: Sequ
     return made | ({"allowedTopologies": topologies} if topologies else {})
 
 
-def csi_driver(name: str, *, capacity: bool | None = True) -> Json:
-    """A driver that publishes storage capacity, or does not."""
+def csi_driver(name: str, *, capacity: bool | None = True, demanding: bool | None = None) -> Json:
+    """A driver that publishes storage capacity, or does not, and that demands to be on a pod's node, or does not."""
     spec = {} if capacity is None else {"storageCapacity": capacity}
+    spec |= {} if demanding is None else {"preventPodSchedulingIfMissing": demanding}
     return {"kind": "CSIDriver", "metadata": {"name": name}, "spec": spec}
 
 
@@ -171,7 +172,12 @@ class VolumeDice(Dice):
         volumes += [self._unclaimed(number) for number in range(8)]
         standing = [self._user_on(self._one([*names, *names, "ghost"])) for _ in range(pods)]
         made = [self._labelled(name) for name in names]
-        told = [csi_driver(name, capacity=self._one([True, True, False, None])) for name in DRIVERS[:2]]
+        told = [
+            csi_driver(
+                name, capacity=self._one([True, True, False, None]), demanding=self._one([None, None, False, True])
+            )
+            for name in DRIVERS[:3]
+        ]
         told += [self._capacity(number) for number in range(self._one([2, 4, 6]))]
         return World(made, standing, [*classes, *limits, *volumes, *claims, *attached, *told])
 

@@ -308,10 +308,7 @@ class Dice:
         return _required(kind, terms)
 
     def _term_of_probe(self) -> Json:
-        """A term without a negative namespace selector, which kube-scheduler takes to match every namespace."""
         term = self._anti_affinity_term()
-        if any(negative in str(term.get("namespaceSelector")) for negative in ("DoesNotExist", "NotIn")):
-            del term["namespaceSelector"]
         if self._chance(0.3) and "tier" not in str(term.get("labelSelector", "tier")):
             term[self._one(["matchLabelKeys", "mismatchLabelKeys"])] = ["tier"]
         return term

@@ -16,21 +16,19 @@ from testbed.operator import Operator
 from testbed.workloads import member
 from tests.integration.cluster import Cluster
 from tests.integration.foreign import WORDS
+from tests.natives import native
 
-GATES = (
-    "--feature-gates=GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true",
-    "--runtime-config=scheduling.k8s.io/v1alpha2=true",
-)
 SYSTEM = "gangsched-system"
 ACCOUNT = f"system:serviceaccount:{SYSTEM}:gangsched"
-NATIVE = WORDS["native"]
 
 pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture(scope="module")
 def with_gates() -> Iterator[ControlPlane]:
-    with ControlPlane(audit=True, extra_apiserver_args=GATES) as running:
+    known = native()
+    gates = known.feature_gates()
+    with ControlPlane(audit=True, extra_apiserver_args=(*gates, *known.served), extra_controller_args=gates) as running:
         crds.install(running)
         yield running
 
@@ -62,8 +60,9 @@ def gated(with_gates: ControlPlane, chart_operator: Operator) -> Cluster:
 
 
 def declare(cluster: Cluster, name: str, policy: Json, **spec: object) -> None:
-    body = {**NATIVE.body, "metadata": {"name": name}, "spec": {"schedulingPolicy": policy, **spec}}
-    cluster.api.post(NATIVE.at(cluster.namespace), body)
+    words = native().words
+    body = {**words.body, "metadata": {"name": name}, "spec": {"schedulingPolicy": policy, **spec}}
+    cluster.api.post(words.at(cluster.namespace), body)
 
 
 def add_pod(cluster: Cluster, name: str, group: str) -> None:
@@ -124,7 +123,7 @@ def test_the_manifest_of_its_page_ends_as_the_page_says(gated: Cluster) -> None:
     for number in range(2):
         gated.add_node(f"c{number}", cpu="2")
     text = (ROOT / "docs" / "migrate" / "native.md").read_text(encoding="utf-8")
-    manifest = text.split("```yaml\n")[1].partition("```\n")[0]
+    manifest = text.split("```yaml\n")[1].partition("```\n")[0].replace(WORDS["native"].path, native().words.path)
     gated.control_plane.kubectl("apply", "--namespace", gated.namespace, "--filename", "-", stdin=manifest)
     gated.until(lambda: len(gated.bound()) == 3)
 

@@ -359,9 +359,19 @@ def test_a_pool_of_which_too_much_was_allocated_gives_no_device_that_draws_on_it
     assert judged(oracle, claims, sources("n1"), devices)[:2] == [set(), {"n1"}]
 
 
-def test_a_pool_with_counters_that_is_incomplete_keeps_all_nodes_from_having_all_devices(oracle: Bench) -> None:
+def test_a_pool_with_counters_that_is_incomplete_keeps_only_its_own_nodes_from_having_all_devices(
+    oracle: Bench,
+) -> None:
     claims = [claim("all", exactly(count=None)), claim("one", exactly())]
-    assert judged(oracle, claims, sources("n1"), slice_of("n2", device("a"))) == [set(), {"n2"}]
+    devices = [slice_of(f"other-{name}", device(name), nodeName=name) for name in ("n1", "n2")]
+    assert judged(oracle, claims, sources("n1"), *devices) == [{"n2"}, {"n1", "n2"}]
+
+
+def test_counters_of_a_slice_of_another_node_count(oracle: Bench) -> None:
+    halves = [part(name, "40Gi") for name in "abc"]
+    devices = slice_of("n2", *halves, pool=pool_of_two("n1"), nodeName="n2")
+    claims = [claim("two", exactly(f"{A}.size == 40", count=2)), claim("three", exactly(f"{A}.size == 40", count=3))]
+    assert judged(oracle, claims, sources("n1"), devices) == [{"n2"}, set()]
 
 
 @pytest.mark.parametrize(
@@ -378,6 +388,9 @@ def test_a_pool_with_counters_that_is_incomplete_keeps_all_nodes_from_having_all
         ("35Gi", {"default": "30Gi", "validRange": {"min": "30Gi", "step": "7Gi"}}, True),
         ("38Gi", {"default": "30Gi", "validRange": {"min": "30Gi", "step": "7Gi"}}, False),
         ("36Gi", {"default": "30Gi", "validRange": {"min": "30Gi", "max": "35Gi"}}, False),
+        # Fractions of a byte count since 1.37.
+        ("42949672960100m", {"default": "1", "validRange": {"min": "1500m", "step": "500m"}}, False),
+        ("1200m", {"default": "1", "validRange": {"min": "42949672959500m", "step": "500m"}}, True),
     ],
 )
 def test_a_share_is_what_the_request_policy_makes_of_the_request(oracle: Bench, asked, policy, fits) -> None:
@@ -402,6 +415,21 @@ def test_a_shared_device_draws_its_counters_once(oracle: Bench) -> None:
     assert judged(oracle, claims, sources("n1"), devices) == [{"n1"}, set()]
 
 
+def test_a_shared_device_of_which_nothing_is_consumed_draws_its_counters_once(oracle: Bench) -> None:
+    shared = device("a") | {"allowMultipleAllocations": True, "consumesCounters": part("a", "80Gi")["consumesCounters"]}
+    devices = slice_of("all", shared, pool=pool_of_two("n1"), nodeName="n1")
+    had = having("had", (DRIVER, "n1", "a"), shareID="s")
+    assert judged(oracle, [claim("another", exactly()), had], sources("n1"), devices)[0] == {"n1"}
+
+
+def test_a_request_for_all_devices_fails_where_one_of_them_has_no_capacity_left(oracle: Bench) -> None:
+    shared = [device(name, memory="80Gi") | {"allowMultipleAllocations": True} for name in "ab"]
+    had = having("had", (DRIVER, "n1", "a"), shareID="s", consumedCapacity={"memory": "80Gi"})
+    ten = {"requests": {"memory": "10Gi"}}
+    claims = [claim("all", exactly(count=None, capacity=ten)), claim("one", exactly(capacity=ten)), had]
+    assert judged(oracle, claims, slice_of("n1", *shared))[:2] == [set(), {"n1"}]
+
+
 def test_a_capacity_is_named_as_the_slice_names_it(oracle: Bench) -> None:
     claims = [
         claim(f"c{at}", exactly(capacity={"requests": {name: "1Gi"}}))
@@ -416,16 +444,11 @@ def test_devices_say_themselves_where_they_can_be_used(oracle: Bench) -> None:
     assert judged(oracle, claims, slice_of("own", *own, perDeviceNodeSelection=True)) == [{"n1"}, {"n1", "n2"}, set()]
 
 
-def test_devices_of_one_request_have_distinct_values_also_where_kube_scheduler_forgets_the_first(oracle: Bench) -> None:
-    """A known difference, which 1.37 has mended: 1.36 compares only with the last device of a request."""
+def test_devices_of_one_request_have_distinct_values(oracle: Bench) -> None:
+    """Of more than two: 1.36 compared only with the last device of a request."""
     devices = slice_of("n1", *(device(name, numa=at % 2) for at, name in enumerate("abc")))
     claims = [claim("three", exactly(count=3), distinct=["numa"]), claim("two", exactly(count=2), distinct=["numa"])]
-    with oracle.world(World([node("n1")], others=[device_class("any"), devices, *claims])):
-        three, two = oracle.ask([using("three"), using("two")])
-    agree([two])
-    assert three.kube_scheduler == {"n1"}
-    assert three.gangsched == set()
-    assert two.gangsched == {"n1"}
+    assert judged(oracle, claims, devices) == [set(), {"n1"}]
 
 
 def test_a_claim_whose_device_has_failed_is_refused_and_one_that_waits_is_not(oracle: Bench) -> None:

@@ -230,6 +230,36 @@ def test_each_node_takes_a_pod_with_volumes_exactly_if_kube_scheduler_says_so(
     agree([judged[probe]])
 
 
+def test_where_a_driver_demands_it_pods_with_its_volumes_go_only_to_nodes_that_have_it(oracle: Bench) -> None:
+    demanding, other = ({"driver": f"{letter}.csi.example.com", "volumeHandle": letter} for letter in "ba")
+    storage = [
+        *(csi_driver(name, capacity=None, demanding=True) for name in ("b.csi.example.com", "ebs.csi.aws.com")),
+        csi_driver("a.csi.example.com", demanding=False),
+        storage_class("later-b", "WaitForFirstConsumer", "b.csi.example.com"),
+        csi_node("has-both", a=None, b=None),
+        csi_node("is-full", b=0, e=3),
+        csi_node("has-other", a=9),
+        csi_node("had-it", a=9),
+        *(volume(name, csi=source) for name, source in (("b", demanding), ("a", other))),
+        *(claim(name, name) for name in "ab"),
+        waiting("later-b", storage="later-b"),
+    ]
+    nodes = [node(name) for name in ("has-both", "is-full", "has-other", "had-it", "no-csi-node")]
+    asked = [using("b"), using("a"), using("a", "b"), using("later-b")]
+    asked.append(naming("awsElasticBlockStore", volumeID="vol-12345678"))
+    with oracle.world(World(nodes, [on("had-it", using("b"))], storage)):
+        judged = oracle.ask(asked)
+    agree(judged)
+    everywhere = {each["metadata"]["name"] for each in nodes}
+    assert [verdicts.gangsched for verdicts in judged] == [
+        {"has-both"},
+        everywhere,
+        {"has-both"},
+        {"has-both"},
+        {"is-full", "no-csi-node"},
+    ]
+
+
 def test_of_several_volumes_for_one_claim_kube_scheduler_takes_any_and_gangsched_always_the_first(
     oracle: Bench,
 ) -> None:

@@ -43,8 +43,6 @@ Right = tuple[str, str, str]
 
 NATIVE = {("list", "scheduling.k8s.io", "podgroups"), ("watch", "scheduling.k8s.io", "podgroups")}
 """Not requested here, because this API server does not serve them; that of test_native.py does."""
-TAINT_RULES = {(verb, "resource.k8s.io", "devicetaintrules") for verb in ("list", "watch")}
-"""Not requested here, because 1.36 does not serve them by default."""
 BEHIND = {("patch", "resource.k8s.io", "resourceclaims/binding")}
 """A right that the API server checks itself when the status of a claim is patched: no request names it."""
 
@@ -128,10 +126,10 @@ def test_the_operator_asks_for_all_that_its_role_permits_and_for_nothing_else(
         undo_of_a_job(cluster)
         cluster.until(lambda: cluster.told("large-0").get("reason") == "GangIncomplete")
         allocated(cluster)
-        needed = permitted(operators_rules(rights)) - NATIVE - TAINT_RULES - BEHIND
+        needed = permitted(operators_rules(rights)) - NATIVE - BEHIND
         cluster.until(lambda: needed <= asked(cluster), within_s=60, what=lambda: f"unused: {needed - asked(cluster)}")
         assert operator.get("/readyz")[0] == 200
-    assert permitted(operators_rules(rights)) > NATIVE | TAINT_RULES | BEHIND
+    assert permitted(operators_rules(rights)) > NATIVE | BEHIND
     assert asked(cluster) == needed
     assert cluster.control_plane.not_permitted(ACCOUNT) == []
 

@@ -174,17 +174,33 @@ def test_a_pod_being_resized_holds_the_most_of_what_is_wanted_running_and_admitt
     assert dict(pod({"containers": [container({"cpu": "2"})]}, status=status).shape.requests) == {"cpu": cpu}
 
 
-@pytest.mark.parametrize(("policy", "cpu"), [("Always", 5000), (None, 2000)])
-def test_the_status_of_init_containers_counts_for_sidecars_only(policy: str | None, cpu: int) -> None:
+@pytest.mark.parametrize("policy", ["Always", None])
+def test_the_status_of_init_containers_counts_too(policy: str | None) -> None:
     spec = {"initContainers": [container({"cpu": "2"}, restartPolicy=policy)]}
     status = resizing({"cpu": "5"}, where="initContainerStatuses")
-    assert dict(pod(spec, status=status).shape.requests) == {"cpu": cpu}
+    assert dict(pod(spec, status=status).shape.requests) == {"cpu": 5000}
 
 
-def test_a_resize_of_the_whole_pod_counts_only_resources_that_its_spec_names() -> None:
+def test_a_container_that_grows_takes_what_another_gives_up() -> None:
+    """The largest of the totals counts, not the total of what is largest for each container."""
+    spec = {"containers": [container({"cpu": wish}) | {"name": name} for name, wish in (("a", "1"), ("b", "3"))]}
+    shown = [
+        resizing({"cpu": cpu}, {"cpu": cpu})["containerStatuses"][0] | {"name": name}
+        for name, cpu in (("a", "3"), ("b", "1"))
+    ]
+    assert dict(pod(spec, status={"containerStatuses": shown}).shape.requests) == {"cpu": 4000}
+
+
+def test_a_status_of_the_whole_pod_replaces_those_of_its_containers() -> None:
+    whole = {"resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "1"}}
+    status = resizing({"cpu": "9"}, {"cpu": "9"}) | whole
+    assert dict(pod({"containers": [container({"cpu": "2"})]}, status=status).shape.requests) == {"cpu": 3000}
+
+
+def test_a_resize_of_the_whole_pod_counts_also_resources_that_only_its_status_names() -> None:
     spec = {"resources": {"requests": {"cpu": "2"}}, "containers": []}
     status = {"resources": {"requests": {"cpu": "3", "memory": "1Gi"}}, "allocatedResources": {"cpu": "1"}}
-    assert dict(pod(spec, status=status).shape.requests) == {"cpu": 3000}
+    assert dict(pod(spec, status=status).shape.requests) == {"cpu": 3000, "memory": 1 << 30}
 
 
 @pytest.mark.parametrize(

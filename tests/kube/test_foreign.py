@@ -43,6 +43,10 @@ def group(name: str, version: int = 1, minimum: int = 2) -> dict[str, Any]:
     return {"metadata": meta, "spec": {"minMember": minimum}}
 
 
+def native(name: str, version: int = 1) -> dict[str, Any]:
+    return {**group(name, version), "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+
+
 def server(*, discovery: Answers = (), apis: Answers = (), lists: Answers = (), watches: Answers = ()) -> FakeApi:
     """An API server with these answers to requests, in order."""
     api = FakeApi()
@@ -75,13 +79,13 @@ class Said(Inbox):
 
 @asynccontextmanager
 async def watching(
-    api: FakeApi, patience_s: float = 60.0, retry_s: float = 0.01
+    api: FakeApi, patience_s: float = 60.0, retry_s: float = 0.01, dialect: str = "volcano"
 ) -> AsyncIterator[tuple[ForeignWatch, Said]]:
     inbox = Said()
     async with serving(api) as session:
         watch = ForeignWatch(
             session,
-            groups("volcano", DEFAULT.kinds["volcano"]),
+            groups(dialect, DEFAULT.kinds[dialect]),
             inbox.post,
             observer=inbox,
             discovery=Discovery(session, every_s=0.01),
@@ -297,6 +301,24 @@ async def test_what_is_settled_is_not_given_up():
         await settle([watch], 5.0)
         watch.hide_if_unsettled()
     assert inbox.said == ["all: "]
+
+
+async def test_a_version_that_replaces_another_is_watched_and_the_groups_are_never_gone(caplog):
+    """As in an upgrade of the API server: it is gone, then it serves the kind in another version alone."""
+    api = FakeApi()
+    old, new = (f"/apis/scheduling.k8s.io/{version}" for version in ("v1alpha2", "v1beta1"))
+    api.answer("GET", new, MISSING, SERVED)
+    api.answer("GET", "/apis/scheduling.k8s.io/v1alpha3", MISSING)
+    api.answer("GET", old, SERVED)
+    api.answer("GET", f"{old}/podgroups", page([native("a")], 5))
+    api.answer("WATCH", f"{old}/podgroups", stream({"type": "ADDED", "object": native("b", 6)}), MISSING)
+    api.answer("GET", f"{new}/podgroups", page([native("a", 8), native("b", 9)], 9))
+    api.answer("WATCH", f"{new}/podgroups", HANG)
+    async with watching(api, dialect="native") as (watch, inbox):
+        await inbox.until(lambda: len(inbox.said) == 3)
+        assert watch.settled.is_set()
+    assert inbox.said == ["all: a", "seen: b", "all: a, b"]
+    assert warnings(caplog) == []
 
 
 async def test_the_first_version_that_is_served_is_watched():

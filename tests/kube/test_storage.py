@@ -189,6 +189,12 @@ def test_a_driver_says_where_there_is_storage_or_does_not(told):
     assert storage.csi_driver(decoded(storage_wire.CsiDriver, {})) == CsiDriver("x")
 
 
+@pytest.mark.parametrize("demands", [None, True, False])
+def test_a_driver_demands_to_be_on_the_node_or_does_not(demands):
+    found = {"spec": {} if demands is None else {"preventPodSchedulingIfMissing": demands}}
+    assert storage.csi_driver(decoded(storage_wire.CsiDriver, found)) == CsiDriver("x", demanding=demands is True)
+
+
 @pytest.mark.parametrize(
     ("found", "fields"),
     [
@@ -216,7 +222,8 @@ def test_the_limits_of_a_node():
         {"name": "huge", "allocatable": {"count": 2**60}},
     ]
     found = storage.csi_node(decoded(storage_wire.CsiNode, {"spec": {"drivers": drivers}}))
-    assert found == CsiNode("x", (("a", 3), ("b", 0), ("huge", 2**31)))
+    known = frozenset({"a", "b", "none", "empty", "huge"})
+    assert found == CsiNode("x", (("a", 3), ("b", 0), ("huge", 2**31)), known)
     assert storage.csi_node(decoded(storage_wire.CsiNode, {})) == CsiNode("x")
 
 

@@ -64,7 +64,10 @@ classes = st.builds(
     StorageClass, st.just("later"), st.sampled_from(("csi", "other")), st.booleans(), st.booleans(), zonal
 )
 csi_nodes = st.builds(
-    CsiNode, st.sampled_from(NODES), st.sampled_from(((), (("csi", 0),), (("csi", 1),), (("csi", 2), ("other", 1))))
+    CsiNode,
+    st.sampled_from(NODES),
+    st.sampled_from(((), (("csi", 0),), (("csi", 1),), (("csi", 2), ("other", 1)))),
+    st.sampled_from((frozenset(), frozenset({"csi"}), frozenset({"csi", "other"}))),
 )
 volume_attachments = st.builds(
     VolumeAttachment,
@@ -73,7 +76,7 @@ volume_attachments = st.builds(
     st.sampled_from(("", *VOLUMES)),
     st.sampled_from(("csi", "csi", "other", "")),
 )
-drivers = st.builds(CsiDriver, st.just("csi"), st.booleans())
+drivers = st.builds(CsiDriver, st.just("csi"), st.booleans(), st.booleans())
 segments = st.sampled_from(
     (None, NodeTerm((Requirement("zone", "In", ("a",)),)), NodeTerm((Requirement("zone", "NotIn", ("a",)),)))
 )

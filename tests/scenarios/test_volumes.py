@@ -6,7 +6,7 @@ import pytest
 
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.shape import Disk
-from gangsched.core.objects.volumes import CsiNode, StorageClass
+from gangsched.core.objects.volumes import CsiDriver, CsiNode, StorageClass
 from tests.builders import claim, group, node, pod, pods, volume
 from tests.harness import Course, Harness
 
@@ -164,6 +164,20 @@ def test_no_node_gets_more_volumes_than_it_can_attach(harness: Harness) -> None:
     harness.provide(CsiNode("n1", (("csi", 2),)))
     harness.wait(3)
     assert sorted(nodes_of(harness)) == ["n0", "n0", "n1", "n1"]
+
+
+def test_a_gang_waits_for_the_driver_of_its_volumes_and_goes_where_it_is_installed(harness: Harness) -> None:
+    harness.add(*(node(f"n{at}") for at in range(2)))
+    harness.provide(CsiDriver("csi", demanding=True), CsiNode("n0"))
+    harness.provide(*(volume(f"v{at}") for at in range(2)), *(claim(f"a-{at}", f"v{at}") for at in range(2)))
+    harness.add(group(min_member=2), *with_claims(2))
+    harness.wait(3)
+    assert harness.bound() == []
+    assert "2 without the CSI driver csi" in harness.condition("default/a").message
+    assert harness.condition("default/a").reason == "Unschedulable"
+    harness.provide(CsiNode("n0", drivers=frozenset({"csi"})))
+    harness.wait(3)
+    assert nodes_of(harness) == ["n0", "n0"]
 
 
 def test_a_volume_that_all_members_share_is_attached_once_per_node(harness: Harness) -> None:

@@ -33,7 +33,7 @@ class Controlled:
 CONTROLLED = {
     "": Controlled(
         gates=("--feature-gates=GenericWorkload=true,WorkloadWithJob=true",),
-        served=("--runtime-config=scheduling.k8s.io/v1alpha2=true",),
+        served=("--runtime-config=scheduling.k8s.io/v1beta1=true",),
     ),
     "jobset": Controlled(),
     "lws": Controlled(own_config={"gangSchedulingManagement": {"schedulerProvider": "volcano"}}, dialect="volcano"),

@@ -202,7 +202,7 @@ class Cluster:
 
     def set_storage(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> list[str]:
         """Set a storage object; None removes it. Returns the UIDs of the known pods whose claims are affected."""
-        old, limits = self.volumes.known(kind).get(key), self.volumes.limits.get(key[1])
+        old, demanded = self.volumes.known(kind).get(key), key[1] in self.volumes.demanding
         promised = len(self.volumes.marked)
         attached = self.attachments.change(old, found)
         claims = self.volumes.set(kind, key, found)
@@ -211,8 +211,10 @@ class Cluster:
             constraint.claims_changed(claims)
         users = dict.fromkeys(uid for claim in claims for uid in self.volumes.users(claim))
         nodes = {self.node_of(uid) for uid in users}
-        if limits != self.volumes.limits.get(key[1]):
+        if kind is StorageKind.NODE and old != found:
             nodes.add(key[1])
+        if demanded != (key[1] in self.volumes.demanding):
+            nodes |= self.nodes.keys()
         for node in attached & self.nodes.keys():
             for constraint in self.constraints:
                 constraint.set_node(self.capacity.rows[node], self.nodes[node])

@@ -1,6 +1,6 @@
 """Index of ResourceSlices, DeviceClasses and ResourceClaims, the known pods that use each claim, and devices in use.
 
-Only the cluster (`cache`) updates it, also when pods change. The rules are those of DynamicResources at v1.36.3.
+Only the cluster (`cache`) updates it, also when pods change. The rules are those of DynamicResources at v1.37.2.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Decides whether a pod can be placed with its volume claims.
 
-Source: `podHasPVCs` and `GetPodVolumeClaims` of kube-scheduler's plug-in VolumeBinding at v1.36.3.
+Source: `podHasPVCs` and `GetPodVolumeClaims` of kube-scheduler's plug-in VolumeBinding at v1.37.2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Volume claims that wait for their pod's node: their requirements, the volumes for them, and their binding's progress.
 
 Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding/binder.go and FindMatchingVolume of
-k8s.io/component-helpers storage/volume at v1.36.3.
+k8s.io/component-helpers storage/volume at v1.37.2.
 """
 
 from __future__ import annotations

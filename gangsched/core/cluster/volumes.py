@@ -7,7 +7,7 @@ placement; the rules are in `readiness` and `unbound`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from gangsched.core.cluster import readiness, unbound
@@ -15,6 +15,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, Taken
 from gangsched.core.objects.shape import Attachment
 from gangsched.core.objects.volumes import (
+    CsiDriver,
     CsiNode,
     StorageCapacity,
     StorageClass,
@@ -37,12 +38,15 @@ _NO_USERS: Mapping[str, None] = {}
 class Volumes:
     """The objects by kind and key, and `limits` by node and driver.
 
+    `installed` are the drivers by node, `demanding` those whose volumes need a node that has the driver.
     `contested` are the claims for a single pod that several known pods name; `limited` counts the nodes that limit a
     driver. `marked` are the pre-bindings of gangsched that the objects show and that are not complete.
     """
 
     def __init__(self) -> None:
         self.limits: dict[str, Mapping[str, int]] = {}
+        self.installed: dict[str, Collection[str]] = {}
+        self.demanding: set[str] = set()
         self.limited: Counter[str] = Counter()
         self.contested: set[StorageKey] = set()
         self.marked: dict[Prebinding, None] = {}
@@ -96,13 +100,15 @@ class Volumes:
                 return tuple(
                     claim.key for claim in claims if isinstance(claim, VolumeClaim) and claim.storage_class == name
                 )
-            case CsiNode(name, limits):
+            case CsiNode(name, limits, drivers):
                 for driver, _ in limits:
                     _count(self.limited, driver, sign)
                 if sign > 0:
-                    self.limits[name] = dict(limits)
+                    self.limits[name], self.installed[name] = dict(limits), drivers
                 else:
-                    del self.limits[name]
+                    del self.limits[name], self.installed[name]
+            case CsiDriver(name, demanding=True):
+                (self.demanding.add if sign > 0 else self.demanding.discard)(name)
         return ()
 
     def _offer(self, volume: Volume, sign: int) -> Iterable[StorageKey]:

@@ -1,7 +1,7 @@
 """Allocates devices to claims: the first solution of an exhaustive search.
 
-Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating at v1.36.3, the allocator that the default
-features of 1.36 and 1.37 select. Claims, requests and alternatives are tried in order, devices in the order of pools,
+Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating at v1.37.2, the allocator that the default
+features select. Claims, requests and alternatives are tried in order, devices in the order of pools,
 slices and the list in the slice. Beyond that, devices that cannot be told apart are tried once, and claims of several
 members can be allocated together.
 """
@@ -208,8 +208,8 @@ class _Search:
         return fits(taken, device, here, *self._usage.shared(key))
 
     def _is_shared(self, key: DeviceKey) -> bool:
-        """Whether some of the device's capacity is taken, so that its counters are drawn already."""
-        return key in self._shares or any(len(each) > 1 for each in self._usage.shared(key))
+        """Whether some request has a share of the device, so that its counters are drawn already."""
+        return key in self._shares or bool(self._usage.shared(key))
 
     def _draws(self, offer: Offer) -> bool:
         """Whether the device's pool has its counters left. A pool of which too much was allocated gives nothing."""

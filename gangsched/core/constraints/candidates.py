@@ -44,7 +44,10 @@ class Candidates:
         self._kinds: dict[DeviceKey, Hashable] | None = None
 
     def of(self, claim: int, request: DeviceRequest) -> Sequence[int]:
-        """The claim's offers, by number, that the request may get; of a request for all also those it cannot have."""
+        """The claim's offers, by number, that the request may get; of a request for all also those it cannot have.
+
+        So a request for all fails as soon as one of its devices is taken, or what it needs of a shared one is.
+        """
         errand = self._errands[claim]
         at = id(errand.offers), request
         if at not in self._found:
@@ -59,8 +62,8 @@ class Candidates:
             return False
         if not (offer.device.multiple or request.capacity):
             return True
-        taken = share(request, offer.device)
-        return taken is not None and fits(taken, offer.device, *self._usage.shared(offer.key))
+        taken, before = share(request, offer.device), () if request.all else self._usage.shared(offer.key)
+        return taken is not None and fits(taken, offer.device, *before)
 
     def left(self, claim: int, request: DeviceRequest) -> int:
         """The number of devices that the request could get, each alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from uuid import UUID, uuid5
 
 from msgspec.structs import replace
@@ -28,7 +29,16 @@ def configured(claim: ResourceClaim, allocation: Allocation, devices: DeviceStor
         found += [ClaimConfigured("FromClass", tuple(requests), config) for config in configs]
     names = {*chosen, *(name.partition("/")[0] for name in chosen)}
     asked = [each for each in claim.wishes.config if not each.requests or names.intersection(each.requests)]
-    return (*found, *(ClaimConfigured("FromClaim", each.requests, each.config) for each in asked))
+    found += [ClaimConfigured("FromClaim", each.requests, each.config) for each in asked]
+    return tuple(replace(each, requests=()) if _for_all(each.requests, chosen) else each for each in found)
+
+
+def _for_all(requests: Collection[str], chosen: Iterable[str]) -> bool:
+    """Whether these are all requests that have devices, each alternative by itself or by its request.
+
+    Then none needs to be named, as in kube-scheduler since 1.37.
+    """
+    return all({name, name.partition("/")[0]}.intersection(requests) for name in chosen)
 
 
 def identified(allocation: Allocation, claim: ResourceClaim) -> Allocation:

@@ -1,6 +1,6 @@
 """A pool of devices as one node sees it: which of its slices count, and whether they can be relied on.
 
-Source: `GatherPools` in k8s.io/dynamic-resource-allocation/structured/internal/incubating at v1.36.3.
+Source: `GatherPools` in k8s.io/dynamic-resource-allocation/structured/internal/incubating at v1.37.2.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BROKEN = PoolView(broken=True)
 def view(slices: Sequence[ResourceSlice], relevant: Sequence[ResourceSlice]) -> PoolView | None:
     """The pool with these slices, of all generations, where these are `relevant` on the node.
 
-    Slices with counters are relevant on all nodes. None if the node sees only slices that were replaced elsewhere.
+    Counters of slices of other nodes count too. None if the node sees only slices that were replaced elsewhere.
     """
     generation = max(each.generation for each in relevant)
     mine = [each for each in relevant if each.generation == generation]
@@ -53,8 +53,8 @@ def _complete(parts: Iterable[ResourceSlice], number: int) -> bool:
 def _contradicts_itself(mine: Sequence[ResourceSlice], everyone: Sequence[ResourceSlice]) -> bool:
     """Whether devices or sets of counters have the same name, or a device consumes a counter that does not exist."""
     devices = [device.name for each in mine for device in each.devices]
-    sets = [name for each in mine for name in {counter[0] for counter, _ in each.counters}]
-    counters = {counter for each in mine for counter, _ in each.counters}
+    sets = [name for each in everyone for name in {counter[0] for counter, _ in each.counters}]
+    counters = {counter for each in everyone for counter, _ in each.counters}
     consumed = {counter for each in everyone for device in each.devices for counter, _ in device.counters}
     return len(set(devices)) < len(devices) or len(set(sets)) < len(sets) or not consumed <= counters
 
@@ -67,6 +67,6 @@ def _whole(mine: Sequence[ResourceSlice], everyone: Sequence[ResourceSlice]) -> 
         if device.counters
     )
     parts = tuple(each for each in mine if not each.counters)
-    counters = dict(pair for each in mine for pair in each.counters)
+    counters = dict(pair for each in everyone for pair in each.counters)
     late = any(device.binding for each in parts for device in each.devices)
     return PoolView(parts, Pool(counters, consumers), late=late)

@@ -1,7 +1,6 @@
 """What requests take of a device's capacities, and whether the device has that left.
 
-Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go at v1.36.3;
-ranges with fractions of units as at v1.37.2.
+Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go at v1.37.2.
 """
 
 from __future__ import annotations

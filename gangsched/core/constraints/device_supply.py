@@ -99,30 +99,22 @@ class DeviceSupply:
         self._only_on.clear()
 
     def _views(self, slices: Sequence[ResourceSlice], everywhere: IntArray) -> dict[int, PoolView]:
-        """The pool as each row sees it for which it has devices, or that it keeps from requests for all devices.
-
-        Its slices with counters concern every row, so if it is broken it does so everywhere.
-        """
+        """The pool as each row sees it for which it has slices."""
         by_row: dict[int, tuple[int, ...]] = {}
-        sources = tuple(at for at, part in enumerate(slices) if part.counters)
         for at, part in enumerate(slices):
-            for row in self._usable(part, everywhere) if not part.counters else ():
-                by_row[row] = (*by_row.get(row, sources), at)
-        self.shared |= bool(sources) and len(by_row) > 1
-        views = {seen: view(slices, [slices[at] for at in seen]) for seen in {*by_row.values(), sources} if seen}
-        found = {row: pool for row, seen in by_row.items() if (pool := views[seen]) is not None}
-        rest = views.get(sources)
-        if rest is not None and rest.broken:
-            found |= {row: rest for row in everywhere.tolist() if row not in by_row}
-        return found
+            for row in self._usable(part, everywhere):
+                by_row[row] = (*by_row.get(row, ()), at)
+        self.shared |= any(part.counters for part in slices) and len(by_row) > 1
+        views = {seen: view(slices, [slices[at] for at in seen]) for seen in {*by_row.values()}}
+        return {row: pool for row, seen in by_row.items() if (pool := views[seen]) is not None}
 
     def _usable(self, part: ResourceSlice, everywhere: IntArray) -> list[int]:
-        """The rows where some of the slice's devices can be used; sets `shared` unless that is a single node."""
+        """The rows where the slice counts; sets `shared` if several of them can use its devices."""
         if part.unsupported:
             return []
         if part.node:
             return self._where(part, everywhere)
-        self.shared = True
+        self.shared |= bool(part.devices)
         if not part.per_device:
             return self._where(part, everywhere)
         rows: set[int] = set()

@@ -1,7 +1,7 @@
 """What is taken of devices: by claims that have them, by decided pre-bindings, and by the members of a plan.
 
 Source: `AllocatedState` in k8s.io/dynamic-resource-allocation/structured, and `GatherAllocatedState` of the plug-in
-DynamicResources of kube-scheduler, at v1.36.3.
+DynamicResources of kube-scheduler, at v1.37.2.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The devices that each member takes are planned here; the allocation and the reservation are written before the member is
 bound (`prebindings`). Members whose claims come from one template are interchangeable.
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources at v1.36.3. One difference: an expression
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/dynamicresources at v1.37.2. One difference: an expression
 that cannot be evaluated for some device refuses the pod on all nodes, wherever that device is; kube-scheduler may find
 a node before it gets to that device.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gangsched.core.constraints.constraint import Constraint, Words
+from gangsched.core.constraints.csi_drivers import CsiDrivers
 from gangsched.core.constraints.dynamic_resources import DynamicResources
 from gangsched.core.constraints.image_locality import ImageLocality
 from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
@@ -27,6 +28,7 @@ CONSTRAINTS: list[type[Constraint]] = [
     NodePorts,
     NodeResources,
     VolumeRestrictions,
+    CsiDrivers,
     NodeVolumeLimits,
     VolumeBinding,
     VolumeZone,

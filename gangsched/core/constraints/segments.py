@@ -4,7 +4,7 @@ A CSIStorageCapacity describes one segment of nodes. kube-scheduler accepts a no
 segment there is large enough for that claim alone. Here, volumes that gangsched has promised count too: each counts in
 every segment of its node until it is provisioned.
 
-Source: hasEnoughCapacity of k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding/binder.go at v1.36.3.
+Source: hasEnoughCapacity of k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding/binder.go at v1.37.2.
 """
 
 from __future__ import annotations

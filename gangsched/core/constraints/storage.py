@@ -39,6 +39,8 @@ class Storage(Protocol):
     """The known volume claims and volumes; see `cluster/volumes.py`."""
 
     limits: dict[str, Mapping[str, int]]
+    installed: dict[str, Collection[str]]
+    demanding: set[str]
     contested: set[StorageKey]
 
     @property

@@ -127,7 +127,7 @@ def tolerated(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
     """Whether one of the tolerations covers the taint.
 
     An empty effect covers all effects and an empty key all keys. Without an operator the values must be equal, even if
-    the key is empty. Gt and Lt never match: their feature gate is off in Kubernetes 1.36.
+    the key is empty. Gt and Lt never match: their feature gate is off in Kubernetes 1.37.
     """
     covered = _covered(tolerations)
     return any(

@@ -1,6 +1,6 @@
 """Devices that pods request by ResourceClaims: what claims ask for, and what they are allocated.
 
-Source: k8s.io/api/resource/v1 at v1.36.3. `offered_devices` has what drivers offer.
+Source: k8s.io/api/resource/v1 at v1.37.2. `offered_devices` has what drivers offer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Devices as drivers offer them in ResourceSlices: what requests may select, share and draw on, and where.
 
-Source: k8s.io/api/resource/v1 at v1.36.3; DeviceTaintRule at v1.37.2. Names of attributes and capacities are fully
+Source: k8s.io/api/resource/v1 at v1.37.2. Names of attributes and capacities are fully
 qualified: a name without a domain gets that of its driver.
 """
 

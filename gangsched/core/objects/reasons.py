@@ -130,6 +130,9 @@ class NodeReason(StrEnum):
     """A host port of the member is in use on the node."""
     VOLUME_IN_USE = "VolumeInUse"
     """Another pod uses a volume or disk of the member that only one pod may use, anywhere or on that node."""
+    VOLUME_DRIVER = "VolumeDriverMissing"
+    """The node lacks the CSI driver of a volume of the member, and the driver's CSIDriver object keeps pods away from
+    such nodes (`preventPodSchedulingIfMissing`)."""
     VOLUME_LIMIT = "TooManyVolumes"
     """The node can attach no more volumes of the member's CSI driver."""
     VOLUME_CLAIM = "VolumeClaimNotReady"

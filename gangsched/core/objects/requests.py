@@ -1,7 +1,7 @@
 """A pod's resource requests, summed over its containers as kube-scheduler sums them.
 
-The rules are those of `PodRequests` in k8s.io/component-helpers/resource. Amounts are added as they are written
-(`quantity.unrounded`) and the pod's sum is rounded up to whole units.
+The rules are those of `PodRequests` in k8s.io/component-helpers/resource at v0.37.2. Amounts are added as they are
+written (`quantity.unrounded`) and the pod's sum is rounded up to whole units.
 """
 
 from __future__ import annotations
@@ -26,18 +26,11 @@ class InitContainer(NamedTuple):
     sidecar: bool = False
 
 
-def pod_requests(
-    *,
-    containers: Iterable[Requests],
-    init_containers: Iterable[InitContainer] = (),
-    pod_level: Requests | None = None,
-    overhead: Requests = _NOTHING,
-) -> Amounts:
-    """The largest amounts that the pod takes at any moment of its life.
+def aggregated(containers: Iterable[Requests], init_containers: Iterable[InitContainer] = ()) -> dict[str, Exact]:
+    """The largest amounts that a pod with these containers takes at any moment of its life.
 
     Init containers run one after another, in order, each beside the sidecars started before it; the containers run
-    beside all sidecars. `pod_level` (`spec.resources.requests`) replaces the sum for the resources that it supports;
-    `overhead` is added to either. Resources that the scheduler does not count are left out.
+    beside all sidecars.
     """
     total: dict[str, Exact] = {}
     for container in containers:
@@ -52,27 +45,31 @@ def pod_requests(
             sidecars = beside
         _raise(starting, beside)
     _raise(total, starting)
-    if pod_level is not None:
-        total |= {name: amount for name, amount in pod_level.items() if _pod_level_supported(name)}
-    _add(total, overhead)
-    return counted_amounts(total)
+    return total
 
 
-def with_resize(
-    spec: Requests, *, actuated: Requests = _NOTHING, allocated: Requests = _NOTHING, infeasible: bool = False
-) -> dict[str, Exact]:
-    """The amounts that a container of a bound pod holds during an in-place resize.
+def pod_requests(total: Requests, *, pod_level: Requests | None = None, overhead: Requests = _NOTHING) -> Amounts:
+    """The amounts that the scheduler counts for a pod with this `total` of its containers.
 
-    The node reserves the largest of the desired amounts (`spec`), the running ones (`actuated`,
-    `status.containerStatuses[].resources.requests`) and those that the kubelet admitted (`allocated`,
-    `…allocatedResources`). Once the kubelet has declared the resize infeasible, the desired amounts no longer count.
-    This applies to containers and sidecars whose status has `resources`, not to ordinary init containers. The same rule
-    holds for pod-level requests, of which only the names in `spec` count; those are always in the result.
+    `pod_level` replaces the total for the resources that it supports; `overhead` is added to either. Resources that the
+    scheduler does not count are left out.
     """
-    held: dict[str, Exact] = dict.fromkeys(spec, 0) if infeasible else dict(spec)
-    _raise(held, actuated)
-    _raise(held, allocated)
-    return held
+    found = dict(total)
+    if pod_level is not None:
+        found |= {name: amount for name, amount in pod_level.items() if pod_level_supported(name)}
+    _add(found, overhead)
+    return counted_amounts(found)
+
+
+def held(wish: Requests, *statuses: Requests, infeasible: bool = False) -> dict[str, Exact]:
+    """What the node reserves during an in-place resize: of each resource the largest of the wish and these statuses.
+
+    Once the kubelet has declared the resize infeasible, the wish does not count.
+    """
+    found: dict[str, Exact] = {} if infeasible else dict(wish)
+    for status in statuses:
+        _raise(found, status)
+    return found
 
 
 def counted(name: str) -> bool:
@@ -91,15 +88,16 @@ def of_plugin(name: str) -> bool:
     return "/" in name and "kubernetes.io/" not in name
 
 
+def pod_level_supported(name: str) -> bool:
+    """Whether `spec.resources` may name the resource."""
+    return name in ("cpu", "memory") or name.startswith("hugepages-")
+
+
 def counted_amounts(amounts: Requests) -> Amounts:
     """The amounts that the scheduler counts, rounded up, sorted by name, without zeros; none exceeds `MAX_AMOUNT`."""
     return tuple(
         sorted((name, min(math.ceil(exact), MAX_AMOUNT)) for name, exact in amounts.items() if exact and counted(name))
     )
-
-
-def _pod_level_supported(name: str) -> bool:
-    return name in ("cpu", "memory") or name.startswith("hugepages-")
 
 
 def _add(total: dict[str, Exact], more: Requests) -> None:

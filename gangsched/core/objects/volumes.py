@@ -117,10 +117,14 @@ class StorageClass(Struct, frozen=True, gc=False, tag=True):
 
 
 class CsiDriver(Struct, frozen=True, gc=False, tag=True):
-    """A CSIDriver. `capacity`: CSIStorageCapacity objects say where there is storage for its volumes."""
+    """A CSIDriver. `capacity`: CSIStorageCapacity objects say where there is storage for its volumes.
+
+    `demanding`: pods with its volumes go only to nodes that have the driver.
+    """
 
     name: str
     capacity: bool = False
+    demanding: bool = False
 
     @property
     def key(self) -> StorageKey:
@@ -161,10 +165,11 @@ class StorageCapacity(Struct, frozen=True, gc=False, tag=True):
 
 
 class CsiNode(Struct, frozen=True, gc=False, tag=True):
-    """How many volumes of each CSI driver the node of this name can attach, for drivers with a limit."""
+    """The CSI drivers on the node of this name, and how many volumes it can attach of those with a limit."""
 
     name: str
     limits: tuple[tuple[str, int], ...] = ()
+    drivers: frozenset[str] = frozenset()
 
     @property
     def key(self) -> StorageKey:

@@ -1,7 +1,7 @@
 """The label keys of pod affinity and topology spread, which the API server merges into the label selectors.
 
 The rules are `mutatePodAffinity` and `mutateTopologySpreadConstraints` in
-k8s.io/kubernetes/pkg/registry/core/pod/strategy.go at v1.36.3.
+k8s.io/kubernetes/pkg/registry/core/pod/strategy.go at v1.37.2.
 """
 
 from __future__ import annotations

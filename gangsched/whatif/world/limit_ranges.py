@@ -1,7 +1,7 @@
 """LimitRanges of a simulated cluster: the defaults that they give containers, and the pods that they refuse.
 
 The rules are `SetDefaults_LimitRangeItem` in k8s.io/kubernetes/pkg/apis/core/v1/defaults.go and the admission plug-in
-LimitRanger, at v1.36.3.
+LimitRanger, at v1.37.2.
 """
 
 from __future__ import annotations

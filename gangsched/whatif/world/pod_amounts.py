@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from gangsched.core.objects.quantity import Exact, unrounded
-from gangsched.core.objects.requests import InitContainer, pod_requests
+from gangsched.core.objects.requests import InitContainer, aggregated, pod_requests
 from gangsched.whatif.world.manifests import mapping
 
 Which = Literal["requests", "limits"]
@@ -29,18 +29,16 @@ def of_container(container: Mapping[str, Any], which: Which) -> dict[str, Exact]
 def of_pod(spec: Mapping[str, Any], which: Which, *, overhead: bool) -> dict[str, int]:
     """The requests or limits of the whole pod; its overhead is added to them if wanted, to limits only where one is."""
     pod_level = exact(mapping(spec.get("resources")).get(which))
-    found = pod_requests(
-        containers=[of_container(each, which) for each in spec.get("containers") or ()],
-        init_containers=[
-            InitContainer(of_container(each, which), each.get("restartPolicy") == "Always")
-            for each in spec.get("initContainers") or ()
-        ],
-        pod_level=pod_level or None,
+    starting = (
+        InitContainer(of_container(each, which), each.get("restartPolicy") == "Always")
+        for each in spec.get("initContainers") or ()
     )
+    total = aggregated((of_container(each, which) for each in spec.get("containers") or ()), starting)
+    found = pod_requests(total, pod_level=pod_level or None)
     if not overhead:
         return dict(found)
-    total = dict(found)
+    with_overhead = dict(found)
     for name, more in exact(spec.get("overhead")).items():
-        if which == "requests" or name in total:
-            total[name] = total.get(name, 0) + int(more)
-    return total
+        if which == "requests" or name in with_overhead:
+            with_overhead[name] = with_overhead.get(name, 0) + int(more)
+    return with_overhead

@@ -1,7 +1,7 @@
 """ResourceQuotas of a simulated cluster: which pods they still admit.
 
 The rules are `podEvaluator` in k8s.io/kubernetes/pkg/quota/v1/evaluator/core/pods.go and the admission plug-in
-ResourceQuota, at v1.36.3. Only what limits pods is applied.
+ResourceQuota, at v1.37.2. Only what limits pods is applied.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """RuntimeClasses of a simulated cluster: the overhead, node selector and tolerations that they give pods.
 
-The rules are the admission plug-in RuntimeClass at v1.36.3.
+The rules are the admission plug-in RuntimeClass at v1.37.2.
 """
 
 from __future__ import annotations

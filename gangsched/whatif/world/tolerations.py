@@ -1,7 +1,7 @@
 """The tolerations that admission plug-ins add to a pod.
 
 The rules are the plug-in DefaultTolerationSeconds and `MergeTolerations` of
-k8s.io/kubernetes/pkg/util/tolerations at v1.36.3.
+k8s.io/kubernetes/pkg/util/tolerations at v1.37.2.
 """
 
 from __future__ import annotations

@@ -1,0 +1,87 @@
+"""The versions of Kubernetes on which the main stories were played, and the tables "tested with" made from them.
+
+``make versions`` writes its results to FIGURES; the README, docs/versions.md and the chart's notes show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from testbed.filling import put
+
+README = Path("README.md")
+PAGE = Path("docs") / "versions.md"
+NOTES = Path("charts") / "gangsched" / "files" / "tested.txt"
+FIGURES = Path("docs") / "tested.jsonl"
+
+
+class Tested(msgspec.Struct, frozen=True, kw_only=True):
+    """One version: the tests that passed, by story, and what the version lacks, by what that is."""
+
+    kubernetes: str
+    passed: Mapping[str, int]
+    lacks: Mapping[str, str] = {}
+
+
+def read(root: Path) -> list[Tested]:
+    """The results of the last run, the oldest version first."""
+    lines = (root / FIGURES).read_text(encoding="utf-8").splitlines()
+    return [msgspec.json.decode(line, type=Tested) for line in lines]
+
+
+def write(root: Path, tested: Iterable[Tested]) -> None:
+    """Writes the results, one version per line."""
+    lines = [msgspec.json.encode(each).decode() for each in tested]
+    (root / FIGURES).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def with_versions(root: Path, text: str) -> str:
+    """The README's text with the short table.
+
+    Raises:
+        ValueError: the text has no place for it.
+    """
+    return put(r"<!-- Table of versions, .*\n\n(\|.*\n)*", f"{_MADE}\n\n{_table(read(root), long=False)}", text)
+
+
+def with_table(root: Path, text: str) -> str:
+    """The page's text with the table of all stories.
+
+    Raises:
+        ValueError: the text has no place for it.
+    """
+    return put(r"<!-- Table of versions, .*\n\n(\|.*\n)*", f"{_MADE}\n\n{_table(read(root), long=True)}", text)
+
+
+def notes(root: Path) -> str:
+    """The part of the chart's notes: a line for each version."""
+    return "".join(f"  {each.kubernetes}{_but(each)}\n" for each in read(root))
+
+
+_MADE = f"<!-- Table of versions, made by make docs from {FIGURES} -->"
+
+
+def _table(tested: list[Tested], *, long: bool) -> str:
+    stories = list(tested[-1].passed)
+    heads = ["Kubernetes", *(stories if long else ["plays"]), "what it lacks"]
+    lines = [f"| {' | '.join(heads)} |", f"|---{'|---' * (len(heads) - 1)}|"]
+    for each in tested:
+        passed = [name for name in stories if each.passed.get(name)]
+        cells = [_tests(each.passed.get(name, 0)) for name in stories] if long else [", ".join(passed)]
+        lines.append(f"| {' | '.join([each.kubernetes, *cells, _lacks(each)])} |")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _tests(number: int) -> str:
+    return f"{number} test{'s' * (number != 1)} passed" if number else "not possible"
+
+
+def _lacks(tested: Tested) -> str:
+    return "; ".join(f"{what}: {why}" for what, why in tested.lacks.items())
+
+
+def _but(tested: Tested) -> str:
+    return f" (lacks {', '.join(tested.lacks)})" if tested.lacks else ""
