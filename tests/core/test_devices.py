@@ -25,6 +25,7 @@ from gangsched.core.objects.devices import (
     AllocatedDevice,
     Allocation,
     ClaimConfig,
+    Consumer,
     DeviceClass,
     DeviceKind,
     DeviceRequest,
@@ -409,7 +410,7 @@ OTHER = Allocation((AllocatedDevice("gpu", (DRIVER, "n0", "gpu-1")),))
     ],
 )
 def test_how_far_an_allocation_has_come(claims, standing):
-    asked = UseDevices("default", "c", "uid-c", "pod", "p", HAD)
+    asked = UseDevices("default", "c", "uid-c", Consumer("pod", "p"), HAD)
     assert world(*claims).prebindings.state_of(asked) is standing
     assert world(*claims).prebindings.state_of(replace(asked, uid="another")) is PrebindingState.LOST
 
@@ -442,7 +443,7 @@ def of_pod(**fields):
     ],
 )
 def test_how_far_a_claim_has_come_that_is_made_for_its_pod(claims, standing):
-    asked = UseDevices("default", "c", "", "pod", "p", HAD, making=Making())
+    asked = UseDevices("default", "c", "", Consumer("pod", "p"), HAD, making=Making())
     assert world(*claims).prebindings.state_of(asked) is standing
 
 
@@ -457,7 +458,7 @@ def test_a_claim_that_was_made_is_left_over_while_its_pod_has_no_node(of_its_pod
         cluster.set_pod(pod("default/pod", uid="p", requests={"example.com/gpu": 1}, **of_its_pod))
     claim = of_pod(allocation=HAD, reserved=("p",))
     cluster.set_devices(DeviceKind.CLAIM, claim.key, claim)
-    expected = [UseDevices("default", "c", "uid-c", "pod", "p", HAD, making=Making())]
+    expected = [UseDevices("default", "c", "uid-c", Consumer("pod", "p"), HAD, making=Making())]
     assert cluster.prebindings.shown({"gangsched"}) == (expected if left else [])
 
 

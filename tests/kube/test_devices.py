@@ -11,6 +11,7 @@ from gangsched.core.objects.devices import (
     AllocatedDevice,
     Allocation,
     ClaimConfig,
+    Consumer,
     DeviceClass,
     DeviceRequest,
     DeviceWishes,
@@ -250,8 +251,8 @@ def test_the_claims_of_a_pod():
     found = convert.pod(decoded(wire.Pod, {"spec": spec, "status": status}))
     assert found.device_claims == (
         DeviceUse("own", "c"),
-        DeviceUse("made", "m", made=True),
-        DeviceUse("to-be-made", made=True),
+        DeviceUse("made", "m", "t"),
+        DeviceUse("to-be-made", template="t"),
     )
     assert not found.shape.unsupported
 
@@ -261,8 +262,7 @@ USE = UseDevices(
     "default",
     "x",
     "u",
-    "pod",
-    "pod-uid",
+    Consumer("pod", "pod-uid"),
     Allocation((AllocatedDevice("a", (D, "p", "d")),), WHERE),
     (ClaimConfigured("FromClass", ("a",), '{"opaque":{"driver":"d"}}'),),
 )

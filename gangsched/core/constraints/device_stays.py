@@ -16,10 +16,14 @@ NO_DEVICES = DeviceWishes(())
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The wishes of one claim. `claim` is its key if several pods use it; these then get the same devices."""
+    """The wishes of one claim. `claim` is its key if several pods use it; these then get the same devices.
+
+    `group` is the UID of the PodGroup for which it is reserved, empty if each member reserves it for itself.
+    """
 
     wishes: DeviceWishes
     claim: ObjectKey = OWN
+    group: str = ""
 
 
 Wishes = tuple[Wish, ...]
