@@ -15,7 +15,7 @@ from gangsched.core.constraints.allocation import allocate
 from gangsched.core.constraints.candidates import Candidates, Errand
 from gangsched.core.constraints.constraint import World
 from gangsched.core.constraints.device_offers import Pool
-from gangsched.core.constraints.device_stays import OWN, Stay, Wish, Wishes, by_kind, filled, remove
+from gangsched.core.constraints.device_stays import OWN, Stay, Wish, Wishes, by_kind, filled, remove, taking
 from gangsched.core.constraints.device_supply import DeviceSupply
 from gangsched.core.constraints.device_usage import DeviceUsage
 from gangsched.core.constraints.node_affinity import NodeAffinity
@@ -26,6 +26,7 @@ from gangsched.core.objects.prebindings import UseDevices
 
 _MANY = 1 << 40
 """Stands for no limit: more members than any gang has."""
+_NO_SHARERS: Counter[str] = Counter()
 _NOTHING_MORE = Allocation(())
 """What a member takes of a claim that has its devices already."""
 
@@ -104,15 +105,13 @@ class DevicePool:
     def _members(self, wishes: Wishes, row: int) -> int:
         """The number of members for which the row has devices, found by taking the devices and giving them back."""
         number, most = 0, self._most_pods(row)
-        before = self._usage.size
         while (number < most or self._stays[-1].whole) and self.push(wishes, row):
             number += 1
-            if self._usage.size == before and not self._stays[-1].before:
+            if not (self._stays[-1].own or self._stays[-1].before):
                 # Further members would take no devices of their own either: they share, or have admin access.
                 for _ in range(number):
                     self.pop(wishes, row)
                 return max(number, self.sharers(wishes))
-            before = self._usage.size
         for _ in range(number):
             self.pop(wishes, row)
         return number
@@ -159,7 +158,7 @@ class DevicePool:
             pending = self._world.pending_prebindings.get(("ResourceClaim", *claim), {}).values()
             asking = {each.consumer.uid for each in pending if isinstance(each, UseDevices)}
             self._reserved[claim] = asking.union(known.reserved if known is not None else ())
-        reserved, sharers = self._reserved[claim], self._sharers.get(claim, Counter())
+        reserved, sharers = self._reserved[claim], self._sharers.get(claim, _NO_SHARERS)
         groups = {uid for uid, number in sharers.items() if uid and number} - reserved
         left = MOST_RESERVED - len(reserved) - sharers[""] - len(groups)
         shares = wish.group and (left > 0 or wish.group in reserved or wish.group in groups)
@@ -198,7 +197,7 @@ class DevicePool:
         open_ = [wish.wishes for wish, known in zip(stay.wishes, settled, strict=True) if known is None]
         outcome = allocate([self._errand(each, stay.row) for each in open_], self._usage)
         if outcome.allocations is not None:
-            stay.found = filled(settled, outcome.allocations)
+            stay.found, stay.own = filled(settled, outcome.allocations), taking(outcome.allocations)
             self._enter(stay)
             return True
         others = self._involved(stay.row)
@@ -232,7 +231,7 @@ class DevicePool:
             own = tuple(next(fresh) for known in kept[id(each)] if known is None)
             if each is not stay:
                 self._count(each.found, -1)
-            each.found = filled(kept[id(each)], own)
+            each.found, each.own = filled(kept[id(each)], own), taking(own)
             if each is not stay:
                 self._count(each.found, 1)
         self._enter(stay)

@@ -32,11 +32,15 @@ Wishes = tuple[Wish, ...]
 
 @dataclass(slots=True, eq=False)
 class Stay:
-    """A member that has taken devices on a row. `before` are the stays that chose again for it, as they were."""
+    """A member that has taken devices on a row; `own`: some that no other member had settled before.
+
+    `before` are the stays that chose again for it, as they were.
+    """
 
     wishes: Wishes
     row: int
     found: tuple[Allocation, ...]
+    own: bool = False
     before: list[tuple[Stay, tuple[Allocation, ...]]] = field(default_factory=list)
 
     @property
@@ -56,6 +60,11 @@ def by_kind(members: Sequence[Stay]) -> list[Stay]:
 def remove(stay: Stay, stays: list[Stay]) -> None:
     at = next(at for at in range(len(stays) - 1, -1, -1) if stays[at] is stay)
     del stays[at]
+
+
+def taking(fresh: Sequence[Allocation]) -> bool:
+    """Whether any device is taken, not only for admin access."""
+    return any(not each.admin for allocation in fresh for each in allocation.devices)
 
 
 def filled(settled: Sequence[Allocation | None], fresh: Sequence[Allocation]) -> tuple[Allocation, ...]:
