@@ -95,7 +95,9 @@ class Gadgets:
             sharing = tuple(each for each in claim.sharing if each != what.consumer)
             allocation = claim.allocation if left else None
             conditions = claim.conditions if left else ()
-            undone = replace(claim, reserved=left, sharing=sharing, allocation=allocation, ours=bool(left), conditions=conditions)
+            undone = replace(
+                claim, reserved=left, sharing=sharing, allocation=allocation, ours=bool(left), conditions=conditions
+            )
             self._harness.offer(undone)
 
     def report(self, name: str, *true: str) -> None:

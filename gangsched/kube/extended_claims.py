@@ -19,7 +19,13 @@ Json = dict[str, Any]
 
 def claim(what: UseDevices, making: Making) -> Json:
     """The claim, owned by its pod, with gangsched's mark."""
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": what.consumer.name, "uid": what.consumer.uid, "controller": True}
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": what.consumer.name,
+        "uid": what.consumer.uid,
+        "controller": True,
+    }
     requests = [
         {
             "name": name,

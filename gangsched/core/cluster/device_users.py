@@ -29,8 +29,9 @@ class DeviceUsers:
     """The users of each claim, by UID.
 
     `_waiting` are the known pods without a node that may have claims. `_naming` are those of them that name a PodGroup,
-    by its namespace and name, `_hoping` by the claim too, and `_placed` counts their fellows that have a node. `_ours` are the claims with gangsched's mark. `_early` are those of
-    them that are reserved or created for consumers of which no pod is bound yet, or that have no devices.
+    by its namespace and name, `_hoping` by the claim too, and `_placed` counts their fellows that have a node. `_ours`
+    are the claims with gangsched's mark. `_early` are those of them that are reserved or created for consumers of which
+    no pod is bound yet, or that have no devices.
     """
 
     _users: dict[ObjectKey, dict[str, None]] = field(default_factory=dict)

@@ -36,8 +36,8 @@ class DevicePool:
 
     `usage` is what is taken, `_stays` the members in the order in which they took it, `_on_row` those of each row.
     `_shared` holds the allocations of claims that several pods use, one for each member, `_sharers` the members by the
-    PodGroup that reserves it for them, and `_reserved` what else has reserved such a claim or is about to. `_known` caches the room of nodes by wishes and devices. `unsure`
-    are the wishes for which a search for room was cut short.
+    PodGroup that reserves it for them, and `_reserved` what else has reserved such a claim or is about to. `_known`
+    caches the room of nodes by wishes and devices. `unsure` are the wishes for which a search for room was cut short.
     """
 
     def __init__(self, world: World, affinity: NodeAffinity, supply: DeviceSupply) -> None:

@@ -116,7 +116,9 @@ class _DevicesPlan(Plan):
         affinities = tuple(sorted(had, key=repr))
         wishes = tuple(self._wish(pod, claim) for claim in claims if claim.allocation is None)
         # After those that take devices, in whose order `prebindings` hands them out.
-        wishes += tuple(Wish(NO_DEVICES, claim.key, self._group(pod, claim)) for claim in claims if self._competes(pod, claim))
+        wishes += tuple(
+            Wish(NO_DEVICES, claim.key, self._group(pod, claim)) for claim in claims if self._competes(pod, claim)
+        )
         names = tuple(had[terms] for terms in affinities)
         may = any(each.resource in devices.provided for each in pod.extended)
         return UsesDevices(affinities, wishes, claims=names) if affinities or wishes or may else None
@@ -170,7 +172,7 @@ class _DevicesPlan(Plan):
         return self._pool.elsewhere(seen.wishes)
 
     def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:
-        """The writes that reserve the pod's claims for it or its PodGroup, with the devices that it takes on the row."""
+        """The writes that reserve the pod's claims for it or its PodGroup, with devices that it takes on the row."""
         if not pod.uses_devices:
             return ()
         seen = self.sees(pod)
