@@ -604,7 +604,8 @@ class TestDevices:
         named = {"schedulingGroup": {"podGroupName": "g"}, "resourceClaims": uses}
         made = workload("Job", group_name="", parallelism=3, pod_spec=named)
         # The group stands last: the controller makes its claims before those of pods in any case.
-        found = run(*map(node, placed), made, *self.there(*dict.fromkeys(placed)), declared)
+        names = dict.fromkeys(placed)
+        found = run(*map(node, names), made, *self.there(*names), declared)
         assert sorted(found.group("g")["placements"].values()) == placed
 
     def test_devices_stand_for_the_resource_of_their_class(self, run):

@@ -18,8 +18,8 @@ _WHY = {
     ClaimTrouble.MISSING: "which does not exist: create it",
     ClaimTrouble.NOT_MADE: "which kube-controller-manager has yet to create from its ResourceClaimTemplate",
     ClaimTrouble.NOT_OWNED: "which was not made for the pod: create the pod again, so that a claim is made for it",
-    ClaimTrouble.NO_GROUP: "which the PodGroup {about} of scheduling.k8s.io may share, which does not exist or cannot be "
-    "read: create or correct it",
+    ClaimTrouble.NO_GROUP: "which the PodGroup {about} of scheduling.k8s.io may share, and it is not known: create "
+    "the PodGroup, or correct it",
     ClaimTrouble.NOT_MADE_FOR_GROUP: "which kube-controller-manager has yet to create from its ResourceClaimTemplate, "
     "for the PodGroup {about} of scheduling.k8s.io: if it does not, turn on its feature gate DRAWorkloadResourceClaims",
     ClaimTrouble.NOT_OF_GROUP: "which was not made for the PodGroup {about} of scheduling.k8s.io that shares it: turn "
