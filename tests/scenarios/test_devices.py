@@ -599,8 +599,8 @@ def test_a_claim_of_another_scheduler_whose_device_failed_is_not_used(harness: H
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_a_claim_that_a_native_group_shares_is_named_and_nobody_is_told_to_delete_it(harness, grouped):
-    """The group's object may be unknown here: its kind is not watched, or the pods are in another group by a label."""
+def test_a_claim_of_a_native_group_that_the_pods_do_not_name_is_told_and_nobody_is_told_to_delete_it(harness, grouped):
+    """The pods name none as far as gangsched reads them: the dialect may be off."""
     name = "a" if grouped else ""
     used = [DeviceUse("shared", "c", "template")]
     harness.add(node(), group(min_member=2), *(pod(f"a-{at}", group=name, device_claims=used) for at in range(2)))
@@ -608,7 +608,7 @@ def test_a_claim_that_a_native_group_shares_is_named_and_nobody_is_told_to_delet
     harness.wait(5)
     assert harness.bound() == []
     found = harness.pod("default/a-0")
-    assert found.condition_reason == "NotSupported"
+    assert found.condition_reason == "ResourceClaimNotReady"
     assert "the PodGroup pair of scheduling.k8s.io" in found.condition_message
     assert "delete" not in found.condition_message
 

@@ -61,9 +61,11 @@ _FIELDS = (
     honoured("priority", "the order of groups"),
     honoured("priorityClassName", "the order of groups, if there is no `priority`"),
     honoured(
-        "resourceClaims[]",
-        "the ResourceClaims that members share: each is allocated once, near all members, and reserved for the group",
+        "resourceClaims[].resourceClaimName",
+        "members share this ResourceClaim: allocated once, usable on the nodes of all, and reserved for the group",
     ),
+    honoured("resourceClaims[].resourceClaimTemplateName", "the same with the claim that Kubernetes makes from it"),
+    honoured("resourceClaims[].name", "only pods whose claim has this name, and names the same, share it"),
     refused("parentCompositePodGroupName", "always: the parts would be scheduled separately"),
     needless("disruptionMode", "gangsched preempts nothing"),
     needless("preemptionPolicy", "gangsched preempts nothing"),
