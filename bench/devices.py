@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gangsched.core.objects.devices import AllocatedDevice, Allocation
+from gangsched.core.objects.devices import AllocatedDevice, Allocation, Consumer
 from gangsched.core.objects.prebindings import UseDevices
 from testbed.workloads import Json
 
@@ -59,4 +59,4 @@ def given(found: Json) -> list[tuple[str, str]]:
 def taken(pod: str, pod_uid: str, claim_uid: str, *, number: int, nodes: int) -> UseDevices:
     """The allocation that a client without planning writes for pod `number`: pods take the devices in order."""
     device = (_DRIVER, f"n{number % nodes}", f"gpu-{number // nodes}")
-    return UseDevices("default", pod, claim_uid, pod, pod_uid, Allocation((AllocatedDevice("gpu", device),)))
+    return UseDevices("default", pod, claim_uid, Consumer(pod, pod_uid), Allocation((AllocatedDevice("gpu", device),)))

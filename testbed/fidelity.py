@@ -45,10 +45,10 @@ FILTERS = {
         "kube-scheduler takes a pod's own `namespaceSelector` with NotIn or DoesNotExist to match every namespace"
     ),
     "DynamicResources": (
-        "gangsched goes by the feature gates that are on by default in Kubernetes 1.37, and by nothing else: "
-        "claims of a PodGroup, attributes that are lists, derived attributes, compatibility groups and devices that "
-        "provide CPU or memory are not known; members of one gang choose their devices again together if the first "
-        "choices leave none for another, whereas kube-scheduler keeps the first; a claim of another scheduler whose "
+        "gangsched goes by the feature gates that are on by default in Kubernetes 1.37, and of the others only by "
+        "DRAWorkloadResourceClaims: attributes that are lists, derived attributes, compatibility groups and devices "
+        "that provide CPU or memory are not known; members of one gang choose their devices again together if the "
+        "first choices leave none for another, whereas kube-scheduler keeps the first; a claim of another scheduler whose "
         "binding conditions take too long is waited for like our own; "
         "expressions with transformMapEntry, the functions for URLs and named formats, string() of an address, "
         "or format of anything but texts, whole numbers, truth values and %f refuse the pod, because the CEL library "

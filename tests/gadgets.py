@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gangsched.core.objects.devices import DeviceClass, DeviceKind, DeviceRequest, DeviceWishes, Match, ResourceClaim
 from gangsched.core.objects.offered_devices import Attribute, AttributeType, Device, DeviceKey, ResourceSlice
-from gangsched.core.objects.prebindings import UseDevices
+from gangsched.core.objects.prebindings import UseDevices, reserved
 from gangsched.kube.cel import CelSelector
 
 if TYPE_CHECKING:
@@ -75,16 +75,14 @@ class Gadgets:
         claim = self._harness.devices[DeviceKind.CLAIM].get((what.namespace, what.claim))
         if what.making is not None and claim is None:
             asked = [asks(count, name=name, device_class=of) for name, of, count in what.making.requests]
-            claim = device_claim(what.claim, wishes(*asked), owner=what.pod_uid, extended=True)
+            claim = device_claim(what.claim, wishes(*asked), owner=what.consumer.uid, extended=True)
         elif not isinstance(claim, ResourceClaim) or what.uid not in ("", claim.uid):
             return False
         assert isinstance(claim, ResourceClaim)
         if claim.allocation is not None and claim.allocation.has != what.allocation.has:
             return False
-        reserved = tuple(dict.fromkeys((*claim.reserved, what.pod_uid)))
-        self._harness.offer(
-            replace(claim, allocation=claim.allocation or what.allocation, reserved=reserved, ours=True)
-        )
+        allocation = claim.allocation or what.allocation
+        self._harness.offer(replace(reserved(claim, what), allocation=allocation, ours=True))
         return True
 
     def undo(self, what: UseDevices) -> None:
@@ -93,10 +91,13 @@ class Gadgets:
         if what.making is not None and isinstance(claim, ResourceClaim) and claim.uid == what.uid:
             self._harness.retract(claim)
         elif isinstance(claim, ResourceClaim) and claim.uid == what.uid and claim.ours:
-            left = tuple(uid for uid in claim.reserved if uid != what.pod_uid)
+            left = tuple(uid for uid in claim.reserved if uid != what.consumer.uid)
+            sharing = tuple(each for each in claim.sharing if each != what.consumer)
             allocation = claim.allocation if left else None
             conditions = claim.conditions if left else ()
-            undone = replace(claim, reserved=left, allocation=allocation, ours=bool(left), conditions=conditions)
+            undone = replace(
+                claim, reserved=left, sharing=sharing, allocation=allocation, ours=bool(left), conditions=conditions
+            )
             self._harness.offer(undone)
 
     def report(self, name: str, *true: str) -> None:

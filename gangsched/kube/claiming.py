@@ -1,4 +1,4 @@
-"""The patches that give a ResourceClaim its devices and reserve it for a pod, and those that undo this.
+"""The patches that give a ResourceClaim its devices and reserve it for a pod or a PodGroup, and those that undo this.
 
 The claim first gets its finalizer and gangsched's mark, because the API server ignores them in a write of the status.
 The status is then written on condition that nothing has changed. The patch that removes the last reservation also
@@ -14,12 +14,15 @@ import msgspec
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.objects.quantity import from_billionths
 from gangsched.core.objects.shape import NodeTerm, Requirement
-from gangsched.kube.device_wire import GROUP, VERSION
+from gangsched.kube.device_wire import GROUP, GROUPS, VERSION
 from gangsched.kube.objects import quoted
 from gangsched.kube.storage import MARK
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 """The finalizer that keeps a claim while it has devices. kube-controller-manager knows it too."""
+OF_POD = {"resource": "pods"}
+OF_GROUP = {"apiGroup": GROUPS[0], "resource": GROUPS[1]}
+"""The kind of a reservation. Source: `BindTo` in k8s.io/dynamic-resource-allocation/resourceclaim at v0.37.2."""
 Json = dict[str, Any]
 
 
@@ -44,13 +47,13 @@ def marking(found: Json, what: UseDevices) -> Json | None:
     if _is_marked(found):
         return {}
     kept = [*finalizers, *([] if FINALIZER in finalizers else [FINALIZER])]
-    return {"metadata": {"finalizers": kept, "annotations": {MARK: what.pod_uid}}}
+    return {"metadata": {"finalizers": kept, "annotations": {MARK: what.consumer.uid}}}
 
 
 def using(found: Json, what: UseDevices) -> Json | None:
-    """The patch of the status that gives the claim its devices, if it has none, and reserves it for the pod.
+    """The patch of the status that gives the claim its devices, if it has none, and reserves it for the consumer.
 
-    Empty if the claim is already reserved for the pod. None if another claim has its name, if its finalizer or mark was
+    Empty if the claim is already reserved for it. None if another claim has its name, if its finalizer or mark was
     removed meanwhile, or if it has other devices.
     """
     if found["metadata"]["uid"] != what.uid or not _is_marked(found):
@@ -62,21 +65,22 @@ def using(found: Json, what: UseDevices) -> Json | None:
     elif _devices(status["allocation"]) != list(what.allocation.has):
         return None
     reserved = status.get("reservedFor") or []
-    if any(each["uid"] == what.pod_uid for each in reserved):
+    if any(each["uid"] == what.consumer.uid for each in reserved):
         return {}
-    patch["reservedFor"] = [*reserved, {"resource": "pods", "name": what.pod, "uid": what.pod_uid}]
+    kind = OF_GROUP if what.consumer.group else OF_POD
+    patch["reservedFor"] = [*reserved, {**kind, "name": what.consumer.name, "uid": what.consumer.uid}]
     return {"status": patch}
 
 
 def leaving(found: Json, what: UseDevices) -> Json | None:
-    """The patch of the status that removes the pod's reservation and, with the last reservation, the devices.
+    """The patch of the status that removes the consumer's reservation and, with the last reservation, the devices.
 
-    Empty if the pod has no reservation, None if the claim is not ours.
+    Empty if it has no reservation, None if the claim is not ours.
     """
     if found["metadata"]["uid"] != what.uid or not _has_mark(found):
         return None
     reserved = (found.get("status") or {}).get("reservedFor") or []
-    kept = [each for each in reserved if each["uid"] != what.pod_uid]
+    kept = [each for each in reserved if each["uid"] != what.consumer.uid]
     if len(kept) == len(reserved):
         return {}
     return {"status": {"reservedFor": kept}} if kept else {"status": {"reservedFor": None, "allocation": None}}

@@ -75,7 +75,7 @@ def pod(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads = NO
         labels=_kept_labels(labels(meta.labels)),
         volume_claims=volumes.claims,
         own_volume_claims=volumes.own_claims,
-        device_claims=uses(spec, status) if spec.resource_claims else (),
+        device_claims=uses(spec, status, _sharing_group(spec, dialects)) if spec.resource_claims else (),
         extended=()
         if spec.node_name or not any("/" in name for name, _ in found_shape.requests)
         else extended_uses.uses(spec),
@@ -142,6 +142,13 @@ def _declaration(meta: wire.Meta, spec: wire.PodSpec, maker: str, dialects: Dial
         owner=maker,
         scheduling_group=group or "",
     )
+
+
+def _sharing_group(spec: wire.PodSpec, dialects: Dialects) -> str:
+    """The PodGroup of Kubernetes that the pod names, and that may share its claims; empty if none or none is read."""
+    if spec.scheduling_group is None or NATIVE not in dialects.kinds:
+        return ""
+    return intern(spec.scheduling_group.pod_group_name or "")
 
 
 def _workload(meta: wire.Meta, owner: Owner, said: Declaration | None, workloads: Workloads) -> Workload | None:

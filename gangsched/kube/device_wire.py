@@ -10,6 +10,8 @@ from gangsched.core.objects.quantity import Quantity
 from gangsched.kube import wire
 
 GROUP, VERSION = "resource.k8s.io", "v1"
+GROUPS = ("scheduling.k8s.io", "podgroups")
+"""API group and resource of the PodGroups that may share a claim."""
 EXTENDED = "resource.kubernetes.io/extended-resource-claim"
 """The annotation of claims that a scheduler has created for extended resources."""
 
@@ -191,8 +193,11 @@ class Allocation(Struct, gc=False, rename="camel"):
     node_selector: wire.NodeSelector | None = None
 
 
-class Consumer(Struct, gc=False):
+class Consumer(Struct, gc=False, rename="camel"):
     uid: str = ""
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
 
 
 class DeviceStatus(Struct, gc=False):

@@ -15,6 +15,7 @@ from gangsched.core.objects.devices import (
     Allocation,
     Amounts,
     ClaimConfig,
+    Consumer,
     DeviceClass,
     DeviceKind,
     DeviceObject,
@@ -38,7 +39,7 @@ from gangsched.core.objects.offered_devices import (
 from gangsched.core.objects.quantity import Quantity, billionths
 from gangsched.kube import device_wire, wire
 from gangsched.kube.cel import CelSelector
-from gangsched.kube.device_wire import EXTENDED, GROUP, VERSION
+from gangsched.kube.device_wire import EXTENDED, GROUP, GROUPS, VERSION
 from gangsched.kube.foreign import Subject
 from gangsched.kube.node_terms import node_term, toleration
 from gangsched.kube.resources import Resource, Sent, reading
@@ -164,7 +165,7 @@ def claim(found: device_wire.ResourceClaim) -> ResourceClaim:
     """The core's value for a ResourceClaim."""
     meta, status = found.metadata, found.status or device_wire.ClaimStatus()
     owner = next((owner for owner in meta.owner_references or () if owner.controller), wire.Owner())
-    of_group = owner.kind == "PodGroup" and owner.api_version.startswith("scheduling.k8s.io/")
+    of_group = owner.kind == "PodGroup" and owner.api_version.startswith(f"{GROUPS[0]}/")
     return ResourceClaim(
         namespace=intern(meta.namespace or "default"),
         name=meta.name or "",
@@ -172,6 +173,11 @@ def claim(found: device_wire.ResourceClaim) -> ResourceClaim:
         wishes=_kept_wishes(_wishes(found.spec.devices)),
         allocation=_allocation(status.allocation) if status.allocation is not None else None,
         reserved=tuple(each.uid for each in status.reserved_for or ()),
+        sharing=tuple(
+            Consumer(each.name, each.uid, group=True)
+            for each in status.reserved_for or ()
+            if (each.api_group, each.resource) == GROUPS
+        ),
         owner=owner.uid,
         terminating=meta.deletion_timestamp is not None,
         ours=MARK in (meta.annotations or {}),

@@ -19,7 +19,13 @@ Json = dict[str, Any]
 
 def claim(what: UseDevices, making: Making) -> Json:
     """The claim, owned by its pod, with gangsched's mark."""
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": what.pod, "uid": what.pod_uid, "controller": True}
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": what.consumer.name,
+        "uid": what.consumer.uid,
+        "controller": True,
+    }
     requests = [
         {
             "name": name,
@@ -33,7 +39,7 @@ def claim(what: UseDevices, making: Making) -> Json:
         "metadata": {
             "name": what.claim,
             "namespace": what.namespace,
-            "annotations": {EXTENDED: "true", MARK: what.pod_uid},
+            "annotations": {EXTENDED: "true", MARK: what.consumer.uid},
             "finalizers": [FINALIZER],
             "ownerReferences": [owner],
         },
@@ -45,7 +51,7 @@ def made(found: Json, what: UseDevices) -> str:
     """The claim's UID if it was created for the pod and is not being deleted; empty otherwise."""
     meta = found["metadata"]
     owners = [each["uid"] for each in meta.get("ownerReferences") or () if each.get("controller")]
-    ours = owners == [what.pod_uid] and (meta.get("annotations") or {}).get(EXTENDED) == "true"
+    ours = owners == [what.consumer.uid] and (meta.get("annotations") or {}).get(EXTENDED) == "true"
     return str(meta["uid"]) if ours and not meta.get("deletionTimestamp") else ""
 
 
@@ -61,9 +67,9 @@ def naming(what: UseDevices, making: Making) -> Json:
         for container, resource, request in making.mappings
     ]
     status = {"resourceClaimName": what.claim, "requestMappings": mappings}
-    return {"metadata": {"uid": what.pod_uid}, "status": {"extendedResourceClaimStatus": status}}
+    return {"metadata": {"uid": what.consumer.uid}, "status": {"extendedResourceClaimStatus": status}}
 
 
 def unnaming(what: UseDevices) -> Json:
     """The patch that removes the claim from the pod's status."""
-    return {"metadata": {"uid": what.pod_uid}, "status": {"extendedResourceClaimStatus": None}}
+    return {"metadata": {"uid": what.consumer.uid}, "status": {"extendedResourceClaimStatus": None}}

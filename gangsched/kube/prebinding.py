@@ -186,7 +186,7 @@ def _path(what: Prebinding) -> str:
 
 
 def _pod_status_path(what: UseDevices) -> str:
-    return f"{pod_path(what.namespace, what.pod)}/status"
+    return f"{pod_path(what.namespace, what.consumer.name)}/status"
 
 
 def _annotations(found: Json) -> Json:

@@ -187,6 +187,7 @@ class PodResourceClaim(Struct, gc=False, rename="camel"):
 
     name: str = ""
     resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
 
 
 class SchedulingGroup(Struct, gc=False, rename="camel"):

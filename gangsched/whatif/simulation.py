@@ -40,7 +40,7 @@ from gangsched.core.objects.faults import SetAside
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, UseDevices
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, UseDevices, reserved
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import PodBound, StatusWritten
@@ -205,12 +205,11 @@ class _Simulation:
     def _allocate(self, what: UseDevices) -> None:
         """Give the claim its devices, and have their drivers make them ready at once."""
         claims = self._devices[DeviceKind.CLAIM]
-        made = ResourceClaim(what.namespace, what.claim, what.claim, owner=what.pod_uid, ours=True, extended=True)
+        made = ResourceClaim(what.namespace, what.claim, what.claim, owner=what.consumer.uid, ours=True, extended=True)
         claim = claims.get((what.namespace, what.claim), made)
         if isinstance(claim, ResourceClaim):
-            reserved = tuple(dict.fromkeys((*claim.reserved, what.pod_uid)))
             ready = tuple((each.device, each.binding) for each in what.allocation.devices if each.binding)
-            claims[claim.key] = replace(claim, allocation=what.allocation, reserved=reserved, conditions=ready)
+            claims[claim.key] = replace(reserved(claim, what), allocation=what.allocation, conditions=ready)
             self._inbox.append(DeviceObjectSeen(DeviceKind.CLAIM, claims[claim.key]))
 
     def _alone(self, pod: Pod) -> Finding:

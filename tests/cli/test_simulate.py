@@ -587,6 +587,27 @@ class TestDevices:
         got = run(*nodes, group(min_member=2), made, *self.there("n1", "n2")).group()["placements"]
         assert len(set(got.values())) == 1
 
+    @pytest.mark.parametrize(
+        ("of_group", "placed"),
+        [
+            ({"resourceClaimTemplateName": "t"}, ["n1"] * 3),
+            ({"resourceClaimName": "shared"}, ["n1"] * 3),
+            (None, ["n1", "n2", "n3"]),
+        ],
+        ids=["from a template", "by name", "not shared"],
+    )
+    def test_a_native_group_shares_the_claim_that_its_controller_would_make(self, run, of_group, placed):
+        """Pods share only a claim that the group lists in the same words; otherwise each gets one of its own."""
+        uses = [{"name": "d", **(of_group or {"resourceClaimTemplateName": "t"})}]
+        spec = {"schedulingPolicy": {"gang": {"minCount": 3}}, "resourceClaims": uses if of_group else []}
+        declared = group("g") | {"apiVersion": "scheduling.k8s.io/v1beta1", "spec": spec}
+        named = {"schedulingGroup": {"podGroupName": "g"}, "resourceClaims": uses}
+        made = workload("Job", group_name="", parallelism=3, pod_spec=named)
+        # The group stands last: the controller makes its claims before those of pods in any case.
+        names = dict.fromkeys(placed)
+        found = run(*map(node, names), made, *self.there(*names), declared)
+        assert sorted(found.group("g")["placements"].values()) == placed
+
     def test_devices_stand_for_the_resource_of_their_class(self, run):
         asked = {"deviceclass.resource.kubernetes.io/c": "1"}
         container = {"name": "main", "resources": {"requests": asked, "limits": asked}}

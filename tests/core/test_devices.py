@@ -21,10 +21,12 @@ from gangsched.core.constraints.constraint import Member, Plan
 from gangsched.core.constraints.device_allocations import configured
 from gangsched.core.constraints.device_offers import Offer, Offers
 from gangsched.core.constraints.device_usage import DeviceUsage
+from gangsched.core.objects.declaration import NATIVE
 from gangsched.core.objects.devices import (
     AllocatedDevice,
     Allocation,
     ClaimConfig,
+    Consumer,
     DeviceClass,
     DeviceKind,
     DeviceRequest,
@@ -40,11 +42,13 @@ from gangsched.core.objects.offered_devices import (
     DeviceTaint,
     ResourceSlice,
 )
+from gangsched.core.objects.pod import DeviceUse, PodPhase
+from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.core.objects.prebindings import ClaimConfigured, PrebindingState, UseDevices
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.snapshot import Snapshot
-from tests.builders import node, pod
+from tests.builders import key, node, pod
 from tests.gadgets import DRIVER, GPUS, asks, device_claim, gpu, gpus, wishes
 from tests.naive_devices import devices_with_more, member_wishes, pool, together
 
@@ -409,7 +413,7 @@ OTHER = Allocation((AllocatedDevice("gpu", (DRIVER, "n0", "gpu-1")),))
     ],
 )
 def test_how_far_an_allocation_has_come(claims, standing):
-    asked = UseDevices("default", "c", "uid-c", "pod", "p", HAD)
+    asked = UseDevices("default", "c", "uid-c", Consumer("pod", "p"), HAD)
     assert world(*claims).prebindings.state_of(asked) is standing
     assert world(*claims).prebindings.state_of(replace(asked, uid="another")) is PrebindingState.LOST
 
@@ -442,7 +446,7 @@ def of_pod(**fields):
     ],
 )
 def test_how_far_a_claim_has_come_that_is_made_for_its_pod(claims, standing):
-    asked = UseDevices("default", "c", "", "pod", "p", HAD, making=Making())
+    asked = UseDevices("default", "c", "", Consumer("pod", "p"), HAD, making=Making())
     assert world(*claims).prebindings.state_of(asked) is standing
 
 
@@ -457,8 +461,71 @@ def test_a_claim_that_was_made_is_left_over_while_its_pod_has_no_node(of_its_pod
         cluster.set_pod(pod("default/pod", uid="p", requests={"example.com/gpu": 1}, **of_its_pod))
     claim = of_pod(allocation=HAD, reserved=("p",))
     cluster.set_devices(DeviceKind.CLAIM, claim.key, claim)
-    expected = [UseDevices("default", "c", "uid-c", "pod", "p", HAD, making=Making())]
+    expected = [UseDevices("default", "c", "uid-c", Consumer("pod", "p"), HAD, making=Making())]
     assert cluster.prebindings.shown({"gangsched"}) == (expected if left else [])
+
+
+GROUP = Consumer("g", "uid-g", group=True)
+AGAIN = Consumer("g", "uid-of-another-g", group=True)
+
+
+def of_group(*consumers: Consumer, **fields):
+    uids = tuple(each.uid for each in consumers)
+    return device_claim("c", allocation=HAD, reserved=uids, sharing=consumers, ours=True, **fields)
+
+
+@pytest.mark.parametrize(
+    ("claim", "group", "standing"),
+    [
+        (device_claim("c"), "uid-g", PrebindingState.OPEN),
+        (device_claim("c", allocation=HAD), "uid-g", PrebindingState.OPEN),
+        (of_group(GROUP), "uid-g", PrebindingState.DONE),
+        (of_group(AGAIN), "uid-g", PrebindingState.OPEN),
+        (of_group(GROUP), "", PrebindingState.LOST),
+        (of_group(GROUP), "uid-of-another-g", PrebindingState.LOST),
+    ],
+    ids=["nothing", "allocated", "reserved", "reserved for an earlier group", "the group is gone", "another group"],
+)
+def test_how_far_a_claim_has_come_that_a_group_shares(claim, group, standing):
+    cluster = world(claim)
+    if group:
+        declared = ForeignGroup(NATIVE, key("default/g"), group, 0.0, GroupSpec(1))
+        cluster.devices.set_group(("default", "g"), declared)
+    assert cluster.prebindings.state_of(UseDevices("default", "c", "uid-c", GROUP, HAD)) is standing
+
+
+def sharer(name: str, claim: str = "c", group: str = "g", **fields):
+    return pod(f"default/{name}", device_claims=[DeviceUse("shared", claim, "", group)], **fields)
+
+
+@pytest.mark.parametrize(
+    ("pods", "left"),
+    [
+        ([], False),
+        ([sharer("a")], True),
+        ([sharer("a"), sharer("b", node="n0")], False),
+        ([sharer("a"), sharer("b", node="n0", phase="Succeeded")], True),
+        ([sharer("a", phase="Failed")], False),
+        ([sharer("a"), sharer("b", scheduler="other")], False),
+        ([sharer("a", group="h")], False),
+        ([sharer("a"), sharer("b", group="h", node="n0")], True),
+        ([sharer("a", claim="d")], False),
+        ([sharer("a"), sharer("b", claim="d", node="n0")], True),
+    ],
+)
+def test_a_groups_reservation_is_left_over_while_its_pods_wait_and_none_has_a_node(pods, left):
+    """kube-controller-manager releases the claims of a PodGroup that is gone."""
+    for order in (pods, pods[::-1]):
+        cluster = world(of_group(GROUP))
+        for each in order:
+            cluster.set_pod(replace(each, node="", phase=PodPhase.PENDING))
+            cluster.set_pod(each)
+        expected = [UseDevices("default", "c", "uid-c", GROUP, HAD)] if left else []
+        assert list(cluster.prebindings.shown({"gangsched"})) == expected
+        assert cluster.devices.contradictions(cluster.pods.values()) == []
+        for each in order:
+            cluster.remove_pod(each.uid)
+        assert list(cluster.prebindings.shown({"gangsched"})) == []
 
 
 def test_a_made_claim_is_named_after_its_pod_and_no_longer_than_the_api_server_allows():

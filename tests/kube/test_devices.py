@@ -11,6 +11,7 @@ from gangsched.core.objects.devices import (
     AllocatedDevice,
     Allocation,
     ClaimConfig,
+    Consumer,
     DeviceClass,
     DeviceRequest,
     DeviceWishes,
@@ -31,6 +32,7 @@ from gangsched.core.objects.prebindings import ClaimConfigured, UseDevices
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
 from gangsched.kube import claiming, convert, device_wire, devices, wire
 from gangsched.kube.cel import CelSelector
+from gangsched.kube.dialects.table import DEFAULT, Dialects
 from gangsched.kube.storage import MARK
 
 D = "d.example.com"
@@ -237,6 +239,26 @@ def test_a_claim_says_for_which_native_group_it_was_made(owner, group):
     assert devices.claim(decoded(device_wire.ResourceClaim, {"metadata": meta, "spec": {}})).group == group
 
 
+def test_a_claim_says_which_of_its_consumers_are_native_groups():
+    """One of the two is a PodGroup of another system, which no scheduler reserves claims for."""
+    reserved = [
+        {"resource": "pods", "name": "a", "uid": "1"},
+        {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "2"},
+        {"apiGroup": "scheduling.x-k8s.io", "resource": "podgroups", "name": "h", "uid": "3"},
+    ]
+    found = claim_of(status={"reservedFor": reserved})
+    assert found.reserved == ("1", "2", "3")
+    assert found.sharing == (Consumer("g", "2", group=True),)
+
+
+@pytest.mark.parametrize(("dialects", "group"), [(DEFAULT, "g"), (Dialects([]), "")], ids=["read", "not read"])
+def test_the_claims_of_a_pod_name_its_native_group_if_such_groups_are_read(dialects, group):
+    uses = [{"name": "shared", "resourceClaimName": "c"}, {"name": "made", "resourceClaimTemplateName": "t"}]
+    spec = {"schedulingGroup": {"podGroupName": "g"}, "resourceClaims": uses}
+    found = convert.pod(decoded(wire.Pod, {"spec": spec}), dialects)
+    assert found.device_claims == (DeviceUse("shared", "c", "", group), DeviceUse("made", "", "t", group))
+
+
 def test_the_claims_of_a_pod():
     spec = {
         "resourceClaims": [
@@ -250,8 +272,8 @@ def test_the_claims_of_a_pod():
     found = convert.pod(decoded(wire.Pod, {"spec": spec, "status": status}))
     assert found.device_claims == (
         DeviceUse("own", "c"),
-        DeviceUse("made", "m", made=True),
-        DeviceUse("to-be-made", made=True),
+        DeviceUse("made", "m", "t"),
+        DeviceUse("to-be-made", template="t"),
     )
     assert not found.shape.unsupported
 
@@ -261,8 +283,7 @@ USE = UseDevices(
     "default",
     "x",
     "u",
-    "pod",
-    "pod-uid",
+    Consumer("pod", "pod-uid"),
     Allocation((AllocatedDevice("a", (D, "p", "d")),), WHERE),
     (ClaimConfigured("FromClass", ("a",), '{"opaque":{"driver":"d"}}'),),
 )
@@ -304,6 +325,18 @@ def written() -> dict[str, Any]:
 
 def test_a_claim_without_devices_gets_them_and_a_reservation():
     assert claiming.using(shown(**MARKED), USE) == {"status": {"allocation": written(), "reservedFor": [RESERVED]}}
+
+
+def test_a_claim_that_a_native_group_shares_is_reserved_for_the_group():
+    """As by `BindTo` in k8s.io/dynamic-resource-allocation/resourceclaim at v0.37.2."""
+    use = msgspec.structs.replace(USE, consumer=Consumer("g", "group-uid", group=True))
+    entry = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "group-uid"}
+    assert claiming.using(shown(**MARKED), use) == {"status": {"allocation": written(), "reservedFor": [entry]}}
+    status = {"allocation": written(), "reservedFor": [OTHER, entry]}
+    assert claiming.using(shown(status=status, **MARKED), use) == {}
+    assert claiming.leaving(shown(status=status, **MARKED), use) == {"status": {"reservedFor": [OTHER]}}
+    assert use.awaited == "the ResourceClaim x is being allocated and reserved for PodGroup g"
+    assert USE.awaited == "the ResourceClaim x is being allocated and reserved for pod pod"
 
 
 def test_shares_and_conditions_are_written_with_the_devices():

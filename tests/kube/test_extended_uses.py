@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gangsched.core.objects.devices import Allocation, ExtendedUse, Making
+from gangsched.core.objects.devices import Allocation, Consumer, ExtendedUse, Making
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.kube import convert, device_wire, devices, extended_claims, wire
 from gangsched.kube.storage import MARK
@@ -82,7 +82,7 @@ def test_what_is_no_extended_resource_asks_for_nothing():
 
 
 MAKING = Making((("r", "gpu", 2),), (("a", GPU, "r"),))
-USE = UseDevices("default", "c", "", "p", "pod-uid", Allocation(), making=MAKING)
+USE = UseDevices("default", "c", "", Consumer("p", "pod-uid"), Allocation(), making=MAKING)
 
 
 def test_the_claim_that_is_made_is_ours_and_the_pods():

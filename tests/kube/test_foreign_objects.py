@@ -14,6 +14,7 @@ from msgspec import structs
 from gangsched.config.dialects import NAMES as DEFAULT_NAMES
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey, Role, Topology
+from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.kube import convert
 from gangsched.kube.dialects.table import DEFAULT, chosen
@@ -209,9 +210,12 @@ TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
         "native",
         {
             "schedulingPolicy": {"gang": {"minCount": 4}},
-            "resourceClaims": [{"name": "shared", "resourceClaimTemplateName": "one-gpu"}],
+            "resourceClaims": [
+                {"name": "made", "resourceClaimTemplateName": "one-gpu"},
+                {"name": "named", "resourceClaimName": "switch"},
+            ],
         },
-        GroupSpec(min_member=4, not_built=("spec.resourceClaims",)),
+        GroupSpec(4, device_claims=(DeviceUse("made", template="one-gpu"), DeviceUse("named", "switch"))),
     ),
     *(
         (

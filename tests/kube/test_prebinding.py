@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gangsched.core.objects.devices import AllocatedDevice, Allocation, Making
+from gangsched.core.objects.devices import AllocatedDevice, Allocation, Consumer, Making
 from gangsched.core.objects.effects import Prebind, UndoPrebinding
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, UseDevices
 from gangsched.core.objects.results import PrebindRefused
@@ -26,7 +26,7 @@ VOLUME = "/api/v1/persistentvolumes/pv"
 DEVICES = "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims/gpu"
 SELECT = SelectNode("team", "data", "u1", "n1")
 BIND = ClaimVolume("pv", "team", "data", "u1")
-USE = UseDevices("team", "gpu", "u1", "w-0", "p1", Allocation((AllocatedDevice("gpu", ("d", "pool", "x")),)))
+USE = UseDevices("team", "gpu", "u1", Consumer("w-0", "p1"), Allocation((AllocatedDevice("gpu", ("d", "pool", "x")),)))
 OURS: Json = {"annotations": {MARK: "p1"}, "finalizers": [FINALIZER]}
 HAD: Json = {
     "allocation": {"devices": {"results": [{"request": "gpu", "driver": "d", "pool": "pool", "device": "x"}]}},

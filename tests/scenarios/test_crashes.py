@@ -10,18 +10,21 @@ import pytest
 
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.devices import AllocatedDevice, Allocation
 from gangsched.core.objects.effects import BindPod, DropDemand, Effect, EvictPod, MakeGroup, PutDemand, PutPhase
 from gangsched.core.objects.events import Event, GroupSeen, NodeSeen, PodSeen, Synced
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import OnDegraded, SeenPhase, TimeoutPolicy
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.results import BindRefused, OwnerSeen, PodBound, Refused
+from gangsched.core.objects.results import BindRefused, OwnerSeen, PodBound, PrebindRefused, Refused
 from gangsched.core.objects.volumes import StorageClass
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import claim, foreign_group, group, key, node, pod, pods, shape
 from tests.effort import some
 from tests.faulty import Faulty
+from tests.gadgets import DRIVER, GPUS, device_claim, gpus
 from tests.living import Death, Living
+from tests.scenarios.test_shared_claims import NAMED, claims_without_their_group, member, native, shared
 from tests.scenarios.test_spark import driver, executors
 
 pytestmark = pytest.mark.without("all", why="these stories end the leader at every effect")
@@ -210,6 +213,44 @@ def volumes_that_are_awaited(harness: Living) -> None:
     harness.wait(10)
 
 
+def of_a_claim(harness: Living, least: int) -> None:
+    """A native group of three pods that share a claim for one of the devices of n1; n0 has room and no device."""
+    harness.add(node("n0", cpu=8), node("n1", cpu=3), native(NAMED, least=least, name="a"))
+    harness.offer(GPUS, gpus("n1", 2), device_claim("c"))
+    harness.add(*(member(f"a-{at}", shared(group="a"), group="a", owner=SET) for at in range(3)))
+
+
+def a_shared_claim(harness: Living) -> None:
+    of_a_claim(harness, 2)
+    harness.wait(5)
+    harness.run_pods()
+    harness.wait(5)
+
+
+def an_undo_with_a_shared_claim(harness: Living) -> None:
+    harness.refuse_bind = refuse("a-2")
+    of_a_claim(harness, 3)
+    harness.wait(25)
+    harness.refuse_bind = lambda _: None
+    harness.wait(30)
+
+
+def a_shared_claim_without_hope(harness: Living) -> None:
+    """The device of a second claim is taken while the first has been written; the group can never be bound."""
+    second = {"name": "second", "resourceClaimName": "d"}
+    harness.add(node("n1", cpu=3), native(NAMED, second, least=3, name="b"))
+    harness.offer(GPUS, gpus("n1", 2), device_claim("c"), device_claim("d"))
+    harness.refuse_prebinding = lambda effect: (
+        PrebindRefused(effect.uid, effect.what, "no") if getattr(effect.what, "claim", "") == "d" else None
+    )
+    uses = shared(group="b"), shared("d", name="second", group="b")
+    harness.add(*(member(f"b-{at}", *uses, group="b", owner=SET) for at in range(3)))
+    harness.wait(3)
+    had = AllocatedDevice("gpu", (DRIVER, "n1", "gpu-1"))
+    harness.offer(device_claim("other", allocation=Allocation((had,)), reserved=("somebody",)))
+    harness.wait(10)
+
+
 STORIES = {
     "five at once": Story(five_at_once, (("a", 5),), calm=True),
     "a binding refused": Story(a_binding_refused, (("a", 3),), calm=True),
@@ -225,6 +266,9 @@ STORIES = {
     "a group of Volcano": Story(a_group_of_volcano, (("a", 3),), calm=True),
     "volumes that are awaited": Story(volumes_that_are_awaited, (("a", 3),), calm=True),
     "two Jobs": Story(two_jobs, (("a", 3), ("b", 3)), repaired=False),
+    "a claim that a native group shares": Story(a_shared_claim, (("a", 3),), calm=True),
+    "an undo with a claim that a native group shares": Story(an_undo_with_a_shared_claim, (("a", 3),)),
+    "a claim of a native group that cannot be bound": Story(a_shared_claim_without_hope, ()),
 }
 TWICE = ("a binding refused", "an undo", "roles")
 LATE_S = 3.0
@@ -292,6 +336,7 @@ def ends_well(harness: Living, story: Story, crash: Crash | None = None) -> None
     harness.wait(400)
     if story.calm and not (crash is not None and crash.hopeless):
         assert harness.evicted == []
+    assert claims_without_their_group(harness) == []
     assert all(each.phase is None or each.phase.text == "Running" for each in harness.foreign.values())
     for name, count in story.whole:
         assert len(harness.bound(f"default/{name}-")) >= count

@@ -114,7 +114,7 @@ def test_a_device_whose_allocation_is_in_flight_is_taken_for_all_others(harness:
 def test_a_claim_that_was_made_for_another_pod_is_not_used(harness: Harness) -> None:
     harness.add(node("n", cpu="8"), group(min_member=1))
     harness.offer(GPUS, gpus("n", 1), device_claim("c", owner="somebody"))
-    harness.add(pod("default/a-0", device_claims=[DeviceUse("gpu", "c", made=True)]))
+    harness.add(pod("default/a-0", device_claims=[DeviceUse("gpu", "c", "template")]))
     harness.wait(3)
     assert harness.bound() == []
     assert "was not made for the pod" in harness.condition("default/a").message
@@ -599,16 +599,16 @@ def test_a_claim_of_another_scheduler_whose_device_failed_is_not_used(harness: H
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_a_claim_that_a_native_group_shares_is_named_and_nobody_is_told_to_delete_it(harness, grouped):
-    """The group's object may be unknown here: its kind is not watched, or the pods are in another group by a label."""
+def test_a_claim_of_a_native_group_that_the_pods_do_not_name_is_told_and_nobody_is_told_to_delete_it(harness, grouped):
+    """The pods name none as far as gangsched reads them: the dialect may be off."""
     name = "a" if grouped else ""
-    used = [DeviceUse("shared", "c", made=True)]
+    used = [DeviceUse("shared", "c", "template")]
     harness.add(node(), group(min_member=2), *(pod(f"a-{at}", group=name, device_claims=used) for at in range(2)))
     harness.offer(GPUS, gpus("n1", 1), device_claim("c", owner="uid-of-the-group", group="pair"))
     harness.wait(5)
     assert harness.bound() == []
     found = harness.pod("default/a-0")
-    assert found.condition_reason == "NotSupported"
+    assert found.condition_reason == "ResourceClaimNotReady"
     assert "the PodGroup pair of scheduling.k8s.io" in found.condition_message
     assert "delete" not in found.condition_message
 

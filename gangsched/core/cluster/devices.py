@@ -6,15 +6,17 @@ Only the cluster (`cache`) updates it, also when pods change. The rules are thos
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
-from gangsched.core.cluster.device_names import claims_of, made_key, named
+from gangsched.core.cluster.device_names import made_key, named
+from gangsched.core.cluster.device_users import DeviceUsers
 from gangsched.core.constraints.device_shares import Shares, add_share
 from gangsched.core.objects.devices import (
     CLASS_PREFIX,
     MOST_RESERVED,
     Allocation,
     ClaimTrouble,
+    Consumer,
     DeviceClass,
     DeviceKind,
     DeviceObject,
@@ -26,10 +28,9 @@ from gangsched.core.objects.devices import (
 )
 from gangsched.core.objects.offered_devices import DeviceKey, DeviceTaintRule, ObjectKey, ResourceSlice, tainted
 from gangsched.core.objects.pod import DeviceUse, Pod
+from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.prebindings import PrebindingState, UseDevices
 
-_NO_USERS: Mapping[str, None] = {}
-_NO_DEVICES = Allocation(())
 Pool = tuple[str, str]
 """Driver and name of a pool."""
 
@@ -40,8 +41,8 @@ class Devices:
     `in_use` counts the claims that have a whole device, not for admin access; `shares` is what others take of the
     capacities of devices that they share; `taken` is the number of both.
     `provided` is the DeviceClass of each extended resource that devices can provide; of several the newest.
-    `generation` grows with each change of slices and classes. `_waiting` are the known pods without a node that may
-    have claims. `_early` are claims of ours that are reserved or created for such pods (by UID), or have no devices.
+    `generation` grows with each change of slices and classes. `_groups` are the PodGroups of Kubernetes whose spec is
+    known.
     """
 
     def __init__(self) -> None:
@@ -51,10 +52,8 @@ class Devices:
         self.taken = 0
         self.provided: dict[str, str] = {}
         self._objects: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = {kind: {} for kind in DeviceKind}
-        self._users: dict[ObjectKey, dict[str, None]] = {}
-        self._ours: dict[ObjectKey, ResourceClaim] = {}
-        self._waiting: dict[str, Pod] = {}
-        self._early: dict[ObjectKey, list[str]] = {}
+        self._users = DeviceUsers()
+        self._groups: dict[ObjectKey, ForeignGroup] = {}
         self._pools: dict[Pool, dict[str, ResourceSlice]] = {}
 
     # Objects
@@ -66,20 +65,21 @@ class Devices:
             return []
         self._enter(old, -1)
         self._enter(found, 1)
-        self._update_early(key)
+        if kind is DeviceKind.CLAIM:
+            self._users.claim_changes(key, found if isinstance(found, ResourceClaim) else None)
         if found is None:
             del self._objects[kind][key]
         else:
             self._objects[kind][key] = found
         if isinstance(found, ResourceClaim) and self._allocated_twice(found) is not None:
             # Claims of ours with the same device are affected too.
-            return list(dict.fromkeys((key, *self._ours)))
+            return list(dict.fromkeys((key, *self._users.ours)))
         if kind is DeviceKind.CLAIM:
             return [key]
         self.generation += 1
         if kind is DeviceKind.CLASS:
             self._provide()
-        return list(self._users) if kind is DeviceKind.CLASS else []
+        return self._users.used if kind is DeviceKind.CLASS else []
 
     def _provide(self) -> None:
         classes = [each for each in self._objects[DeviceKind.CLASS].values() if isinstance(each, DeviceClass)]
@@ -95,11 +95,6 @@ class Devices:
 
     def _enter(self, found: DeviceObject | None, sign: int) -> None:
         """Add the object to the derived indexes (1), or remove it (-1)."""
-        if isinstance(found, ResourceClaim) and found.ours:
-            if sign > 0:
-                self._ours[found.key] = found
-            else:
-                del self._ours[found.key]
         match found:
             case ResourceClaim(allocation=Allocation(devices=devices)):
                 for each in devices:
@@ -123,48 +118,53 @@ class Devices:
 
     def pod_changes(self, old: Pod | None, new: Pod | None) -> None:
         """A pod was added, changed or removed. A pod that has ended uses nothing."""
-        if old is not None:
-            for key in claims_of(old):
-                users = self._users.get(key)
-                if users is not None:
-                    users.pop(old.uid, None)
-                    if not users:
-                        del self._users[key]
-            self._waiting.pop(old.uid, None)
-        if new is not None and not new.terminal:
-            for key in claims_of(new):
-                self._users.setdefault(key, {})[new.uid] = None
-            if new.uses_devices and not new.node:
-                self._waiting[new.uid] = new
-        for pod in (old, new):
-            for key in claims_of(pod) if pod is not None else ():
-                self._update_early(key)
+        self._users.pod_changes(old, new)
 
-    def _update_early(self, key: ObjectKey) -> None:
-        """Update `_early` for the claim: its reservations that precede the bindings of their pods."""
-        self._early.pop(key, None)
-        claim = self._ours.get(key)
-        users = () if claim is None else (claim.owner,) if claim.extended else claim.reserved
-        early = [uid for uid in users if uid in self._waiting]
-        if early or (claim is not None and claim.allocation is None):
-            self._early[key] = early
-
-    def users(self, key: ObjectKey) -> Iterable[str]:
+    def users(self, key: ObjectKey) -> Collection[str]:
         """The known pods, by UID, that use the claim."""
-        return self._users.get(key, _NO_USERS)
+        return self._users.of(key)
 
     def is_shared(self, key: ObjectKey) -> bool:
         """Whether several known pods use the claim."""
-        return len(self._users.get(key, _NO_USERS)) > 1
+        return len(self._users.of(key)) > 1
 
     def is_scarce(self, key: ObjectKey) -> bool:
-        """Whether more known pods use the claim than may still reserve it."""
-        claim, users = self.claim(key), self._users.get(key, _NO_USERS)
+        """Whether more known pods use the claim than may still reserve it, if each does so for itself."""
+        claim, users = self.claim(key), self._users.of(key)
         reserved = claim.reserved if claim is not None else ()
         # Most claims have few users; of very many, counting them each time would cost too much.
         if len(users) > MOST_RESERVED or len(users) + len(reserved) <= MOST_RESERVED:
             return len(users) > MOST_RESERVED
-        return len(users.keys() | set(reserved)) > MOST_RESERVED
+        return len(users | set(reserved)) > MOST_RESERVED
+
+    # PodGroups of Kubernetes
+
+    def set_group(self, key: ObjectKey, group: ForeignGroup | None) -> list[str]:
+        """Set what the PodGroup of Kubernetes with this namespace and name declares; None: there is none.
+
+        Returns the UIDs of the known pods that wait for claims that it shares, or may share.
+        """
+        old = self._groups.pop(key, None)
+        if group is not None and group.spec is not None:
+            self._groups[key] = group
+        return [] if _shares(old) == _shares(self._groups.get(key)) else self._users.naming(key)
+
+    def consumer(self, pod: Pod, claim: ObjectKey) -> Consumer:
+        """What the claim is reserved for so that the pod may use it: its PodGroup if that shares the claim, or it."""
+        for use in pod.device_claims:
+            group = self._sharing(pod, use) if use.claim == claim[1] else None
+            if group is not None:
+                return Consumer(group.key.name, group.uid, group=True)
+        return Consumer(pod.name, pod.uid)
+
+    def _sharing(self, pod: Pod, use: DeviceUse) -> ForeignGroup | None:
+        """The pod's PodGroup if that shares the claim; None if the pod has it for itself.
+
+        Source: `BindTo` in k8s.io/dynamic-resource-allocation/resourceclaim at v0.37.2.
+        """
+        group = self._groups.get((pod.namespace, use.group)) if use.group else None
+        shared = group.spec.device_claims if group is not None and group.spec is not None else ()
+        return group if any(each.asked == use.asked for each in shared) else None
 
     # Queries
 
@@ -219,17 +219,19 @@ class Devices:
 
     def _troubles(self, pod: Pod, use: DeviceUse) -> Iterator[tuple[ClaimTrouble, str]]:
         """What keeps the pod from using this claim, each with what it is about, most important first."""
-        claim = self.claim((pod.namespace, use.claim)) if use.claim else None
+        if use.group and (pod.namespace, use.group) not in self._groups:
+            yield ClaimTrouble.NO_GROUP, use.group
+        claim, group = self.claim((pod.namespace, use.claim)) if use.claim else None, self._sharing(pod, use)
         if claim is None:
-            yield (ClaimTrouble.MISSING if use.claim else ClaimTrouble.NOT_MADE), ""
+            not_made = ClaimTrouble.NOT_MADE if group is None else ClaimTrouble.NOT_MADE_FOR_GROUP
+            yield (ClaimTrouble.MISSING if use.claim else not_made), use.group
             return
-        if claim.group:
-            yield ClaimTrouble.OF_GROUP, claim.group
-        if use.made and claim.owner != pod.uid:
-            yield ClaimTrouble.NOT_OWNED, ""
+        if use.template:
+            yield from _disowned(pod, group, claim)
         if claim.terminating:
             yield ClaimTrouble.TERMINATING, ""
-        if pod.uid not in claim.reserved and len(claim.reserved) >= MOST_RESERVED:
+        consumer = group or pod
+        if consumer.uid not in claim.reserved and len(claim.reserved) >= MOST_RESERVED:
             yield ClaimTrouble.FULL, ""
         twice = self._allocated_twice(claim)
         if twice is not None:
@@ -256,8 +258,10 @@ class Devices:
 
         A device that another claim has too was allocated by another scheduler at the same time: one of them must yield.
         """
-        claim = self.claim((asked.namespace, asked.claim))
-        if asked.making is not None and (claim is None or claim.owner == asked.pod_uid):
+        claim, consumer = self.claim((asked.namespace, asked.claim)), asked.consumer
+        if consumer.group and not self._is_known(asked.namespace, consumer):
+            return PrebindingState.LOST
+        if asked.making is not None and (claim is None or claim.owner == consumer.uid):
             claim = claim or ResourceClaim(asked.namespace, asked.claim)
         elif claim is None or claim.uid != asked.uid:
             return PrebindingState.LOST
@@ -268,31 +272,22 @@ class Devices:
             return PrebindingState.LOST
         if claim.failure:
             return PrebindingState.GIVEN_UP
-        if allocated and asked.pod_uid in claim.reserved:
+        if allocated and consumer.uid in claim.reserved:
             return PrebindingState.DONE if claim.prepared else PrebindingState.MADE
         return PrebindingState.OPEN if len(claim.reserved) < MOST_RESERVED else PrebindingState.LOST
 
-    def shown(self, schedulers: Container[str]) -> list[UseDevices]:
-        """Our marks on claims without devices, and reservations in claims of ours for pods that are not bound yet.
+    def _is_known(self, namespace: str, consumer: Consumer) -> bool:
+        """Whether the PodGroup exists, and not only another one of its name."""
+        group = self._groups.get((namespace, consumer.name))
+        return group is not None and group.uid == consumer.uid
 
-        Only for known pods of these schedulers: kube-controller-manager removes those of a pod that is gone. A claim
-        that was created for a pod is included with or without a reservation.
-        """
-        found = []
-        for key, early in self._early.items():
-            claim = self._ours[key]
-            if claim.allocation is None and not (claim.extended and early):
-                found.append(UseDevices(*key, claim.uid, "", "", _NO_DEVICES))
-                continue
-            had, making = claim.allocation or _NO_DEVICES, Making() if claim.extended else None
-            pods = [self._waiting[uid] for uid in early if self._waiting[uid].scheduler in schedulers]
-            found += [UseDevices(*key, claim.uid, pod.name, pod.uid, had, making=making) for pod in pods]
-        return found
+    def shown(self, schedulers: Container[str]) -> Iterator[UseDevices]:
+        """Our writes for consumers of which no pod is bound yet: see `DeviceUsers.shown`."""
+        return self._users.shown(schedulers)
 
     def shows(self, prebinding: UseDevices) -> bool:
-        """Whether the claim still shows what `shown` has found: the reservation, or our mark without devices."""
-        early = self._early.get((prebinding.namespace, prebinding.claim))
-        return early is not None and (not prebinding.pod_uid or prebinding.pod_uid in early)
+        """Whether the claim still shows what `shown` has found."""
+        return self._users.shows(prebinding)
 
     def pools(self) -> list[tuple[ResourceSlice, ...]]:
         """The slices of each pool, of all generations, with the taints of rules; pools and slices by name."""
@@ -307,8 +302,23 @@ class Devices:
         for kind, objects in self._objects.items():
             for key, found in objects.items():
                 fresh.set(kind, key, found)
+        for key, group in self._groups.items():
+            fresh.set_group(key, group)
         for pod in pods:
             fresh.pod_changes(None, pod)
         kept, found_again = vars(self), vars(fresh)
         names = [name for name in kept if name != "generation" and kept[name] != found_again[name]]
         return [f"devices: {name.lstrip('_')} is not what the objects say" for name in names]
+
+
+def _disowned(pod: Pod, group: ForeignGroup | None, claim: ResourceClaim) -> Iterator[tuple[ClaimTrouble, str]]:
+    """That the claim was not made from the template for the pod, or for the PodGroup that shares it."""
+    if group is not None and claim.owner != group.uid:
+        yield ClaimTrouble.NOT_OF_GROUP, group.key.name
+    elif group is None and claim.owner != pod.uid:
+        yield (ClaimTrouble.OF_GROUP if claim.group else ClaimTrouble.NOT_OWNED), claim.group
+
+
+def _shares(group: ForeignGroup | None) -> object:
+    """What decides for which claims, and as what consumer, the PodGroup's pods use them."""
+    return None if group is None or group.spec is None else (group.uid, group.spec.device_claims)

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Mapping
 from gangsched.core.cluster import unbound
 from gangsched.core.cluster.devices import Devices
 from gangsched.core.cluster.volumes import Volumes
+from gangsched.core.objects.devices import NOBODY
 from gangsched.core.objects.prebindings import Prebinding, PrebindingState, Taken, UseDevices
 
 
@@ -38,7 +39,7 @@ class Prebindings:
         """Whether a claim of the ledger asks for this pre-binding, which an object shows."""
         asking = self._pending_prebindings.get(prebinding.takes[0], {})
         if isinstance(prebinding, UseDevices):
-            return prebinding.pod_uid in asking if prebinding.pod_uid else bool(asking)
+            return _is_use_asked_for(prebinding, asking)
         return prebinding in asking.values()
 
     def take_back(self, prebindings: Iterable[Prebinding]) -> None:
@@ -49,3 +50,12 @@ class Prebindings:
         if isinstance(prebinding, UseDevices):
             return self._devices.shows(prebinding)
         return prebinding in self._volumes.marked
+
+
+def _is_use_asked_for(use: UseDevices, asking: Mapping[str, Prebinding]) -> bool:
+    """Whether one of these owners asks for the reservation, or any of them if there is only a mark."""
+    if use.consumer == NOBODY:
+        return bool(asking)
+    if not use.consumer.group:
+        return use.consumer.uid in asking
+    return any(isinstance(each, UseDevices) and each.consumer == use.consumer for each in asking.values())

@@ -15,7 +15,7 @@ from gangsched.core.constraints.allocation import allocate
 from gangsched.core.constraints.candidates import Candidates, Errand
 from gangsched.core.constraints.constraint import World
 from gangsched.core.constraints.device_offers import Pool
-from gangsched.core.constraints.device_stays import OWN, Stay, Wishes, by_kind, filled, remove
+from gangsched.core.constraints.device_stays import OWN, Stay, Wish, Wishes, by_kind, filled, remove, taking
 from gangsched.core.constraints.device_supply import DeviceSupply
 from gangsched.core.constraints.device_usage import DeviceUsage
 from gangsched.core.constraints.node_affinity import NodeAffinity
@@ -26,6 +26,7 @@ from gangsched.core.objects.prebindings import UseDevices
 
 _MANY = 1 << 40
 """Stands for no limit: more members than any gang has."""
+_NO_SHARERS: Counter[str] = Counter()
 _NOTHING_MORE = Allocation(())
 """What a member takes of a claim that has its devices already."""
 
@@ -34,9 +35,9 @@ class DevicePool:
     """The devices that members take on one snapshot.
 
     `usage` is what is taken, `_stays` the members in the order in which they took it, `_on_row` those of each row.
-    `_shared` holds the allocations of claims that several pods use, one for each member, and `_reserved` how many other
-    pods have reserved such a claim or are about to. `_known` caches the room of nodes by wishes and devices. `unsure`
-    are the wishes for which a search for room was cut short.
+    `_shared` holds the allocations of claims that several pods use, one for each member, `_sharers` the members by the
+    PodGroup that reserves it for them, and `_reserved` what else has reserved such a claim or is about to. `_known`
+    caches the room of nodes by wishes and devices. `unsure` are the wishes for which a search for room was cut short.
     """
 
     def __init__(self, world: World, affinity: NodeAffinity, supply: DeviceSupply) -> None:
@@ -49,7 +50,8 @@ class DevicePool:
         self._stays: list[Stay] = []
         self._on_row: dict[int, list[Stay]] = {}
         self._known: dict[Hashable, int] = {}
-        self._reserved: dict[ObjectKey, int] = {}
+        self._sharers: dict[ObjectKey, Counter[str]] = {}
+        self._reserved: dict[ObjectKey, set[str]] = {}
 
     def taken(self, wishes: Wishes, row: int) -> Sequence[tuple[Allocation, ...]]:
         """The allocations of the members on the row, in order."""
@@ -103,15 +105,13 @@ class DevicePool:
     def _members(self, wishes: Wishes, row: int) -> int:
         """The number of members for which the row has devices, found by taking the devices and giving them back."""
         number, most = 0, self._most_pods(row)
-        before = self._usage.size
         while (number < most or self._stays[-1].whole) and self.push(wishes, row):
             number += 1
-            if self._usage.size == before and not self._stays[-1].before:
+            if not (self._stays[-1].own or self._stays[-1].before):
                 # Further members would take no devices of their own either: they share, or have admin access.
                 for _ in range(number):
                     self.pop(wishes, row)
                 return max(number, self.sharers(wishes))
-            before = self._usage.size
         for _ in range(number):
             self.pop(wishes, row)
         return number
@@ -125,7 +125,7 @@ class DevicePool:
         """The requests of one more member, each with the most devices for it that any of these rows has left."""
         said: list[str] = []
         for wish in wishes:
-            if wish.claim != OWN and self._left(wish.claim) <= 0:
+            if wish.claim != OWN and self._left(wish) <= 0:
                 said.append(f"a share of the ResourceClaim {wish.claim[1]} (at most {MOST_RESERVED} pods may have one)")
                 continue
             said += [" or ".join(self._asked(each, rows) for each in either) for either in wish.wishes.requests]
@@ -148,17 +148,21 @@ class DevicePool:
 
     def sharers(self, wishes: Wishes) -> int:
         """The number of pods that may still be added to the users of these claims."""
-        several = [wish.claim for wish in wishes if wish.claim != OWN]
-        return min(map(self._left, several), default=_MANY)
+        return min((self._left(wish) for wish in wishes if wish.claim != OWN), default=_MANY)
 
-    def _left(self, claim: ObjectKey) -> int:
-        """How many pods may still reserve the claim."""
+    def _left(self, wish: Wish) -> int:
+        """How many pods may still use the claim; those of a PodGroup need only one reservation."""
+        claim = wish.claim
         if claim not in self._reserved:
             known = self._world.devices.claim(claim)
             pending = self._world.pending_prebindings.get(("ResourceClaim", *claim), {}).values()
-            asking = {each.pod_uid for each in pending if isinstance(each, UseDevices)} - {""}
-            self._reserved[claim] = len(asking.union(known.reserved if known is not None else ()))
-        return MOST_RESERVED - self._reserved[claim] - len(self._shared.get(claim, ()))
+            asking = {each.consumer.uid for each in pending if isinstance(each, UseDevices)}
+            self._reserved[claim] = asking.union(known.reserved if known is not None else ())
+        reserved, sharers = self._reserved[claim], self._sharers.get(claim, _NO_SHARERS)
+        groups = {uid for uid, number in sharers.items() if uid and number} - reserved
+        left = MOST_RESERVED - len(reserved) - sharers[""] - len(groups)
+        shares = wish.group and (left > 0 or wish.group in reserved or wish.group in groups)
+        return _MANY if shares else left
 
     def _settled(self, claim: ObjectKey) -> Allocation | None:
         """The devices of a claim that several pods use, if another member or pod has settled them."""
@@ -193,7 +197,7 @@ class DevicePool:
         open_ = [wish.wishes for wish, known in zip(stay.wishes, settled, strict=True) if known is None]
         outcome = allocate([self._errand(each, stay.row) for each in open_], self._usage)
         if outcome.allocations is not None:
-            stay.found = filled(settled, outcome.allocations)
+            stay.found, stay.own = filled(settled, outcome.allocations), taking(outcome.allocations)
             self._enter(stay)
             return True
         others = self._involved(stay.row)
@@ -227,7 +231,7 @@ class DevicePool:
             own = tuple(next(fresh) for known in kept[id(each)] if known is None)
             if each is not stay:
                 self._count(each.found, -1)
-            each.found = filled(kept[id(each)], own)
+            each.found, each.own = filled(kept[id(each)], own), taking(own)
             if each is not stay:
                 self._count(each.found, 1)
         self._enter(stay)
@@ -257,6 +261,7 @@ class DevicePool:
         for wish, allocation in zip(stay.wishes, stay.found, strict=False):
             if wish.claim != OWN:
                 self._shared.setdefault(wish.claim, []).append(allocation)
+                self._sharers.setdefault(wish.claim, Counter())[wish.group] += 1
         self._count(stay.found, 1)
 
     def _count(self, found: Sequence[Allocation], sign: int) -> None:
@@ -275,6 +280,7 @@ class DevicePool:
         for wish, allocation in zip(stay.wishes, stay.found, strict=False):
             if wish.claim != OWN:
                 self._shared[wish.claim].remove(allocation)
+                self._sharers[wish.claim][wish.group] -= 1
         self._count(stay.found, -1)
         if not is_last:
             for each in self._stays:

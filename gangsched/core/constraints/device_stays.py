@@ -16,10 +16,14 @@ NO_DEVICES = DeviceWishes(())
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The wishes of one claim. `claim` is its key if several pods use it; these then get the same devices."""
+    """The wishes of one claim. `claim` is its key if several pods use it; these then get the same devices.
+
+    `group` is the UID of the PodGroup for which it is reserved, empty if each member reserves it for itself.
+    """
 
     wishes: DeviceWishes
     claim: ObjectKey = OWN
+    group: str = ""
 
 
 Wishes = tuple[Wish, ...]
@@ -28,11 +32,15 @@ Wishes = tuple[Wish, ...]
 
 @dataclass(slots=True, eq=False)
 class Stay:
-    """A member that has taken devices on a row. `before` are the stays that chose again for it, as they were."""
+    """A member that has taken devices on a row; `own`: some that no other member had settled before.
+
+    `before` are the stays that chose again for it, as they were.
+    """
 
     wishes: Wishes
     row: int
     found: tuple[Allocation, ...]
+    own: bool = False
     before: list[tuple[Stay, tuple[Allocation, ...]]] = field(default_factory=list)
 
     @property
@@ -52,6 +60,11 @@ def by_kind(members: Sequence[Stay]) -> list[Stay]:
 def remove(stay: Stay, stays: list[Stay]) -> None:
     at = next(at for at in range(len(stays) - 1, -1, -1) if stays[at] is stay)
     del stays[at]
+
+
+def taking(fresh: Sequence[Allocation]) -> bool:
+    """Whether any device is taken, not only for admin access."""
+    return any(not each.admin for allocation in fresh for each in allocation.devices)
 
 
 def filled(settled: Sequence[Allocation | None], fresh: Sequence[Allocation]) -> tuple[Allocation, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping
 from typing import Protocol
 
 from gangsched.core.constraints.device_shares import Shares
-from gangsched.core.objects.devices import DeviceClass, Making, ResourceClaim, UnreadyClaim
+from gangsched.core.objects.devices import Consumer, DeviceClass, Making, ResourceClaim, UnreadyClaim
 from gangsched.core.objects.offered_devices import DeviceKey, ObjectKey, ResourceSlice
 from gangsched.core.objects.pod import Pod
 
@@ -42,8 +42,11 @@ class DeviceStore(Protocol):
     def claim(self, key: ObjectKey) -> ResourceClaim | None:
         """The claim of this namespace and name."""
 
+    def consumer(self, pod: Pod, claim: ObjectKey) -> Consumer:
+        """What the claim is reserved for so that the pod may use it: its PodGroup if that shares the claim, or it."""
+
     def is_scarce(self, key: ObjectKey) -> bool:
-        """Whether more known pods use the claim than may still reserve it."""
+        """Whether more known pods use the claim than may still reserve it, if each does so for itself."""
 
     def is_shared(self, key: ObjectKey) -> bool:
         """Whether several known pods use the claim."""

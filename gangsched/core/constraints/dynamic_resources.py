@@ -114,9 +114,11 @@ class _DevicesPlan(Plan):
             if claim.allocation is not None and claim.allocation.node_affinity is not None:
                 had[claim.allocation.node_affinity] = claim.name
         affinities = tuple(sorted(had, key=repr))
-        wishes = tuple(self._wish(claim) for claim in claims if claim.allocation is None)
+        wishes = tuple(self._wish(pod, claim) for claim in claims if claim.allocation is None)
         # After those that take devices, in whose order `prebindings` hands them out.
-        wishes += tuple(Wish(NO_DEVICES, claim.key) for claim in claims if self._competes(pod, claim))
+        wishes += tuple(
+            Wish(NO_DEVICES, claim.key, self._group(pod, claim)) for claim in claims if self._competes(pod, claim)
+        )
         names = tuple(had[terms] for terms in affinities)
         may = any(each.resource in devices.provided for each in pod.extended)
         return UsesDevices(affinities, wishes, claims=names) if affinities or wishes or may else None
@@ -170,7 +172,7 @@ class _DevicesPlan(Plan):
         return self._pool.elsewhere(seen.wishes)
 
     def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:
-        """The writes that reserve the pod's claims for it, with the devices that it takes on the row."""
+        """The writes that reserve the pod's claims for it or its PodGroup, with devices that it takes on the row."""
         if not pod.uses_devices:
             return ()
         seen = self.sees(pod)
@@ -183,8 +185,8 @@ class _DevicesPlan(Plan):
         for claim, making in self._claims(pod):
             allocation = claim.allocation or identified(next(left), claim)
             config = () if claim.allocation is not None else configured(claim, allocation, self._world.devices)
-            use = UseDevices(*claim.key, claim.uid, pod.name, pod.uid, allocation, config, making)
-            asked.append(use)
+            consumer = self._world.devices.consumer(pod, claim.key)
+            asked.append(UseDevices(*claim.key, claim.uid, consumer, allocation, config, making))
         return asked
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
@@ -262,13 +264,21 @@ class _DevicesPlan(Plan):
         found: list[tuple[ResourceClaim, Making | None]] = [(each, None) for each in self._world.devices.claims(pod)]
         return [*found, made] if made is not None else found
 
-    def _wish(self, claim: ResourceClaim) -> Wish:
-        return Wish(claim.wishes, claim.key if self._world.devices.is_shared(claim.key) else OWN)
+    def _wish(self, pod: Pod, claim: ResourceClaim) -> Wish:
+        if not self._world.devices.is_shared(claim.key):
+            return Wish(claim.wishes)
+        return Wish(claim.wishes, claim.key, self._group(pod, claim))
+
+    def _group(self, pod: Pod, claim: ResourceClaim) -> str:
+        """The UID of the PodGroup that reserves the claim for the pod, empty if the pod does so for itself."""
+        consumer = self._world.devices.consumer(pod, claim.key)
+        return consumer.uid if consumer.group else ""
 
     def _competes(self, pod: Pod, claim: ResourceClaim) -> bool:
         """Whether the pod needs a reservation in an allocated claim that has too few for all its users."""
-        reserves = claim.allocation is not None and pod.uid not in claim.reserved
-        return reserves and self._world.devices.is_scarce(claim.key)
+        if claim.allocation is None or not self._world.devices.is_scarce(claim.key):
+            return False
+        return self._world.devices.consumer(pod, claim.key).uid not in claim.reserved
 
     def _failure(self, wishes: Wishes) -> str:
         found = self._failures.get(wishes)

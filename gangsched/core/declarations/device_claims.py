@@ -18,8 +18,14 @@ _WHY = {
     ClaimTrouble.MISSING: "which does not exist: create it",
     ClaimTrouble.NOT_MADE: "which kube-controller-manager has yet to create from its ResourceClaimTemplate",
     ClaimTrouble.NOT_OWNED: "which was not made for the pod: create the pod again, so that a claim is made for it",
-    ClaimTrouble.OF_GROUP: "which the pods of the PodGroup {about} of scheduling.k8s.io share, which this version of "
-    "gangsched does not support: give each pod a claim of its own, or let kube-scheduler place the group",
+    ClaimTrouble.NO_GROUP: "which the PodGroup {about} of scheduling.k8s.io may share, and it is not known: create "
+    "the PodGroup, or correct it",
+    ClaimTrouble.NOT_MADE_FOR_GROUP: "which kube-controller-manager has yet to create from its ResourceClaimTemplate, "
+    "for the PodGroup {about} of scheduling.k8s.io: if it does not, turn on its feature gate DRAWorkloadResourceClaims",
+    ClaimTrouble.NOT_OF_GROUP: "which was not made for the PodGroup {about} of scheduling.k8s.io that shares it: turn "
+    "on the feature gate DRAWorkloadResourceClaims in kube-controller-manager too, and create the pod again",
+    ClaimTrouble.OF_GROUP: "which was made for the PodGroup {about} of scheduling.k8s.io, to which gangsched does not "
+    "count the pod: name the PodGroup in the pod's spec.schedulingGroup, and native among the dialects of gangsched",
     ClaimTrouble.TERMINATING: "which is being deleted: create it again once it is gone, or name another",
     ClaimTrouble.FULL: f"which is reserved for {MOST_RESERVED} pods, the most that may share it: use another claim",
     ClaimTrouble.TWICE: "which has a device that another claim has too ({about}): delete one of the two claims",
@@ -28,9 +34,6 @@ _WHY = {
     ClaimTrouble.UNSUPPORTED: "which asks for {about}, which this version of gangsched does not support: leave it out, "
     "or let another scheduler place the pod",
 }
-
-NOT_SUPPORTED = (ClaimTrouble.UNSUPPORTED, ClaimTrouble.OF_GROUP)
-"""Troubles that this version cannot handle."""
 
 
 def unready(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iterator[Hindrance]:
@@ -47,7 +50,7 @@ def unready(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iterat
         yield from _too_many(others, spec, devices)
         return
     pod, first = kept_back[0]
-    reason = Reason.NOT_SUPPORTED if first.trouble in NOT_SUPPORTED else Reason.RESOURCE_CLAIM_NOT_READY
+    reason = Reason.NOT_SUPPORTED if first.trouble is ClaimTrouble.UNSUPPORTED else Reason.RESOURCE_CLAIM_NOT_READY
     why = _WHY[first.trouble].format(about=first.about)
     yield Hindrance(reason, f"Pod {pod.name} uses the ResourceClaim {first.claim}, {why}.")
 
@@ -72,13 +75,17 @@ def _too_many(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iter
 
 
 def _users(members: Sequence[Pod], devices: Devices) -> Iterator[tuple[ResourceClaim, list[Pod]]]:
-    """The claims that members without a node use by name, each with those that have not reserved it yet."""
+    """The claims that members without a node use by name, each with those that have yet to reserve it for themselves.
+
+    A PodGroup that shares the claim reserves it once for all of its members.
+    """
     found: dict[ObjectKey, list[Pod]] = {}
     for pod in members:
         if pod.node or not pod.device_claims:
             continue
-        for key in {(pod.namespace, each.claim): None for each in pod.device_claims if not each.made}:
-            found.setdefault(key, []).append(pod)
+        for key in {(pod.namespace, each.claim): None for each in pod.device_claims if not each.template}:
+            if not devices.consumer(pod, key).group:
+                found.setdefault(key, []).append(pod)
     for key, users in found.items():
         claim = devices.claim(key)
         if claim is not None:

@@ -45,11 +45,14 @@ def begin(
     like all others, for those that go first and, until the gang is scheduled, for the pre-bindings of its quorum.
     """
     begun = []
+    there = gang.operations.bindings.values() if prebindings else ()
+    known = {each.what: each for one in there for each in one.pending}
     for pod, node in assignments:
         if not pod.name:
             cluster.set_pod(pod)
             gang.operations.placeholders_made += 1
-        pending = tuple(map(PendingPrebinding, prebindings.get(pod.uid, ())))
+        # Members that need the same write wait for one that is sent once.
+        pending = tuple(known.setdefault(what, PendingPrebinding(what)) for what in prebindings.get(pod.uid, ()))
         binding = Binding(pod, node, placeholder=not pod.name, pending=pending, above=above)
         cluster.assume(pod.uid, node, binding.prebindings)
         gang.operations.bindings[pod.uid] = binding

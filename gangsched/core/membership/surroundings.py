@@ -205,6 +205,7 @@ class Surroundings:
         if new is not None:
             self._workload_changed(key, old, new)
         if dialect == NATIVE:
+            self._try_again(self._cluster.devices.set_group(key[:2], new))
             # It may show who has made it, and automatic gangs take over what it asks for.
             named = self._members.undeclared.naming(key)
             self._redeclare(named)

@@ -13,7 +13,7 @@ from gangsched.core.objects.offered_devices import DeviceKey, DeviceTaintRule, O
 from gangsched.core.objects.shape import NodeTerm, Toleration
 
 MOST_RESERVED = 256
-"""The maximum number of pods that can share a claim."""
+"""The maximum number of consumers of a claim: of pods, and of PodGroups of Kubernetes whose pods share it."""
 
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 """The devices of each class are also an extended resource, whose name is this prefix and the name of the class."""
@@ -163,12 +163,25 @@ class Allocation(Struct, frozen=True, gc=False, cache_hash=True):
         return tuple((each.request, each.device, each.share) for each in self.devices)
 
 
-class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
-    """A ResourceClaim. `reserved` are the UIDs of its consumers, `owner` that of the pod it was created for, if any.
+class Consumer(Struct, frozen=True, gc=False, cache_hash=True):
+    """What a ResourceClaim is reserved for: a pod or, if `group`, a PodGroup of Kubernetes for all of its pods."""
 
-    `ours`: gangsched has written its allocation or a reservation. `extended`: a scheduler has created it for the
-    extended resources of its owner. `conditions` are those that its drivers report as true, for each device. `group` is
-    the name of the PodGroup of Kubernetes that it was created for, if any.
+    name: str
+    uid: str
+    group: bool = False
+
+
+NOBODY = Consumer("", "")
+"""Stands for the consumer of a claim that has gangsched's mark and no devices."""
+
+
+class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
+    """A ResourceClaim. `owner` is the UID of the pod or PodGroup that it was created for, if any.
+
+    `reserved` are the UIDs of its consumers, `sharing` those that are PodGroups of Kubernetes. `ours`: gangsched has
+    written its allocation or a reservation. `extended`: a scheduler has created it for the extended resources of its
+    owner. `conditions` are those that its drivers report as true, for each device. `group` is the name of the PodGroup
+    of Kubernetes that it was created for, if any.
     """
 
     namespace: str
@@ -177,6 +190,7 @@ class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
     wishes: DeviceWishes = DeviceWishes()
     allocation: Allocation | None = None
     reserved: tuple[str, ...] = ()
+    sharing: tuple[Consumer, ...] = ()
     owner: str = ""
     terminating: bool = False
     ours: bool = False
@@ -217,9 +231,12 @@ class ClaimTrouble(StrEnum):
     MISSING = "it does not exist"
     NOT_MADE = "it is still to be made from its template"
     NOT_OWNED = "it was not made for the pod"
-    OF_GROUP = "the pods of a PodGroup of Kubernetes share it"
+    NO_GROUP = "the pod names a PodGroup of Kubernetes that is not known, and that may share it"
+    NOT_MADE_FOR_GROUP = "it is still to be made for the PodGroup of Kubernetes that shares it"
+    NOT_OF_GROUP = "it was not made for the PodGroup of Kubernetes that shares it"
+    OF_GROUP = "it was made for a PodGroup of Kubernetes that does not share it with the pod"
     TERMINATING = "it is being deleted"
-    FULL = "as many pods as possible share it"
+    FULL = "it has as many consumers as possible"
     TWICE = "another claim has one of its devices too"
     FAILED = "one of its devices reports that it cannot be used"
     NO_CLASS = "its DeviceClass does not exist"

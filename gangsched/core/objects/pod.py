@@ -50,15 +50,22 @@ class Owner(Struct, frozen=True, gc=False, cache_hash=True):
     api_group: str = ""
 
 
-class DeviceUse(Struct, frozen=True, gc=False):
-    """A ResourceClaim that a pod uses; `name` is its name within the pod.
+class DeviceUse(Struct, frozen=True, gc=False, cache_hash=True):
+    """A ResourceClaim that a pod uses, or that a PodGroup of Kubernetes shares; `name` is its name in their specs.
 
-    `made`: it is created from a template for this pod alone. Until then `claim` is empty.
+    If it is created from a `template`, for this pod or for its PodGroup, `claim` is empty until then. `group` is the
+    PodGroup of Kubernetes that the pod names, and that may share the claim; empty if it names none.
     """
 
     name: str
     claim: str = ""
-    made: bool = False
+    template: str = ""
+    group: str = ""
+
+    @property
+    def asked(self) -> tuple[str, str, str]:
+        """Its name, and the claim or the template that the spec names: equal for the uses of a shared claim."""
+        return self.name, "" if self.template else self.claim, self.template
 
 
 class Failure(Struct, frozen=True, gc=False):

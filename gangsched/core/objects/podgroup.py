@@ -7,6 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from gangsched.core.objects.declaration import GroupKey, Preference, Role, Topology
+from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.workload import WorkloadFacts
@@ -31,7 +32,8 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     """What a PodGroup asks for. `not_built` names fields in use that this version refuses rather than ignores.
 
     `min_resources` must be free in all before the first member is bound, if another system's object says so: the whole
-    group will need as much, though its other members may be created later.
+    group will need as much, though its other members may be created later. `device_claims` are the ResourceClaims that
+    its members share.
     """
 
     min_member: int
@@ -46,6 +48,7 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     topology: Topology | None = None
     on_degraded: OnDegraded = OnDegraded.REPAIR
     min_resources: Amounts = ()
+    device_claims: tuple[DeviceUse, ...] = ()
     not_built: tuple[str, ...] = ()
 
     @property

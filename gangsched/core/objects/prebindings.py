@@ -10,8 +10,9 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from gangsched.core.objects.devices import Allocation, Making
+from gangsched.core.objects.devices import Allocation, Consumer, Making, ResourceClaim
 
 Taken = tuple[str, str, str]
 """An object that one pre-binding at a time may take: its kind, namespace and name."""
@@ -107,17 +108,17 @@ class ClaimConfigured(Struct, frozen=True, gc=False):
 
 
 class UseDevices(Prebinding, frozen=True):
-    """Allocates these devices to the claim with this UID, and reserves it for the pod.
+    """Allocates these devices to the claim with this UID, and reserves it for the consumer.
 
-    `config` does not matter to whether the claim has them. The pod is empty if the watch shows a claim with gangsched's
-    mark and no devices. With `making`, the claim is created first if it does not exist, and deleted when undone.
+    That is the member, or a PodGroup that shares the claim, whose members then have equal pre-bindings. It is `NOBODY`
+    if the watch shows a claim with gangsched's mark and no devices. `config` does not matter to whether the claim has
+    the devices. With `making`, the claim is created first if it does not exist, and deleted when undone.
     """
 
     namespace: str
     claim: str
     uid: str
-    pod: str
-    pod_uid: str
+    consumer: Consumer
     allocation: Allocation
     config: tuple[ClaimConfigured, ...] = ()
     making: Making | None = None
@@ -133,15 +134,23 @@ class UseDevices(Prebinding, frozen=True):
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """The reservation for the pod."""
-        return (*self.takes[0], self.pod_uid)
+        """The reservation for the consumer."""
+        return (*self.takes[0], self.consumer.uid)
 
     @property
     def awaited(self) -> str:
         """The allocation, and what the devices must report before a pod may be bound."""
-        said = f"the ResourceClaim {self.claim} is being allocated and reserved for pod {self.pod}"
+        what = "PodGroup" if self.consumer.group else "pod"
+        said = f"the ResourceClaim {self.claim} is being allocated and reserved for {what} {self.consumer.name}"
         names = dict.fromkeys(name for each in self.allocation.devices for name in each.binding)
         return f"{said}, until its devices report {', '.join(names)}" if names else said
+
+
+def reserved(claim: ResourceClaim, use: UseDevices) -> ResourceClaim:
+    """The claim as it is once it is reserved for the consumer."""
+    users = tuple(dict.fromkeys((*claim.reserved, use.consumer.uid)))
+    groups = dict.fromkeys((*claim.sharing, use.consumer)) if use.consumer.group else claim.sharing
+    return replace(claim, reserved=users, sharing=tuple(groups))
 
 
 class PrebindingState(Enum):

@@ -14,6 +14,7 @@ from msgspec import Struct
 from gangsched.config.dialects import Row
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
@@ -38,13 +39,19 @@ class _Constraints(Struct, gc=False):
     topology: list[_Level] | None = None
 
 
+class _Claim(Struct, gc=False, rename="camel"):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class _Spec(Struct, gc=False, rename="camel"):
     scheduling_policy: _Policy | None = None
     scheduling_constraints: _Constraints | None = None
     priority: int | None = None
     priority_class_name: str | None = None
     parent_composite_pod_group_name: str | None = None
-    resource_claims: list[wire.Present] | None = None
+    resource_claims: list[_Claim] | None = None
 
 
 _FIELDS = (
@@ -53,7 +60,12 @@ _FIELDS = (
     honoured("schedulingConstraints.topology[].key", "all members in one domain of this label; several are refused"),
     honoured("priority", "the order of groups"),
     honoured("priorityClassName", "the order of groups, if there is no `priority`"),
-    refused("resourceClaims", "always: give each pod claims of its own"),
+    honoured(
+        "resourceClaims[].resourceClaimName",
+        "members share this ResourceClaim: allocated once, usable on the nodes of all, and reserved for the group",
+    ),
+    honoured("resourceClaims[].resourceClaimTemplateName", "the same with the claim that Kubernetes makes from it"),
+    honoured("resourceClaims[].name", "only pods whose claim has this name, and names the same, share it"),
     refused("parentCompositePodGroupName", "always: the parts would be scheduled separately"),
     needless("disruptionMode", "gangsched preempts nothing"),
     needless("preemptionPolicy", "gangsched preempts nothing"),
@@ -74,6 +86,7 @@ def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
         priority=spec.priority,
         priority_class=spec.priority_class_name or "",
         topology=Topology(levels[0].key) if levels else None,
+        device_claims=tuple(map(_shared, spec.resource_claims or ())),
         not_built=tuple(_refused(spec, levels)),
     )
 
@@ -83,8 +96,10 @@ def _refused(spec: _Spec, levels: list[_Level]) -> Iterator[str]:
         yield "spec.schedulingConstraints.topology of several keys"
     if spec.parent_composite_pod_group_name:
         yield "spec.parentCompositePodGroupName"
-    if spec.resource_claims:
-        yield "spec.resourceClaims"
+
+
+def _shared(claim: _Claim) -> DeviceUse:
+    return DeviceUse(claim.name, claim.resource_claim_name or "", claim.resource_claim_template_name or "")
 
 
 def dialect(row: Row, _: Settings) -> Dialect:

@@ -18,6 +18,7 @@ from gangsched.api.conversion import group_from_object
 from gangsched.api.crd import GROUP, KIND, VERSION
 from gangsched.api.times import format_time, parse_time
 from gangsched.config.settings import Settings
+from gangsched.core.objects.declaration import NATIVE
 from gangsched.core.objects.shape import Labels
 from gangsched.kube import convert, wire
 from gangsched.kube.dialects.table import DEFAULT
@@ -120,7 +121,8 @@ class _Builder:
 
     def build(self) -> World:
         # The admission of pods needs all of its objects, and a workload creates only the claims that do not exist yet.
-        first = (ADMITTING, (*stored.KINDS, *DEVICES))
+        # Pods share the claims that are created for their PodGroups.
+        first = (ADMITTING, (*stored.KINDS, *DEVICES), tuple(FOREIGN))
         for manifest in (each for kinds in first for each in self._known if each.which in kinds):
             self._attempt(self._adders[manifest.which], manifest)
         for manifest in self._of(POD):
@@ -226,6 +228,8 @@ class _Builder:
         body = {**manifest.body, "metadata": self._metadata(manifest)}
         read = partial(DEFAULT.kinds[dialect].read, dialect)
         self._world.foreign.append(decoded(read, body, manifest)[1])
+        if dialect == NATIVE:
+            self._offered.share(body)
 
     def _add_stored(self, manifest: Manifest) -> None:
         if manifest.which == stored.CLAIM and not manifest.metadata.get("uid"):

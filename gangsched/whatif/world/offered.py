@@ -9,10 +9,11 @@ import msgspec
 
 from gangsched.core.objects.devices import DeviceKind, DeviceObject
 from gangsched.core.objects.offered_devices import ObjectKey
-from gangsched.kube.device_wire import GROUP, VERSION
+from gangsched.kube.device_wire import GROUP, GROUPS, VERSION
 from gangsched.kube.devices import DEVICES
 from gangsched.whatif.world.manifests import Manifest, mapping
 
+_OF_GROUP = {"apiVersion": f"{GROUPS[0]}/v1beta1", "kind": "PodGroup"}
 API_VERSION = f"{GROUP}/{VERSION}"
 TEMPLATE = (API_VERSION, "ResourceClaimTemplate")
 KINDS = {(API_VERSION, kind.value): kind for kind in DeviceKind}
@@ -20,9 +21,14 @@ CLUSTER_WIDE = tuple(which for which, kind in KINDS.items() if kind is not Devic
 
 
 class Offered:
-    """The objects by kind and key."""
+    """The objects by kind and key.
+
+    `_shared` are the claims of PodGroups of Kubernetes, as their status names them, by namespace, PodGroup and what the
+    specs of their pods say of them.
+    """
 
     def __init__(self) -> None:
+        self._shared: dict[tuple[Any, ...], Mapping[str, Any]] = {}
         self.objects: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = {kind: {} for kind in DeviceKind}
         self._templates: dict[ObjectKey, Mapping[str, Any]] = {}
 
@@ -41,9 +47,27 @@ class Offered:
         metadata = {"uid": uid, **manifest.metadata, "namespace": namespace}
         self._put(kind, {**manifest.body, "metadata": metadata})
 
+    def share(self, group: Mapping[str, Any]) -> None:
+        """Create the claims that kube-controller-manager would create for the PodGroup of Kubernetes, for its pods.
+
+        Templates must have been added before, and pods be added after.
+        """
+        metadata, made = mapping(group.get("metadata")), self._made(group, _OF_GROUP)
+        by_name = {mapping(each).get("name"): mapping(each) for each in made}
+        for each in map(mapping, mapping(group.get("spec")).get("resourceClaims") or ()):
+            if each.get("name") in by_name:
+                self._shared[metadata["namespace"], metadata["name"], *_asked(each)] = by_name[each.get("name")]
+
     def with_claims(self, pod: Mapping[str, Any]) -> Mapping[str, Any]:
         """The pod with the claims that kube-controller-manager would create for it from known templates."""
-        metadata, spec, status = (mapping(pod.get(part)) for part in ("metadata", "spec", "status"))
+        made = self._made(pod, {"apiVersion": "v1", "kind": "Pod"})
+        status = {**mapping(pod.get("status")), "resourceClaimStatuses": made}
+        return {**pod, "status": status} if made else pod
+
+    def _made(self, user: Mapping[str, Any], kind: Mapping[str, str]) -> list[Any]:
+        """The `resourceClaimStatuses` of the pod or PodGroup, for which missing claims are created."""
+        metadata, spec, status = (mapping(user.get(part)) for part in ("metadata", "spec", "status"))
+        group = mapping(spec.get("schedulingGroup")).get("podGroupName")
         made = list(status.get("resourceClaimStatuses") or ())
         named = {mapping(each).get("name") for each in made}
         for each in map(mapping, spec.get("resourceClaims") or ()):
@@ -51,13 +75,22 @@ class Offered:
             template = self._templates.get((metadata["namespace"], str(each.get("resourceClaimTemplateName"))))
             if template is None or name in named:
                 continue
+            shared = self._shared.get((metadata["namespace"], group, *_asked(each)))
+            if shared is not None:
+                made.append(shared)
+                continue
             claim = f"{metadata['name']}-{name}"
-            owner = {"kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
+            owner = {**kind, "name": metadata["name"], "uid": metadata["uid"], "controller": True}
             own = {"name": claim, "namespace": metadata["namespace"], "uid": f"ResourceClaim/{metadata['uid']}/{name}"}
             self._put(DeviceKind.CLAIM, {"metadata": {**own, "ownerReferences": [owner]}, "spec": template})
             made.append({"name": name, "resourceClaimName": claim})
-        return {**pod, "status": {**status, "resourceClaimStatuses": made}} if made else pod
+        return made
 
     def _put(self, kind: DeviceKind, body: Mapping[str, Any]) -> None:
         found = DEVICES[kind].read(msgspec.Raw(msgspec.json.encode(body)))[1]
         self.objects[kind].setdefault(found.key, found)
+
+
+def _asked(claim: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a pod's claim has in common with that of its PodGroup, if the PodGroup shares it."""
+    return tuple(claim.get(key) for key in ("name", "resourceClaimName", "resourceClaimTemplateName"))

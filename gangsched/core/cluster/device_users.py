@@ -1,0 +1,150 @@
+"""Index of the known pods that use each ResourceClaim, and of our reservations that precede the bindings of pods.
+
+Only `devices` updates it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator, KeysView
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from gangsched.core.cluster.device_names import claims_of
+from gangsched.core.objects.devices import NOBODY, Allocation, Consumer, Making, ResourceClaim
+from gangsched.core.objects.offered_devices import ObjectKey
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.prebindings import UseDevices
+
+_NO_USERS: dict[str, None] = {}
+_NO_DEVICES = Allocation(())
+Shared = tuple[ObjectKey, str]
+"""A claim, and the name of a PodGroup of Kubernetes whose pods use it."""
+
+Key = TypeVar("Key")
+
+
+@dataclass
+class DeviceUsers:
+    """The users of each claim, by UID.
+
+    `_waiting` are the known pods without a node that may have claims. `_naming` are those of them that name a PodGroup,
+    by its namespace and name, `_hoping` by the claim too, and `_placed` counts their fellows that have a node. `_ours`
+    are the claims with gangsched's mark. `_early` are those of them that are reserved or created for consumers of which
+    no pod is bound yet, or that have no devices.
+    """
+
+    _users: dict[ObjectKey, dict[str, None]] = field(default_factory=dict)
+    _waiting: dict[str, Pod] = field(default_factory=dict)
+    _naming: dict[ObjectKey, dict[str, None]] = field(default_factory=dict)
+    _hoping: dict[Shared, dict[str, None]] = field(default_factory=dict)
+    _placed: Counter[Shared] = field(default_factory=Counter)
+    _ours: dict[ObjectKey, ResourceClaim] = field(default_factory=dict)
+    _early: dict[ObjectKey, list[Consumer]] = field(default_factory=dict)
+
+    def of(self, key: ObjectKey) -> KeysView[str]:
+        """The known pods that use the claim."""
+        return self._users.get(key, _NO_USERS).keys()
+
+    def naming(self, group: ObjectKey) -> list[str]:
+        """The known pods, by UID, that wait for claims that this PodGroup may share."""
+        return list(self._naming.get(group, _NO_USERS))
+
+    @property
+    def used(self) -> list[ObjectKey]:
+        """The claims that known pods use."""
+        return list(self._users)
+
+    @property
+    def ours(self) -> list[ObjectKey]:
+        """The claims with gangsched's mark."""
+        return list(self._ours)
+
+    def claim_changes(self, key: ObjectKey, found: ResourceClaim | None) -> None:
+        """The claim was added, changed or, with None, removed."""
+        if found is not None and found.ours:
+            self._ours[key] = found
+        else:
+            self._ours.pop(key, None)
+        self._update_early(key)
+
+    def pod_changes(self, old: Pod | None, new: Pod | None) -> None:
+        """A pod was added, changed or removed. A pod that has ended uses nothing."""
+        if old is not None:
+            for key in claims_of(old):
+                users = self._users.get(key)
+                if users is not None:
+                    users.pop(old.uid, None)
+                    if not users:
+                        del self._users[key]
+            self._waiting.pop(old.uid, None)
+            self._count(old, -1)
+        if new is not None and not new.terminal:
+            for key in claims_of(new):
+                self._users.setdefault(key, {})[new.uid] = None
+            if new.uses_devices and not new.node:
+                self._waiting[new.uid] = new
+            self._count(new, 1)
+        for pod in (old, new):
+            for key in claims_of(pod) if pod is not None else ():
+                self._update_early(key)
+
+    def _count(self, pod: Pod, sign: int) -> None:
+        """Add the pod to the users of the claims that its PodGroup may share (1), or remove it (-1)."""
+        uses = [use for use in pod.device_claims if use.group and not pod.terminal]
+        for shared in {((pod.namespace, use.claim), use.group) for use in uses if use.claim}:
+            if not pod.node:
+                _enter(self._hoping, shared, pod.uid, sign)
+                continue
+            self._placed[shared] += sign
+            if not self._placed[shared]:
+                del self._placed[shared]
+        for group in {(pod.namespace, use.group) for use in uses if not pod.node}:
+            _enter(self._naming, group, pod.uid, sign)
+
+    def _update_early(self, key: ObjectKey) -> None:
+        """Update `_early` for the claim: its consumers for which it is reserved before any of their pods is bound."""
+        self._early.pop(key, None)
+        claim = self._ours.get(key)
+        if claim is None:
+            return
+        users = (claim.owner,) if claim.extended else claim.reserved
+        waiting = [self._waiting[uid] for uid in users if uid in self._waiting]
+        early = [Consumer(pod.name, pod.uid) for pod in waiting]
+        groups = [(each, (key, each.name)) for each in claim.sharing]
+        early += [each for each, shared in groups if shared in self._hoping and shared not in self._placed]
+        if early or claim.allocation is None:
+            self._early[key] = early
+
+    def shown(self, schedulers: Container[str]) -> Iterator[UseDevices]:
+        """Our marks on claims without devices, and our reservations for consumers of which no pod is bound yet.
+
+        Only if all pods that wait for the consumer are known pods of these schedulers: kube-controller-manager removes
+        the reservations of a pod or PodGroup that is gone. As with kube-scheduler, a PodGroup of which no pod is left
+        keeps its claims. A claim that was created for a pod is included with or without a reservation.
+        """
+        for key, early in self._early.items():
+            claim = self._ours[key]
+            if claim.allocation is None and not (claim.extended and early):
+                yield UseDevices(*key, claim.uid, NOBODY, _NO_DEVICES)
+                continue
+            had, making = claim.allocation or _NO_DEVICES, Making() if claim.extended else None
+            for each in early:
+                pods = self._hoping[key, each.name] if each.group else (each.uid,)
+                if all(self._waiting[uid].scheduler in schedulers for uid in pods):
+                    yield UseDevices(*key, claim.uid, each, had, making=making)
+
+    def shows(self, prebinding: UseDevices) -> bool:
+        """Whether the claim still shows what `shown` has found: the reservation, or our mark without devices."""
+        early = self._early.get((prebinding.namespace, prebinding.claim))
+        return early is not None and (prebinding.consumer == NOBODY or prebinding.consumer in early)
+
+
+def _enter(index: dict[Key, dict[str, None]], key: Key, uid: str, sign: int) -> None:
+    """Add the pod to those of the key (1), or remove it (-1)."""
+    if sign > 0:
+        index.setdefault(key, {})[uid] = None
+        return
+    del index[key][uid]
+    if not index[key]:
+        del index[key]
