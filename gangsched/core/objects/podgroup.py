@@ -31,7 +31,8 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     """What a PodGroup asks for. `not_built` names fields in use that this version refuses rather than ignores.
 
     `min_resources` must be free in all before the first member is bound, if another system's object says so: the whole
-    group will need as much, though its other members may be created later.
+    group will need as much, though its other members may be created later. `preempted_whole` (all members are preempted
+    together, not one by one) and `preempts` (it may preempt others) are kept for preemption, which does not exist yet.
     """
 
     min_member: int
@@ -46,6 +47,8 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     topology: Topology | None = None
     on_degraded: OnDegraded = OnDegraded.REPAIR
     min_resources: Amounts = ()
+    preempted_whole: bool = False
+    preempts: bool = True
     not_built: tuple[str, ...] = ()
 
     @property

@@ -39,6 +39,10 @@ class _Constraints(Struct, gc=False):
 
 
 class _Spec(Struct, gc=False, rename="camel"):
+class _Disruption(Struct, gc=False):
+    all: wire.Present | None = None
+
+
     scheduling_policy: _Policy | None = None
     scheduling_constraints: _Constraints | None = None
     priority: int | None = None
@@ -46,17 +50,19 @@ class _Spec(Struct, gc=False, rename="camel"):
     parent_composite_pod_group_name: str | None = None
     resource_claims: list[wire.Present] | None = None
 
+    disruption_mode: str | _Disruption | None = None
+    preemption_policy: str | None = None
 
 _FIELDS = (
     honoured("schedulingPolicy.gang.minCount", "the minimum, from 1"),
     honoured("schedulingPolicy.basic", "no gang: the pods are bound one by one and never time out"),
     honoured("schedulingConstraints.topology[].key", "all members in one domain of this label; several are refused"),
-    honoured("priority", "the order of groups"),
+    honoured("priority", "the order of groups; 0 without a class counts as none, see below"),
     honoured("priorityClassName", "the order of groups, if there is no `priority`"),
     refused("resourceClaims", "always: give each pod claims of its own"),
     refused("parentCompositePodGroupName", "always: the parts would be scheduled separately"),
-    needless("disruptionMode", "gangsched preempts nothing"),
-    needless("preemptionPolicy", "gangsched preempts nothing"),
+    needless("disruptionMode", "kept for preemption: gangsched preempts nothing yet, kube-scheduler does, see below"),
+    needless("preemptionPolicy", "kept for preemption: gangsched preempts nothing yet"),
     needless("workloadRef", "says from what the group was made"),
     needless("podGroupTemplateRef", "says from what the group was made"),
 )
@@ -71,14 +77,30 @@ def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
     return GroupSpec(
         min_member=least,
         max_schedule_time_s=inf if policy.gang is None else None,
-        priority=spec.priority,
+        priority=_priority(spec),
         priority_class=spec.priority_class_name or "",
         topology=Topology(levels[0].key) if levels else None,
         not_built=tuple(_refused(spec, levels)),
+        preempted_whole=_is_preempted_whole(spec),
+        preempts=spec.preemption_policy != "Never",
     )
 
 
 def _refused(spec: _Spec, levels: list[_Level]) -> Iterator[str]:
+def _priority(spec: _Spec) -> int | None:
+    """The priority that the group asks for.
+
+    Admission sets 0 if the group names no class and the cluster has no default one: plugin/pkg/admission/priority.
+    """
+    return spec.priority if spec.priority or spec.priority_class_name else None
+
+
+def _is_preempted_whole(spec: _Spec) -> bool:
+    """Whether `disruptionMode` is all; 1.36 calls that PodGroup."""
+    mode = spec.disruption_mode
+    return mode == "PodGroup" if mode is None or isinstance(mode, str) else mode.all is not None
+
+
     if len(levels) > 1:
         yield "spec.schedulingConstraints.topology of several keys"
     if spec.parent_composite_pod_group_name:
