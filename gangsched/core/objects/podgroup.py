@@ -98,11 +98,39 @@ class SeenPhase(Struct, frozen=True, gc=False):
     ours: bool = False
 
 
+class GroupCondition(Struct, frozen=True, gc=False):
+    """Whether a native PodGroup was scheduled, in its status, as kube-scheduler says it: True for ever once it was.
+
+    `generation` is that of the spec that was looked at.
+    """
+
+    scheduled: bool
+    reason: str
+    message: str = ""
+    generation: int = 0
+
+    def differs_in_words(self, other: GroupCondition) -> bool:
+        """Whether both say the same, but for the message and the generation."""
+        return self != other and (self.scheduled, self.reason) == (other.scheduled, other.reason)
+
+
+class SeenCondition(Struct, frozen=True, gc=False):
+    """The condition in the status of a native PodGroup, None if there is none.
+
+    `version` is the API's version in which the object was read, `generation` that of its spec.
+    """
+
+    condition: GroupCondition | None = None
+    version: str = ""
+    generation: int = 0
+
+
 class ForeignGroup(Struct, frozen=True, gc=False):
     """The declaration, in its `dialect`, that another system's object makes for the group of its name.
 
     `error` is as in `Group`. With `workload` it is a controller's object: `dialect` is the name of its kind, and `spec`
-    applies to each of its gangs. With `phase`, gangsched writes the object's phase unless another client does.
+    applies to each of its gangs. With `phase`, gangsched writes the object's phase or condition, unless another client
+    does.
     `made_for` is the UID of the object whose controller made it; empty if it has none. `ignored` are the fields that it
     sets and that are not honoured.
     """
@@ -114,6 +142,6 @@ class ForeignGroup(Struct, frozen=True, gc=False):
     spec: GroupSpec | None
     error: str = ""
     workload: WorkloadFacts | None = None
-    phase: SeenPhase | None = None
+    phase: SeenPhase | SeenCondition | None = None
     made_for: str = ""
     ignored: tuple[str, ...] = ()

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from gangsched.config.dialects import Row
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Topology
-from gangsched.core.objects.podgroup import GroupSpec
+from gangsched.core.objects.podgroup import GroupCondition, GroupSpec, SeenCondition
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
 from gangsched.kube.dialects.fields import honoured, needless, refused
@@ -38,20 +39,20 @@ class _Constraints(Struct, gc=False):
     topology: list[_Level] | None = None
 
 
-class _Spec(Struct, gc=False, rename="camel"):
 class _Disruption(Struct, gc=False):
     all: wire.Present | None = None
 
 
+class _Spec(Struct, gc=False, rename="camel"):
     scheduling_policy: _Policy | None = None
     scheduling_constraints: _Constraints | None = None
     priority: int | None = None
     priority_class_name: str | None = None
     parent_composite_pod_group_name: str | None = None
     resource_claims: list[wire.Present] | None = None
-
     disruption_mode: str | _Disruption | None = None
     preemption_policy: str | None = None
+
 
 _FIELDS = (
     honoured("schedulingPolicy.gang.minCount", "the minimum, from 1"),
@@ -80,13 +81,12 @@ def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
         priority=_priority(spec),
         priority_class=spec.priority_class_name or "",
         topology=Topology(levels[0].key) if levels else None,
-        not_built=tuple(_refused(spec, levels)),
         preempted_whole=_is_preempted_whole(spec),
         preempts=spec.preemption_policy != "Never",
+        not_built=tuple(_refused(spec, levels)),
     )
 
 
-def _refused(spec: _Spec, levels: list[_Level]) -> Iterator[str]:
 def _priority(spec: _Spec) -> int | None:
     """The priority that the group asks for.
 
@@ -101,6 +101,7 @@ def _is_preempted_whole(spec: _Spec) -> bool:
     return mode == "PodGroup" if mode is None or isinstance(mode, str) else mode.all is not None
 
 
+def _refused(spec: _Spec, levels: list[_Level]) -> Iterator[str]:
     if len(levels) > 1:
         yield "spec.schedulingConstraints.topology of several keys"
     if spec.parent_composite_pod_group_name:
@@ -109,5 +110,57 @@ def _is_preempted_whole(spec: _Spec) -> bool:
         yield "spec.resourceClaims"
 
 
-def dialect(row: Row, _: Settings) -> Dialect:
-    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms, fields=_FIELDS))
+class _Condition(Struct, gc=False, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+
+
+class _Status(Struct, gc=False):
+    conditions: list[_Condition] | None = None
+
+
+class _Meta(Struct, gc=False):
+    generation: int = 0
+
+
+class _Conditioned(Struct, gc=False):
+    metadata: _Meta
+    status: _Status | None = None
+
+
+_CONDITIONED = msgspec.json.Decoder(_Conditioned)
+
+
+def condition_type(version: str) -> str:
+    """The type of the condition that says whether a group was scheduled, in this version of the API."""
+    return "PodGroupScheduled" if version == "v1alpha2" else "PodGroupInitiallyScheduled"
+
+
+def _condition(raw: Raw | bytes, version: str) -> SeenCondition | None:
+    """The condition of the object; None if its status cannot be read."""
+    try:
+        found = _CONDITIONED.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    conditions = (found.status.conditions if found.status is not None else None) or ()
+    said = next((each for each in conditions if each.type == condition_type(version)), None)
+    condition = (
+        None
+        if said is None
+        else GroupCondition(said.status == "True", said.reason, said.message, said.observed_generation)
+    )
+    return SeenCondition(condition, version, found.metadata.generation)
+
+
+def dialect(row: Row, settings: Settings) -> Dialect:
+    kind = Kind(
+        resource=row.resources[0],
+        spec=_Spec,
+        terms=_terms,
+        fields=_FIELDS,
+        phase=_condition if settings.native.write_condition else None,
+    )
+    return Dialect(row=row, kind=kind)
