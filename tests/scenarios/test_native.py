@@ -54,6 +54,20 @@ class TestPriority:
         assert bound(harness) == [f"{first}-0", f"{first}-1"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "named"),
+    [({"single": {}}, False), ("Pod", False), (None, False), ({"all": {}}, True), ("PodGroup", True)],
+)
+def test_a_disruption_mode_other_than_the_default_is_told_because_nothing_is_preempted_yet(mode, named):
+    harness = Harness()
+    harness.add(node(cpu=2), native(disruptionMode=mode), *members(2, "native"))
+    harness.wait(5)
+    notes = [event.note for event in harness.emitted if event.reason == "FieldsIgnored"]
+    assert len(bound(harness)) == 2
+    assert bool(notes) == named
+    assert all("spec.disruptionMode" in note for note in notes)
+
+
 class TestChangedMinCount:
     """Contract rule 9. minCount is the only field of a native group that may change, from 1.37 on."""
 

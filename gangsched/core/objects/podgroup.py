@@ -88,7 +88,7 @@ class ForeignPhase(StrEnum):
     """The run has succeeded."""
 
 
-class SeenPhase(Struct, frozen=True, gc=False):
+class SeenPhase(Struct, frozen=True, gc=False, tag=True):
     """The phase in the status of another system's object, empty if there is none; `ours`: no other client wrote it.
 
     The API server records the writer, so a restart loses nothing.
@@ -114,7 +114,7 @@ class GroupCondition(Struct, frozen=True, gc=False):
         return self != other and (self.scheduled, self.reason) == (other.scheduled, other.reason)
 
 
-class SeenCondition(Struct, frozen=True, gc=False):
+class SeenCondition(Struct, frozen=True, gc=False, tag=True):
     """The condition in the status of a native PodGroup, None if there is none.
 
     `version` is the API's version in which the object was read, `generation` that of its spec.

@@ -18,7 +18,7 @@ from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.podgroup import GroupCondition, GroupSpec, SeenCondition
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
-from gangsched.kube.dialects.fields import honoured, needless, refused
+from gangsched.kube.dialects.fields import honoured, needless, refused, told
 from gangsched.kube.dialects.kind import Kind, at_least_one
 
 
@@ -62,8 +62,12 @@ _FIELDS = (
     honoured("priorityClassName", "the order of groups, if there is no `priority`"),
     refused("resourceClaims", "always: give each pod claims of its own"),
     refused("parentCompositePodGroupName", "always: the parts would be scheduled separately"),
-    needless("disruptionMode", "kept for preemption: gangsched preempts nothing yet, kube-scheduler does, see below"),
-    needless("preemptionPolicy", "kept for preemption: gangsched preempts nothing yet"),
+    told(
+        "disruptionMode",
+        "`all`: kept for preemption, as gangsched preempts nothing yet; kube-scheduler honours it here too",
+        usual=({"single": {}}, "Pod"),
+    ),
+    honoured("preemptionPolicy", "kept for preemption: gangsched preempts nothing yet, as with `Never`"),
     needless("workloadRef", "says from what the group was made"),
     needless("podGroupTemplateRef", "says from what the group was made"),
 )
