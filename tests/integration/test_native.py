@@ -81,13 +81,13 @@ def add_pod(cluster: Cluster, name: str, group: str) -> None:
 
 def conditions(cluster: Cluster, name: str = "g") -> dict[str, Json]:
     """The conditions of the PodGroup by type."""
-    found = cluster.api.get(f"{NATIVE.at(cluster.namespace)}/{name}").get("status", {}).get("conditions", [])
+    found = cluster.api.get(f"{native().words.at(cluster.namespace)}/{name}").get("status", {}).get("conditions", [])
     return {each["type"]: each for each in found}
 
 
 def condition(cluster: Cluster, name: str = "g") -> Json:
     """The condition that says whether the group was scheduled; empty if there is none."""
-    return conditions(cluster, name).get(condition_type(NATIVE.path.rpartition("/")[2]), {})
+    return conditions(cluster, name).get(condition_type(native().versions[0]), {})
 
 
 def test_a_gang_is_bound_whole_when_complete_and_not_before(gated: Cluster) -> None:
@@ -167,6 +167,37 @@ def test_the_charts_rights_are_used_and_suffice(gated: Cluster) -> None:
     assert refused == []
 
 
+def test_a_min_count_that_is_lowered_while_the_gang_waits_counts_at_once(gated: Cluster) -> None:
+    gated.add_node("v1")
+    declare(gated, "g", {"gang": {"minCount": 3}})
+    for name in ("one", "two"):
+        add_pod(gated, name, "g")
+    gated.until(lambda: gated.told("two").get("reason") == "GangIncomplete")
+    lowered = {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+    gated.api.merge(f"{native().words.at(gated.namespace)}/g", lowered)
+    gated.until(lambda: len(gated.bound()) == 2)
+
+
+def test_the_priority_that_admission_writes_without_a_class_is_not_the_groups(gated: Cluster) -> None:
+    """The group's pods have a higher priority than the group that was there before it."""
+    high = {"metadata": {"name": f"high-{gated.namespace}"}, "value": 1000}
+    gated.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", high)
+    near: Json = {"nodeSelector": {"for": gated.namespace}}
+    gated.add_group("before", min_member=1, priority=500)
+    gated.add_pod("before-0", "before", **near)
+    declare(gated, "g", {"gang": {"minCount": 1}}, disruptionMode={"all": {}})
+    spec = gated.api.get(f"{native().words.at(gated.namespace)}/g")["spec"]
+    named = {"schedulingGroup": {"podGroupName": "g"}, "priorityClassName": high["metadata"]["name"]}
+    gated.make_pod(member("one", **near, **named))
+    gated.until(lambda: gated.told("one") and gated.told("before-0"))
+    gated.add_node("w1", cpu="1", labels=near["nodeSelector"])
+    gated.until(gated.bound)
+
+    assert (spec["priority"], spec.get("priorityClassName", "")) == (0, "")
+    assert (spec["disruptionMode"], spec["preemptionPolicy"]) == ({"all": {}}, "PreemptLowerPriority")
+    assert set(gated.bound()) == {"one"}
+
+
 def test_the_condition_is_false_with_what_is_lacking_then_true_for_ever_and_others_stay(gated: Cluster) -> None:
     gated.add_node("s1", cpu="1")
     declare(gated, "g", {"gang": {"minCount": 2}})
@@ -174,10 +205,10 @@ def test_the_condition_is_false_with_what_is_lacking_then_true_for_ever_and_othe
     gated.until(lambda: gated.told("one").get("reason") == "GangIncomplete")
     waiting = conditions(gated)
     # The API server counts no generations of PodGroups up to 1.37, so kube-scheduler's condition has none either.
-    generation = gated.api.get(f"{NATIVE.at(gated.namespace)}/g")["metadata"].get("generation", 0)
+    generation = gated.api.get(f"{native().words.at(gated.namespace)}/g")["metadata"].get("generation", 0)
     other = {"type": "DisruptionTarget", "status": "False", "reason": "Test", "message": ""}
     other["lastTransitionTime"] = "2026-01-01T00:00:00Z"
-    gated.api.merge(f"{NATIVE.at(gated.namespace)}/g/status", {"status": {"conditions": [other]}})
+    gated.api.merge(f"{native().words.at(gated.namespace)}/g/status", {"status": {"conditions": [other]}})
     add_pod(gated, "two", "g")
     gated.until(lambda: condition(gated).get("status") == "False")
     refused = condition(gated)
@@ -200,9 +231,8 @@ def test_the_condition_is_false_with_what_is_lacking_then_true_for_ever_and_othe
 
 def test_another_podgroup_of_the_name_does_not_get_the_condition(gated: Cluster) -> None:
     declare(gated, "g", {"gang": {"minCount": 2}})
-    version = NATIVE.path.rpartition("/")[2]
     said = GroupCondition(scheduled=True, reason="Scheduled", generation=1)
-    effect = PutCondition(GroupKey(gated.namespace, "g"), "another-uid", said, version, since=1.0)
+    effect = PutCondition(GroupKey(gated.namespace, "g"), "another-uid", said, native().versions[0], since=1.0)
 
     async def sent() -> str:
         account = gated.control_plane.kubeconfig_of_service_account(SYSTEM, "gangsched")
