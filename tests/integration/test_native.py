@@ -180,7 +180,7 @@ def test_a_min_count_that_is_lowered_while_the_gang_waits_counts_at_once(gated: 
 
 def test_the_priority_that_admission_writes_without_a_class_is_not_the_groups(gated: Cluster) -> None:
     """The group's pods have a higher priority than the group that was there before it."""
-    high = {"metadata": {"name": f"high-{gated.namespace}"}, "value": 1000}
+    high: Json = {"metadata": {"name": f"high-{gated.namespace}"}, "value": 1000}
     gated.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", high)
     near: Json = {"nodeSelector": {"for": gated.namespace}}
     gated.add_group("before", min_member=1, priority=500)
