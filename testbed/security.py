@@ -85,6 +85,10 @@ CLUSTER: Reasons = {
         "create": "Identifies the client that wants an answer: only with the value `answers.enabled`, which is off."
     },
     "authorization.k8s.io/subjectaccessreviews": {"create": "Whether it may see the answer: only with that value."},
+    "scheduling.k8s.io/podgroups/status": {
+        "patch": "Writes the condition that says whether the group was scheduled, for groups all of whose pods are its "
+        "own: only with the dialect `native`, and not with `config.native.writeCondition: false`."
+    },
     "coordination.k8s.io/leases": {
         "get": "Whether Volcano's scheduler leads: only with `config.volcano.writePhase`, and only for this one Lease."
     },

@@ -9,7 +9,7 @@ from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.devices import ExtendedUse
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.pod import DeviceUse, Owner, Pod, PodPhase
-from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec, SeenPhase
+from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec, SeenCondition, SeenPhase
 from gangsched.core.objects.quantity import Quantity, amount
 from gangsched.core.objects.shape import (
     Amounts,
@@ -287,7 +287,7 @@ def foreign_group(
     created: float = 0.0,
     uid: str = "",
     error: str = "",
-    phase: SeenPhase | None = None,
+    phase: SeenPhase | SeenCondition | None = None,
     **spec: Any,
 ) -> ForeignGroup:
     """Another system's PodGroup, with minMember 2; otherwise like `group`."""

@@ -22,7 +22,7 @@ from gangsched.api.conversion import group_from_object, made_group
 from gangsched.api.status_conversion import status_from_object, status_to_object
 from gangsched.core.gang.gang import Gang
 from gangsched.core.machine import Machine
-from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.demands import DemandKey, DemandObject, SeenDemand
 from gangsched.core.objects.devices import DeviceKind, DeviceObject
 from gangsched.core.objects.effects import (
@@ -36,6 +36,7 @@ from gangsched.core.objects.effects import (
     PatchPodCondition,
     PatchStatus,
     Prebind,
+    PutCondition,
     PutDemand,
     PutPhase,
     UndoPrebinding,
@@ -73,7 +74,7 @@ from gangsched.core.objects.events import (
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod, PodPhase
-from gangsched.core.objects.podgroup import ForeignGroup, Group, SeenPhase
+from gangsched.core.objects.podgroup import ForeignGroup, Group, SeenCondition, SeenPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.objects.results import (
@@ -197,7 +198,7 @@ class Harness:
         self.storage: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
         self.demands: dict[DemandKey, SeenDemand] | None = None
         self.refuse_demand: Callable[[PutDemand | DropDemand], bool] = lambda _: False
-        self.refuse_phase: Callable[[PutPhase], bool] = lambda _: False
+        self.refuse_phase: Callable[[PutPhase | PutCondition], bool] = lambda _: False
         self.emitted: list[EmitEvent] = []
         self.emitted_on_pods: list[EmitEvent] = []
         self.effects: list[Effect] = []
@@ -604,7 +605,7 @@ class Harness:
                     self.add(replace(self.pods[uid], condition_reason=reason, condition_message=message))
             case EmitEvent():
                 (self.emitted_on_pods if effect.action == ACTION else self.emitted).append(effect)
-            case PutDemand() | DropDemand() | PutPhase():
+            case PutDemand() | DropDemand() | PutPhase() | PutCondition():
                 self._write_elsewhere(effect)
 
     def _prebind(self, effect: Prebind) -> None:
@@ -687,9 +688,12 @@ class Harness:
             group = group_from_object(made)
             self.add(replace(group, uid=f"uid-made-{self._planned}", created=self.server_time, generation=1))
 
-    def _write_elsewhere(self, effect: PutDemand | DropDemand | PutPhase) -> None:
+    def _write_elsewhere(self, effect: PutDemand | DropDemand | PutPhase | PutCondition) -> None:
         if isinstance(effect, PutPhase):
             self._write_phase(effect)
+            return
+        if isinstance(effect, PutCondition):
+            self._write_condition(effect)
             return
         assert self.demands is not None
         there = self.demands.get(effect.key)
@@ -703,10 +707,17 @@ class Harness:
     def _write_phase(self, effect: PutPhase) -> None:
         """Write the phase by server-side apply: refused if another field manager has written it."""
         there = next((each for each in self.foreign.values() if (each.key, each.uid) == (effect.key, effect.uid)), None)
-        if there is None or there.phase is None or self.refuse_phase(effect):
+        if there is None or not isinstance(there.phase, SeenPhase) or self.refuse_phase(effect):
             return
         if there.phase.ours or not there.phase.text:
             self.add(replace(there, phase=SeenPhase(effect.phase.value, ours=True)))
+
+    def _write_condition(self, effect: PutCondition) -> None:
+        there = self.foreign.get((NATIVE, effect.key))
+        if there is not None and there.uid == effect.uid and not self.refuse_phase(effect):
+            assert isinstance(there.phase, SeenCondition)
+            assert there.phase.version == effect.version
+            self.add(replace(there, phase=replace(there.phase, condition=effect.condition)))
 
     def _patch_status(self, effect: PatchStatus) -> None:
         self.inbox.append(self.refuse_status(effect) or self._answer_status(effect))

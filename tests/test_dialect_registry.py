@@ -82,7 +82,7 @@ def test_each_row_has_a_file_and_each_file_a_row():
 
 def test_the_settings_that_a_row_names_exist():
     known = {field.alias or name for name, field in Settings.model_fields.items()}
-    assert {key for row in DIALECTS.values() for key in row.settings} == {"pfnet", "spark", "fifo", "volcano"}
+    assert {key for row in DIALECTS.values() for key in row.settings} == {"pfnet", "spark", "fifo", "native", "volcano"}
     assert {key for row in DIALECTS.values() for key in row.settings} <= known
 
 

@@ -185,6 +185,7 @@ DIALECTS = {
             whose="Kubernetes' own PodGroups, behind a feature gate",
             group=(SCHEDULING_GROUP,),
             resources=(CustomResource(group="scheduling.k8s.io", versions=("v1beta1", "v1alpha3", "v1alpha2")),),
+            settings=("native",),
         ),
     )
 }

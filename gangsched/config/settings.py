@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from gangsched.config.answers import Answers
 from gangsched.config.dialects import NAMES, DialectName
 from gangsched.config.limits import NamespaceLimits
+from gangsched.config.native import Native
 from gangsched.config.page import Page
 from gangsched.config.part import Part, part_of, unique
 from gangsched.config.pfnet import Pfnet
@@ -176,6 +177,7 @@ class Settings(Part):
     pfnet: Pfnet = Field(default_factory=Pfnet, description="Settings of the dialect pfnet.")
     spark: Spark = Field(default_factory=Spark, description="Placement of Spark applications of the dialect palantir.")
     volcano: Volcano = Field(default_factory=Volcano, description="Settings of the dialect volcano.")
+    native: Native = Field(default_factory=Native, description="Settings of the dialect native.")
     fifo: Fifo = Field(
         default_factory=Fifo, description="Instance groups, in which no group overtakes an earlier one that waits."
     )

@@ -121,7 +121,7 @@ class Machine:
         effects += state.unserved.decide(now, budget)
         contain = partial(state.contain, effects, now, Step.DEMAND)
         effects += state.scaling.decide(touched, state.gangs, state.assessments, contain=contain, now=now)
-        effects += state.phases.decide(touched, state.gangs, state.assessments, now)
+        effects += state.phases.decide((*touched, *unwritten), state.gangs, state.assessments, now)
         for effect in effects:
             if isinstance(effect, BindPod):
                 state.members.note_sent(effect.uid, effect.node)

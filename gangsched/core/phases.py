@@ -1,56 +1,87 @@
-"""Writes the phase of other systems' PodGroups, for controllers that create no pods before a scheduler has done so.
+"""Writes what controllers wait for in other systems' PodGroups: a phase or a condition, after what their gangs do.
 
 Law: a leaf that only reads gangs. Only `state` imports it.
 
-A PodGroup without pods becomes Inqueue at once: no room is reserved for it, so there is nothing to wait for. A phase
-that another client wrote is left alone while it stands. A write that the watch does not show is repeated, at growing
-intervals: another writer may have been first, or Volcano's scheduler may be the leader.
+Volcano's PodGroups have a phase. One without pods becomes Inqueue at once: no room is reserved for it, so there is
+nothing to wait for. A phase that another client wrote is left alone while it stands.
+
+Kubernetes' own PodGroups have a condition that says whether the group was scheduled. kube-scheduler writes it for each
+group of which it schedules a pod, and never takes True back (pkg/scheduler/schedule_one_podgroup.go); so does gangsched
+where all pods are its own. A message alone is written at the interval of messages.
+
+A write that the watch does not show is repeated, at growing intervals: another writer may have been first, Volcano's
+scheduler may be the leader, or the right may be missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.membership.installations import Installations
 from gangsched.core.membership.surroundings import uses
-from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.effects import Effect, PutPhase
+from gangsched.core.objects.declaration import NATIVE, GroupKey
+from gangsched.core.objects.effects import Effect, PutCondition, PutPhase
 from gangsched.core.objects.events import (
     ForeignFact,
     ForeignGroupGone,
     ForeignGroupSeen,
     ForeignGroupsHidden,
 )
-from gangsched.core.objects.podgroup import ForeignGroup, ForeignPhase
+from gangsched.core.objects.podgroup import ForeignGroup, ForeignPhase, GroupCondition, SeenCondition, SeenPhase
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.retry import doubled
 from gangsched.core.queueing.deadlines import Deadlines
+from gangsched.core.status.conditions import NO_ROOM
 
 LONGEST_RETRY_S = 300.0
 """The longest pause, in seconds, before a write that the watch does not show is repeated."""
+LONGEST_MESSAGE = 1024
+"""Longest message of a condition, in characters: quoted foreign text must not fill the object."""
+ERRORS = frozenset(
+    {
+        Reason.INVALID_DECLARATION,
+        Reason.CONTRADICTION,
+        Reason.NOT_SUPPORTED,
+        Reason.PRIORITY_CLASS_NOT_FOUND,
+        Reason.STRATEGY_UNKNOWN,
+        Reason.BINDING_REFUSED,
+        Reason.BINDING_UNDONE,
+    }
+)
+"""Reasons for which the condition says SchedulerError: the group was not tried, or trying it failed."""
+REFUSALS = NO_ROOM | {Reason.VOLUME_NOT_READY, Reason.RESOURCE_CLAIM_NOT_READY}
+"""Reasons for which the condition says Unschedulable: the group was tried and found no place."""
+Wanted = ForeignPhase | GroupCondition
 
 
 @dataclass(slots=True)
 class _Sent:
-    """The last write to the object of this UID; `tries` counts writes of this phase that the watch has not shown."""
+    """The last write to the object of this UID; `tries` counts writes of it that the watch has not shown."""
 
     uid: str
-    phase: ForeignPhase
+    what: Wanted
     at: float
     tries: int
 
 
 class Phases:
-    """Keeps the phases of other systems' PodGroups that gangsched may write consistent with their gangs."""
+    """Keeps the statuses of other systems' PodGroups that gangsched may write consistent with their gangs.
+
+    Objects are keyed by namespace, name and, instead of a UID, their dialect. `_gang_of` holds the gangs of objects
+    that have another name than the gang.
+    """
 
     def __init__(self, policy: Policy, installations: Installations) -> None:
         self._policy = policy
         self._installations = installations
         self._groups: dict[GroupKey, ForeignGroup] = {}
+        self._dialects: dict[str, None] = {}
+        self._gang_of: dict[GroupKey, GroupKey] = {}
         self._touched: dict[GroupKey, None] = {}
         self._sent: dict[GroupKey, _Sent] = {}
         self._due = Deadlines()
@@ -61,10 +92,11 @@ class Phases:
             case ForeignGroupSeen(group):
                 self._see(group)
             case ForeignGroupGone(dialect, key):
-                self._forget(dialect, key)
+                self._forget(_place(dialect, key))
             case ForeignGroupsHidden(dialect):
-                for key in [*self._groups]:
-                    self._forget(dialect, key)
+                for place in [*self._groups]:
+                    if place.pod_uid == dialect:
+                        self._forget(place)
 
     def decide(
         self,
@@ -79,19 +111,20 @@ class Phases:
         """
         if not self._groups:
             return []
-        keys = dict.fromkeys((*self._touched, *(key for key in changed if key in self._groups)))
-        keys = {key: None for key in keys if key in assessments or key not in gangs}
-        # Only the installation that has a group knows its state.
-        keys = {key: None for key in keys if not self._installations.whose(key)}
-        self._touched.clear()
-        while (key := self._due.take_due(now)) is not None:
-            if not self._installations.whose(key):
-                keys[key] = None
-        return [
-            effect
-            for key in keys
-            for effect in self._write(key, _wanted(self._groups[key], gangs.get(key), assessments.get(key)), now)
-        ]
+        places = self._touched
+        self._touched = {}
+        for key in changed:
+            places |= dict.fromkeys(self._named_by(key, gangs.get(key)))
+        places = {place: None for place in places if (key := self._key(place)) in assessments or key not in gangs}
+        while (due := self._due.take_due(now)) is not None:
+            places[due] = None
+        effects: list[Effect] = []
+        for place in places:
+            key = self._key(place)
+            # Only the installation that has a group knows its state.
+            if place in self._groups and not self._installations.whose(key):
+                effects += self._write(place, self._wanted(place, gangs.get(key), assessments.get(key)), now)
+        return effects
 
     def next_due(self) -> float:
         """When the next write is due even without an event, in epoch seconds; infinity if none is."""
@@ -99,46 +132,110 @@ class Phases:
 
     def validate(self) -> list[str]:
         """A sentence for each entry of an object that is gone."""
-        left = [key for key in (*self._sent, *self._touched) if key not in self._groups]
-        return [
-            *(f"{key}: a phase of it is remembered though it is gone" for key in left),
-            *self._due.validate(self._groups),
-        ]
+        left = [place for place in (*self._sent, *self._touched) if place not in self._groups]
+        return [f"{place}: a status of it is remembered though it is gone" for place in left]
 
     def _see(self, group: ForeignGroup) -> None:
         if group.phase is None or self._policy.namespace not in ("", group.key.namespace):
             return
-        self._groups[group.key] = group
-        self._touched[group.key] = None
+        place = _place(group.dialect, group.key)
+        self._groups[place] = group
+        self._dialects[group.dialect] = None
+        self._touched[place] = None
 
-    def _forget(self, dialect: str, key: GroupKey) -> None:
-        if key in self._groups and self._groups[key].dialect == dialect:
-            del self._groups[key]
-            self._touched.pop(key, None)
-            self._sent.pop(key, None)
-            self._due.drop(key)
+    def _forget(self, place: GroupKey) -> None:
+        for known in (self._groups, self._touched, self._sent, self._gang_of):
+            known.pop(place, None)
+        self._due.drop(place)
 
-    def _write(self, key: GroupKey, wanted: ForeignPhase, now: float) -> list[Effect]:
-        group, last = self._groups[key], self._sent.get(key)
-        seen = group.phase
-        if seen is None or seen.text == wanted or (seen.text and not seen.ours):
-            self._sent.pop(key, None)
-            self._due.drop(key)
+    def _key(self, place: GroupKey) -> GroupKey:
+        """The key of the gang to which the object belongs."""
+        return self._gang_of.get(place, GroupKey(place.namespace, place.name))
+
+    def _named_by(self, key: GroupKey, gang: Gang | None) -> Iterator[GroupKey]:
+        """The objects that the gang's pods name, or would name."""
+        for dialect in self._dialects:
+            yield _place(dialect, key)
+        for dialect, name in (gang.observed.traits.objects or ()) if gang is not None else ():
+            if name and (place := _place(dialect, GroupKey(key.namespace, name))) in self._groups:
+                self._gang_of[place] = key
+                yield place
+
+    def _wanted(self, place: GroupKey, gang: Gang | None, assessment: Assessment | None) -> Wanted | None:
+        group = self._groups[place]
+        if not isinstance(group.phase, SeenCondition):
+            return _phase(group, gang, assessment)
+        if gang is None or assessment is None or not uses(gang, NATIVE) or self._has_others(group.key):
+            return None
+        last = self._sent.get(place)
+        if last is not None and last.uid == group.uid and isinstance(last.what, GroupCondition) and last.what.scheduled:
+            return last.what
+        return _condition(gang, group.phase.generation)
+
+    def _has_others(self, key: GroupKey) -> bool:
+        """Whether a pod of another scheduler names the native group."""
+        others = self._installations.beside(key).values()
+        return any(pod.declaration is not None and NATIVE in pod.declaration.objects for pod in others)
+
+    def _write(self, place: GroupKey, wanted: Wanted | None, now: float) -> list[Effect]:
+        group, last = self._groups[place], self._sent.get(place)
+        self._due.drop(place)
+        if wanted is None or not _is_open(group.phase, wanted):
+            if last is not None:
+                last.tries = 0
             return []
-        again = last is not None and (last.uid, last.phase) == (group.uid, wanted)
-        if last is not None and again and now < (due := last.at + self._pause_s(last.tries)):
-            self._due.set(key, due)
-            return []
-        tries = last.tries + 1 if last is not None and again else 1
-        self._sent[key] = _Sent(group.uid, wanted, now, tries)
-        self._due.set(key, now + self._pause_s(tries))
-        return [PutPhase(key, group.uid, wanted)]
+        tries = 0
+        if last is not None and last.uid == group.uid:
+            tries = last.tries if last.what == wanted else 0
+            if (tries or _only_in_words(last.what, wanted)) and now < (due := last.at + self._pause_s(last.tries)):
+                self._due.set(place, due)
+                return []
+        self._sent[place] = _Sent(group.uid, wanted, now, tries + 1)
+        self._due.set(place, now + self._pause_s(tries + 1))
+        return [_effect(group, wanted, now)]
 
     def _pause_s(self, tries: int) -> float:
-        return doubled(self._policy.message_interval_s, tries, longest=LONGEST_RETRY_S)
+        return doubled(self._policy.message_interval_s, max(tries, 1), longest=LONGEST_RETRY_S)
 
 
-def _wanted(group: ForeignGroup, gang: Gang | None, assessment: Assessment | None) -> ForeignPhase:
+def _place(dialect: str, key: GroupKey) -> GroupKey:
+    return GroupKey(key.namespace, key.name, dialect)
+
+
+def _is_open(seen: SeenPhase | SeenCondition | None, wanted: Wanted) -> bool:
+    """Whether the object's status differs from what is wanted and may be written."""
+    if isinstance(seen, SeenCondition):
+        return seen.condition != wanted and not (seen.condition is not None and seen.condition.scheduled)
+    return seen is not None and seen.text != wanted and (seen.ours or not seen.text)
+
+
+def _only_in_words(last: Wanted, wanted: Wanted) -> bool:
+    if not (isinstance(last, GroupCondition) and isinstance(wanted, GroupCondition)):
+        return False
+    return last.differs_in_words(wanted)
+
+
+def _effect(group: ForeignGroup, wanted: Wanted, now: float) -> Effect:
+    if isinstance(wanted, ForeignPhase):
+        return PutPhase(group.key, group.uid, wanted)
+    seen = group.phase if isinstance(group.phase, SeenCondition) else SeenCondition()
+    changes = seen.condition is None or seen.condition.scheduled != wanted.scheduled
+    return PutCondition(group.key, group.uid, wanted, seen.version, since=now if changes else 0.0)
+
+
+def _condition(gang: Gang, generation: int) -> GroupCondition | None:
+    """The condition that kube-scheduler would write for the gang; None before anything is decided about it."""
+    if gang.record.scheduled_at:
+        return GroupCondition(scheduled=True, reason="Scheduled", generation=generation)
+    said = gang.written
+    if said.reason not in REFUSALS | ERRORS:
+        return None
+    message = said.message if len(said.message) <= LONGEST_MESSAGE else f"{said.message[: LONGEST_MESSAGE - 1]}…"
+    reason = "SchedulerError" if said.reason in ERRORS else "Unschedulable"
+    return GroupCondition(scheduled=False, reason=reason, message=message, generation=generation)
+
+
+def _phase(group: ForeignGroup, gang: Gang | None, assessment: Assessment | None) -> ForeignPhase:
     """The phase that the object should have.
 
     While the minimum is not bound, pods have still to be created or replaced. Volcano's phase Pending would keep
@@ -152,5 +249,5 @@ def _wanted(group: ForeignGroup, gang: Gang | None, assessment: Assessment | Non
         if len(census.bound) + census.done >= assessment.terms.spec.minimum:
             return ForeignPhase.RUNNING
         alive = bool(census.live)
-    over = not alive and group.phase is not None and group.phase.text == ForeignPhase.COMPLETED
+    over = not alive and isinstance(group.phase, SeenPhase) and group.phase.text == ForeignPhase.COMPLETED
     return ForeignPhase.COMPLETED if over else ForeignPhase.INQUEUE

@@ -91,10 +91,10 @@ class Subject:
 def groups(dialect: str, kind: Kind[Any]) -> Subject:
     """The PodGroups of the dialect."""
 
-    def read(raw: Raw) -> tuple[str | None, ForeignGroup]:
-        return kind.read(dialect, raw)
-
     def resource(version: str) -> Resource[ForeignGroup]:
+        def read(raw: Raw) -> tuple[str | None, ForeignGroup]:
+            return kind.read(dialect, raw, version)
+
         return Resource[ForeignGroup](
             name=kind.name,
             path=kind.resource.path(version),

@@ -18,6 +18,7 @@ from gangsched.core.objects.effects import (
     PatchPodCondition,
     PatchStatus,
     Prebind,
+    PutCondition,
     PutDemand,
     PutPhase,
     UndoPrebinding,
@@ -25,6 +26,7 @@ from gangsched.core.objects.effects import (
 )
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.kube.binding import bind, outcome
+from gangsched.kube.conditions import Right, put_condition
 from gangsched.kube.evictions import evict
 from gangsched.kube.owners import look_up_owner
 from gangsched.kube.phases import Rival, put_phase
@@ -140,6 +142,15 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival
             failed="the phase of a Volcano PodGroup is not written",
             repeated=True,
         ),
+        PutCondition: Write[PutCondition](
+            lane=_always(Lane.STATUS),
+            key=lambda effect: ("group condition", effect.key),
+            send=partial(put_condition, session, right=Right()),
+            retry=Retry.SOME,
+            about=_keyed,
+            failed="the condition of a PodGroup of scheduling.k8s.io is not written",
+            repeated=True,
+        ),
         EmitEvent: Write[EmitEvent](
             lane=_always(Lane.EVENT),
             key=None,
@@ -163,5 +174,5 @@ def _named(effect: BindPod | EvictPod | LookUpOwner | PatchPodCondition | EmitEv
     return f"{effect.namespace}/{effect.name}"
 
 
-def _keyed(effect: MakeGroup | PatchStatus | PutDemand | DropDemand | PutPhase) -> str:
+def _keyed(effect: MakeGroup | PatchStatus | PutDemand | DropDemand | PutPhase | PutCondition) -> str:
     return str(effect.key)

@@ -70,6 +70,7 @@ def test_every_key_is_read(tmp_path):
         volcano:
           writePhase: [team-a, team-b]
           schedulerLease: {name: vc, namespace: batch-system}
+        native: {writeCondition: false}
     """
     settings = load(written(tmp_path, text))
     assert set(Settings.model_fields) == settings.model_fields_set
@@ -112,6 +113,7 @@ def test_every_key_is_read(tmp_path):
         "write_phase": ("team-a", "team-b"),
         "scheduler_lease": {"name": "vc", "namespace": "batch-system"},
     }
+    assert settings.native.model_dump() == {"write_condition": False}
     assert settings.dialects == ("koordinator", "pfnet", "volcano")
     assert settings.pfnet.model_dump() == {
         "gang_annotation_prefix": "scheduling.k8s.pfn.io/gang",
@@ -174,7 +176,7 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
             (
                 "schedulerName is not a known key: correct or remove it; known keys are answers, backoff, "
                 "bindConcurrency, defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, "
-                "logFormat, logLevel, maxHoldTime, maxPriority, namespace, namespaceLimits, ownerGuard, page, "
+                "logFormat, logLevel, maxHoldTime, maxPriority, namespace, namespaceLimits, native, ownerGuard, page, "
                 "pfnet, preBindTimeout, priorityFrom, repairDeadline, restartHold, schedulerNames, spark, volcano, "
                 "workloads"
             ),

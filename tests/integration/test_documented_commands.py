@@ -61,6 +61,7 @@ BEFORE = {
         made("gangsched-system"),
         f"kubectl create --filename - <<< '{json.dumps(LEASE)}'",
     ),
+    ("docs/migrate/native.md", "helm upgrade gangsched"): (INSTALL,),
     ("docs/migrate/palantir.md", "helm upgrade gangsched"): (INSTALL,),
     ("docs/sizing.md", "helm upgrade gangsched"): (INSTALL,),
     ("docs/uninstall.md", "helm uninstall gangsched"): (INSTALL,),

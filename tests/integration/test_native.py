@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import PutCondition
+from gangsched.core.objects.podgroup import GroupCondition
+from gangsched.kube.conditions import Right, put_condition
+from gangsched.kube.dialects.native import condition_type
+from gangsched.kube.results import Outcome
+from gangsched.kube.session import connect
 from testbed import crds
 from testbed.api import Json
 from testbed.control_plane import ControlPlane
 from testbed.docs import ROOT
 from testbed.operator import Operator
+from testbed.rights import chart_account
 from testbed.workloads import member
 from tests.integration.cluster import Cluster
 from tests.integration.foreign import WORDS
@@ -67,6 +77,17 @@ def declare(cluster: Cluster, name: str, policy: Json, **spec: object) -> None:
 
 def add_pod(cluster: Cluster, name: str, group: str) -> None:
     cluster.make_pod(member(name, schedulingGroup={"podGroupName": group}))
+
+
+def conditions(cluster: Cluster, name: str = "g") -> dict[str, Json]:
+    """The conditions of the PodGroup by type."""
+    found = cluster.api.get(f"{native().words.at(cluster.namespace)}/{name}").get("status", {}).get("conditions", [])
+    return {each["type"]: each for each in found}
+
+
+def condition(cluster: Cluster, name: str = "g") -> Json:
+    """The condition that says whether the group was scheduled; empty if there is none."""
+    return conditions(cluster, name).get(condition_type(native().versions[0]), {})
 
 
 def test_a_gang_is_bound_whole_when_complete_and_not_before(gated: Cluster) -> None:
@@ -129,18 +150,166 @@ def test_the_manifest_of_its_page_ends_as_the_page_says(gated: Cluster) -> None:
 
 
 def test_the_charts_rights_are_used_and_suffice(gated: Cluster) -> None:
-    declare(gated, "g", {"gang": {"minCount": 2}})
+    gated.add_node("r1")
+    declare(gated, "g", {"gang": {"minCount": 1}})
+    add_pod(gated, "one", "g")
+    gated.until(lambda: condition(gated).get("status") == "True")
     ours = gated.control_plane.audited(ACCOUNT)
     native = {
-        entry["verb"]
+        (entry["verb"], target.get("subresource", ""))
         for entry in ours
         if (target := entry.get("objectRef", {})).get("apiGroup") == "scheduling.k8s.io"
         and target.get("resource") == "podgroups"
     }
 
-    assert native == {"list", "watch"}
+    assert native == {("list", ""), ("watch", ""), ("patch", "status")}
     refused = [entry["requestURI"] for entry in ours if entry.get("responseStatus", {}).get("code") in (401, 403)]
     assert refused == []
+
+
+def test_a_min_count_that_is_lowered_while_the_gang_waits_counts_at_once(gated: Cluster) -> None:
+    gated.add_node("v1")
+    declare(gated, "g", {"gang": {"minCount": 3}})
+    for name in ("one", "two"):
+        add_pod(gated, name, "g")
+    gated.until(lambda: gated.told("two").get("reason") == "GangIncomplete")
+    lowered = {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+    gated.api.merge(f"{native().words.at(gated.namespace)}/g", lowered)
+    gated.until(lambda: len(gated.bound()) == 2)
+
+
+def test_the_priority_that_admission_writes_without_a_class_is_not_the_groups(gated: Cluster) -> None:
+    """The group's pods have a higher priority than the group that was there before it."""
+    high: Json = {"metadata": {"name": f"high-{gated.namespace}"}, "value": 1000}
+    gated.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", high)
+    near: Json = {"nodeSelector": {"for": gated.namespace}}
+    gated.add_group("before", min_member=1, priority=500)
+    gated.add_pod("before-0", "before", **near)
+    declare(gated, "g", {"gang": {"minCount": 1}}, disruptionMode={"all": {}})
+    spec = gated.api.get(f"{native().words.at(gated.namespace)}/g")["spec"]
+    named = {"schedulingGroup": {"podGroupName": "g"}, "priorityClassName": high["metadata"]["name"]}
+    gated.make_pod(member("one", **near, **named))
+    gated.until(lambda: gated.told("one") and gated.told("before-0"))
+    gated.add_node("w1", cpu="1", labels=near["nodeSelector"])
+    gated.until(gated.bound)
+
+    assert (spec["priority"], spec.get("priorityClassName", "")) == (0, "")
+    assert (spec["disruptionMode"], spec["preemptionPolicy"]) == ({"all": {}}, "PreemptLowerPriority")
+    assert set(gated.bound()) == {"one"}
+
+
+def test_the_condition_is_false_with_what_is_lacking_then_true_for_ever_and_others_stay(gated: Cluster) -> None:
+    gated.add_node("s1", cpu="1")
+    declare(gated, "g", {"gang": {"minCount": 2}})
+    add_pod(gated, "one", "g")
+    gated.until(lambda: gated.told("one").get("reason") == "GangIncomplete")
+    waiting = conditions(gated)
+    # The API server counts no generations of PodGroups up to 1.37, so kube-scheduler's condition has none either.
+    generation = gated.api.get(f"{native().words.at(gated.namespace)}/g")["metadata"].get("generation", 0)
+    other = {"type": "DisruptionTarget", "status": "False", "reason": "Test", "message": ""}
+    other["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+    gated.api.merge(f"{native().words.at(gated.namespace)}/g/status", {"status": {"conditions": [other]}})
+    add_pod(gated, "two", "g")
+    gated.until(lambda: condition(gated).get("status") == "False")
+    refused = condition(gated)
+    gated.add_node("s2", cpu="1")
+    gated.until(lambda: condition(gated).get("status") == "True")
+    scheduled = conditions(gated)
+    gated.delete_pod("one")
+    add_pod(gated, "three", "g")
+    gated.until(lambda: "three" in gated.bound())
+
+    assert waiting == {}
+    assert refused["reason"] == "Unschedulable"
+    assert refused.get("observedGeneration", 0) == generation
+    assert refused["message"].startswith("Only 1 of 2 members fit")
+    assert condition(gated)["reason"] == "Scheduled"
+    assert condition(gated)["lastTransitionTime"] >= refused["lastTransitionTime"] > "2026"
+    assert scheduled["DisruptionTarget"] == other
+    assert conditions(gated) == scheduled
+
+
+def test_another_podgroup_of_the_name_does_not_get_the_condition(gated: Cluster) -> None:
+    declare(gated, "g", {"gang": {"minCount": 2}})
+    said = GroupCondition(scheduled=True, reason="Scheduled", generation=1)
+    effect = PutCondition(GroupKey(gated.namespace, "g"), "another-uid", said, native().versions[0], since=1.0)
+
+    async def sent() -> str:
+        account = gated.control_plane.kubeconfig_of_service_account(SYSTEM, "gangsched")
+        session = await connect(kubeconfig=str(account))
+        try:
+            return (await put_condition(session, effect, right=Right())).result
+        finally:
+            await session.close()
+
+    assert asyncio.run(sent()) == Outcome.GONE
+    assert conditions(gated) == {}
+
+
+def test_a_group_with_a_pod_of_another_scheduler_is_told_and_its_condition_is_left_alone(gated: Cluster) -> None:
+    gated.add_node("t1")
+    declare(gated, "g", {"gang": {"minCount": 3}})
+    gated.make_pod(member("theirs", scheduler="default-scheduler", schedulingGroup={"podGroupName": "g"}))
+    for name in ("one", "two"):
+        add_pod(gated, name, "g")
+    gated.until(lambda: gated.events("theirs", "ForeignMember") and gated.events("one", "ForeignMember"))
+    gated.until(lambda: "its schedulerName is default-scheduler" in gated.told("two").get("message", ""))
+    before = dict(gated.bound())
+    add_pod(gated, "three", "g")
+    gated.until(lambda: len(gated.bound()) == 3)
+    gated.until(lambda: gated.events("one", "Scheduled"))
+
+    assert before == {}
+    assert "theirs" not in gated.bound()
+    assert conditions(gated) == {}
+
+
+@pytest.mark.parametrize("writing", ["true", "false"])
+def test_without_the_right_groups_are_scheduled_and_the_log_says_once_what_is_missing(
+    gated: Cluster, tmp_path: Path, writing: str
+) -> None:
+    gated.add_node("u1")
+    system = f"{gated.namespace}-op"
+    config = tmp_path / "config.yaml"
+    names = "schedulerNames: [late], dialects: [gangsched, native]"
+    config.write_text(f"{{{names}, native: {{writeCondition: {writing}}}}}")
+    values = ("--set", "dialects={gangsched,native}", "--set", "config.native.writeCondition=false")
+    with chart_account(gated.control_plane, system, *values):
+        account = gated.control_plane.kubeconfig_of_service_account(system, "gangsched")
+        with Operator(gated.control_plane, "--config", str(config), kubeconfig=account) as running:
+            for name in ("g", "h"):
+                declare(gated, name, {"gang": {"minCount": 1}})
+                gated.make_pod(member(f"{name}-0", scheduler="late", schedulingGroup={"podGroupName": name}))
+            gated.until(lambda: len(gated.bound()) == 2)
+            refused = 2 if writing == "true" else 0
+            gated.until(
+                lambda: running.metric("gangsched_writes_total", kind="PutCondition", result="Refused") == refused
+            )
+            said = [line for line in running.log.splitlines() if "native.writeCondition" in line]
+        denied = gated.control_plane.not_permitted(f"system:serviceaccount:{system}:gangsched")
+
+    assert len(said) == len(denied) == (1 if writing == "true" else 0)
+    assert conditions(gated) == conditions(gated, "h") == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "verbs"),
+    [
+        ("dialects={gangsched,native}", [["patch"]]),
+        ("dialects={gangsched,native},config.native.writeCondition=true", [["patch"]]),
+        ("dialects={gangsched,native},config.native.writeCondition=false", []),
+        ("dialects={gangsched,volcano}", []),
+    ],
+)
+def test_the_chart_grants_the_condition_with_the_dialect_unless_it_is_not_written(
+    with_gates: ControlPlane, values: str, verbs: list[list[str]]
+) -> None:
+    chosen = ("--set", f"image.repository=none,{values}", "--show-only=templates/rbac.yaml")
+    text = with_gates.helm("template", "gangsched", ROOT / "charts" / "gangsched", *chosen)
+    rules = [rule for each in yaml.safe_load_all(text) if each for rule in each.get("rules", [])]
+    of_status = [rule for rule in rules if "podgroups/status" in rule["resources"]]
+
+    assert [rule["verbs"] for rule in of_status if rule["apiGroups"] == ["scheduling.k8s.io"]] == verbs
 
 
 def test_without_the_gates_nothing_is_said_of_it(with_crd: ControlPlane, tmp_path: Path) -> None:

@@ -41,7 +41,11 @@ ONE_EXECUTOR = {"spark-executor-count": "1", "spark-executor-cpu": "1", "spark-e
 Right = tuple[str, str, str]
 """Verb, API group, resource with its subresource."""
 
-NATIVE = {("list", "scheduling.k8s.io", "podgroups"), ("watch", "scheduling.k8s.io", "podgroups")}
+NATIVE = {
+    ("list", "scheduling.k8s.io", "podgroups"),
+    ("watch", "scheduling.k8s.io", "podgroups"),
+    ("patch", "scheduling.k8s.io", "podgroups/status"),
+}
 """Not requested here, because this API server does not serve them; that of test_native.py does."""
 BEHIND = {("patch", "resource.k8s.io", "resourceclaims/binding")}
 """A right that the API server checks itself when the status of a claim is patched: no request names it."""

@@ -194,6 +194,19 @@ TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
         )
         for policy, least, wait_s in (({"gang": {"minCount": 4}}, 4, None), ({"basic": {}}, 1, inf))
     ),
+    # What admission writes where there is no class, and in 1.37 where the group does not say otherwise.
+    *(
+        ("native", {"schedulingPolicy": {"gang": {"minCount": 4}}} | fields, GroupSpec(4, **kept))
+        for fields, kept in (
+            ({"priority": 0, "priorityClassName": ""}, {"priority": None}),
+            ({"priority": 0, "priorityClassName": "low"}, {"priority": 0, "priority_class": "low"}),
+            ({"disruptionMode": {"single": {}}, "preemptionPolicy": "PreemptLowerPriority"}, {}),
+            ({"disruptionMode": {"all": {}}}, {"preempted_whole": True}),
+            ({"disruptionMode": "Pod"}, {}),
+            ({"disruptionMode": "PodGroup"}, {"preempted_whole": True}),
+            ({"preemptionPolicy": "Never"}, {"preempts": False}),
+        )
+    ),
     (
         "native",
         {"schedulingPolicy": {"gang": {"minCount": 4}}, "parentCompositePodGroupName": "whole"},

@@ -23,13 +23,14 @@ from gangsched.core.objects.effects import (
     PatchPodCondition,
     PatchStatus,
     Prebind,
+    PutCondition,
     PutDemand,
     PutPhase,
     UndoPrebinding,
     WithdrawBinding,
 )
 from gangsched.core.objects.events import Event, Synced
-from gangsched.core.objects.podgroup import ForeignPhase, GroupSpec
+from gangsched.core.objects.podgroup import ForeignPhase, GroupCondition, GroupSpec
 from gangsched.core.objects.prebindings import SelectNode
 from gangsched.core.objects.results import (
     BindRefused,
@@ -69,6 +70,7 @@ SAMPLES: tuple[Effect, ...] = (
     PatchPodCondition(uid="u", namespace="ns", name="p", reason="GangIncomplete", message="1 more"),
     EmitEvent(kind="Pod", namespace="ns", name="p", uid="u", type="Normal", reason="R", action="A", note=""),
     PutPhase(key=KEY, uid="u", phase=ForeignPhase.INQUEUE),
+    PutCondition(key=KEY, uid="u", condition=GroupCondition(scheduled=True, reason="Scheduled"), version="v1beta1"),
     PutDemand(DemandObject(DEMAND, "p", "u", POOL)),
     DropDemand(DEMAND, "u"),
 )

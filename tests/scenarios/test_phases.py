@@ -33,7 +33,7 @@ def empty(**fields: Any) -> ForeignGroup:
 
 def phase(harness: Harness, dialect: str = "volcano") -> str:
     seen = harness.foreign[dialect, KEY].phase
-    assert seen is not None
+    assert isinstance(seen, SeenPhase)
     return seen.text
 
 
@@ -143,7 +143,7 @@ def test_a_writer_that_was_first_and_is_not_seen_yet_is_tried_again_ever_less_of
 @pytest.mark.without("all", why="the number of writes is that of one leader")
 def test_another_phase_is_not_held_up_by_one_that_was_refused():
     harness = Harness()
-    harness.refuse_phase = lambda effect: effect.phase == "Inqueue"
+    harness.refuse_phase = lambda effect: isinstance(effect, PutPhase) and effect.phase == "Inqueue"
     harness.add(empty())
     harness.wait(1)
     harness.add(node(), *members(2))
@@ -243,7 +243,9 @@ def read(namespaces: tuple[str, ...], **body) -> SeenPhase | None:
     settings = Settings.model_validate({"volcano": {"writePhase": list(namespaces)}})
     meta = {"name": "g", "namespace": "default", "uid": "u", **body.pop("metadata", {})}
     text = json.dumps({"metadata": meta, "spec": {"minMember": 2}, **body}).encode()
-    return chosen(settings).kinds["volcano"].read("volcano", text)[1].phase
+    seen = chosen(settings).kinds["volcano"].read("volcano", text, "v1beta1")[1].phase
+    assert seen is None or isinstance(seen, SeenPhase)
+    return seen
 
 
 def entry(manager: str, operation: str = "Apply", **owned: Any) -> dict:

@@ -46,5 +46,7 @@ def completed(spec: GroupSpec, key: GroupKey, says: Sequence[Declaration], forei
         topology=spec.topology or stated.topology,
         priority=stated.priority if spec.priority is None else spec.priority,
         priority_class=spec.priority_class or stated.priority_class,
+        preempted_whole=stated.preempted_whole,
+        preempts=stated.preempts,
         not_built=(*spec.not_built, *stated.not_built),
     )

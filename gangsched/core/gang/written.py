@@ -34,7 +34,8 @@ class Written:
     these Events are due at `pods_at`; `has_slot`: the gang's turn to emit them is allotted, otherwise it has to
     request one. `passed_over` is the group of Kubernetes' own API of which an Event says that it does not count, and
     `ignored` are the fields of which an Event says that they are not honoured.
-    `version` is the resourceVersion that was known when `status` was decided.
+    `version` is the resourceVersion that was known when `status` was decided. `reason` and `message` are what was last
+    said of the gang as a whole, wherever it was written.
     """
 
     status: GroupStatus | None = None
@@ -56,14 +57,17 @@ class Written:
     foreign_pods: set[str] = field(default_factory=set)
     passed_over: str = ""
     ignored: frozenset[str] = frozenset()
+    reason: str = ""
+    message: str = ""
 
     def rewrite(self, status: GroupStatus | None) -> None:
         """Have this status written, although nothing was decided since the last write."""
         self.status = status
         self.unwritten = True
 
-    def told(self, basis: tuple[object, ...], until: float) -> None:
-        """Messages were computed from this basis; they hold until then."""
+    def told(self, reason: str, message: str, basis: tuple[object, ...], *, until: float) -> None:
+        """This was said of the gang, and messages were computed from this basis; they hold until then."""
+        self.reason, self.message = reason, message
         self.basis, self.message_until = basis, until
 
     def message_written(self, now: float) -> None:

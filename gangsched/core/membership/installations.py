@@ -17,7 +17,7 @@ from msgspec import Struct
 from gangsched.core.declarations.installation import owner_of
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.contenders import Contenders
-from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.declaration import NATIVE, OWN_DIALECT, Declaration, GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
@@ -35,6 +35,17 @@ def group_of(pod: Pod) -> GroupKey:
 def is_heard(pod: Pod) -> bool:
     """Whether a scheduler has bound the pod or set a condition on it."""
     return bool(pod.node or pod.condition_reason)
+
+
+def concerns(said: Declaration, gang: Gang | None) -> bool:
+    """Whether a pod of another scheduler with this declaration is told that it is no member of the gang of that name.
+
+    Other schedulers share most dialects: there, what their pods say is not meant for gangsched. A native group is meant
+    for one scheduler, so it is told while it has pods of gangsched's too.
+    """
+    if said.source == NATIVE:
+        return gang is not None and (NATIVE, "") in (gang.observed.traits.objects or ())
+    return said.source == OWN_DIALECT
 
 
 class Elsewhere(Struct, frozen=True):

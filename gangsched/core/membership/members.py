@@ -18,10 +18,10 @@ from gangsched.core.gang.steps import Step, forget_run, take
 from gangsched.core.gang.writes import Binding, BindState
 from gangsched.core.membership import kubelets
 from gangsched.core.membership.dirty import Dirty
-from gangsched.core.membership.installations import Installations, group_of
+from gangsched.core.membership.installations import Installations, concerns, group_of
 from gangsched.core.membership.undeclared import Undeclared
 from gangsched.core.membership.validation import contradictions
-from gangsched.core.objects.declaration import OWN_DIALECT, GroupKey
+from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event, GroupsReplaced, PodsReplaced
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
@@ -108,6 +108,7 @@ class Members:
             return
         gang = self._gang(key)
         self._key_of[pod.uid] = key
+        is_first = ours and not gang.observed.pods
         comes = ours and pod.uid not in gang.observed.pods and not (pod.terminating or pod.gated or pod.terminal)
         if comes and gang.record.run_start and not gang.record.ended and gang.deserted():
             gang.roster.note_emptied()
@@ -118,6 +119,9 @@ class Members:
         if pod.node and old is not None and not old.node and ours:
             self._note_bound(pod, gang)
         self.dirty.note(key)
+        if is_first:
+            for other in [*self.installations.beside(key).values()]:
+                self.pod_seen(self._cluster.pods.get(other.uid, other))
 
     def _note_bound(self, pod: Pod, gang: Gang) -> None:
         """Note who bound the pod. A group with members bound by another scheduler may be partly bound."""
@@ -155,6 +159,7 @@ class Members:
         """Remove the pod from its gang. Returns its binding if that has been sent and cannot be recalled."""
         del self._key_of[uid]
         gang = self.gangs[key]
+        was_last = gang.observed.pods.keys() == {uid}
         gang.observed.forget_pod(uid)
         gang.roster.forget(uid)
         gang.written.forget_pod(uid)
@@ -162,6 +167,9 @@ class Members:
         self.dirty.note(key)
         if not gang.observed.pods:
             self.installations.doubt(key)
+        if was_last:
+            for other in [pod for pod in gang.observed.foreign_pods.values() if self.key(pod) != key]:
+                self.leave(other.uid, key)
         return bindings.take_out(gang, self._cluster, uid)
 
     def ours(self, pod: Pod) -> bool:
@@ -174,8 +182,7 @@ class Members:
         if self._policy.namespace not in ("", pod.namespace) or self.installations.whose(key):
             return None
         if pod.declaration is not None:
-            # Other schedulers share most dialects: there, what another scheduler's pod says is not meant for gangsched.
-            counts = self.ours(pod) or (pod.declaration.source == OWN_DIALECT and not pod.terminal)
+            counts = self.ours(pod) or (not pod.terminal and concerns(pod.declaration, self.gangs.get(key)))
         else:
             counts = self.ours(pod) and not pod.terminal and (not pod.node or self._key_of.get(pod.uid) == key)
         return key if counts else None

@@ -235,9 +235,10 @@ class Surroundings:
         return list({gang.key: gang for uid in uids if (gang := members.gang_of(uid)) is not None}.values())
 
     def _redeclare(self, uids: Iterable[str]) -> None:
-        """Recompute the declarations of these pods of workloads."""
+        """Recompute the declarations of these pods of workloads, and whether an Event about them is due."""
         for uid in uids:
             self._members.pod_seen(self._cluster.pods[uid])
+            self._members.undeclared.note_or_forget(uid)
 
     def _workload_changed(self, key: GroupKey, old: ForeignGroup | None, new: ForeignGroup | None) -> None:
         """A workload's object has changed: its pods may join or leave a gang, and gangs of its pods are reconciled."""

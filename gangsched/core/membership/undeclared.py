@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.added import is_users
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.declarations.workloads import decide, declared
-from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.declarations.workloads import Decision, decide, declared
+from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.objects.workload import AUTO, GANG
+from gangsched.core.objects.workload import AUTO, GANG, Workload
 
 Owner = tuple[str, str]
 """A workload's kind and name; its namespace is known from the context."""
@@ -65,7 +65,8 @@ class Undeclared:
         if workload.added is not None:
             key = self._named[pod.uid] = GroupKey(pod.namespace, workload.added.declaration.group)
             self._naming.setdefault(key, set()).add(pod.uid)
-        if pod.declaration is None and not pod.node and place not in self._reported:
+        alone = pod.declaration is None or _native_group(pod)
+        if alone and not pod.node and place not in self._reported:
             self._unreported.setdefault(place, pod.uid)
 
     def note_or_forget(self, uid: str) -> None:
@@ -120,17 +121,29 @@ class Undeclared:
         unreported, self._unreported = self._unreported, {}
         for place, uid in unreported.items():
             pod = self._cluster.pods.get(uid)
-            if pod is None or pod.node or pod.declaration is not None or pod.workload is None:
+            if pod is None or pod.node or pod.workload is None:
                 continue
             namespace, (kind, name) = place
             found = self._foreign.find(kind, GroupKey(namespace, name))
             if found is None or found.workload is None or found.workload.size <= 1:
                 continue
-            self._reported.add(place)
             whose, top = f"{found.workload.title} {name}", found.workload.top
             above = f"{top.title} {top.name}" if top is not None else whose
-            note = _note(whose, above, namespace, self._cluster.namespaces.get(namespace, {}))
+            if pod.declaration is None:
+                note = _note(whose, above, namespace, self._cluster.namespaces.get(namespace, {}))
+            elif self._is_split(pod, pod.workload):
+                note = _split_note(whose, _native_group(pod), namespace)
+            else:
+                continue
+            self._reported.add(place)
             yield EmitEvent("Pod", namespace, pod.name, uid, "Normal", Reason.NO_GANG, "Scheduling", note)
+
+    def _is_split(self, pod: Pod, workload: Workload) -> bool:
+        """Whether a gang is asked for, and the native group that the user chose for the pod is none."""
+        found = self._foreign.find(NATIVE, GroupKey(pod.namespace, _native_group(pod)))
+        basic = found is not None and found.spec is not None and found.spec.max_schedule_time_s is not None
+        decided = decide(workload, pod.namespace, self._cluster.namespaces, self._foreign)
+        return basic and decided in (Decision.GANG, Decision.SELF_SAID)
 
     def validate(self) -> Iterator[str]:
         """Contradictions between the index and the known pods, each as a sentence."""
@@ -149,6 +162,20 @@ class Undeclared:
         for namespace, owners in self._pods.items():
             for owner, uids in owners.items():
                 yield (namespace, owner), uids
+
+
+def _native_group(pod: Pod) -> str:
+    """The native group that the pod of a workload declares; empty if it declares another one or none."""
+    added = pod.workload.added if pod.workload is not None else None
+    return added.declaration.group if added is not None and pod.declaration == added.declaration else ""
+
+
+def _split_note(workload: str, group: str, namespace: str) -> str:
+    return (
+        f"The pods of {workload} are scheduled one by one, though a gang is asked for (the label of the namespace "
+        f"{namespace} or an annotation): they name the PodGroup {group} of scheduling.k8s.io, whose policy is basic. "
+        "Give it the policy gang, or let the pods name no group."
+    )
 
 
 def _note(workload: str, annotated: str, namespace: str, labels: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.demands import DemandKey, DemandObject
-from gangsched.core.objects.podgroup import ForeignPhase, GroupSpec
+from gangsched.core.objects.podgroup import ForeignPhase, GroupCondition, GroupSpec
 from gangsched.core.objects.prebindings import Prebinding
 from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.workload import Reference
@@ -147,3 +147,16 @@ class PutPhase(Effect, frozen=True):
     key: GroupKey
     uid: str
     phase: ForeignPhase
+
+
+class PutCondition(Effect, frozen=True):
+    """Set this condition of the native PodGroup with this UID, in this version of the API.
+
+    `since` is when its status changed, in epoch seconds; 0.0 if it did not.
+    """
+
+    key: GroupKey
+    uid: str
+    condition: GroupCondition
+    version: str
+    since: float = 0.0

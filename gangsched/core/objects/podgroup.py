@@ -33,7 +33,8 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
 
     `min_resources` must be free in all before the first member is bound, if another system's object says so: the whole
     group will need as much, though its other members may be created later. `device_claims` are the ResourceClaims that
-    its members share.
+    its members share. `preempted_whole` (all members are preempted together, not one by one) and `preempts` (it may
+    preempt others) are kept for preemption, which does not exist yet.
     """
 
     min_member: int
@@ -49,6 +50,8 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     on_degraded: OnDegraded = OnDegraded.REPAIR
     min_resources: Amounts = ()
     device_claims: tuple[DeviceUse, ...] = ()
+    preempted_whole: bool = False
+    preempts: bool = True
     not_built: tuple[str, ...] = ()
 
     @property
@@ -88,7 +91,7 @@ class ForeignPhase(StrEnum):
     """The run has succeeded."""
 
 
-class SeenPhase(Struct, frozen=True, gc=False):
+class SeenPhase(Struct, frozen=True, gc=False, tag=True):
     """The phase in the status of another system's object, empty if there is none; `ours`: no other client wrote it.
 
     The API server records the writer, so a restart loses nothing.
@@ -98,11 +101,39 @@ class SeenPhase(Struct, frozen=True, gc=False):
     ours: bool = False
 
 
+class GroupCondition(Struct, frozen=True, gc=False):
+    """Whether a native PodGroup was scheduled, in its status, as kube-scheduler says it: True for ever once it was.
+
+    `generation` is that of the spec that was looked at.
+    """
+
+    scheduled: bool
+    reason: str
+    message: str = ""
+    generation: int = 0
+
+    def differs_in_words(self, other: GroupCondition) -> bool:
+        """Whether both say the same, but for the message and the generation."""
+        return self != other and (self.scheduled, self.reason) == (other.scheduled, other.reason)
+
+
+class SeenCondition(Struct, frozen=True, gc=False, tag=True):
+    """The condition in the status of a native PodGroup, None if there is none.
+
+    `version` is the API's version in which the object was read, `generation` that of its spec.
+    """
+
+    condition: GroupCondition | None = None
+    version: str = ""
+    generation: int = 0
+
+
 class ForeignGroup(Struct, frozen=True, gc=False):
     """The declaration, in its `dialect`, that another system's object makes for the group of its name.
 
     `error` is as in `Group`. With `workload` it is a controller's object: `dialect` is the name of its kind, and `spec`
-    applies to each of its gangs. With `phase`, gangsched writes the object's phase unless another client does.
+    applies to each of its gangs. With `phase`, gangsched writes the object's phase or condition, unless another client
+    does.
     `made_for` is the UID of the object whose controller made it; empty if it has none. `ignored` are the fields that it
     sets and that are not honoured.
     """
@@ -114,6 +145,6 @@ class ForeignGroup(Struct, frozen=True, gc=False):
     spec: GroupSpec | None
     error: str = ""
     workload: WorkloadFacts | None = None
-    phase: SeenPhase | None = None
+    phase: SeenPhase | SeenCondition | None = None
     made_for: str = ""
     ignored: tuple[str, ...] = ()

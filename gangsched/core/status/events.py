@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.objects.declaration import NATIVE
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.reasons import Reason
@@ -38,12 +39,7 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
     effects = _on_condition(gang, assessment, reason, message)
     for pod in _new_foreign_pods(gang):
         gang.written.foreign_pod_reported(pod.uid)
-        note = (
-            f"The pod names the group {gang.key.name}, but its schedulerName is {pod.scheduler}: it is not a "
-            f"member. Set schedulerName to {scheduler} or remove the label."
-        )
-        about = ("Pod", pod.namespace, pod.name, pod.uid)
-        effects.append(EmitEvent(*about, "Warning", Reason.FOREIGN_MEMBER, "Scheduling", note))
+        effects += _on_foreign_pod(gang, assessment, pod, scheduler)
     # Once for the same owners, until all members are gone.
     if not assessment.census.live:
         gang.written.named_owners = frozenset()
@@ -76,6 +72,27 @@ def has_news(gang: Gang, assessment: Assessment) -> bool:
     """Whether an Event is due about a pod of another scheduler, a further owner, an ignored group or ignored fields."""
     news = _new_foreign_pods(gang) or _has_new_owners(gang) or _passed_over(gang) or _ignored(gang, assessment)
     return bool(news)
+
+
+def _on_foreign_pod(gang: Gang, assessment: Assessment, pod: Pod, scheduler: str) -> list[Effect]:
+    """The Event on a pod of another scheduler and, of a native group, on the group too."""
+    said = pod.declaration
+    native = said is not None and said.source == NATIVE
+    field = said.keys.group if said is not None and native else "the label"
+    note = (
+        f"The pod names the group {gang.key.name}, but its schedulerName is {pod.scheduler}: it is not a "
+        f"member. Set schedulerName to {scheduler} or remove {field}."
+    )
+    about = ("Pod", pod.namespace, pod.name, pod.uid)
+    effects: list[Effect] = [EmitEvent(*about, "Warning", Reason.FOREIGN_MEMBER, "Scheduling", note)]
+    if native:
+        note = (
+            f"The pod {pod.name} names the group {gang.key.name} too, but its schedulerName is {pod.scheduler}: it "
+            "counts for nothing here, and kube-scheduler binds no pod of a group with several schedulerNames. Give all "
+            "pods of the group the same one."
+        )
+        effects += emit(gang, assessment, Reason.FOREIGN_MEMBER, note)
+    return effects
 
 
 def _ignored(gang: Gang, assessment: Assessment) -> list[str]:

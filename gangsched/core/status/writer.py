@@ -93,7 +93,7 @@ class StatusWriter:
                 written.wrote(status, gang.observed.resource_version, awaited)
         else:
             written.not_written(self._build(gang, assessment, reason))
-        written.told(_basis(gang, assessment), until=self._until(gang))
+        written.told(reason, message, _basis(gang, assessment), until=self._until(gang))
         gang.next_write.write_at = float("inf")
         effects += events_of(gang, assessment, reason, message, scheduler=self._policy.scheduler_names[0])
         effects += members.write(gang, assessment, message, self._policy, now)

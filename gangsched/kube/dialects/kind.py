@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from gangsched.config.dialects import CustomResource, Key
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.duration import LONGEST_S, SHORTEST_S
-from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec, SeenPhase
+from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec, SeenCondition, SeenPhase
 from gangsched.core.objects.quantity import InvalidQuantity, unrounded
 from gangsched.core.objects.requests import counted_amounts
 from gangsched.core.objects.shape import Amounts
@@ -50,7 +50,8 @@ class Kind(Generic[Spec]):
     `spec` has the fields that gangsched reads, and `fields` says what becomes of each field and of each key of the
     object. `terms` converts them and the metadata to the core's terms. It raises ValueError with a sentence for a
     person if they are unsupported. `also_ignored` yields those that are honoured in some cases, but not in this one.
-    `phase` reads the phase of an object whose phase gangsched writes: of objects in the namespaces `phase_in`.
+    `phase` reads, in a version of the API, what gangsched writes of an object's status: of objects in the namespaces
+    `phase_in`, or in all if that is None.
     """
 
     resource: CustomResource
@@ -58,16 +59,18 @@ class Kind(Generic[Spec]):
     terms: Callable[[Spec, wire.Meta], GroupSpec]
     fields: tuple[Field, ...] = ()
     also_ignored: Callable[[Spec, wire.Meta], Iterable[str]] = lambda *_: ()
-    phase: Callable[[Raw | bytes], SeenPhase | None] | None = None
-    phase_in: frozenset[str] = frozenset()
+    phase: Callable[[Raw | bytes, str], SeenPhase | SeenCondition | None] | None = None
+    phase_in: frozenset[str] | None = None
 
     @property
     def name(self) -> str:
         """Its usual name, such as `podgroups.scheduling.volcano.sh`."""
         return self.resource.name
 
-    def read(self, dialect: str, raw: Raw | bytes) -> tuple[str | None, ForeignGroup]:
-        """The object's resourceVersion and the group. A group with an unreadable spec has a `ForeignGroup.error`.
+    def read(self, dialect: str, raw: Raw | bytes, version: str = "") -> tuple[str | None, ForeignGroup]:
+        """The resourceVersion and the group of the object, which was read in this `version` of the API.
+
+        A group with an unreadable spec has a `ForeignGroup.error`. Without a version nothing is written to it.
 
         Raises:
             msgspec.DecodeError: it is not a Kubernetes object.
@@ -91,10 +94,16 @@ class Kind(Generic[Spec]):
             created=meta.creation_timestamp.timestamp() if meta.creation_timestamp is not None else 0.0,
             spec=spec,
             error=f"{self.name} {meta.name}: {error}." if error else "",
-            phase=self.phase(raw) if self.phase is not None and meta.namespace in self.phase_in else None,
+            phase=self._phase(raw, meta.namespace or "default", version),
             ignored=ignored,
             made_for=next((owner.uid for owner in meta.owner_references or () if owner.controller), ""),
         )
+
+    def _phase(self, raw: Raw | bytes, namespace: str, version: str) -> SeenPhase | SeenCondition | None:
+        """What gangsched writes of the object's status; None if it writes nothing there."""
+        if self.phase is None or not version or not (self.phase_in is None or namespace in self.phase_in):
+            return None
+        return self.phase(raw, version)
 
     def _ignored(self, found: _Object) -> tuple[str, ...]:
         """The fields and keys that the object sets and that are not honoured."""

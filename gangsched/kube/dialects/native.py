@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from gangsched.config.dialects import Row
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.pod import DeviceUse
-from gangsched.core.objects.podgroup import GroupSpec
+from gangsched.core.objects.podgroup import GroupCondition, GroupSpec, SeenCondition
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
-from gangsched.kube.dialects.fields import honoured, needless, refused
+from gangsched.kube.dialects.fields import honoured, needless, refused, told
 from gangsched.kube.dialects.kind import Kind, at_least_one
 
 
@@ -45,6 +46,10 @@ class _Claim(Struct, gc=False, rename="camel"):
     resource_claim_template_name: str | None = None
 
 
+class _Disruption(Struct, gc=False):
+    all: wire.Present | None = None
+
+
 class _Spec(Struct, gc=False, rename="camel"):
     scheduling_policy: _Policy | None = None
     scheduling_constraints: _Constraints | None = None
@@ -52,13 +57,15 @@ class _Spec(Struct, gc=False, rename="camel"):
     priority_class_name: str | None = None
     parent_composite_pod_group_name: str | None = None
     resource_claims: list[_Claim] | None = None
+    disruption_mode: str | _Disruption | None = None
+    preemption_policy: str | None = None
 
 
 _FIELDS = (
     honoured("schedulingPolicy.gang.minCount", "the minimum, from 1"),
     honoured("schedulingPolicy.basic", "no gang: the pods are bound one by one and never time out"),
     honoured("schedulingConstraints.topology[].key", "all members in one domain of this label; several are refused"),
-    honoured("priority", "the order of groups"),
+    honoured("priority", "the order of groups; 0 without a class counts as none, see below"),
     honoured("priorityClassName", "the order of groups, if there is no `priority`"),
     honoured(
         "resourceClaims[].resourceClaimName",
@@ -67,8 +74,12 @@ _FIELDS = (
     honoured("resourceClaims[].resourceClaimTemplateName", "the same with the claim that Kubernetes makes from it"),
     honoured("resourceClaims[].name", "only pods whose claim has this name, and names the same, share it"),
     refused("parentCompositePodGroupName", "always: the parts would be scheduled separately"),
-    needless("disruptionMode", "gangsched preempts nothing"),
-    needless("preemptionPolicy", "gangsched preempts nothing"),
+    told(
+        "disruptionMode",
+        "`all`: kept for preemption, as gangsched preempts nothing yet; kube-scheduler honours it here too",
+        usual=({"single": {}}, "Pod"),
+    ),
+    honoured("preemptionPolicy", "kept for preemption: gangsched preempts nothing yet, as with `Never`"),
     needless("workloadRef", "says from what the group was made"),
     needless("podGroupTemplateRef", "says from what the group was made"),
 )
@@ -83,12 +94,28 @@ def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
     return GroupSpec(
         min_member=least,
         max_schedule_time_s=inf if policy.gang is None else None,
-        priority=spec.priority,
+        priority=_priority(spec),
         priority_class=spec.priority_class_name or "",
         topology=Topology(levels[0].key) if levels else None,
         device_claims=tuple(map(_shared, spec.resource_claims or ())),
+        preempted_whole=_is_preempted_whole(spec),
+        preempts=spec.preemption_policy != "Never",
         not_built=tuple(_refused(spec, levels)),
     )
+
+
+def _priority(spec: _Spec) -> int | None:
+    """The priority that the group asks for.
+
+    Admission sets 0 if the group names no class and the cluster has no default one: plugin/pkg/admission/priority.
+    """
+    return spec.priority if spec.priority or spec.priority_class_name else None
+
+
+def _is_preempted_whole(spec: _Spec) -> bool:
+    """Whether `disruptionMode` is all; 1.36 calls that PodGroup."""
+    mode = spec.disruption_mode
+    return mode == "PodGroup" if mode is None or isinstance(mode, str) else mode.all is not None
 
 
 def _refused(spec: _Spec, levels: list[_Level]) -> Iterator[str]:
@@ -102,5 +129,57 @@ def _shared(claim: _Claim) -> DeviceUse:
     return DeviceUse(claim.name, claim.resource_claim_name or "", claim.resource_claim_template_name or "")
 
 
-def dialect(row: Row, _: Settings) -> Dialect:
-    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms, fields=_FIELDS))
+class _Condition(Struct, gc=False, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+
+
+class _Status(Struct, gc=False):
+    conditions: list[_Condition] | None = None
+
+
+class _Meta(Struct, gc=False):
+    generation: int = 0
+
+
+class _Conditioned(Struct, gc=False):
+    metadata: _Meta
+    status: _Status | None = None
+
+
+_CONDITIONED = msgspec.json.Decoder(_Conditioned)
+
+
+def condition_type(version: str) -> str:
+    """The type of the condition that says whether a group was scheduled, in this version of the API."""
+    return "PodGroupScheduled" if version == "v1alpha2" else "PodGroupInitiallyScheduled"
+
+
+def _condition(raw: Raw | bytes, version: str) -> SeenCondition | None:
+    """The condition of the object; None if its status cannot be read."""
+    try:
+        found = _CONDITIONED.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    conditions = (found.status.conditions if found.status is not None else None) or ()
+    said = next((each for each in conditions if each.type == condition_type(version)), None)
+    condition = (
+        None
+        if said is None
+        else GroupCondition(said.status == "True", said.reason, said.message, said.observed_generation)
+    )
+    return SeenCondition(condition, version, found.metadata.generation)
+
+
+def dialect(row: Row, settings: Settings) -> Dialect:
+    kind = Kind(
+        resource=row.resources[0],
+        spec=_Spec,
+        terms=_terms,
+        fields=_FIELDS,
+        phase=_condition if settings.native.write_condition else None,
+    )
+    return Dialect(row=row, kind=kind)

@@ -145,7 +145,7 @@ class _Phased(Struct, gc=False):
 _PHASED = msgspec.json.Decoder(_Phased)
 
 
-def _phase(raw: Raw | bytes) -> SeenPhase | None:
+def _phase(raw: Raw | bytes, _: str) -> SeenPhase | None:
     """The phase of the object and whether gangsched alone has written it; None if that cannot be read."""
     try:
         found = _PHASED.decode(raw)

@@ -1,0 +1,381 @@
+"""The condition of Kubernetes' own PodGroups, which says whether the group was scheduled."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.config.settings import Settings
+from gangsched.core.objects.declaration import NATIVE, GroupKey
+from gangsched.core.objects.effects import PutCondition
+from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced
+from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, SeenCondition, SeenPhase
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, Refused
+from gangsched.core.phases import LONGEST_MESSAGE, LONGEST_RETRY_S
+from gangsched.kube.dialects.table import chosen
+from tests.builders import group, node, pod
+from tests.harness import Harness
+from tests.scenarios.test_foreign import member, members
+from tests.scenarios.test_native_of_jobs import ASKED, job, of_job
+
+SCHEDULED = GroupCondition(scheduled=True, reason="Scheduled", generation=1)
+
+
+def read(
+    spec: dict[str, Any] | None = None,
+    *,
+    name: str = "g",
+    uid: str = "uid-g",
+    version: str = "v1beta1",
+    settings: Settings | None = None,
+    generation: int = 1,
+    **status: Any,
+) -> ForeignGroup:
+    """The PodGroup, of minCount 2 unless the spec says otherwise, as the API server shows it in this version."""
+    meta = {"name": name, "namespace": "default", "uid": uid, "generation": generation}
+    body = {"metadata": meta, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}} | (spec or {}), "status": status}
+    return chosen(settings or Settings()).kinds["native"].read("native", json.dumps(body).encode(), version)[1]
+
+
+def written(scheduled: str, reason: str, message: str = "", *, kind: str = "PodGroupInitiallyScheduled") -> dict:
+    """A status with the condition, as kube-scheduler writes it."""
+    said = {"status": scheduled, "reason": reason, "message": message, "observedGeneration": 1}
+    return {"conditions": [{"type": "DisruptionTarget", "status": "False"}, {"type": kind, **said}]}
+
+
+def condition(harness: Harness, name: str = "g") -> GroupCondition | None:
+    seen = harness.foreign[NATIVE, GroupKey("default", name)].phase
+    assert isinstance(seen, SeenCondition)
+    return seen.condition
+
+
+def puts(harness: Harness) -> list[PutCondition]:
+    return [effect for effect in harness.effects if isinstance(effect, PutCondition)]
+
+
+def states(harness: Harness) -> list[tuple[bool, str]]:
+    return [(effect.condition.scheduled, effect.condition.reason) for effect in puts(harness)]
+
+
+class TestWhatIsWritten:
+    def test_nothing_before_an_attempt_then_false_with_what_is_lacking_and_true_once_the_minimum_is_bound(self):
+        harness = Harness()
+        harness.add(read())
+        harness.wait(60)
+        harness.add(*members(1, "native"))
+        harness.wait(60)
+        assert puts(harness) == []
+        harness.add(node(cpu=1), *members(1, "native", first=1))
+        harness.wait(5)
+        said = condition(harness)
+        assert said is not None
+        assert (said.scheduled, said.reason, said.generation) == (False, "Unschedulable", 1)
+        assert said.message.startswith("Only 1 of 2 members fit")
+        harness.add(node("n2", cpu=1))
+        harness.wait(5)
+        assert condition(harness) == SCHEDULED
+        assert states(harness) == [(False, "Unschedulable"), (True, "Scheduled")]
+
+    def test_a_refusal_that_is_lifted_at_once_is_not_written(self):
+        harness = Harness()
+        harness.add(node(cpu=1), read(), *members(2, "native"))
+        harness.settle()
+        harness.add(node("n2", cpu=1))
+        harness.wait(5)
+        assert states(harness) == [(True, "Scheduled")]
+
+    def test_a_basic_group_is_scheduled_with_its_first_pod(self):
+        harness = Harness()
+        harness.add(node(cpu=1), read({"schedulingPolicy": {"basic": {}}}), *members(3, "native"))
+        harness.wait(60)
+        assert condition(harness) == SCHEDULED
+        assert len(harness.bound()) == 1
+
+    def test_what_more_room_would_not_help_is_a_scheduler_error(self):
+        harness = Harness()
+        harness.add(node(), read({"priorityClassName": "missing"}), *members(2, "native"))
+        harness.wait(5)
+        said = condition(harness)
+        assert said is not None
+        assert (said.scheduled, said.reason) == (False, "SchedulerError")
+        assert "the PriorityClass missing, which does not exist" in said.message
+
+    def test_a_volume_that_is_not_there_is_no_error(self):
+        harness = Harness()
+        harness.add(node(), read(), *members(2, "native", volume_claims=("missing",)))
+        harness.wait(5)
+        assert states(harness) == [(False, "Unschedulable")]
+
+    def test_a_spec_that_cannot_be_read_is_a_scheduler_error(self):
+        harness = Harness()
+        harness.add(node(), read({"schedulingPolicy": {}}), *members(2, "native"))
+        harness.wait(5)
+        assert states(harness) == [(False, "SchedulerError")]
+
+    def test_the_generation_is_that_of_the_spec_that_was_looked_at(self):
+        harness = Harness()
+        harness.add(node(cpu=1), read(generation=3), *members(2, "native"))
+        harness.wait(5)
+        first = condition(harness)
+        harness.add(
+            replace(
+                read({"schedulingPolicy": {"gang": {"minCount": 1}}}, generation=4),
+                phase=SeenCondition(first, "v1beta1", 4),
+            )
+        )
+        harness.wait(40)
+        assert first is not None
+        assert (first.scheduled, first.generation) == (False, 3)
+        assert condition(harness) == GroupCondition(scheduled=True, reason="Scheduled", generation=4)
+
+    def test_it_changes_its_time_only_with_its_status(self):
+        harness = Harness()
+        harness.add(node(cpu=1), read(), *members(2, "native"))
+        harness.wait(5)
+        harness.add(*members(1, "native", first=2, cpu=5))
+        harness.wait(60)
+        harness.add(node("n2", cpu=1))
+        harness.wait(5)
+        changed = [(effect.condition.scheduled, bool(effect.since)) for effect in puts(harness)]
+        assert changed[0] == (False, True)
+        assert changed[-1] == (True, True)
+        assert set(changed[1:-1]) <= {(False, False)}
+
+    def test_a_message_that_quotes_much_is_cut(self):
+        harness = Harness()
+        harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "x" * 9000)
+        harness.add(node(), read(), *members(2, "native"))
+        harness.wait(120)
+        said = condition(harness)
+        assert said is not None
+        assert (said.scheduled, said.reason, len(said.message)) == (False, "SchedulerError", LONGEST_MESSAGE)
+        before = len(puts(harness))
+        harness.wait(LONGEST_RETRY_S)
+        assert len(puts(harness)) - before <= LONGEST_RETRY_S / 30 + 1
+
+    @pytest.mark.without("all", why="the number of writes is that of one leader")
+    def test_a_message_alone_is_written_at_most_every_30_s(self):
+        harness = Harness()
+        harness.add(node(cpu=1), read({"schedulingPolicy": {"gang": {"minCount": 9}}}), *members(9, "native"))
+        harness.wait(2)
+        assert len(puts(harness)) == 1
+        for number in range(5):
+            harness.add(node(f"m{number}", cpu=1))
+            harness.wait(4)
+        assert len(puts(harness)) == 1
+        harness.wait(40)
+        assert 1 < len(puts(harness)) <= 3
+        said = condition(harness)
+        assert said is not None
+        assert "Only 6 of 9 members fit" in said.message
+
+
+class TestTrueIsForEver:
+    def test_members_that_are_lost_and_a_raised_minimum_take_nothing_back(self):
+        harness = Harness()
+        harness.add(node(cpu=2), read(), *members(2, "native"))
+        harness.wait(5)
+        harness.delete("default/g-0")
+        harness.add(*members(1, "native", first=5, cpu=9))
+        harness.wait(60)
+        raised = read({"schedulingPolicy": {"gang": {"minCount": 5}}}, generation=2)
+        harness.add(replace(raised, phase=harness.foreign[NATIVE, GroupKey("default", "g")].phase))
+        harness.wait(60)
+        assert condition(harness) == SCHEDULED
+        assert states(harness) == [(True, "Scheduled")]
+
+    def test_not_by_the_next_run_either(self):
+        harness = Harness()
+        harness.add(node(cpu=2), read(), *members(2, "native"))
+        harness.wait(5)
+        harness.run_pods(PodPhase.SUCCEEDED)
+        harness.wait(5)
+        harness.delete("default/g-0", "default/g-1")
+        harness.wait(5)
+        again = (replace(each, uid=f"{each.uid}-2", created=harness.now) for each in members(2, "native", cpu=9))
+        harness.add(*again)
+        harness.wait(60)
+        assert condition(harness) == SCHEDULED
+        assert states(harness) == [(True, "Scheduled")]
+
+    def test_what_kube_scheduler_wrote_while_it_had_the_group_is_kept_or_goes_on(self):
+        harness = Harness()
+        harness.add(node(cpu=1), read(**written("True", "Scheduled")), *members(2, "native"))
+        harness.wait(60)
+        assert condition(harness) == SCHEDULED
+        harness.add(read(**written("False", "SchedulerError", "all pods in a single pod group ...")))
+        harness.add(node("n2", cpu=1))
+        harness.wait(40)
+        assert condition(harness) == SCHEDULED
+
+    @pytest.mark.without("all", why="the number of writes is that of one leader")
+    def test_a_true_that_the_server_has_not_taken_yet_is_not_followed_by_false(self):
+        harness = Harness()
+        harness.refuse_phase = lambda _: True
+        harness.add(node(cpu=2), read(), *members(2, "native"))
+        harness.wait(5)
+        harness.run_pods(PodPhase.FAILED)
+        harness.wait(5)
+        harness.delete("default/g-0", "default/g-1")
+        harness.add(*(replace(each, uid=f"{each.uid}-2") for each in members(2, "native", cpu=9)))
+        harness.wait(100)
+        harness.refuse_phase = lambda _: False
+        harness.wait(LONGEST_RETRY_S)
+        assert set(states(harness)) == {(True, "Scheduled")}
+        assert condition(harness) == SCHEDULED
+
+    def test_another_podgroup_of_the_name_begins_without(self):
+        harness = Harness()
+        harness.add(node(cpu=2), read(), *members(2, "native"))
+        harness.wait(5)
+        harness.delete_foreign("native", "default/g")
+        harness.delete("default/g-0", "default/g-1")
+        harness.wait(5)
+        harness.add(read(uid="another"), *(replace(each, uid=f"{each.uid}-2") for each in members(2, "native", cpu=9)))
+        harness.wait(5)
+        said = condition(harness)
+        assert said is not None
+        assert (said.scheduled, said.reason) == (False, "Unschedulable")
+
+
+class TestWhereNothingIsWritten:
+    def test_of_a_group_without_pods_or_with_pods_of_another_scheduler_alone(self):
+        harness = Harness()
+        harness.add(node(cpu=2), read(), *members(2, "native", scheduler="default-scheduler"))
+        harness.wait(60)
+        assert puts(harness) == []
+
+    @pytest.mark.parametrize("ended", [False, True])
+    def test_of_a_group_some_of_whose_pods_another_scheduler_has(self, ended):
+        harness = Harness()
+        phase = PodPhase.SUCCEEDED if ended else PodPhase.PENDING
+        theirs = member("theirs", "native", scheduler="default-scheduler", phase=phase)
+        harness.add(theirs, node(cpu=2), read(), *members(2, "native"))
+        harness.wait(60)
+        assert len(harness.bound()) == 2
+        assert puts(harness) == []
+
+    def test_once_the_other_schedulers_pods_are_gone_it_is_written(self):
+        harness = Harness()
+        harness.add(member("theirs", "native", scheduler="default-scheduler"), node(cpu=2), read())
+        harness.add(*members(2, "native"))
+        harness.wait(60)
+        harness.delete("default/theirs")
+        harness.wait(5)
+        assert condition(harness) == SCHEDULED
+
+    def test_of_a_group_of_another_namespace_than_the_only_one(self):
+        harness = Harness(Policy(namespace="other"))
+        harness.add(node(cpu=2), read(), *members(2, "native"))
+        harness.wait(60)
+        assert puts(harness) == []
+
+    def test_where_the_setting_forbids_it(self):
+        harness = Harness()
+        settings = Settings.model_validate({"native": {"writeCondition": False}})
+        harness.add(node(cpu=2), read(settings=settings), *members(2, "native"))
+        harness.wait(60)
+        assert len(harness.bound()) == 2
+        assert puts(harness) == []
+
+    def test_of_a_native_group_that_only_shares_its_name_with_a_gang(self):
+        harness = Harness()
+        harness.add(node(cpu=2), read(), group("g", min_member=1), pod("x", group="g"))
+        harness.wait(60)
+        assert puts(harness) == []
+
+    def test_of_a_native_group_that_does_not_count_beside_gangscheds_own(self):
+        harness = Harness()
+        both = member("x-0", "native", labels={"gangsched.io/pod-group": "mine"})
+        harness.add(node(cpu=2), read(), group("mine", min_member=1), both)
+        harness.wait(60)
+        assert len(harness.bound()) == 1
+        assert puts(harness) == []
+
+
+def test_the_group_that_a_job_has_got_unasked_is_scheduled_with_the_automatic_gang():
+    harness = Harness()
+    harness.label_namespace("default", ASKED)
+    unasked = replace(read({"schedulingPolicy": {"basic": {}}}, name="train-7fk2p"), made_for="uid-train")
+    harness.add(node("n1", cpu=4), job(), unasked, *(of_job(number, owned=True) for number in range(5)))
+    harness.wait(5)
+    said = condition(harness, "train-7fk2p")
+    assert said is not None
+    assert (said.scheduled, said.reason) == (False, "Unschedulable")
+    harness.add(node("n2", cpu=1))
+    harness.wait(5)
+    assert condition(harness, "train-7fk2p") == SCHEDULED
+
+
+@pytest.mark.without("all", why="the number of writes is that of one leader")
+def test_a_write_that_is_refused_is_repeated_ever_less_often():
+    harness = Harness()
+    harness.refuse_phase = lambda _: True
+    harness.add(node(cpu=2), read(), *members(2, "native"))
+    harness.wait(3600)
+    assert 10 < len(puts(harness)) <= 6 + 3600 / LONGEST_RETRY_S
+    harness.refuse_phase = lambda _: False
+    harness.wait(LONGEST_RETRY_S)
+    assert condition(harness) == SCHEDULED
+    told = len(puts(harness))
+    harness.wait(3600)
+    assert len(puts(harness)) == told
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="an event is handed over beside the API server")
+def test_after_an_upgrade_of_the_api_server_the_condition_is_that_of_the_new_version():
+    """An object of v1alpha2 has PodGroupScheduled; 1.37 serves v1beta1, whose object has no condition."""
+    harness = Harness()
+    harness.add(node(cpu=2), read(version="v1alpha2"), *members(2, "native"))
+    harness.wait(5)
+    assert [effect.version for effect in puts(harness)] == ["v1alpha2"]
+    harness.report(ForeignGroupsHidden("native", "gangsched has not been able to list it."))
+    harness.foreign[NATIVE, GroupKey("default", "g")] = read(
+        version="v1beta1", **written("True", "Scheduled", kind="PodGroupScheduled")
+    )
+    harness.report(ForeignGroupsReplaced("native", (harness.foreign[NATIVE, GroupKey("default", "g")],)))
+    harness.wait(5)
+    assert [effect.version for effect in puts(harness)] == ["v1alpha2", "v1beta1"]
+    assert condition(harness) == SCHEDULED
+
+
+def test_two_systems_podgroups_of_one_name_have_each_their_own():
+    """A PodGroup of Volcano without pods does not hide the native one whose pods are bound."""
+    volcano = chosen(Settings.model_validate({"volcano": {"writePhase": ["default"]}})).kinds["volcano"]
+    meta = {"name": "g", "namespace": "default", "uid": "uid-v"}
+    body = json.dumps({"metadata": meta, "spec": {"minMember": 2}}).encode()
+    harness = Harness()
+    harness.add(node(cpu=2), read(), volcano.read("volcano", body, "v1beta1")[1], *members(2, "native"))
+    harness.wait(5)
+    assert condition(harness) == SCHEDULED
+    assert harness.foreign["volcano", GroupKey("default", "g")].phase == SeenPhase("Inqueue", ours=True)
+
+
+# What is read from the PodGroup
+
+
+@pytest.mark.parametrize(
+    ("version", "status", "seen"),
+    [
+        ("v1beta1", {}, SeenCondition(None, "v1beta1", 1)),
+        ("v1beta1", {"conditions": None}, SeenCondition(None, "v1beta1", 1)),
+        ("v1beta1", written("True", "Scheduled"), SeenCondition(SCHEDULED, "v1beta1", 1)),
+        ("v1alpha3", written("True", "Scheduled"), SeenCondition(SCHEDULED, "v1alpha3", 1)),
+        ("v1alpha2", written("True", "Scheduled"), SeenCondition(None, "v1alpha2", 1)),
+        (
+            "v1alpha2",
+            written("False", "Unschedulable", "why", kind="PodGroupScheduled"),
+            SeenCondition(GroupCondition(False, "Unschedulable", "why", 1), "v1alpha2", 1),
+        ),
+        ("v1beta1", written("Unknown", "x"), SeenCondition(GroupCondition(False, "x", "", 1), "v1beta1", 1)),
+        ("v1beta1", {"conditions": "no"}, None),
+    ],
+)
+@pytest.mark.without("all", why="nothing is decided")
+def test_the_type_is_that_of_the_version(version, status, seen):
+    assert read(version=version, **status).phase == seen

@@ -1,0 +1,209 @@
+"""What Kubernetes' own PodGroups say: priority, a changed minCount, the policy basic; and pods of other schedulers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.events import PriorityClassSeen
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.kube.dialects.table import DEFAULT
+from tests.builders import group, node, pods
+from tests.harness import Harness
+from tests.scenarios.test_foreign import member, members
+from tests.scenarios.test_native_of_jobs import ASKED, BASIC, GANG, job, native_group, of_job
+
+G = GroupKey("default", "g")
+
+
+def native(least: int = 2, **spec: Any) -> ForeignGroup:
+    """The PodGroup g with the policy gang, or with another one in `spec`, as the API server shows it."""
+    meta = {"name": "g", "namespace": "default", "uid": "uid-g"}
+    body = {"metadata": meta, "spec": {"schedulingPolicy": {"gang": {"minCount": least}}} | spec}
+    return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
+
+
+def bound(harness: Harness) -> list[str]:
+    return [name.removeprefix("default/") for name in harness.bound()]
+
+
+class TestPriority:
+    """Admission sets spec.priority of each PodGroup: plugin/pkg/admission/priority/admission.go (1.37)."""
+
+    def test_a_group_without_a_class_has_the_priority_of_its_pods_and_not_the_zero_of_admission(self):
+        harness = Harness()
+        harness.add(native(priority=0), group("other", min_member=2, priority=3))
+        harness.add(*members(2, "native", priority=7), *pods("other", 2))
+        harness.wait(1)
+        harness.add(node(cpu=2))
+        harness.wait(5)
+        assert bound(harness) == ["g-0", "g-1"]
+
+    @pytest.mark.parametrize(("value", "first"), [(0, "other"), (2, "other"), (5, "g")])
+    def test_the_value_of_its_class_counts_whatever_its_pods_have(self, value, first):
+        harness = Harness()
+        harness.report(PriorityClassSeen("mine", value))
+        harness.add(native(priority=value, priorityClassName="mine"), group("other", min_member=2, priority=3))
+        harness.add(*members(2, "native", priority=7), *pods("other", 2))
+        harness.wait(1)
+        harness.add(node(cpu=2))
+        harness.wait(5)
+        assert bound(harness) == [f"{first}-0", f"{first}-1"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "named"),
+    [({"single": {}}, False), ("Pod", False), (None, False), ({"all": {}}, True), ("PodGroup", True)],
+)
+def test_a_disruption_mode_other_than_the_default_is_told_because_nothing_is_preempted_yet(mode, named):
+    harness = Harness()
+    harness.add(node(cpu=2), native(disruptionMode=mode), *members(2, "native"))
+    harness.wait(5)
+    notes = [event.note for event in harness.emitted if event.reason == "FieldsIgnored"]
+    assert len(bound(harness)) == 2
+    assert bool(notes) == named
+    assert all("spec.disruptionMode" in note for note in notes)
+
+
+class TestChangedMinCount:
+    """Contract rule 9. minCount is the only field of a native group that may change, from 1.37 on."""
+
+    def test_lowered_before_the_group_is_scheduled_it_applies_at_once(self):
+        harness = Harness()
+        harness.add(native(3), *members(3, "native"), node(cpu=2))
+        harness.wait(2)
+        assert bound(harness) == []
+        harness.add(native(2))
+        harness.wait(2)
+        assert len(bound(harness)) == 2
+
+    def test_raised_before_the_group_is_scheduled_it_applies_at_once(self):
+        harness = Harness()
+        harness.add(native(3), *members(3, "native"), node(cpu=2))
+        harness.wait(2)
+        harness.add(native(4))
+        harness.wait(1)
+        harness.add(node("n2", cpu=2))
+        harness.wait(2)
+        assert bound(harness) == []
+        assert harness.pod("default/g-0").condition_reason == "GangIncomplete"
+        harness.add(*members(1, "native", first=3))
+        harness.wait(2)
+        assert len(bound(harness)) == 4
+
+    def test_lowered_after_it_was_scheduled_it_applies_at_once(self):
+        harness = Harness()
+        harness.add(native(3), *members(3, "native"), node(cpu=3))
+        harness.wait(2)
+        harness.add(native(2))
+        harness.wait(2)
+        harness.delete("default/g-2")
+        harness.wait(10)
+        assert bound(harness) == ["g-0", "g-1"]
+        assert harness.gang("default/g").record.phase == "Scheduled"
+
+    def test_raised_after_it_was_scheduled_the_difference_is_bound_together_or_not_at_all(self):
+        harness = Harness()
+        harness.add(native(2), *members(2, "native"), node(cpu=2))
+        harness.wait(2)
+        harness.add(native(4), *members(1, "native", first=2), node("n2", cpu=1))
+        harness.wait(3)
+        assert bound(harness) == ["g-0", "g-1"]
+        harness.add(*members(1, "native", first=3))
+        harness.wait(3)
+        assert bound(harness) == ["g-0", "g-1"]
+        harness.add(node("n3", cpu=1))
+        harness.wait(3)
+        assert len(bound(harness)) == 4
+
+
+class TestPodsOfAnotherScheduler:
+    """kube-scheduler refuses a group with several schedulerNames for ever; gangsched counts its own pods alone."""
+
+    def test_no_pod_is_bound_as_if_those_of_the_other_scheduler_were_members(self):
+        harness = Harness()
+        harness.add(node(cpu=9), native(3), *members(2, "native"))
+        harness.add(member("theirs", "native", scheduler="default-scheduler", node="n1"))
+        harness.wait(5)
+        assert bound(harness) == ["theirs"]
+        said = harness.pod("default/g-0").condition_message
+        assert "2 of 3 members exist" in said
+        assert "1 pod does not count, because its schedulerName is default-scheduler" in said
+        harness.add(*members(1, "native", first=2))
+        harness.wait(5)
+        assert len(bound(harness)) == 4
+
+    @pytest.mark.parametrize("theirs_first", [False, True])
+    def test_the_pod_and_the_group_are_told(self, theirs_first):
+        harness = Harness()
+        theirs = member("theirs", "native", scheduler="default-scheduler")
+        if theirs_first:
+            harness.add(theirs)
+            harness.settle()
+        harness.add(node(cpu=9), native(2), *members(2, "native"))
+        harness.settle()
+        harness.add(theirs)
+        harness.wait(5)
+        told = {(event.kind, event.name) for event in harness.emitted if event.reason == "ForeignMember"}
+        assert told == {("Pod", "theirs"), ("Pod", "g-0")}
+        assert bound(harness) == ["g-0", "g-1"]
+
+    def test_a_group_of_the_other_scheduler_alone_is_none_of_ours(self):
+        harness = Harness()
+        harness.add(node(cpu=9), native(2), *members(2, "native", scheduler="default-scheduler"))
+        harness.wait(60)
+        assert harness.machine.gangs == {}
+        assert harness.emitted == []
+
+    def test_once_our_pods_are_gone_the_rest_is_none_of_ours(self):
+        harness = Harness()
+        harness.add(node(cpu=9), native(2), *members(1, "native"))
+        harness.add(member("theirs", "native", scheduler="default-scheduler"))
+        harness.wait(5)
+        harness.delete("default/g-0")
+        harness.wait(60)
+        assert harness.machine.gangs == {}
+
+
+def notes(harness: Harness) -> list[str]:
+    return [event.note for event in harness.emitted if event.reason == "NoGang"]
+
+
+class TestPolicyBasicWhereAGangIsAskedFor:
+    """The user's template names a group whose pods are scheduled one by one, though the namespace asks for gangs."""
+
+    @pytest.mark.parametrize("last", ["pods", "job", "group", "label"])
+    def test_it_is_said_once_that_the_pods_are_no_gang(self, last):
+        harness = Harness()
+        parts = {
+            "label": lambda: harness.label_namespace("default", ASKED),
+            "job": lambda: harness.add(job()),
+            "group": lambda: harness.add(native_group(BASIC, by_job=False)),
+            "pods": lambda: harness.add(*(of_job(number, owned=False) for number in range(5))),
+        }
+        for name in sorted(parts, key=lambda name: name == last):
+            parts[name]()
+            harness.wait(3)
+        harness.add(node("n1", cpu=4))
+        harness.wait(5)
+        assert len(harness.bound()) == 4
+        [note] = set(notes(harness))
+        assert "the PodGroup train-7fk2p of scheduling.k8s.io" in note
+        assert "policy is basic" in note
+
+    @pytest.mark.parametrize(
+        ("policy", "asked", "by_job"),
+        [(GANG, ASKED, False), (BASIC, {}, False), (BASIC, ASKED, True), (BASIC, {}, True)],
+    )
+    def test_nothing_is_said_where_nobody_asks_or_the_group_is_a_gang_or_its_controller_added_it(
+        self, policy, asked, by_job
+    ):
+        harness = Harness()
+        harness.label_namespace("default", asked)
+        harness.add(node("n1", cpu=4), job(), native_group(policy, by_job=by_job))
+        harness.add(*(of_job(number, owned=by_job) for number in range(5)))
+        harness.wait(60)
+        assert notes(harness) == []
