@@ -6,7 +6,7 @@ it never times out. Priority and topology apply as for a gang.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import inf
 
 import msgspec
@@ -82,6 +82,25 @@ _FIELDS = (
     honoured("preemptionPolicy", "kept for preemption: gangsched preempts nothing yet, as with `Never`"),
     needless("workloadRef", "says from what the group was made"),
     needless("podGroupTemplateRef", "says from what the group was made"),
+)
+
+
+def template_of(group: str, workload: str, templates: Iterable[str]) -> str:
+    """The one of these templates of a Workload from which a PodGroup of this name is made; empty if it is of none.
+
+    A controller names it after the template, alone or after the Workload, and component-helpers' workloadbuilder adds a
+    hash to both. The longest template that fits counts.
+    """
+    for title in sorted(templates, key=len, reverse=True):
+        whole = f"{workload}-{title}"
+        if group in (title, whole) or group.startswith(f"{whole}-"):
+            return title
+    return ""
+
+
+_CREATE = (
+    "the controller of its pods makes it from a template of its Workload, and until then kube-scheduler too would bind "
+    "none of them; see the Events of that controller's object, or create the PodGroup"
 )
 
 
@@ -182,4 +201,4 @@ def dialect(row: Row, settings: Settings) -> Dialect:
         fields=_FIELDS,
         phase=_condition if settings.native.write_condition else None,
     )
-    return Dialect(row=row, kind=kind)
+    return Dialect(row=row, create=_CREATE, kind=kind)
