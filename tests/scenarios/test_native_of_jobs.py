@@ -210,15 +210,6 @@ class TestWhatTheJobStatesForItsGroup:
         harness.wait(5)
         assert harness.bound() == [f"default/train-{number}" for number in range(5)]
 
-    def test_claims_that_its_pods_share_are_refused_by_name(self):
-        harness = Harness()
-        harness.label_namespace("default", ASKED)
-        claims = [{"name": "shared", "resourceClaimTemplateName": "one"}]
-        harness.add(node("n1", cpu=5), job(), native_group(BASIC, resourceClaims=claims))
-        harness.add(*(of_job(number, owned=True) for number in range(5)))
-        harness.wait(5)
-        assert harness.pod("default/train-0").condition_reason == "NotSupported"
-
 
 def test_a_bound_gang_stays_one_when_the_native_group_is_deleted():
     harness = Harness()

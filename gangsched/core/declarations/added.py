@@ -14,20 +14,20 @@ from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.objects.declaration import NATIVE, Declaration, GroupKey
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import GroupSpec
-from gangsched.core.objects.workload import Added, Workload
+from gangsched.core.objects.workload import Added
 
 
-def is_users(added: Added, owner: Owner | None, workload: Workload, namespace: str, foreign: Foreign) -> bool:
-    """Whether the user has chosen this native group, or may have: nothing shows that the pod's controller added it.
+def is_users(added: Added, owner: Owner | None, namespace: str, foreign: Foreign) -> bool:
+    """Whether the user has chosen this native group, or may have: nothing shows that the Job controller added it.
 
-    Its object is asked even while such objects cannot be read, because its controller never changes. Until it has been
+    Other controllers (KubeRay, LeaderWorkerSet, JobSet) write native groups only where their users ask for it. The
+    object is asked even while such objects cannot be read, because its controller never changes. Until it has been
     seen, the pods decide, which are owned by the group that the Job controller makes.
     """
     found = foreign.known(NATIVE, GroupKey(namespace, added.declaration.group))
     if found is None:
         return not added.certain
-    makers = {owner.uid if owner is not None else "", workload.uid} - {""}
-    return found.made_for not in makers
+    return owner is None or owner.kind != "Job" or found.made_for != owner.uid
 
 
 def completed(spec: GroupSpec, key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> GroupSpec:

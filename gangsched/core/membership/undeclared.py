@@ -46,7 +46,7 @@ class Undeclared:
         if workload is None or workload.declaration is None or pod.scheduler not in self._ours:
             return pod
         added = workload.added
-        if added is not None and is_users(added, pod.owner, workload, pod.namespace, self._foreign):
+        if added is not None and is_users(added, pod.owner, pod.namespace, self._foreign):
             return pod if pod.declaration == added.declaration else replace(pod, declaration=added.declaration)
         said = declared(workload, decide(workload, pod.namespace, self._cluster.namespaces, self._foreign))
         return pod if pod.declaration == said else replace(pod, declaration=said)
