@@ -78,7 +78,7 @@ def _pod_level(resources: Mapping[str, Any], spec: Spec, title: str) -> Spec:
     check_quantities(limits, f"{title}: spec.resources.limits")
     check_quantities(requests, f"{title}: spec.resources.requests")
     if not limits and not requests:
-        return resources
+        return {**resources}
     asked = {name for each in (*spec["containers"], *spec["initContainers"]) for name in each["resources"]["requests"]}
     whole = pod_amounts.of_pod({**spec, "resources": None}, "requests", overhead=False)
     cpu, memory = f"{whole.get('cpu', 0)}m", whole.get("memory", 0)
