@@ -18,7 +18,7 @@ NOTES = Path("charts") / "gangsched" / "files" / "tested.txt"
 FIGURES = Path("docs") / "tested.jsonl"
 
 
-class Tested(msgspec.Struct, frozen=True, kw_only=True):
+class Played(msgspec.Struct, frozen=True, kw_only=True):
     """One version: the tests that passed, by story, and what the version lacks, by what that is."""
 
     kubernetes: str
@@ -26,13 +26,13 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True):
     lacks: Mapping[str, str] = {}
 
 
-def read(root: Path) -> list[Tested]:
+def read(root: Path) -> list[Played]:
     """The results of the last run, the oldest version first."""
     lines = (root / FIGURES).read_text(encoding="utf-8").splitlines()
-    return [msgspec.json.decode(line, type=Tested) for line in lines]
+    return [msgspec.json.decode(line, type=Played) for line in lines]
 
 
-def write(root: Path, tested: Iterable[Tested]) -> None:
+def write(root: Path, tested: Iterable[Played]) -> None:
     """Writes the results, one version per line."""
     lines = [msgspec.json.encode(each).decode() for each in tested]
     (root / FIGURES).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -64,7 +64,7 @@ def notes(root: Path) -> str:
 _MADE = f"<!-- Table of versions, made by make docs from {FIGURES} -->"
 
 
-def _table(tested: list[Tested], *, long: bool) -> str:
+def _table(tested: list[Played], *, long: bool) -> str:
     stories = list(tested[-1].passed)
     heads = ["Kubernetes", *(stories if long else ["plays"]), "what it lacks"]
     lines = [f"| {' | '.join(heads)} |", f"|---{'|---' * (len(heads) - 1)}|"]
@@ -79,9 +79,9 @@ def _tests(number: int) -> str:
     return f"{number} test{'s' * (number != 1)} passed" if number else "not possible"
 
 
-def _lacks(tested: Tested) -> str:
+def _lacks(tested: Played) -> str:
     return "; ".join(f"{what}: {why}" for what, why in tested.lacks.items())
 
 
-def _but(tested: Tested) -> str:
+def _but(tested: Played) -> str:
     return f" (lacks {', '.join(tested.lacks)})" if tested.lacks else ""

@@ -71,7 +71,6 @@ def test_the_core_must_be_covered(run: Run) -> None:
     core = re.match(r"coverage with branches: core (\d+\.\d) % \(at least 95 %\), all \d+\.\d %", told)
     assert core, done.stdout
     assert 0 < float(core[1]) < 95
-    assert (older, versions) == ("runs -m testbed.versions", "runs -m tests.versions.played")
     assert failed == "COVERAGE of gangsched/core is below 95 %: the run fails"
     assert done.returncode == 1
 
@@ -153,5 +152,6 @@ def test_a_night_goes_on_after_a_part_that_fails_and_tells_it_with_the_seed(tmp_
     assert outages == f"runs -m tests.faults.outages --seed {seed}"
     assert built == "runs -m testbed.controllers.build"
     assert re.fullmatch(r"runs -m pytest -n 4 .* -m workloads tests/workloads", workloads)
+    assert (older, versions) == ("runs -m testbed.versions", "runs -m tests.versions.played")
     assert failed == f"FAILED with SEED={seed}: soak"
     assert night.returncode == 2

@@ -1,6 +1,6 @@
 """Kubernetes' functions in the Common Expression Language (CEL) that the library lacks.
 
-Source: k8s.io/apiserver/pkg/cel/library at v1.36.3 and github.com/google/cel-go/ext at v0.26.0. For an invalid argument
+Source: k8s.io/apiserver/pkg/cel/library at v1.37.2 and github.com/google/cel-go/ext at v0.29.2. For an invalid argument
 they raise an ArithmeticError, LookupError, TypeError or ValueError, which counts as an error of the expression.
 """
 

@@ -292,7 +292,6 @@ DEMANDING = CsiDriver("csi", demanding=True)
         (["c0"], {}, False),
         (["c0", "other"], {}, False),
         (["later"], {}, False),
-        ([], {"own_volume_claims": ["c0"]}, False),
         ([], {"disks": [Disk("cinder", (), False, ("csi", "v0"))]}, False),
         ([], {"disks": [Disk("iscsi", ("iqn",))]}, True),
     ],
@@ -302,11 +301,18 @@ def test_a_pod_needs_a_node_with_the_drivers_that_demand_it(asked, fields, taken
     cluster = known(
         *attached(None, None), had, DEMANDING, CsiDriver("other"), LATER, claim("later", storage_class="later")
     )
-    provide(cluster, CsiNode("n1", drivers=frozenset({"csi"})))
+    for each in (CsiNode("n0"), CsiNode("n1", drivers=frozenset({"csi"}))):
+        provide(cluster, each)
     wanted = pod(volume_claims=asked, **fields)
     assert refused(cluster, wanted) == ({} if taken else {"n0": NodeReason.VOLUME_DRIVER})
     withdraw(cluster, DEMANDING)
     assert refused(cluster, wanted) == {}
+
+
+def test_a_disk_is_of_a_driver_only_where_the_node_has_a_csi_node():
+    cluster = known(*attached(None), DEMANDING)
+    assert refused(cluster, pod(disks=[Disk("cinder", (), False, ("csi", "v0"))])) == {}
+    assert refused(cluster, pod(volume_claims=["c0"])) == {"n0": NodeReason.VOLUME_DRIVER}
 
 
 def test_a_driver_that_demands_it_makes_all_nodes_worse_and_one_that_is_installed_may_help():

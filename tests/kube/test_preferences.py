@@ -63,7 +63,7 @@ def test_images_of_containers_init_containers_and_volumes_count_each() -> None:
         "containers": [{"image": "c:1"}, {"image": "b:1"}],
         "volumes": [{"image": {"reference": "a:1"}}],
     }
-    assert pod(spec).soft == Soft((), ("a:1", "b:1", "b:1", "c:1"), 3)
+    assert pod(spec).soft == Soft((), ("a:1", "b:1", "b:1", "c:1"), 4)
     assert pod(spec).shape.unsupported == ()
 
 

@@ -13,12 +13,13 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from testbed import binaries, tested, versions
 from testbed.binaries import Pins
 from testbed.docs import ROOT
-from testbed.tested import Tested
+from testbed.tested import Played
 from tests.versions.stories import LACKS, STORIES
 
 _WORKERS = ("-n", "2", "--dist", "loadfile")
@@ -56,7 +57,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _played(kubernetes: str, folder: Path | None) -> Tested:
+def _played(kubernetes: str, folder: Path | None) -> Played:
     """The results on this version, whose programs are in the folder; None for the version that is pinned.
 
     Raises:
@@ -76,18 +77,18 @@ def _played(kubernetes: str, folder: Path | None) -> Tested:
         )
         if status.returncode:
             raise StoryError(f"pytest ended with status {status.returncode}")
-        passed, lacking = _counted(ET.parse(report))
+        passed, lacking = counted(ET.parse(report))
     lacks = LACKS[binaries.parse_version(kubernetes)]
     if lacking != {lack.why for lack in lacks.values()}:
         raise StoryError(f"the tests of what it lacks are {sorted(lacking)}, not those of tests/versions/stories.py")
-    return Tested(
+    return Played(
         kubernetes=kubernetes,
         passed={story: sum(passed[file] for file in files) for story, files in STORIES.items()},
         lacks={what: lack.why for what, lack in lacks.items()},
     )
 
 
-def _counted(report: ET.ElementTree) -> tuple[Counter[str], set[str]]:
+def counted(report: ET.ElementTree[Any]) -> tuple[Counter[str], set[str]]:
     """The number of passed tests by file, and the reasons for which tests had to fail.
 
     Raises:

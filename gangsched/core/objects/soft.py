@@ -15,8 +15,8 @@ class Soft(Struct, frozen=True, gc=False, cache_hash=True):
 
     `node_terms` are the (weight, term) pairs of preferred node affinity, with weights from 1 to 100. `images` are the
     names of the images that its containers and image volumes need, sorted, without duplicates; `containers` is the
-    number of these containers and volumes. `pod_terms` are the (weight, term) pairs of preferred affinity to other pods; a negative
-    weight means anti-affinity. `spread` are the topology spread constraints with ScheduleAnyway.
+    number of these containers and volumes. `pod_terms` are the (weight, term) pairs of preferred affinity to other
+    pods; a negative weight means anti-affinity. `spread` are the topology spread constraints with ScheduleAnyway.
     """
 
     node_terms: tuple[tuple[int, NodeTerm], ...] = ()

@@ -1,8 +1,9 @@
 """Reads the template of pods that a controller creates only once others are ready, to reserve placeholders for them.
 
 Only the fields that decide where a pod may run are decoded, never environments, volumes or commands. The API server's
-defaults for pods are filled in (`SetDefaults_Pod`, `defaultPodRequests` and `defaultHostNetworkPorts` in
-k8s.io/kubernetes/pkg/apis/core/v1/defaults.go at v1.36.3). Changes by admission are not known here.
+defaults for pods are filled in (`SetDefaults_Pod` and `defaultHostNetworkPorts` in
+k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, `defaultPodLevelRequests` in pkg/api/pod/util.go, at v1.37.2). Changes
+by admission are not known here.
 """
 
 from __future__ import annotations

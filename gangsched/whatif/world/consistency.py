@@ -1,7 +1,7 @@
 """Whether a pod's requests and limits fit together, as the API server demands it of a pod that is created.
 
 The rules are `validateContainerResourceRequirements` and `validatePodResourceConsistency` in
-k8s.io/kubernetes/pkg/apis/core/validation/validation.go at v1.36.3.
+k8s.io/kubernetes/pkg/apis/core/validation/validation.go at v1.37.2.
 """
 
 from __future__ import annotations

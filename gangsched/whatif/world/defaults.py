@@ -1,7 +1,8 @@
 """The API server's defaults for pods and nodes, as far as scheduling depends on them.
 
-The rules are `SetDefaults_Pod`, `defaultPodRequests`, `defaultHostNetworkPorts` and `SetDefaults_NodeStatus` in
-k8s.io/kubernetes/pkg/apis/core/v1/defaults.go at v1.36.3. They are idempotent.
+The rules are `SetDefaults_Pod`, `defaultHostNetworkPorts` and `SetDefaults_NodeStatus` in
+k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, and `defaultPodLevelRequests` in pkg/api/pod/util.go, at v1.37.2. They
+are idempotent.
 """
 
 from __future__ import annotations
@@ -69,12 +70,15 @@ def _with_requests(container: Mapping[str, Any], title: str) -> Spec:
 
 
 def _pod_level(resources: Mapping[str, Any], spec: Spec, title: str) -> Spec:
-    """A pod with limits requests what its containers do of cpu and memory, else its limit, unless it says otherwise."""
+    """A pod that states amounts itself requests what its containers do of cpu and memory, else its limit.
+
+    An amount that it requests itself stays.
+    """
     limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
     check_quantities(limits, f"{title}: spec.resources.limits")
     check_quantities(requests, f"{title}: spec.resources.requests")
-    if not limits:
-        return {**resources, "requests": requests}
+    if not limits and not requests:
+        return {**resources}
     asked = {name for each in (*spec["containers"], *spec["initContainers"]) for name in each["resources"]["requests"]}
     whole = pod_amounts.of_pod({**spec, "resources": None}, "requests", overhead=False)
     cpu, memory = f"{whole.get('cpu', 0)}m", whole.get("memory", 0)
