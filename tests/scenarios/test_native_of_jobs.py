@@ -12,15 +12,17 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gangsched.config.settings import Settings
 from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import DeviceUse, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.kube import convert, wire
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.workloads.table import chosen
 from tests.builders import group, node, pods
+from tests.gadgets import GPUS, device_claim, gpus
 from tests.harness import Harness
 
 WORKLOADS = chosen(Settings())
@@ -209,6 +211,23 @@ class TestWhatTheJobStatesForItsGroup:
         harness.add(node("n2", cpu=1))
         harness.wait(5)
         assert harness.bound() == [f"default/train-{number}" for number in range(5)]
+
+    def test_claims_that_its_pods_share_are_those_of_the_group(self):
+        """The gang is the automatic one; the claim belongs to the group that the pods name."""
+        harness = Harness()
+        harness.label_namespace("default", ASKED)
+        claims = [{"name": "shared", "resourceClaimTemplateName": "one"}]
+        harness.add(node("n1", cpu=5), job(), native_group(BASIC, resourceClaims=claims))
+        harness.offer(GPUS, gpus("n1", 1), device_claim("c", owner="uid-g", group="train-7fk2p"))
+        use = DeviceUse("shared", "c", "one", "train-7fk2p")
+        harness.add(*(replace(of_job(number, owned=True), device_claims=(use,)) for number in range(4)))
+        harness.wait(5)
+        assert harness.bound() == []
+        assert harness.gadgets.allocated() == {}
+        harness.add(replace(of_job(4, owned=True), device_claims=(use,)))
+        harness.wait(5)
+        assert len(harness.bound()) == 5
+        assert harness.gadgets.claim("c").reserved == ("uid-g",)
 
 
 def test_a_bound_gang_stays_one_when_the_native_group_is_deleted():
