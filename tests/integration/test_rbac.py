@@ -41,7 +41,9 @@ ONE_EXECUTOR = {"spark-executor-count": "1", "spark-executor-cpu": "1", "spark-e
 Right = tuple[str, str, str]
 """Verb, API group, resource with its subresource."""
 
-NATIVE = {("list", "scheduling.k8s.io", "podgroups"), ("watch", "scheduling.k8s.io", "podgroups")}
+NATIVE = {
+    (verb, "scheduling.k8s.io", kind) for verb in ("list", "watch") for kind in ("podgroups", "compositepodgroups")
+}
 """Not requested here, because this API server does not serve them; that of test_native.py does."""
 BEHIND = {("patch", "resource.k8s.io", "resourceclaims/binding")}
 """A right that the API server checks itself when the status of a claim is patched: no request names it."""

@@ -26,7 +26,7 @@ def is_users(added: Added, owner: Owner | None, workload: Workload, namespace: s
         return False
     found = foreign.known(NATIVE, GroupKey(namespace, added.declaration.group))
     makers = {owner.uid if owner is not None else "", workload.uid} - {""}
-    return found is None or found.made_for not in makers
+    return found is None or bool(found.parent) or found.made_for not in makers
 
 
 def completed(spec: GroupSpec, key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> GroupSpec:

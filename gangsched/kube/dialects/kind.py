@@ -47,10 +47,13 @@ _OBJECT = msgspec.json.Decoder(_Object)
 class Kind(Generic[Spec]):
     """PodGroups of another system, served as `resource`.
 
-    `spec` has the fields that gangsched reads, and `fields` says what becomes of each field and of each key of the
-    object. `terms` converts them and the metadata to the core's terms. It raises ValueError with a sentence for a
-    person if they are unsupported. `also_ignored` yields those that are honoured in some cases, but not in this one.
-    `phase` reads the phase of an object whose phase gangsched writes: of objects in the namespaces `phase_in`.
+    `title` is its kind. `spec` has the fields that gangsched reads, and `fields` says what becomes of each field and of
+    each key of the object. `terms` converts them and the metadata to the core's terms. It raises ValueError with a
+    sentence for a person if they are unsupported. `also_ignored` yields those that are honoured in some cases, but not
+    in this one.
+    `parent` returns the object above it in a tree of groups. The objects are of the dialect `within`, if they are filed
+    under another name. `phase` reads the phase of an object whose phase gangsched writes: of objects in the namespaces
+    `phase_in`.
     """
 
     resource: CustomResource
@@ -60,6 +63,9 @@ class Kind(Generic[Spec]):
     also_ignored: Callable[[Spec, wire.Meta], Iterable[str]] = lambda *_: ()
     phase: Callable[[Raw | bytes], SeenPhase | None] | None = None
     phase_in: frozenset[str] = frozenset()
+    parent: Callable[[Spec], str] = lambda _: ""
+    within: str = ""
+    title: str = "PodGroup"
 
     @property
     def name(self) -> str:
@@ -74,9 +80,10 @@ class Kind(Generic[Spec]):
         """
         found = _OBJECT.decode(raw)
         meta = found.metadata
-        spec, error, ignored = None, "", tuple[str, ...]()
+        spec, error, ignored, parent = None, "", tuple[str, ...](), ""
         try:
             read = msgspec.json.decode(found.spec, type=self.spec)
+            parent = printable(self.parent(read), limit=_LONGEST_TEXT)
             terms = self.terms(read, meta)
             _check_texts(terms)
             spec, ignored = terms, (*self._ignored(found), *self.also_ignored(read, meta))
@@ -93,6 +100,7 @@ class Kind(Generic[Spec]):
             error=f"{self.name} {meta.name}: {error}." if error else "",
             phase=self.phase(raw) if self.phase is not None and meta.namespace in self.phase_in else None,
             ignored=ignored,
+            parent=parent,
             made_for=next((owner.uid for owner in meta.owner_references or () if owner.controller), ""),
         )
 
