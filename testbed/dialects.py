@@ -81,7 +81,7 @@ def _objects() -> Iterator[str]:
     yield from _head("dialect", "object")
     for name, kind in DEFAULT.kinds.items():
         served = ", else ".join(f"`{version}`" for version in kind.resource.served_in)
-        yield _line(f"`{name}`", f"PodGroup of {served}")
+        yield _line(f"`{kind.within or name}`", f"{kind.title} of {served}")
 
 
 def _fields() -> Iterator[str]:
@@ -93,8 +93,9 @@ def _fields() -> Iterator[str]:
             *(honoured(key, note) for keys, note in zip(_columns(row), _ROLES, strict=True) for key in keys),
             *dialect.texts,
         ]
-        of_object = dialect.kind.fields if dialect.kind is not None else ()
-        places = [*(("pod", field) for field in said), *(("PodGroup", field) for field in of_object)]
+        kinds = [*([dialect.kind] if dialect.kind is not None else []), *dialect.further.values()]
+        of_objects = ((kind.title, field) for kind in kinds for field in kind.fields)
+        places = [*(("pod", field) for field in said), *of_objects]
         for where, field in places:
             yield _line(f"`{row.name}`", where, _named(field, where), field.use, field.note)
 
@@ -110,7 +111,7 @@ def _named(field: Field, where: str) -> str:
     """The field or key, formatted for a table."""
     if isinstance(field.name, Key):
         return _said([field.name])
-    return f"`{'spec.' * (where == 'PodGroup')}{field.name}`"
+    return f"`{'spec.' * (where != 'pod')}{field.name}`"
 
 
 def _head(*cells: str) -> tuple[str, str]:

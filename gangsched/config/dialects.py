@@ -184,7 +184,10 @@ DIALECTS = {
             name="native",
             whose="Kubernetes' own PodGroups, behind a feature gate",
             group=(SCHEDULING_GROUP,),
-            resources=(CustomResource(group="scheduling.k8s.io", versions=("v1beta1", "v1alpha3", "v1alpha2")),),
+            resources=(
+                CustomResource(group="scheduling.k8s.io", versions=("v1beta1", "v1alpha3", "v1alpha2")),
+                CustomResource(group="scheduling.k8s.io", versions=("v1alpha3",), plural="compositepodgroups"),
+            ),
             settings=("native",),
         ),
     )

@@ -8,16 +8,18 @@ blocks no other (rule 7). A gang that the budget does not reach stays in the que
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from itertools import chain
+from typing import Any
 
-from gangsched.core.declarations.minima import minima
+from gangsched.core.decided import Decided
+from gangsched.core.declarations.minima import Need
 from gangsched.core.gang import bindings, placeholders, rollback, steps
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.wants import Want, as_it_is, further, wishes
+from gangsched.core.gang.wants import Want, as_it_is, chosen_with, further, whole
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.effects import BindPod, Effect
+from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.faults import Step
 from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod
@@ -33,19 +35,6 @@ from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.queueing.queue import Candidate, Round
 from gangsched.core.state import State
-
-
-@dataclass(slots=True)
-class Decided:
-    """The results of a cycle: the bindings to send, the gangs it tried, and the number of refusals by reason.
-
-    `left` are the members above each gang's minimum that have no node yet: refused, or not reached within the budget.
-    """
-
-    effects: list[BindPod] = field(default_factory=list)
-    tried: dict[GroupKey, None] = field(default_factory=dict)
-    left: dict[GroupKey, Sequence[Pod]] = field(default_factory=dict)
-    refusals: Counter[str] = field(default_factory=Counter)
 
 
 class Cycle:
@@ -108,7 +97,12 @@ class Cycle:
             gang.attempt.try_all_again()
         want = self._assessments[key].want
         refused = gang.attempt.refused_members
-        if not above and want.extras and want.repairs and all(pod.uid in refused for pod in want.repairs):
+        if (
+            not above
+            and (want.parts or want.extras)
+            and want.repairs
+            and all(pod.uid in refused for pod in want.repairs)
+        ):
             # Only members above the minimum are left to try: the last call had no time for them.
             self._done.add((key, above))
             round_.add(Candidate((True, candidate.rank[1]), key))
@@ -124,10 +118,10 @@ class Cycle:
                 self._move(gang, pod)
             if want.repairs:
                 self._singles(gang, want.repairs)
-            if want.extras or placed:
+            if want.parts or want.extras or placed:
                 round_.add(Candidate((True, candidate.rank[1]), key))
         round_.add(self._queue.next_of(candidate, gang))
-        if not above and want.extras and gang.attempt.refused_members:
+        if not above and (want.parts or want.extras) and gang.attempt.refused_members:
             # Members above the minimum may have to wait for the next call: the gang is not parked until they are tried.
             gang.attempt.try_again()
 
@@ -154,14 +148,13 @@ class Cycle:
             gang.attempt.refused(None, pause)
             self._decided.refusals[Reason.PODS_FAIL] += 1
             return False
-        refused = self._state.avoidance.by_gang(gang.key) | pause.nodes
         start = self._state.starts.start_of(ask.start.asked) if ask.start is not None else None
-        ask = replace(ask, avoided=self._avoided_by_all | refused, refused=refused, pause=pause, start=start)
+        ask = replace(ask, start=start, **self._avoided(gang, pause))
         mark = self._snapshot.mark()
         found = self._place(ask)
         if isinstance(found, Unfinished):
             return False
-        if gang.attempt.replanned and isinstance(found, Placement) and found.touches(refused):
+        if gang.attempt.replanned and isinstance(found, Placement) and found.touches(ask.refused):
             self._snapshot.undo(mark)
             gang.attempt.nowhere_else()
             return False
@@ -185,7 +178,7 @@ class Cycle:
         steps.take(gang, steps.Step.QUORUM_PLACED)
         rollback.retry(gang)
         if not gang.record.scheduled_at and gang.record.quorum is None:
-            steps.begin_quorum(gang, minima(self._assessments[gang.key].terms.spec))
+            steps.begin_quorum(gang, chosen_with(gang, self._assessments[gang.key].terms.spec, found.assignments))
         if not ask.own:
             # If members are bound or being bound already, no member waits for another.
             gang.attempt.goes_first(bindings.going_first(gang, ask.avoided, found.assignments))
@@ -204,12 +197,33 @@ class Cycle:
 
     def _above(self, gang: Gang, want: Want) -> None:
         """Place members above the minimum: those wanted before, and further ones of a quorum placed in this cycle."""
-        members = [*want.extras]
+        parts, members = want.parts, want.extras
         if want.quorum is not None and gang.key in self._placed:
-            members += further(gang, want.quorum.members, self._assessments[gang.key].terms.spec)
-        left = self._singles(gang, members, above=True)
-        refused = [pod for pod in members if pod.uid in gang.attempt.refused_members]
-        self._decided.left[gang.key] = [*left, *refused]
+            parts, members = further(gang, want.quorum.members, self._assessments[gang.key].terms)
+        postponed = [pod for part in parts for pod in self._part(gang, part)]
+        left = [*postponed, *self._singles(gang, members, above=True)]
+        if postponed:
+            gang.attempt.try_again()
+        wanted = chain(members, *(part.members for part in parts))
+        self._decided.left[gang.key] = left + [pod for pod in wanted if pod.uid in gang.attempt.refused_members]
+
+    def _part(self, gang: Gang, ask: Ask) -> Sequence[Pod]:
+        """Place a part of the group above its minimum, or none of it. Returns its members if it was not reached."""
+        members = [now for pod in ask.members if (now := as_it_is(gang, pod)) is not None]
+        if not self._snapshot.budget:
+            return members
+        pause = self._state.avoidance.failures.closed(gang.key, gang.live())
+        if pause.everywhere:
+            gang.attempt.refused(None, pause)
+        if pause.everywhere or len(members) < len(ask.members):
+            return ()
+        found = self._place(replace(ask, members=members, **self._avoided(gang, pause)))
+        if isinstance(found, Placement):
+            self._bind(gang, found.assignments, above=True)
+        elif isinstance(found, Refusal):
+            gang.attempt.members_refused({pod.uid: found for pod in members}, pause)
+            self._decided.refusals[found.reason] += len(members)
+        return members if isinstance(found, Unfinished) else ()
 
     def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
         """Place each of these members on its own. Returns those that the budget did not reach."""
@@ -218,20 +232,9 @@ class Cycle:
         if pause.everywhere:
             gang.attempt.refused(None, pause)
         elif members:
-            terms = self._assessments[gang.key].terms
-            refused = self._state.avoidance.by_gang(gang.key) | pause.nodes
-            ask = Ask(
-                members=members,
-                need=1,
-                strategy=terms.strategy,
-                prefer=terms.spec.prefer,
-                wishes=wishes(terms.spec),
-                topology=terms.spec.topology,
-                own=Counter(filter(None, (pod.node or self._cluster.node_of(pod.uid) for pod in gang.live()))),
-                avoided=self._avoided_by_all | refused,
-                refused=refused,
-                pause=pause,
-            )
+            nodes = (pod.node or self._cluster.node_of(pod.uid) for pod in gang.live())
+            terms, avoided = self._assessments[gang.key].terms, self._avoided(gang, pause)
+            ask = whole(gang, terms, members, need=Need(1), nodes=filter(None, nodes), **avoided)
             found = place_each(self._snapshot, ask, self._state.recent_requests)
             gang.attempt.members_refused(found.refused, pause)
             self._decided.refusals.update(refusal.reason for refusal in found.refused.values())
@@ -244,6 +247,11 @@ class Cycle:
         if not members and gang.attempt.refused_members:
             gang.attempt.wait()
         return members
+
+    def _avoided(self, gang: Gang, pause: Pause) -> dict[str, Any]:
+        """The fields of an ask that name nodes which the gang avoids for now."""
+        refused = self._state.avoidance.by_gang(gang.key) | pause.nodes
+        return {"avoided": self._avoided_by_all | refused, "refused": refused, "pause": pause}
 
     def _allowed(self, gang: Gang, members: Sequence[Pod]) -> list[Pod]:
         """These members, without the placeholders that exceed the namespace's limit."""
@@ -277,7 +285,7 @@ class Cycle:
         """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""
         classes = set(classify(self._snapshot, ask.members, ask.avoided).values())
         key = (next(iter(classes)), ask.need, len(ask.members), self._snapshot.priority, ask.pause)
-        alike = len(classes) == 1 and not any(ask.role_needs.values()) and ask.topology is None and ask.start is None
+        alike = len(classes) == 1 and ask.only_counts
         if alike and key in self._refused:
             return self._refused[key]
         found = place(self._snapshot, ask, self._state.recent_requests)

@@ -13,6 +13,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from gangsched.core.cluster.failures import failed_when
+from gangsched.core.declarations.trees import TREE_KINDS
 from gangsched.core.membership import handover
 from gangsched.core.membership.results import Results
 from gangsched.core.objects import events as seen
@@ -229,9 +230,15 @@ class Intake:
         """Update the pods that another system's object declares; the object itself was stored before the failure."""
         members = self._members
         concerned = [key] if key in members.gangs else []
-        for place in ((dialect, key), *members.foreign.dependents(dialect, key)):
-            for uid in members.undeclared.of(*place):
-                concerned += self._observe_pod(self._cluster.pods[uid])
+        uids = [
+            uid
+            for place in ((dialect, key), *members.foreign.dependents(dialect, key))
+            for uid in members.undeclared.of(*place)
+        ]
+        if dialect in TREE_KINDS:
+            uids += [uid for leaf in members.foreign.leaves(dialect, key) for uid in members.undeclared.naming(leaf)]
+        for uid in dict.fromkeys(uids):
+            concerned += self._observe_pod(self._cluster.pods[uid])
         return list(dict.fromkeys(concerned))
 
     def _observe_pod(self, pod: Pod) -> list[GroupKey]:

@@ -17,7 +17,7 @@ from gangsched.api.times import format_time
 from gangsched.config.dialects import DIALECTS
 from gangsched.core.objects.declaration import NATIVE
 from gangsched.core.objects.effects import PutCondition
-from gangsched.kube.dialects.native import condition_type
+from gangsched.kube.dialects.native_condition import condition_type
 from gangsched.kube.errors import ApiError
 from gangsched.kube.objects import quoted
 from gangsched.kube.results import Outcome, WriteResult, failed

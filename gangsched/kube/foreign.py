@@ -108,7 +108,7 @@ def groups(dialect: str, kind: Kind[Any]) -> Subject:
         )
 
     return Subject(
-        dialect=dialect,
+        dialect=kind.within or dialect,
         kind=kind.resource,
         resource=resource,
         absent=ForeignGroupsReplaced(dialect=dialect, groups=()),

@@ -29,7 +29,7 @@ from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.status.explanation import oversized
+from gangsched.core.status.explanation import missing_parts, oversized
 from gangsched.core.status.holders import Held, Share, accepting_rows, amounts, holder_of, scarcest
 from gangsched.views.diagnosed import Diagnosis, PodShares, Shortfall, from_elsewhere
 from gangsched.views.findings import Findings
@@ -153,7 +153,7 @@ class _Examination:
             key=self._gang.key,
             phase=Phase.PENDING,
             reason=told.condition_reason,
-            message=told.condition_message.removeprefix(f"Group {self._gang.key.name}: "),
+            message=told.condition_message.removeprefix(f"{assessment.terms.keys.noun} {self._gang.key.name}: "),
             minimum=assessment.minimum,
             members=len(assessment.census.live),
             bound=sum(bool(pod.node) for pod in assessment.census.bound),
@@ -192,11 +192,13 @@ class _Examination:
         suspended = gang.observed.group is not None and gang.observed.group.status.phase == Phase.SUSPENDED
         if assessment.facts.complete or scheduled or suspended or hindrance is not None:
             return
-        if assessment.missing:
+        if missing := missing_parts(assessment):
+            yield missing
+        elif assessment.missing:
             yield f"{number_of(assessment.missing, 'more member')}, with {assessment.terms.keys.group}: {gang.key.name}"
             if len(assessment.census.live) and not assessment.terms.spec.roles:
                 yield f"a minimum of {len(assessment.census.live)}, as many as exist"
-        for role, number in sorted(assessment.missing_roles.items()):
+        for role, number in sorted(assessment.missing_roles.items()) if not missing else ():
             yield f"{number_of(number, 'more member')} of role {role}"
         if gated := sum(pod.gated for pod in gang.observed.pods.values()):
             yield f"removing the scheduling gates of {number_of(gated, 'member')}, which do not count until then"

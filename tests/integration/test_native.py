@@ -140,6 +140,49 @@ def test_beside_gangscheds_own_label_it_does_not_count_and_an_event_says_so(gate
     gated.until(lambda: gated.events("mine", "NativeGroupIgnored"))
 
 
+COMPOSITES = "/apis/scheduling.k8s.io/v1alpha3/namespaces/{}/compositepodgroups"
+
+
+def below(parent: str) -> Json:
+    """The part of a spec that puts the group below this CompositePodGroup; the API server asks for a Workload then."""
+    of = {"workloadRef": {"workloadName": "w", "templateName": "t"}}
+    return of | ({"parentCompositePodGroupName": parent} if parent else {})
+
+
+def compose(cluster: Cluster, name: str, least: int, parent: str = "", **spec: object) -> None:
+    """Create a CompositePodGroup, of 1.37 on."""
+    body = {"schedulingPolicy": {"gang": {"minGroupCount": least}}, **below(parent), **spec}
+    head = {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "CompositePodGroup"}
+    cluster.api.post(COMPOSITES.format(cluster.namespace), {**head, "metadata": {"name": name}, "spec": body})
+
+
+def test_a_tree_is_bound_as_its_root_says_each_group_in_a_rack_of_one_zone(gated: Cluster) -> None:
+    """Two of three are enough, the oldest first; the third, for which the zone has no rack, waits as a whole."""
+    for name, labels in {"y1": ("y", "y1"), "y2": ("y", "y2"), "x1": ("x", "x1"), "x2": ("x", "x2")}.items():
+        gated.add_node(
+            f"t{name}", cpu="1" if name == "y2" else "2", labels=dict(zip(("zone", "rack"), labels, strict=True))
+        )
+    rack = {"schedulingConstraints": {"topology": [{"key": "rack"}]}}
+    for name in ("a", "b", "c"):
+        for number in range(2):
+            add_pod(gated, f"{name}{number}", name)
+        declare(gated, name, {"gang": {"minCount": 2}}, **below("sub" if name == "a" else "root"), **rack)
+    gated.until(lambda: gated.told("a0").get("reason") == "PodGroupNotFound")
+    waits = gated.told("a0")["message"]
+    compose(gated, "sub", 1, "root")
+    compose(gated, "root", 2, schedulingConstraints={"topology": [{"key": "zone"}]})
+    gated.until(lambda: len(gated.bound()) == 4 and gated.told("a0").get("reason") == "Unschedulable")
+    bound = gated.bound()
+    gated.add_node("tx3", cpu="2", labels={"zone": "x", "rack": "x3"})
+    gated.until(lambda: len(gated.bound()) == 6)
+
+    assert waits.startswith(
+        f"CompositePodGroup sub: There is no CompositePodGroup sub in namespace {gated.namespace}: "
+    )
+    assert {name[0]: node for name, node in bound.items()} == {"b": bound["b0"], "c": bound["c0"]}
+    assert sorted(set(bound.values())) == ["tx1", "tx2"]
+
+
 def test_the_manifest_of_its_page_ends_as_the_page_says(gated: Cluster) -> None:
     for number in range(2):
         gated.add_node(f"c{number}", cpu="2")
@@ -159,7 +202,7 @@ def test_the_charts_rights_are_used_and_suffice(gated: Cluster) -> None:
         (entry["verb"], target.get("subresource", ""))
         for entry in ours
         if (target := entry.get("objectRef", {})).get("apiGroup") == "scheduling.k8s.io"
-        and target.get("resource") == "podgroups"
+        and target.get("resource") in ("podgroups", "compositepodgroups")
     }
 
     assert native == {("list", ""), ("watch", ""), ("patch", "status")}

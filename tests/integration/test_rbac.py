@@ -42,8 +42,7 @@ Right = tuple[str, str, str]
 """Verb, API group, resource with its subresource."""
 
 NATIVE = {
-    ("list", "scheduling.k8s.io", "podgroups"),
-    ("watch", "scheduling.k8s.io", "podgroups"),
+    *((verb, "scheduling.k8s.io", kind) for verb in ("list", "watch") for kind in ("podgroups", "compositepodgroups")),
     ("patch", "scheduling.k8s.io", "podgroups/status"),
 }
 """Not requested here, because this API server does not serve them; that of test_native.py does."""

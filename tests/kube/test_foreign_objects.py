@@ -13,9 +13,10 @@ from msgspec import structs
 
 from gangsched.config.dialects import NAMES as DEFAULT_NAMES
 from gangsched.config.settings import Settings
-from gangsched.core.objects.declaration import GroupKey, Role, Topology
+from gangsched.core.objects.declaration import GroupKey, Level, Role, Topology
 from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
+from gangsched.core.objects.record import Choice, Minima
 from gangsched.kube import convert
 from gangsched.kube.dialects.table import DEFAULT, chosen
 from gangsched.kube.resources import decode_pod
@@ -48,6 +49,7 @@ def test_each_kind_is_where_its_system_serves_it():
         "kai": ("podgroups.scheduling.run.ai", ("v2alpha2",)),
         "tenstack": ("podgroups.batch.scheduler.tencent.com", ("v1",)),
         "native": ("podgroups.scheduling.k8s.io", ("v1beta1", "v1alpha3", "v1alpha2")),
+        "native-composite": ("compositepodgroups.scheduling.k8s.io", ("v1alpha3",)),
     }
     assert list(chosen(Settings(dialects=("gangsched", "kai"))).kinds) == ["kai"]
 
@@ -164,18 +166,51 @@ TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
         {
             "minSubGroup": 1,
             "subGroups": [
-                {"name": "top", "minMember": 9, "minSubGroup": 1},
+                {"name": "top", "minSubGroup": 1},
                 {"name": "a", "minMember": 1, "parent": "top"},
-                {"name": "b", "minMember": 1, "parent": "top", "topologyConstraint": {"requiredTopologyLevel": "r"}},
+                {"name": "b", "minMember": 2, "parent": "top", "topologyConstraint": {"requiredTopologyLevel": "r"}},
             ],
         },
         GroupSpec(
             min_member=1,
-            roles=roles(a=1, b=1),
+            roles=roles(a=1, b=2),
+            levels=(Level("r", ("b",)),),
+            tree=Minima(
+                1,
+                choices=(
+                    Choice(
+                        1,
+                        (
+                            Minima(1, (("a", 1),), name="subgroup a"),
+                            Minima(2, (("b", 2),), name="subgroup b"),
+                        ),
+                        "subgroup top",
+                    ),
+                ),
+                name="group",
+            ),
+        ),
+    ),
+    (
+        "kai",
+        {
+            "minMember": 5,
+            "minSubGroup": 3,
+            "subGroups": [
+                {"name": "top", "minMember": 9},
+                {"name": "a", "minMember": 0, "parent": "top", "topologyConstraint": {"requiredTopologyLevel": "r"}},
+            ],
+        },
+        GroupSpec(
+            min_member=2,
+            roles=roles(a=0),
+            levels=(Level("r", ("a",)),),
+            tree=Minima(2, choices=(Choice(3, (Minima(0, (("a", 0),), name="subgroup top"),), "group"),), name="group"),
             not_built=(
-                "spec.subGroups (top).minSubGroup other than the number of its subgroups",
+                "a minSubGroup of 0, or above the number of subgroups",
+                "spec.minMember above what the needed subgroups ask for",
                 "spec.subGroups (top).minMember above the sum of its subgroups'",
-                "spec.subGroups (b).topologyConstraint.requiredTopologyLevel",
+                "spec.subGroups (a).topologyConstraint.requiredTopologyLevel with a minimum of 0",
             ),
         ),
     ),
@@ -210,12 +245,12 @@ TERMS: list[tuple[str, dict[str, Any], GroupSpec]] = [
     (
         "native",
         {"schedulingPolicy": {"gang": {"minCount": 4}}, "parentCompositePodGroupName": "whole"},
-        GroupSpec(min_member=4, not_built=("spec.parentCompositePodGroupName",)),
+        GroupSpec(4),
     ),
     (
         "native",
         {"schedulingPolicy": {"basic": {}}, "parentCompositePodGroupName": "whole"},
-        GroupSpec(min_member=1, max_schedule_time_s=inf, not_built=("spec.parentCompositePodGroupName",)),
+        GroupSpec(min_member=1, max_schedule_time_s=inf),
     ),
     ("native", {"schedulingPolicy": {"gang": {"minCount": 4}}, "parentCompositePodGroupName": None}, GroupSpec(4)),
     ("native", {"schedulingPolicy": {"gang": {"minCount": 4}}, "resourceClaims": []}, GroupSpec(4)),

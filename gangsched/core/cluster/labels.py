@@ -37,8 +37,8 @@ _ALIASES = _FORMER | {former: present for present, former in _FORMER.items()}
 
 Domain = tuple[str, str | None]
 """A label key and one of its values; None is a domain without nodes."""
-Area = Domain | tuple[str, tuple[str, ...]]
-"""A domain, or several domains of one label."""
+Area = Domain | tuple[str, tuple[str, ...]] | tuple[str, str | None, "Area"]
+"""A domain, several domains of one label, or a domain inside another area."""
 
 
 class Domains(NamedTuple):
@@ -119,9 +119,10 @@ class NodeLabels:
         return self._of_labels(self._domains, key, domains)
 
     def inside(self, area: Area) -> Mask:
-        """The rows of this domain, or of these."""
-        key, value = area
-        return self.domains(key).inside(value)
+        """The rows of this area."""
+        key, value, *outer = area
+        inside = self.domains(key).inside(value)
+        return inside & self.inside(outer[0]) if outer else inside
 
     def _of_labels(
         self, kept: dict[Key, Found], key: Key, find: Callable[[list[Mapping[str, str]], Key], Found]

@@ -27,7 +27,7 @@ def is_users(added: Added, owner: Owner | None, namespace: str, foreign: Foreign
     found = foreign.known(NATIVE, GroupKey(namespace, added.declaration.group))
     if found is None:
         return not added.certain
-    return owner is None or owner.kind != "Job" or found.made_for != owner.uid
+    return bool(found.parent) or owner is None or owner.kind != "Job" or found.made_for != owner.uid
 
 
 def completed(spec: GroupSpec, key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> GroupSpec:

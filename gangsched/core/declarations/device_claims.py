@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from gangsched.core.cluster.devices import Devices
-from gangsched.core.declarations.minima import role_minima
+from gangsched.core.declarations.minima import minima, missing_of
 from gangsched.core.declarations.terms import Hindrance
 from gangsched.core.objects.devices import MOST_RESERVED, ClaimTrouble, ResourceClaim
 from gangsched.core.objects.offered_devices import ObjectKey
@@ -63,8 +63,7 @@ def _too_many(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iter
             continue
         uids = {pod.uid for pod in users}
         beside = Counter(role_of(pod) for pod in members if pod.uid not in uids)
-        needed = sum(max(0, least - beside[role]) for role, least in role_minima(spec).items())
-        needed = max(needed, spec.minimum - beside.total())
+        needed = missing_of(minima(spec), beside).number
         if needed > left:
             yield Hindrance(
                 Reason.RESOURCE_CLAIM_NOT_READY,
@@ -93,5 +92,4 @@ def _users(members: Sequence[Pod], devices: Devices) -> Iterator[tuple[ResourceC
 
 
 def _enough(members: Sequence[Pod], spec: GroupSpec) -> bool:
-    there = Counter(map(role_of, members))
-    return there.total() >= spec.minimum and all(there[role] >= least for role, least in role_minima(spec).items())
+    return not missing_of(minima(spec), Counter(map(role_of, members)))

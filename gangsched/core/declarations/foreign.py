@@ -4,13 +4,17 @@ An object is hidden while its dialect's objects cannot be read, which is not the
 a hidden object decides nothing, but the run of its gang goes on once the object is seen again.
 
 A workload's object may lie below another one (`core.declarations.top_owners`), and counts as seen once both have been.
-An object above that may not be read is ignored.
+An object above that may not be read is ignored. The root of a tree of groups stands for all of the tree
+(`core.declarations.trees`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from gangsched.core.declarations import trees
 from gangsched.core.declarations.top_owners import below, with_minimum
-from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.declaration import COMPOSITE, NATIVE, GroupKey
 from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.workload import SERIES_OF, TopOwner
@@ -26,14 +30,17 @@ class Foreign:
         self._groups: dict[str, dict[GroupKey, ForeignGroup]] = {}
         self._hidden: dict[str, ForeignGroupsHidden] = {}
         self._dependents: dict[Place, set[Place]] = {}
+        self._trees: dict[GroupKey, ForeignGroup] = {}
 
     def find(self, dialect: str, key: GroupKey) -> ForeignGroup | None:
         """What the dialect's object of that name declares; None if there is none, or it or one above it is hidden."""
-        return None if dialect in self._hidden else self.known(dialect, key)
+        return None if self._why(dialect) is not None else self.known(dialect, key)
 
     def known(self, dialect: str, key: GroupKey) -> ForeignGroup | None:
         """Like `find`, but also for an object that is hidden itself."""
         found = self._groups.get(dialect, {}).get(key)
+        if dialect == COMPOSITE:
+            return self._tree(found) if found is not None else None
         top = _top_of(found)
         if found is None or top is None:
             return found
@@ -42,9 +49,45 @@ class Foreign:
         above = None if top.kind in self._hidden else self._groups.get(top.kind, {}).get(_place(top, key)[1])
         return below(found, above) if above is not None and above.uid == top.uid else None
 
+    def stored(self, dialect: str, key: GroupKey) -> ForeignGroup | None:
+        """What is known of this object alone, without those above and below it."""
+        return self._groups.get(dialect, {}).get(key)
+
+    def tree_of(self, dialect: str, key: GroupKey) -> str:
+        """The name of the root of the tree above this object; empty if none is above it (`trees.root_of`)."""
+        return trees.root_of(self._groups.get(dialect, {}).get(key), self._groups)
+
+    def leaves(self, dialect: str, key: GroupKey) -> Iterator[GroupKey]:
+        """The keys of the native PodGroups of the tree that are this object or are below it."""
+        places, seen = [(dialect, key)], set[Place]()
+        while places:
+            place = places.pop()
+            if place in seen:
+                continue
+            seen.add(place)
+            if place[0] == NATIVE:
+                yield place[1]
+            else:
+                places += self.dependents(*place)
+
+    def _why(self, dialect: str) -> ForeignGroupsHidden | None:
+        """Why the dialect's objects cannot be read; a tree cannot without those of either kind."""
+        hidden = self._hidden.get(dialect)
+        return self._hidden.get(NATIVE) if hidden is None and dialect == COMPOSITE else hidden
+
+    def _tree(self, root: ForeignGroup) -> ForeignGroup:
+        if root.key not in self._trees:
+            self._trees[root.key] = trees.whole(root, self._below)
+        return self._trees[root.key]
+
+    def _below(self, key: GroupKey) -> list[ForeignGroup]:
+        """The objects directly below this CompositePodGroup, the oldest first."""
+        found = [self._groups[dialect][below] for dialect, below in self.dependents(COMPOSITE, key)]
+        return sorted(found, key=lambda each: (each.created, each.key.name, each.dialect))
+
     def why_hidden(self, dialect: str) -> str:
         """Why the dialect's objects cannot be read, in a sentence; empty if they can."""
-        hidden = self._hidden.get(dialect)
+        hidden = self._why(dialect)
         return hidden.why if hidden is not None else ""
 
     def is_denied(self, dialect: str) -> bool:
@@ -64,7 +107,8 @@ class Foreign:
     def dependents(self, dialect: str, key: GroupKey) -> list[Place]:
         """The objects on whose pods the dialect's object of that name has a say.
 
-        They lie below it, or it counts successes among their pods, as a Job does for the pods of its JobSet.
+        They lie below it, as in a tree of groups, or it counts successes among their pods, as a Job does for those of
+        its JobSet.
         """
         return sorted(self._dependents.get((dialect, key), ()))
 
@@ -96,6 +140,8 @@ class Foreign:
         self._groups.get(dialect, {}).pop(key, None)
 
     def _unlink(self, dialect: str, key: GroupKey) -> None:
+        if dialect in trees.TREE_KINDS:
+            self._trees.clear()
         group = self._groups.get(dialect, {}).get(key)
         for place in _depends_on(group) if group is not None else ():
             self._dependents[place].discard((dialect, key))
@@ -119,6 +165,8 @@ def _depends_on(group: ForeignGroup) -> set[Place]:
     """The places of objects that have a say on this one's pods: the one above it, and the Jobs that count its pods."""
     top, series = _top_of(group), group.workload.series if group.workload is not None else ()
     above = {_place(top, group.key)} if top is not None else set()
+    if group.parent:
+        above.add((COMPOSITE, GroupKey(group.key.namespace, group.parent)))
     return above | {(SERIES_OF, GroupKey(group.key.namespace, name)) for each in series for name in each.jobs}
 
 

@@ -1,39 +1,49 @@
-"""How many members a group asks for, in all and by role, and how many of them are missing."""
+"""How many members a group asks for, in all, by role and by part, and how many of them are missing.
+
+A group's minimum is a tree (`Minima`): so many members in all, so many of each role, and of each choice so many parts,
+which are trees themselves. A part is bound as a whole or not at all. A group without parts, such as a PodGroup of ours,
+is a tree without choices. What has been chosen (`chosen`) is a tree without choices too, and that is what a gang's
+record holds.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec
-from gangsched.core.objects.record import Minima
+from gangsched.core.objects.record import Choice, Minima
 
 
 class Need(Struct, frozen=True):
-    """Number of members that must still be bound, in all and by role."""
+    """Number of members that must still be bound, in all, by role, and by choice."""
 
     total: int
     roles: Mapping[str, int] = field(default_factory=dict)
+    choices: tuple[Choice, ...] = ()
 
     def __bool__(self) -> bool:
         return self.number > 0
 
     @property
     def number(self) -> int:
-        """The smallest number of members that satisfies both."""
-        return max(self.total, sum(self.roles.values()))
+        """The smallest number of members that satisfies all."""
+        number = sum(self.roles.values())
+        return max(self.total, number + sum(map(_fewest, self.choices)) if self.choices else number)
 
     def met_by(self, members: Sequence[Pod]) -> bool:
         """Whether these members are enough."""
         there = Counter(map(role_of, members))
+        if self.choices:
+            return not self.beside(there)
         return len(members) >= self.number and all(there[role] >= number for role, number in self.roles.items())
 
     def beside(self, placed: Counter[str]) -> Need:
         """The remaining need if these members, counted by role, already have a node or a reservation."""
-        return missing_of(Minima(self.total, tuple(self.roles.items())), placed)
+        return missing_of(Minima(self.total, tuple(self.roles.items()), self.choices), placed)
 
 
 def role_minima(spec: GroupSpec) -> dict[str, int]:
@@ -42,13 +52,16 @@ def role_minima(spec: GroupSpec) -> dict[str, int]:
 
 
 def minima(spec: GroupSpec) -> Minima:
-    """The group's minimum and each role's."""
-    return Minima(spec.minimum, tuple(sorted(role_minima(spec).items())))
+    """The group's minimum."""
+    return spec.tree or Minima(spec.minimum, tuple(sorted(role_minima(spec).items())))
 
 
 def lowered(had: Minima, spec: GroupSpec) -> Minima:
-    """The spec's minima, none of them larger than in `had`."""
+    """The spec's minima, none of them larger than in `had`, which is without choices."""
     asked, roles = minima(spec), dict(had.roles)
+    if spec.tree is not None:
+        least = {role.name: min(role.min_member, roles[role.name]) for role in spec.roles if role.name in roles}
+        return Minima(sum(least.values()), tuple(sorted(least.items())))
     return Minima(
         min(asked.total, had.total),
         tuple((role, min(number, roles.get(role, 0))) for role, number in asked.roles),
@@ -56,6 +69,92 @@ def lowered(had: Minima, spec: GroupSpec) -> Minima:
 
 
 def missing_of(least: Minima, placed: Counter[str]) -> Need:
-    """What is missing of these minima if these members, counted by role, are placed."""
+    """What is missing of these minima if these members, counted by role, are placed.
+
+    Members of other parts than these must not be among those counted.
+    """
     roles = {role: max(0, number - placed[role]) for role, number in least.roles}
-    return Need(max(0, least.total - placed.total()), roles)
+    choices = tuple(_remaining(least.choices, placed)) if least.choices else ()
+    return Need(max(0, least.total - placed.total()), roles, choices)
+
+
+# Choices
+
+
+def tree(parts: Sequence[Minima], *, least: int, name: str) -> Minima:
+    """The minima of which at least so many of these parts are needed. Where all are, they are no choice."""
+    if least != len(parts):
+        choice = Choice(least, tuple(parts), name)
+        return Minima(_fewest(choice), (), (choice,), name)
+    return Minima(
+        total=sum(part.total for part in parts),
+        roles=tuple(sorted(pair for part in parts for pair in part.roles)),
+        choices=tuple(choice for part in parts for choice in part.choices),
+        name=name,
+    )
+
+
+def chosen(least: Minima, there: Counter[str]) -> Minima:
+    """The minima without choices: of each choice the parts that need fewest members beside these, by role."""
+    if not least.choices:
+        return least
+    parts = [least, *(chosen(part, there) for choice in least.choices for part in _nearest(choice, there))]
+    roles = tuple(sorted(pair for part in parts for pair in part.roles))
+    return Minima(sum(number for _, number in roles), roles)
+
+
+def rest_of(part: Minima, placed: Counter[str]) -> Minima:
+    """What is missing of the part, as a part."""
+    need = missing_of(part, Counter({role: placed[role] for role in roles_in(part)}))
+    return Minima(need.number, tuple(need.roles.items()), need.choices, part.name)
+
+
+def roles_in(least: Minima) -> Iterator[str]:
+    """All roles of the tree."""
+    yield from (role for role, _ in least.roles)
+    for choice in least.choices:
+        for part in choice.parts:
+            yield from roles_in(part)
+
+
+class Above(Struct, frozen=True):
+    """What may be bound above a minimum: single members of these `roles`, and each of the `parts` as a whole.
+
+    The parts are what is missing of them.
+    """
+
+    roles: frozenset[str] = frozenset()
+    parts: tuple[Minima, ...] = ()
+
+
+def above(least: Minima, placed: Counter[str]) -> Above:
+    """What may be bound beside members that are placed, counted by role; no single ones of parts that are not whole."""
+    rest = rest_of(least, placed)
+    if rest.total:
+        return Above(parts=(rest,))
+    below = [above(part, placed) for choice in least.choices for part in choice.parts]
+    roles = (role for role, _ in least.roles)
+    return Above(
+        frozenset(roles).union(*(each.roles for each in below)), tuple(part for each in below for part in each.parts)
+    )
+
+
+def _fewest(choice: Choice) -> int:
+    """The smallest number of members that satisfies the choice, or would if enough parts existed."""
+    numbers = sorted(part.total for part in choice.parts)[: choice.least]
+    return sum(numbers) + choice.least - len(numbers)
+
+
+def _remaining(choices: Sequence[Choice], placed: Counter[str]) -> Iterator[Choice]:
+    """What is missing of these choices: parts that have members come first, because they are not left as they are."""
+    for choice in choices:
+        left = [(part, rest) for part in choice.parts if (rest := rest_of(part, placed)).total]
+        least = choice.least - len(choice.parts) + len(left)
+        if least > 0:
+            left.sort(key=lambda each: not any(placed[role] for role in roles_in(each[0])))
+            yield Choice(least, tuple(rest for _, rest in left), choice.name)
+
+
+def _nearest(choice: Choice, there: Counter[str]) -> Sequence[Minima]:
+    """The parts to choose: those that miss fewest members, and among those the first ones."""
+    return sorted(choice.parts, key=lambda part: rest_of(part, there).total)[: choice.least]

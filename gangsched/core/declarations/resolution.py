@@ -18,7 +18,16 @@ from gangsched.core.declarations.derivation import derived
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import Said
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
-from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, PACKED, Declaration, GroupKey, Role
+from gangsched.core.objects.declaration import (
+    COMPOSITE,
+    NATIVE,
+    OWN_DIALECT,
+    OWN_KEYS,
+    PACKED,
+    Declaration,
+    GroupKey,
+    Role,
+)
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
@@ -29,6 +38,7 @@ from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, named
 
 OBJECT = "{} PodGroup"
 """Display name of an object of another system's dialect."""
+_TREE = f"{NATIVE} CompositePodGroup"
 
 
 def resolve(
@@ -173,6 +183,8 @@ def _source(group: Group | None, says: Sequence[Declaration], found: Sequence[Fo
 
 def _called(found: ForeignGroup) -> str:
     """The object's display name."""
+    if found.dialect == COMPOSITE:
+        return _TREE
     return found.workload.title if found.workload is not None else OBJECT.format(found.dialect)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from gangsched.core.cluster.volumes import Volumes
-from gangsched.core.declarations.minima import role_minima
+from gangsched.core.declarations.minima import minima, missing_of
 from gangsched.core.declarations.terms import Hindrance
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec
@@ -40,7 +40,7 @@ def unready(members: Sequence[Pod], spec: GroupSpec, volumes: Volumes) -> Iterat
         return
     uids = {pod.uid for pod, _ in kept_back}
     others = Counter(role_of(pod) for pod in members if pod.uid not in uids)
-    if others.total() >= spec.minimum and all(others[role] >= least for role, least in role_minima(spec).items()):
+    if not missing_of(minima(spec), others):
         return
     pod, first = kept_back[0]
     reason = Reason.NOT_SUPPORTED if first.trouble in NOT_SUPPORTED else Reason.VOLUME_NOT_READY

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.declarations.minima import Need, role_minima
+from gangsched.core.declarations.minima import Need, chosen, minima, missing_of
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, placeholders, prebinding, rollback, runs, wants
 from gangsched.core.gang.clock import NEVER, back_off, keep_clock, runs_out
@@ -47,13 +47,16 @@ class Assessment(Struct, frozen=True, kw_only=True):
     @property
     def missing(self) -> int:
         """Number of members that do not exist yet."""
+        if self.terms.spec.tree is not None:
+            return missing_of(self.terms.spec.tree, Counter(map(role_of, self.census.live))).number
         return max(0, self.terms.spec.minimum - len(self.census.live))
 
     @property
     def missing_roles(self) -> dict[str, int]:
         """Number of members that do not exist yet, by role."""
         live = Counter(map(role_of, self.census.live))
-        return {role: least - live[role] for role, least in role_minima(self.terms.spec).items() if least > live[role]}
+        least = chosen(minima(self.terms.spec), live).roles
+        return {role: number - live[role] for role, number in least if number > live[role]}
 
 
 class Progress(Struct, frozen=True):

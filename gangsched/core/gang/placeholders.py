@@ -16,7 +16,7 @@ from itertools import count, islice
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.declarations.minima import Need, lowered, minima, missing_of
+from gangsched.core.declarations.minima import Need, chosen, lowered, minima, missing_of
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, clock, rollback
 from gangsched.core.gang.gang import Census, Gang, take_census
@@ -150,7 +150,8 @@ def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
         take(gang, Step.OUT_OF_TIME, outcome=Outcome.OUT_OF_TIME, settled_at=now)
         return
     decided = record.quorum if gang.observed.contradicted else None
-    take(gang, Step.LATE, late=True, scheduled_at=now, satisfied=decided or minima(spec))
+    satisfied = decided or chosen(minima(spec), Counter(role_of(pod) for pod in gang.live() if pod.node))
+    take(gang, Step.LATE, late=True, scheduled_at=now, satisfied=satisfied)
 
 
 def expires(gang: Gang, terms: Terms) -> float:

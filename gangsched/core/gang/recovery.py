@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import MOST_PLACES
-from gangsched.core.declarations.minima import minima, missing_of
+from gangsched.core.declarations.minima import chosen, minima, missing_of
 from gangsched.core.declarations.resolution import declared_spec
 from gangsched.core.gang import bindings, caps, clock, placeholders, rollback
 from gangsched.core.gang.gang import Gang
@@ -178,6 +178,7 @@ def _hold_again(gang: Gang, cluster: Cluster, spec: GroupSpec | None, reservatio
 def take_over(gang: Gang, spec: GroupSpec) -> None:
     """Continue a former leader's quorum. If it is not recorded, the current minimum applies."""
     if gang.record.quorum is None:
-        begin_quorum(gang, minima(spec))
+        placed = Counter(role_of(pod) for pod in gang.live() if pod.node or pod.uid in gang.operations.bindings)
+        begin_quorum(gang, chosen(minima(spec), placed))
     there = [uid for uid, binding in gang.operations.bindings.items() if not binding.placeholder]
     gang.roster.choose((*gang.roster.inherited, *there), replace=True)

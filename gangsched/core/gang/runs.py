@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gangsched.core.declarations.minima import lowered, minima, missing_of
+from gangsched.core.declarations.minima import chosen, lowered, minima, missing_of
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import rollback
 from gangsched.core.gang.gang import Census, Gang
@@ -145,7 +145,8 @@ def note_scheduled(gang: Gang, census: Census, terms: Terms, now: float) -> bool
         if not gang.operations.has_unconfirmed() and not (census.bound and missing):
             take(gang, Step.QUORUM_DROPPED)
         return False
-    satisfied = lowered(record.quorum, terms.spec) if record.quorum is not None else minima(terms.spec)
+    least = minima(terms.spec) if record.quorum is None else lowered(record.quorum, terms.spec)
+    satisfied = chosen(least, census.bound_roles)
     take(gang, Step.SCHEDULED, scheduled_at=now, satisfied=satisfied)
     rollback.end(gang)
     return True
@@ -156,8 +157,10 @@ def _note_satisfied(gang: Gang, census: Census, spec: GroupSpec, now: float) -> 
 
     Returns whether a late gang has just become whole.
     """
-    record, asked = gang.record, minima(spec)
-    there = census.bound_roles + census.done_roles
+    record, there = gang.record, census.bound_roles + census.done_roles
+    asked = minima(spec)
+    if asked.choices:
+        asked = chosen(asked, there)
     missing = missing_of(asked, there)
     roles_bound = not any(missing.roles.values())
     total = asked.total if asked.total <= record.minimum or not missing else record.minimum

@@ -6,13 +6,15 @@ No other module of the core infers anything from timestamps.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.declarations.minima import minima
+from gangsched.core.declarations.minima import chosen, minima
 from gangsched.core.declarations.resolution import declared_spec, said_minima
 from gangsched.core.gang import recovery, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.steps import Step, take
-from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.pod import PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Outcome, Phase
@@ -92,7 +94,7 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None) -> None:
         gang.roster.end_run(gang.roster.past.union(pod.uid for pod in bound))
         return
     says = [pod.declaration for pod in bound if pod.declaration is not None]
-    least = said_minima(says) if spec is None else minima(spec)
+    least = said_minima(says) if spec is None else chosen(minima(spec), Counter(map(role_of, bound)))
     if least is None:
         return
     begun_at = min(pod.bound_at for pod in bound) or 1.0

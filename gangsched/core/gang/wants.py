@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
-from gangsched.core.declarations.minima import Need, lowered, minima, missing_of
+from gangsched.core.declarations.minima import (
+    Need,
+    above,
+    chosen,
+    lowered,
+    minima,
+    missing_of,
+    rest_of,
+    roles_in,
+)
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.writes import Binding
 from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
-from gangsched.core.objects.record import Outcome
+from gangsched.core.objects.record import Minima, Outcome
 from gangsched.core.objects.start import Start
 from gangsched.core.planning.placement import Ask
 from gangsched.core.planning.search import Slots
@@ -25,20 +35,22 @@ class Want(Struct, frozen=True, kw_only=True):
 
     `repair` puts quorum and repairs first in the order (contract rules 6 and 12). Quorum and repairs may include
     placeholders: pods without a name that stand for members that do not exist yet. `moves` are members that do not fit
-    the reservations of their role; each is placed elsewhere and gives up one of them.
+    the reservations of their role; each is placed elsewhere and gives up one of them. Above the minimum, each of the
+    `parts` is placed as a whole or not at all, and `extras` one by one.
     """
 
     repair: bool = False
     quorum: Ask | None = None
     repairs: Sequence[Pod] = ()
     moves: Sequence[Pod] = ()
+    parts: Sequence[Ask] = ()
     extras: Sequence[Pod] = ()
 
     def __bool__(self) -> bool:
-        return self.quorum is not None or bool(self.repairs) or bool(self.moves) or bool(self.extras)
+        return self.quorum is not None or bool(self.repairs or self.moves or self.parts or self.extras)
 
 
-def wishes(spec: GroupSpec) -> dict[str, tuple[Preference, ...]]:
+def _wishes(spec: GroupSpec) -> dict[str, tuple[Preference, ...]]:
     """Each role's own node preferences."""
     return {role.name: role.prefer for role in spec.roles if role.prefer}
 
@@ -71,6 +83,8 @@ def later_need(gang: Gang, census: Census, terms: Terms) -> Need:
 
 def raised(gang: Gang, spec: GroupSpec) -> bool:
     """Whether the spec asks for more than this scheduled gang ever satisfied."""
+    if spec.tree is not None:
+        return bool(missing_of(spec.tree, Counter(dict(gang.record.satisfied.roles))))
     return lowered(gang.record.satisfied, spec) != minima(spec)
 
 
@@ -84,11 +98,101 @@ def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod],
     return _divided(census.waiting, placed, terms.spec, most)
 
 
-def further(gang: Gang, members: Sequence[Pod], spec: GroupSpec) -> list[Pod]:
-    """Those of these members that have no reservation yet and are within the maxima."""
+def further(gang: Gang, members: Sequence[Pod], terms: Terms) -> tuple[Sequence[Ask], Sequence[Pod]]:
+    """What may be bound `beyond` the quorum of those of these members that have no reservation yet."""
     waiting = [pod for pod in members if pod.uid not in gang.operations.bindings and pod.name]
-    placed = [pod for pod in gang.live() if pod.node or pod.uid in gang.operations.bindings]
-    return _divided(waiting, placed, spec, spec.max_member)[0]
+    return beyond(gang, _divided(waiting, _placed(gang), terms.spec, terms.spec.max_member)[0], terms)
+
+
+def beyond(gang: Gang, members: Sequence[Pod], terms: Terms) -> tuple[Sequence[Ask], Sequence[Pod]]:
+    """What may be bound of these members above the minimum: parts of the group as a whole, and single members.
+
+    Without a tree all of them may be bound one by one.
+    """
+    if terms.spec.tree is None:
+        return (), members
+    placed = _placed(gang)
+    counts = Counter(map(role_of, placed)) + Counter(dict(gang.record.succeeded))
+    open_ = above(terms.spec.tree, counts)
+    nodes = [pod.node or gang.operations.bindings[pod.uid].node for pod in placed]
+    parts = []
+    for part in open_.parts:
+        roles = set(roles_in(part))
+        need, some = missing_of(part, Counter()), [pod for pod in members if role_of(pod) in roles]
+        if some and need.met_by(some):
+            parts.append(whole(gang, terms, some, need=need, nodes=nodes))
+    # Members without a role of the tree, which KAI has, count for no part: they come after all that is needed.
+    closed = set(roles_in(terms.spec.tree)) - open_.roles
+    loose = not rest_of(terms.spec.tree, counts).total
+    return parts, [pod for pod in members if role_of(pod) in open_.roles or (loose and role_of(pod) not in closed)]
+
+
+def chosen_with(gang: Gang, spec: GroupSpec, found: Iterable[tuple[Pod, str]]) -> Minima:
+    """The minima of the quorum for which these places were found; of a tree, those of the parts that were chosen."""
+    if spec.tree is None:
+        return minima(spec)
+    return chosen(spec.tree, Counter(map(role_of, (*_placed(gang), *(pod for pod, _ in found)))))
+
+
+def incomplete_parts(gang: Gang, census: Census, spec: GroupSpec) -> dict[str, Minima]:
+    """For members of parts above the minimum, by role, what is missing for their part to be bound, if it is."""
+    if spec.tree is None:
+        return {}
+    open_ = above(spec.tree, Counter(map(role_of, _placed(gang))) + Counter(dict(gang.record.succeeded)))
+    waiting = Counter(map(role_of, census.waiting))
+    rests = [(part, rest) for part in open_.parts if (rest := rest_of(part, waiting)).total]
+    return {role: rest for part, rest in rests for role in roles_in(part)}
+
+
+def _placed(gang: Gang) -> list[Pod]:
+    """The live members that have a node or a reservation."""
+    return [pod for pod in gang.live() if pod.node or pod.uid in gang.operations.bindings]
+
+
+def _settled(gang: Gang, members: list[Pod], spec: GroupSpec) -> list[Pod]:
+    """The members whose levels are in some domain already: the domain of others is chosen for all of them at once."""
+    if not spec.levels:
+        return members
+    there = set(map(role_of, _placed(gang)))
+    unsettled = {role for level in spec.levels if there.isdisjoint(level.roles) for role in level.roles}
+    return [pod for pod in members if role_of(pod) not in unsettled]
+
+
+def _nodes_by_role(gang: Gang) -> dict[str, Counter[str]]:
+    """How many members of each role are on which node, or have a reservation there."""
+    found: dict[str, Counter[str]] = {}
+    for pod in _placed(gang):
+        found.setdefault(role_of(pod), Counter())[pod.node or gang.operations.bindings[pod.uid].node] += 1
+    return found
+
+
+def whole(
+    gang: Gang,
+    terms: Terms,
+    members: Sequence[Pod],
+    *,
+    need: Need,
+    nodes: Iterable[str],
+    **more: Any,  # noqa: ANN401 - of several types
+) -> Ask:
+    """The request to place as many of these members as are needed, or none; the gang has others on these nodes.
+
+    `more` are further fields of the request.
+    """
+    return Ask(
+        members=members,
+        need=need.number,
+        role_needs=need.roles,
+        choices=need.choices,
+        levels=terms.spec.levels,
+        own_by_role=_nodes_by_role(gang) if terms.spec.levels else {},
+        strategy=terms.strategy,
+        prefer=terms.spec.prefer,
+        wishes=_wishes(terms.spec),
+        topology=terms.spec.topology,
+        own=Counter(nodes),
+        **more,
+    )
 
 
 def _divided(
@@ -129,33 +233,31 @@ def want_of(
     spec, scheduled = terms.spec, bool(gang.record.scheduled_at)
     more = scheduled and raised(gang, spec)
     if scheduled and (gang.observed.short_since or not more):
-        missed = first(eligible, need)
+        missed = _settled(gang, first(eligible, need), spec)
         if spec.on_degraded is not OnDegraded.REPAIR:
             return Want(extras=missed if more else eligible)
         uids = {pod.uid for pod in (*missed, *moves)}
-        others = [] if more else [pod for pod in eligible if pod.uid not in uids]
-        return Want(repair=bool(missed or moves), repairs=missed, moves=moves, extras=others)
+        parts, others = ([], []) if more else beyond(gang, [pod for pod in eligible if pod.uid not in uids], terms)
+        return Want(repair=bool(missed or moves), repairs=missed, moves=moves, parts=parts, extras=others)
     unconfirmed = roles_of(gang.operations.unconfirmed())
     if scheduled and unconfirmed:
         return Want(repair=bool(moves), moves=moves)
     need = need.beside(unconfirmed)
     if not need and unconfirmed and not gang.durability.asked_at:
         # The quorum has its reservations; the cycle that found them had no budget left for the other members.
-        return Want(repair=bool(moves), moves=moves, extras=further(gang, eligible, spec))
+        parts, others = further(gang, eligible, terms)
+        return Want(repair=bool(moves), moves=moves, parts=parts, extras=others)
     if not need or not need.met_by(eligible):
         # A cap has released reservations beside bound members: new members are bound one by one, as after an expiry.
         singly = eligible if gang.record.capped is not None and census.bound and not scheduled else ()
         return Want(repair=bool(singly or moves), repairs=singly, moves=moves)
     nodes = [pod.node or gang.operations.bindings[pod.uid].node for pod in census.bound]
-    quorum = Ask(
-        members=eligible,
-        need=need.number,
-        role_needs=need.roles,
-        strategy=terms.strategy,
-        prefer=spec.prefer,
-        wishes=wishes(spec),
-        topology=spec.topology,
-        own=Counter([*nodes, *(binding.node for binding in gang.operations.unconfirmed())]),
+    quorum = whole(
+        gang,
+        terms,
+        eligible,
+        need=need,
+        nodes=[*nodes, *(binding.node for binding in gang.operations.unconfirmed())],
         most=None if spec.max_member is None else max(0, spec.max_member - len(nodes) - unconfirmed.total()),
         start=Start(spec.min_resources) if spec.min_resources and not (scheduled or nodes or unconfirmed) else None,
     )

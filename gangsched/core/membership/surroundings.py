@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.trees import TREE_KINDS
 from gangsched.core.gang import clock, unrecorded
 from gangsched.core.gang.gang import Gang, forget_written
 from gangsched.core.gang.lifecycle import Assessment
@@ -13,7 +14,7 @@ from gangsched.core.gang.steps import forget_run
 from gangsched.core.membership.members import Members
 from gangsched.core.membership.resting import Resting
 from gangsched.core.objects import events
-from gangsched.core.objects.declaration import NATIVE, GroupKey
+from gangsched.core.objects.declaration import COMPOSITE, NATIVE, GroupKey
 from gangsched.core.objects.devices import DeviceKind
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.podgroup import ForeignGroup
@@ -195,7 +196,11 @@ class Surroundings:
         foreign = self._members.foreign
         places = [(dialect, key), *foreign.dependents(dialect, key)]
         before = [foreign.known(*place) for place in places]
+        in_trees = dialect in TREE_KINDS
+        stored, roots = (foreign.stored(dialect, key), self._roots(dialect, key)) if in_trees else (None, set[str]())
         yield
+        if in_trees and foreign.stored(dialect, key) != stored:
+            self._tree_changed(dialect, key, roots | self._roots(dialect, key))
         for place, old in zip(places, before, strict=True):
             new = foreign.known(*place)
             if old != new:
@@ -222,6 +227,25 @@ class Surroundings:
         if new is None:
             self._members.undeclared.ended(dialect, key)
             self._workload_changed(key, old, new)
+
+    def _roots(self, dialect: str, key: GroupKey) -> set[str]:
+        """The name of the root of the tree that this object is in, or is; empty if it is in none."""
+        root = self._members.foreign.tree_of(dialect, key) or (key.name if dialect == COMPOSITE else "")
+        return {root} - {""}
+
+    def _tree_changed(self, dialect: str, key: GroupKey, roots: set[str]) -> None:
+        """An object of a tree of groups has changed: pods below it may join another gang, and the tree's is reconciled.
+
+        It may be complete by what the object says now.
+        """
+        members = self._members
+        if roots:
+            below = members.foreign.leaves(dialect, key)
+            self._redeclare([uid for leaf in below for uid in members.undeclared.naming(leaf)])
+        for root in sorted(roots):
+            for gang in self._declared_by(COMPOSITE, GroupKey(key.namespace, root)):
+                gang.allow_reconcile()
+                clock.reset_back_off(gang)
 
     def _redeclare_kind(self, kind: str) -> list[Gang]:
         """Recompute the declarations of pods of workloads of this kind, or depending on one. Returns their gangs."""

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.added import is_users
 from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.declarations.trees import declared_below
 from gangsched.core.declarations.workloads import Decision, decide, declared
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.effects import Effect, EmitEvent
@@ -42,8 +43,18 @@ class Undeclared:
 
     def declared(self, pod: Pod) -> Pod:
         """The pod with its current declaration. Pods of other schedulers follow no workload."""
-        workload = pod.workload
-        if workload is None or workload.declaration is None or pod.scheduler not in self._ours:
+        if pod.workload is not None:
+            pod = self._of_workload(pod, pod.workload)
+        said = pod.declaration
+        if said is None or (said.own is None and NATIVE not in said.objects):
+            return pod
+        own = said.own or said
+        root = self._foreign.tree_of(NATIVE, GroupKey(pod.namespace, own.group))
+        now = declared_below(own, root) if root else own
+        return pod if said == now else replace(pod, declaration=now)
+
+    def _of_workload(self, pod: Pod, workload: Workload) -> Pod:
+        if workload.declaration is None or pod.scheduler not in self._ours:
             return pod
         added = workload.added
         if added is not None and is_users(added, pod.owner, pod.namespace, self._foreign):
@@ -53,9 +64,11 @@ class Undeclared:
 
     def note(self, pod: Pod) -> None:
         """Note that a pod exists in this form, with its current declaration."""
-        workload = pod.workload
+        workload, said = pod.workload, pod.declaration
         if workload is None or pod.scheduler not in self._ours:
             self.forget(pod.uid)
+            if said is not None and (said.own is not None or NATIVE in said.objects):
+                self._note_named(pod.uid, GroupKey(pod.namespace, (said.own or said).group))
             return
         place = (pod.namespace, (workload.kind, workload.name))
         if self._owners.get(pod.uid) != place:
@@ -63,11 +76,14 @@ class Undeclared:
             self._owners[pod.uid] = place
             self._pods.setdefault(pod.namespace, {}).setdefault(place[1], set()).add(pod.uid)
         if workload.added is not None:
-            key = self._named[pod.uid] = GroupKey(pod.namespace, workload.added.declaration.group)
-            self._naming.setdefault(key, set()).add(pod.uid)
+            self._note_named(pod.uid, GroupKey(pod.namespace, workload.added.declaration.group))
         alone = pod.declaration is None or _native_group(pod)
         if alone and not pod.node and place not in self._reported:
             self._unreported.setdefault(place, pod.uid)
+
+    def _note_named(self, uid: str, key: GroupKey) -> None:
+        self._named[uid] = key
+        self._naming.setdefault(key, set()).add(uid)
 
     def note_or_forget(self, uid: str) -> None:
         """Note the pod as the cluster knows it, or forget it if it is gone."""
@@ -99,7 +115,7 @@ class Undeclared:
         return sorted(self._pods.get(key.namespace, {}).get((kind, key.name), ()))
 
     def naming(self, key: GroupKey) -> list[str]:
-        """The UIDs of the pods of workloads that name this native group, sorted."""
+        """The UIDs of the pods that name this native group, sorted."""
         return sorted(self._naming.get(key, ()))
 
     def of_kind(self, kind: str) -> list[str]:
@@ -154,6 +170,12 @@ class Undeclared:
                 yield f"{uid}: remembered as a pod of {owner}, which it is not"
             elif pod != self.declared(pod):
                 yield f"{uid}: its declaration is older than the last change of {owner}"
+        for uid, named in self._named.items():
+            pod = self._cluster.pods.get(uid)
+            if pod is None:
+                yield f"{uid}: remembered as a pod that names {named}, but it is gone"
+            elif pod != self.declared(pod):
+                yield f"{uid}: its declaration is older than the last change of the tree of {named}"
         listed = {(uid, place) for place, uids in self._listed() for uid in uids}
         if listed != set(self._owners.items()):
             yield "the pods by workload and the workloads by pod differ"

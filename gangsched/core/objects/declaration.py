@@ -25,6 +25,8 @@ OWN_DIALECT = "gangsched"
 """The name of gangsched's own dialect. No other system uses it, so a pod that does is meant for gangsched."""
 NATIVE = "native"
 """The dialect of Kubernetes' own groups, which controllers such as that of Jobs also create unasked."""
+COMPOSITE = "native-composite"
+"""The dialect of pods whose native group is a part of a tree: its inner nodes are objects of a kind of their own."""
 
 
 class Preference(Struct, frozen=True, gc=False, cache_hash=True):
@@ -43,6 +45,13 @@ class Topology(Struct, frozen=True, gc=False, cache_hash=True):
 
     key: str
     required: bool = True
+
+
+class Level(Struct, frozen=True, gc=False, cache_hash=True):
+    """All members of these roles go to one domain of this node label."""
+
+    key: str
+    roles: tuple[str, ...]
 
 
 class Placing(Struct, frozen=True, gc=False, cache_hash=True):
@@ -95,9 +104,11 @@ class Role(Struct, frozen=True, gc=False, cache_hash=True):
 class Keys(Struct, frozen=True, gc=False, cache_hash=True):
     """How messages name the fields of a dialect; empty for a field that the dialect does not have.
 
-    `kind` is the kind of object that declares a group if its pods do not, `create` what to do if there is none.
+    `kind` is the kind of object that declares a group if its pods do not, `create` what to do if there is none; `noun`
+    stands before the group's name.
     """
 
+    noun: str = "Group"
     group: str = "the label gangsched.io/pod-group"
     minimum: str = "the annotation gangsched.io/min-member"
     time: str = "the annotation gangsched.io/max-schedule-time"
@@ -121,7 +132,8 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     differ. `objects` names the dialects whose own objects of the group's name declare it; with `open_roles`, a role
     that the group does not list is no mistake. `object_name` is the name of that object if it is not the group's: it is
     then the workload whose pods are the members. `passed_over` is a group of Kubernetes' own that the pod also names
-    and that is ignored. `ignored` are keys, in words, that the pod also sets and that are not honoured.
+    and that is ignored. `ignored` are keys, in words, that the pod also sets and that are not honoured. `own` is what
+    the pod itself says, if the group that it names is a part of this one.
     """
 
     group: str
@@ -143,6 +155,7 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     object_name: str = ""
     passed_over: str = ""
     ignored: tuple[str, ...] = ()
+    own: Declaration | None = None
 
     @property
     def complete(self) -> bool:

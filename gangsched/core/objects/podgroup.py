@@ -6,8 +6,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from gangsched.core.objects.declaration import GroupKey, Preference, Role, Topology
+from gangsched.core.objects.declaration import GroupKey, Level, Preference, Role, Topology
 from gangsched.core.objects.pod import DeviceUse
+from gangsched.core.objects.record import Minima
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.workload import WorkloadFacts
@@ -34,7 +35,9 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     `min_resources` must be free in all before the first member is bound, if another system's object says so: the whole
     group will need as much, though its other members may be created later. `device_claims` are the ResourceClaims that
     its members share. `preempted_whole` (all members are preempted together, not one by one) and `preempts` (it may
-    preempt others) are kept for preemption, which does not exist yet.
+    preempt others) are kept for preemption, which does not exist yet. `tree` is what is needed of the roles if that is
+    not the minimum of each of them: a role is then needed with its minimum or not at all. `levels` confine some of the
+    roles inside `topology`, outer ones first.
     """
 
     min_member: int
@@ -53,10 +56,14 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     preempted_whole: bool = False
     preempts: bool = True
     not_built: tuple[str, ...] = ()
+    tree: Minima | None = None
+    levels: tuple[Level, ...] = ()
 
     @property
     def minimum(self) -> int:
         """The least number of members that must be bound together: max(minMember, sum of the roles' minima)."""
+        if self.tree is not None:
+            return self.tree.total
         return max(self.min_member, sum(role.min_member for role in self.roles))
 
 
@@ -135,7 +142,8 @@ class ForeignGroup(Struct, frozen=True, gc=False):
     applies to each of its gangs. With `phase`, gangsched writes the object's phase or condition, unless another client
     does.
     `made_for` is the UID of the object whose controller made it; empty if it has none. `ignored` are the fields that it
-    sets and that are not honoured.
+    sets and that are not honoured. `parent` is the object above it in a tree of groups, empty for a root: only the root
+    declares a group, and in an object of the dialect COMPOSITE the spec's `min_member` counts the objects below it.
     """
 
     dialect: str
@@ -148,3 +156,4 @@ class ForeignGroup(Struct, frozen=True, gc=False):
     phase: SeenPhase | SeenCondition | None = None
     made_for: str = ""
     ignored: tuple[str, ...] = ()
+    parent: str = ""

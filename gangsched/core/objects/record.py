@@ -60,10 +60,27 @@ ENDS = frozenset({Outcome.SUCCEEDED, Outcome.FAILED, Outcome.UNDECIDED})
 
 
 class Minima(Struct, frozen=True, gc=False, cache_hash=True):
-    """How many members are needed, in `total` and of each role."""
+    """How many members are needed: in `total`, of each role, and of each of the `choices`.
+
+    With choices it is a tree, whose leaves are roles. What was chosen has none, so a record never has any. `name` is
+    what messages call this part of the group; empty for the whole.
+    """
 
     total: int
     roles: Counts = ()
+    choices: tuple[Choice, ...] = ()
+    name: str = ""
+
+
+class Choice(Struct, frozen=True, gc=False, cache_hash=True):
+    """At least so many (`least`) of these parts of a group are needed, and each part as a whole or not at all.
+
+    `name` is what messages call what they are parts of.
+    """
+
+    least: int
+    parts: tuple[Minima, ...]
+    name: str = ""
 
 
 class Capped(Struct, frozen=True, gc=False, cache_hash=True):

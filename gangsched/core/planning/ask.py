@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace as renewed
 
 from gangsched.core.cluster.labels import Area, Domain
-from gangsched.core.objects.declaration import Preference, Topology
+from gangsched.core.objects.declaration import Level, Preference, Topology
 from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.record import Choice
 from gangsched.core.objects.start import Start
 from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import topology
@@ -32,6 +33,8 @@ class Ask:
     else; among them `refused` nodes, which refused the gang itself, only if it fits on none of the others. Those of
     `pause` are not used. `topology` requests one domain of a label for all members. `wishes` are preferences by role,
     which come before `prefer`. `start` must be free in all before the first member is placed.
+    Of each of the `choices` enough parts must be placed; their members count towards `need`. Each of the `levels` must
+    be in one domain, that of members in `own_by_role` (numbers by node) if there are any.
 
     Members beyond the quorum, and those `following`, are not placed, but a domain that takes more of them is better; no
     more than `most` members are placed in all (None for no limit).
@@ -40,6 +43,9 @@ class Ask:
     members: Sequence[Pod]
     need: int
     role_needs: Mapping[str, int] = field(default_factory=dict)
+    choices: tuple[Choice, ...] = ()
+    levels: tuple[Level, ...] = ()
+    own_by_role: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     strategy: Strategy = PACK
     prefer: tuple[Preference, ...] = ()
     wishes: Mapping[str, tuple[Preference, ...]] = field(default_factory=dict)
@@ -52,13 +58,22 @@ class Ask:
     following: Sequence[Pod] = ()
     most: int | None = None
 
+    @property
+    def only_counts(self) -> bool:
+        """Whether nothing but the number of members is asked for."""
+        in_parts = self.choices or self.levels or any(self.role_needs.values())
+        return not (in_parts or self.topology or self.start)
+
 
 def asked_for(snapshot: Snapshot, ask: Ask) -> Hashable:
     """A key of everything, except the nodes, that decides whether the quorum fits."""
     roles = frozenset((role, need) for role, need in ask.role_needs.items() if need > 0)
     classes = classify(snapshot, ask.members, ask.avoided)
     kinds = Counter((classes[pod.uid], role_of(pod)) for pod in ask.members)
-    return frozenset(kinds.items()), roles, ask.need
+    if not (ask.choices or ask.levels):
+        return frozenset(kinds.items()), roles, ask.need
+    own = frozenset((role, frozenset(nodes.items())) for role, nodes in ask.own_by_role.items())
+    return frozenset(kinds.items()), roles, ask.need, ask.choices, ask.levels, own
 
 
 def domains_of(snapshot: Snapshot, ask: Ask) -> Sequence[Domain | None]:
@@ -94,8 +109,20 @@ def confined(
     area: Area | None,
     *,
     of: Collection[MemberClass] | None = None,
+    areas: Mapping[str, Area] | None = None,
 ) -> Mapping[str, MemberClass]:
-    """Each member's class without preferences, by UID; all of them, or only those `of` these, confined to the area."""
+    """Each member's class without preferences, by UID; all of them, or only those `of` these, confined to the area.
+
+    Members of roles that have one of the `areas` are confined to that, which lies inside the area.
+    """
+    if areas:
+        return {
+            uid: member
+            for each in dict.fromkeys(areas.get(role_of(pod), area) for pod in members)
+            for uid, member in confined(
+                snapshot, [pod for pod in members if areas.get(role_of(pod), area) == each], avoided, each, of=of
+            ).items()
+        }
     classes = classify(snapshot, members, avoided, domain=area if of is None else None)
     if of is None:
         return classes
@@ -103,20 +130,23 @@ def confined(
     return {uid: inside.get(member, member) for uid, member in classes.items()}
 
 
-def quorum_in(
+def roles_quorum_in(
     snapshot: Snapshot,
     ask: Ask,
     area: Area | None,
     *,
     of: Collection[MemberClass] | None = None,
     steps: int = STEPS,
+    areas: Mapping[str, Area] | None = None,
 ) -> Quorum:
-    """The quorum with its members confined to this area: all members, or only those `of` these classes.
+    """The quorum of an ask without choices, its members confined to this area: all, or only those `of` these classes.
+
+    Members of roles that have one of the `areas` are confined to that.
 
     The exhaustive search takes at most so many `steps`.
     """
     owed = {role: need for role, need in ask.role_needs.items() if need > 0}
-    classes = confined(snapshot, ask.members, ask.avoided, area, of=of)
+    classes = confined(snapshot, ask.members, ask.avoided, area, of=of, areas=areas)
     return Quorum(
         snapshot,
         classes,

@@ -21,6 +21,7 @@ from gangsched.core.planning import budget as units
 from gangsched.core.planning import topology
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify, fill_singly, hand_out, preferring
+from gangsched.core.planning.levels import placed_in, within
 from gangsched.core.planning.pausing import place
 from gangsched.core.planning.placement import Ask, Unfinished
 from gangsched.core.planning.refusal import Refusal
@@ -60,7 +61,9 @@ class _Each:
         members, rest = self._ask.members[:most], self._ask.members[most:]
         mark = snapshot.mark()
         snapshot.begin(self._ask.own)
-        classes = preferring(snapshot, members, classify(snapshot, members, self._ask.avoided), self._ask.wishes)
+        inside = placed_in(snapshot, self._ask, members) if self._ask.levels else None
+        classes = inside or classify(snapshot, members, self._ask.avoided)
+        classes = preferring(snapshot, members, classes, self._ask.wishes)
         cost = len(set(classes.values())) * (units.CLASS + snapshot.size)
         if self._ask.topology is None and cost < snapshot.budget.left and self._all(members, classes):
             found.left = rest
@@ -143,7 +146,7 @@ class _Each:
                 shares = self._fill(one, count)
             else:
                 value, lead = home
-                shares = self._fill(renewed(one, domain=(wanted.key, value)), count)
+                shares = self._fill(renewed(one, domain=within(wanted.key, value, one.domain)), count)
                 if not shares and not wanted.required:
                     # At most `lead` members may go elsewhere before another domain has most of them and becomes home.
                     shares = self._elsewhere(one, wanted, count, min(count, max(1, lead)))

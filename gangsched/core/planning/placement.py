@@ -13,9 +13,10 @@ from msgspec.structs import replace as renewed
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.objects.status import Demand
 from gangsched.core.planning import expansion, start, topology
-from gangsched.core.planning.ask import Ask, asked_for, classes_of, domain_values, domains_of, quorum_in
+from gangsched.core.planning.ask import Ask, asked_for, classes_of, domain_values, domains_of
 from gangsched.core.planning.dependence import depends, unsure, waits_for_pods
 from gangsched.core.planning.domains import best_domain, found_in_fewest, found_together
+from gangsched.core.planning.parts import quorum_in
 from gangsched.core.planning.proof import never_fits
 from gangsched.core.planning.refusal import Refusal, fragmented, gaps, oversized, shortage
 from gangsched.core.planning.snapshot import Snapshot
@@ -116,6 +117,7 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
         domain=domain,
         demand=demand,
         oversized=oversized(snapshot, failing),
+        by_parts=bool(ask.choices or ask.levels),
     )
     snapshot.undo(mark)
     return refusal

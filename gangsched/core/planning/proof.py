@@ -13,7 +13,8 @@ from functools import partial
 import numpy as np
 
 from gangsched.core.planning import budget as units
-from gangsched.core.planning.ask import Ask, domains_of, quorum_in
+from gangsched.core.planning.ask import Ask, domains_of
+from gangsched.core.planning.parts import quorum_in
 from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.topology import RecentRequests
 
@@ -36,6 +37,8 @@ def _fits_empty(snapshot: Snapshot, ask: Ask) -> bool | None:
     domains = domains_of(empty, ask)
     if ask.topology is not None and ask.topology.required and _may_join(empty, ask.topology.key):
         domains = [*domains, None]
+    if any(_may_join(empty, level.key) for level in ask.levels):
+        return None
     for domain in domains:
         if empty.budget.spent - began > units.DIAGNOSIS:
             return None

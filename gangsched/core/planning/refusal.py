@@ -58,6 +58,7 @@ class Refusal:
     one member of the class `failing` requests more than any node that accepts it offers, with both amounts. `paused`:
     it would fit on nodes that are closed to it for now, for this reason; empty if it fits nowhere. `start` is what must
     be free before the group starts (`core.planning.start`), if less is; then `failing` stands for all that is `short`.
+    `by_parts`: no choice of parts of the group, or of domains for them, fits, and this is why the first one does not.
     """
 
     asked: Hashable
@@ -78,6 +79,7 @@ class Refusal:
     oversized: tuple[tuple[str, int, int], ...] = ()
     paused: str = ""
     start: Start | None = None
+    by_parts: bool = False
 
     @property
     def reason(self) -> Reason:

@@ -52,6 +52,10 @@ class Steps:
         self.ended = True
         self.budget.broke_off()
 
+    def rests_on(self, other: Steps) -> None:
+        """Count as cut short if that search was, which is a part of this one."""
+        self.ended |= other.ended
+
     def spend(self, steps: int = 1) -> bool:
         """Spend this many steps. If fewer are left, returns False and sets `ended`."""
         if steps > self.left:

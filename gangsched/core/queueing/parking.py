@@ -128,7 +128,7 @@ class Parked:
         bucket = self._bucket(refusal.asked, refusal, snapshot.cluster.capacity)
         self._noted.append(refusal.asked)
         # If members depend on other pods, room for one may open room for others. A start waits for a sum of resources.
-        exact = len(bucket.members) == 1 and not bucket.within_domain and refusal.start is None
+        exact = len(bucket.members) == 1 and not (bucket.within_domain or refusal.start is not None or refusal.by_parts)
         exact = exact and not bucket.members[0].shape.depends_on_pods
         self.settle(bucket, lack=max(1, refusal.wanted - refusal.fits) if exact else 1)
 
@@ -243,7 +243,9 @@ class Parked:
             several = asked != refusal.asked or len(members) > MOST_CLASSES
             if several:
                 members = [MemberClass(Shape())]
-            bucket = self.buckets[asked] = Bucket(asked, [], members, refusal.domain is not None, several)
+            bucket = self.buckets[asked] = Bucket(
+                asked, [], members, refusal.domain is not None or refusal.by_parts, several
+            )
             for _ in members:
                 at = self._vacant.pop() if self._vacant else self._grown()
                 bucket.lacks.append(at)

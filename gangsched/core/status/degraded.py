@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gangsched.core.declarations.minima import minima, missing_of
+from gangsched.core.declarations.minima import chosen, minima, missing_of
 from gangsched.core.gang import rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
@@ -46,7 +46,8 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
         are = "is" if present == 1 else "are"
         return f"minMember was raised from {gang.record.minimum} to {minimum}; {present} {are} bound."
     census = assessment.census
-    missing = missing_of(minima(assessment.terms.spec), census.bound_roles + census.done_roles).roles
+    placed = census.bound_roles + census.done_roles
+    missing = missing_of(chosen(minima(assessment.terms.spec), placed), placed).roles
     roles = ", ".join(f"{number} of role {role}" for role, number in sorted(missing.items()) if number)
     if roles and raised(gang, assessment.terms.spec):
         return f"Minima of roles were raised; missing: {roles}."

@@ -5,14 +5,18 @@ Groups of the gang's own namespace may be named; others are only counted (contra
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints import registry
 from gangsched.core.constraints.volume_binding import BoundTo
+from gangsched.core.declarations.minima import rest_of
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.pod import role_of
+from gangsched.core.objects.record import Minima
 from gangsched.core.objects.start import Start
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import number_of, number_of_all
@@ -28,6 +32,10 @@ REASONS = 6
 def incomplete(assessment: Assessment) -> str:
     """How many members are still to be created, and of which roles."""
     there = len(assessment.census.live)
+    if assessment.terms.spec.tree is not None:
+        return (
+            f"{number_of(there, 'member')} {'exists' if there == 1 else 'exist'}; missing: {missing_parts(assessment)}."
+        )
     minimum = assessment.terms.spec.minimum
     parts = []
     if assessment.missing:
@@ -39,6 +47,33 @@ def incomplete(assessment: Assessment) -> str:
         parts.append("some of them exceed maxMember and do not count")
     exist = number_of_all(there, minimum, "member", "exists", "exist")
     return f"{exist}; {'; '.join(parts)}. {assessment.terms.sequential_note}".rstrip()
+
+
+def incomplete_part(rest: Minima) -> str:
+    """Why the members of a part of a group wait although the group's minimum is bound: this is missing of the part."""
+    return (
+        f"The {rest.name or 'rest'} is bound as a whole, above the minimum of the group; missing: {_missing_of(rest)}."
+    )
+
+
+def missing_parts(assessment: Assessment) -> str:
+    """What a group with a tree lacks of members that exist, as clauses; empty if it lacks nothing."""
+    least = assessment.terms.spec.tree
+    there = Counter(map(role_of, assessment.census.live))
+    return _missing_of(rest_of(least, there)) if least is not None else ""
+
+
+def _missing_of(rest: Minima) -> str:
+    """What is missing, as clauses: members of groups, and groups of which only some are needed."""
+    parts = [f"{number_of(number, 'member')} of the group {role}" for role, number in rest.roles if number]
+    for choice in rest.choices:
+        several = f"{number_of(choice.least, 'more group')} of the {choice.name}"
+        if not choice.parts:
+            parts.append(f"{several}, which has no other")
+            continue
+        nearest = min(choice.parts, key=lambda part: part.total)
+        parts.append(f"{several} (the {nearest.name} lacks {number_of(nearest.total, 'member')})")
+    return "; ".join(parts)
 
 
 def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:

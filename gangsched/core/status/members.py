@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.wants import raised
+from gangsched.core.gang.wants import incomplete_parts, raised
 from gangsched.core.objects.effects import Effect, PatchPodCondition
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.status import explanation
@@ -50,6 +50,9 @@ def conditions(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason
     """
     surplus = {pod.uid for pod in assessment.surplus}
     general = _general_reason(gang, assessment)
+    spec = assessment.terms.spec
+    in_parts = bool(gang.record.scheduled_at) and spec.tree is not None
+    parts = incomplete_parts(gang, assessment.census, spec) if in_parts else {}
     for uid in sorted(gang.observed.ownership.disowned & gang.observed.pods.keys()):
         yield gang.observed.pods[uid], Reason.SEVERAL_OWNERS
     for pod in assessment.census.waiting:
@@ -61,6 +64,8 @@ def conditions(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason
             yield pod, Reason.BINDING_REFUSED
         elif general is not None:
             yield pod, general
+        elif role_of(pod) in parts:
+            yield pod, Reason.GANG_INCOMPLETE
 
 
 def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_message: str) -> str:
@@ -86,8 +91,11 @@ def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_
         text = explanation.refused(gang.attempt.refusal)
     elif gang.record.scheduled_at:
         paused = f"{gang.attempt.pause.note}."
+        part = incomplete_parts(gang, assessment.census, assessment.terms.spec).get(role_of(pod))
         text = paused if reason is Reason.PODS_FAIL else degraded_message(gang, assessment)
-    return text if gang.plain or not gang.key.name else f"Group {gang.key.name}: {text}"
+        if reason is Reason.GANG_INCOMPLETE and part is not None:
+            text = explanation.incomplete_part(part)
+    return text if gang.plain or not gang.key.name else f"{assessment.terms.keys.noun} {gang.key.name}: {text}"
 
 
 def _above_maximum(gang: Gang, pod: Pod) -> str:

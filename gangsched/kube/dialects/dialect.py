@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -28,8 +28,8 @@ class Dialect:
     `texts` says what becomes of further keys of pods. `seconds` parses the text under a time key and raises ValueError
     if it is invalid. A pod without any of `marks` does not use this dialect. `kind` is that system's custom resource
     with the terms of a group; None if there is none, and `create` says what to do if an object is missing. With
-    `open_roles` a pod may name a role that the group does not
-    list.
+    `open_roles` a pod may name a role that the group does not list. `further` are other custom resources, by the name
+    under which their objects are filed.
     """
 
     row: Row
@@ -38,6 +38,7 @@ class Dialect:
     kind: Kind[Any] | None = None
     create: str = "create it"
     open_roles: bool = False
+    further: Mapping[str, Kind[Any]] = field(default_factory=dict)
 
     @property
     def marks(self) -> tuple[Key, ...]:

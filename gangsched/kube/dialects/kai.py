@@ -1,7 +1,8 @@
 """KAI: an annotation that names its PodGroup, whose subgroups are roles.
 
 Only the leaves of a tree of subgroups have pods, so the leaves are the roles. They are equivalent to the tree if every
-subgroup is required and none has a larger minimum than its leaves together. Other trees are refused by name.
+subgroup is required; otherwise minSubGroup says how many are (`GroupSpec.tree`). A minimum of a subgroup that is larger
+than those of its leaves together is refused by name.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from msgspec import Struct
 
 from gangsched.config.dialects import Key, Row
 from gangsched.config.settings import Settings
-from gangsched.core.objects.declaration import Topology
+from gangsched.core.declarations.minima import tree
+from gangsched.core.objects.declaration import Level, Topology
 from gangsched.core.objects.podgroup import GroupSpec
+from gangsched.core.objects.record import Minima
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
 from gangsched.kube.dialects.fields import honoured, needless, refused, told
@@ -47,7 +50,7 @@ class _Spec(Struct, gc=False, rename="camel"):
 
 _FIELDS = (
     honoured("minMember", "the minimum; may be omitted if subgroups have minima"),
-    refused("minSubGroup", "other than the number of subgroups"),
+    honoured("minSubGroup", "so many subgroups, all of them by default; more than there are is refused"),
     honoured("priorityClassName", "the order of groups"),
     honoured("topologyConstraint.requiredTopologyLevel", "all members in one domain of this node label"),
     honoured(
@@ -57,9 +60,12 @@ _FIELDS = (
     needless("topologyConstraint.topology", "the levels are node labels, so that the Topology is not needed"),
     honoured("subGroups[].name", "the leaves of the tree are roles"),
     honoured("subGroups[].minMember", "a role's minimum, 1 by default"),
-    refused("subGroups[].minSubGroup", "other than the number of subgroups below"),
+    honoured("subGroups[].minSubGroup", "so many of the subgroups below; more than there are is refused"),
     honoured("subGroups[].parent", "the tree"),
-    refused("subGroups[].topologyConstraint.requiredTopologyLevel", "always"),
+    honoured(
+        "subGroups[].topologyConstraint.requiredTopologyLevel",
+        "all members of the subgroup in one domain of this node label; with a minimum of 0 it is refused",
+    ),
     told("subGroups[].topologyConstraint.preferredTopologyLevel", "subgroups are not kept together"),
     needless("subGroups[].topologyConstraint.topology", "the levels are node labels"),
     told("queue", _QUEUE),
@@ -90,12 +96,17 @@ def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
     leaves = [part for part in parts if part.name not in parents]
     minima = {part.name: _least(part) for part in leaves}
     found = roles("spec.subGroups", minima, field_of_each=".minMember")
+    levels = _levels(parts)
+    some = any(number is not None and number != below for number, below in _asked(spec, parts))
+    chosen = _tree(spec.min_sub_group, "", parts) if some or levels else None
     return GroupSpec(
-        min_member=total(spec.min_member, found),
+        min_member=total(spec.min_member, found) if chosen is None else chosen.total,
         roles=found,
+        tree=chosen,
+        levels=levels,
         priority_class=spec.priority_class_name or "",
         topology=_topology(spec.topology_constraint),
-        not_built=tuple(_refused(spec, minima)),
+        not_built=tuple(_refused(spec, minima, chosen)),
     )
 
 
@@ -130,20 +141,55 @@ def _topology(found: _TopologyConstraint | None) -> Topology | None:
     return Topology(found.preferred_topology_level, required=False) if found.preferred_topology_level else None
 
 
-def _refused(spec: _Spec, minima: dict[str, int]) -> Iterator[str]:
-    parts = spec.sub_groups or []
+def _asked(spec: _Spec, parts: list[_SubGroup]) -> Iterator[tuple[int | None, int]]:
+    """Each minSubGroup, with the number of subgroups of which it is a part."""
     children = Counter(part.parent or "" for part in parts)
-    wanted = {"": ("spec", spec.min_sub_group)} | {
-        part.name: (f"spec.subGroups ({part.name})", part.min_sub_group) for part in parts
-    }
-    for name, (where, number) in wanted.items():
-        if number is not None and number != children[name]:
-            yield f"{where}.minSubGroup other than the number of its subgroups"
+    yield spec.min_sub_group, children[""]
+    for part in parts:
+        yield part.min_sub_group, children[part.name]
+
+
+def _leaves(name: str, parts: list[_SubGroup]) -> tuple[str, ...]:
+    """The leaves of the subgroup of this name, which may be one itself."""
+    below = [part.name for part in parts if part.parent == name]
+    return tuple(leaf for each in below for leaf in _leaves(each, parts)) if below else (name,)
+
+
+def _levels(parts: list[_SubGroup]) -> tuple[Level, ...]:
+    """The required topology levels of subgroups, outer ones first."""
+    found = [
+        Level(asked.required_topology_level, _leaves(part.name, parts))
+        for part in parts
+        if (asked := part.topology_constraint) is not None and asked.required_topology_level
+    ]
+    return tuple(sorted(found, key=lambda level: -len(level.roles)))
+
+
+def _tree(number: int | None, name: str, parts: list[_SubGroup]) -> Minima:
+    """What is needed below the subgroup of this name, or in all without one."""
+    below = [part for part in parts if (part.parent or "") == name]
+    found = [
+        _tree(part.min_sub_group, part.name, parts)
+        if any(each.parent == part.name for each in parts)
+        else Minima(_least(part), ((part.name, _least(part)),), (), f"subgroup {part.name}")
+        for part in below
+    ]
+    least = len(below) if number is None else number
+    return tree(found, least=least, name=f"subgroup {name}" if name else "group")
+
+
+def _refused(spec: _Spec, minima: dict[str, int], chosen: Minima | None) -> Iterator[str]:
+    parts = spec.sub_groups or []
+    if any(number is not None and not 0 < number <= max(1, below) for number, below in _asked(spec, parts)):
+        yield "a minSubGroup of 0, or above the number of subgroups"
+    if chosen is not None and spec.min_member > chosen.total:
+        yield "spec.minMember above what the needed subgroups ask for"
     for part in parts:
         if part.name not in minima and (part.min_member or 0) > _under(part.name, parts, minima):
             yield f"spec.subGroups ({part.name}).minMember above the sum of its subgroups'"
-        if part.topology_constraint is not None and part.topology_constraint.required_topology_level:
-            yield f"spec.subGroups ({part.name}).topologyConstraint.requiredTopologyLevel"
+        leveled = part.topology_constraint is not None and part.topology_constraint.required_topology_level
+        if leveled and not all(minima[each] for each in _leaves(part.name, parts)):
+            yield f"spec.subGroups ({part.name}).topologyConstraint.requiredTopologyLevel with a minimum of 0"
 
 
 def _under(name: str, parts: list[_SubGroup], minima: dict[str, int]) -> int:

@@ -47,11 +47,12 @@ _OBJECT = msgspec.json.Decoder(_Object)
 class Kind(Generic[Spec]):
     """PodGroups of another system, served as `resource`.
 
-    `spec` has the fields that gangsched reads, and `fields` says what becomes of each field and of each key of the
-    object. `terms` converts them and the metadata to the core's terms. It raises ValueError with a sentence for a
-    person if they are unsupported. `also_ignored` yields those that are honoured in some cases, but not in this one.
-    `phase` reads, in a version of the API, what gangsched writes of an object's status: of objects in the namespaces
-    `phase_in`, or in all if that is None.
+    `title` is its kind. `spec` has the fields that gangsched reads, and `fields` says what becomes of each field and of
+    each key of the object. `terms` converts them and the metadata to the core's terms. It raises ValueError with a
+    sentence for a person if they are unsupported. `also_ignored` yields those that are honoured in some cases, but not
+    in this one. `parent` returns the object above it in a tree of groups. The objects are of the dialect `within`, if
+    they are filed under another name. `phase` reads, in a version of the API, what gangsched writes of an object's
+    status: of objects in the namespaces `phase_in`, or in all if that is None.
     """
 
     resource: CustomResource
@@ -61,6 +62,9 @@ class Kind(Generic[Spec]):
     also_ignored: Callable[[Spec, wire.Meta], Iterable[str]] = lambda *_: ()
     phase: Callable[[Raw | bytes, str], SeenPhase | SeenCondition | None] | None = None
     phase_in: frozenset[str] | None = None
+    parent: Callable[[Spec], str] = lambda _: ""
+    within: str = ""
+    title: str = "PodGroup"
 
     @property
     def name(self) -> str:
@@ -77,9 +81,10 @@ class Kind(Generic[Spec]):
         """
         found = _OBJECT.decode(raw)
         meta = found.metadata
-        spec, error, ignored = None, "", tuple[str, ...]()
+        spec, error, ignored, parent = None, "", tuple[str, ...](), ""
         try:
             read = msgspec.json.decode(found.spec, type=self.spec)
+            parent = printable(self.parent(read), limit=_LONGEST_TEXT)
             terms = self.terms(read, meta)
             _check_texts(terms)
             spec, ignored = terms, (*self._ignored(found), *self.also_ignored(read, meta))
@@ -96,6 +101,7 @@ class Kind(Generic[Spec]):
             error=f"{self.name} {meta.name}: {error}." if error else "",
             phase=self._phase(raw, meta.namespace or "default", version),
             ignored=ignored,
+            parent=parent,
             made_for=_made_for(meta.owner_references or ()),
         )
 

@@ -1,7 +1,8 @@
 """Kubernetes' own groups: a field of the pod's spec that names a PodGroup of scheduling.k8s.io.
 
 They are behind a feature gate of the API server. A group with the basic policy is no gang: its minimum is one pod, and
-it never times out. Priority and topology apply as for a gang.
+it never times out. Priority and topology apply as for a gang. Groups may form a tree, whose inner nodes are
+CompositePodGroups (`core.declarations.trees`).
 """
 
 from __future__ import annotations
@@ -9,26 +10,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import inf
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from gangsched.config.dialects import Row
 from gangsched.config.settings import Settings
-from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.declaration import COMPOSITE, NATIVE, Topology
 from gangsched.core.objects.pod import DeviceUse
-from gangsched.core.objects.podgroup import GroupCondition, GroupSpec, SeenCondition
+from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
 from gangsched.kube.dialects.fields import honoured, needless, refused, told
 from gangsched.kube.dialects.kind import Kind, at_least_one
+from gangsched.kube.dialects.native_condition import read_condition
 
 
 class _Gang(Struct, gc=False, rename="camel"):
     min_count: int = 0
 
 
+class _TreeGang(Struct, gc=False, rename="camel"):
+    min_group_count: int = 0
+
+
 class _Policy(Struct, gc=False):
     gang: _Gang | None = None
+    basic: wire.Present | None = None
+
+
+class _TreePolicy(Struct, gc=False):
+    gang: _TreeGang | None = None
     basic: wire.Present | None = None
 
 
@@ -50,17 +60,32 @@ class _Disruption(Struct, gc=False):
     all: wire.Present | None = None
 
 
-class _Spec(Struct, gc=False, rename="camel"):
-    scheduling_policy: _Policy | None = None
+class _Common(Struct, gc=False, rename="camel"):
     scheduling_constraints: _Constraints | None = None
     priority: int | None = None
     priority_class_name: str | None = None
     parent_composite_pod_group_name: str | None = None
-    resource_claims: list[_Claim] | None = None
     disruption_mode: str | _Disruption | None = None
     preemption_policy: str | None = None
 
 
+class _Spec(_Common, gc=False, rename="camel"):
+    scheduling_policy: _Policy | None = None
+    resource_claims: list[_Claim] | None = None
+
+
+class _TreeSpec(_Common, gc=False, rename="camel"):
+    scheduling_policy: _TreePolicy | None = None
+
+
+_DISRUPTION = (
+    told(
+        "disruptionMode",
+        "`all`: kept for preemption, as gangsched preempts nothing yet; kube-scheduler honours it here too",
+        usual=({"single": {}}, "Pod"),
+    ),
+    honoured("preemptionPolicy", "kept for preemption: gangsched preempts nothing yet, as with `Never`"),
+)
 _FIELDS = (
     honoured("schedulingPolicy.gang.minCount", "the minimum, from 1"),
     honoured("schedulingPolicy.basic", "no gang: the pods are bound one by one and never time out"),
@@ -73,13 +98,8 @@ _FIELDS = (
     ),
     honoured("resourceClaims[].resourceClaimTemplateName", "the same with the claim that Kubernetes makes from it"),
     honoured("resourceClaims[].name", "only pods whose claim has this name, and names the same, share it"),
-    refused("parentCompositePodGroupName", "always: the parts would be scheduled separately"),
-    told(
-        "disruptionMode",
-        "`all`: kept for preemption, as gangsched preempts nothing yet; kube-scheduler honours it here too",
-        usual=({"single": {}}, "Pod"),
-    ),
-    honoured("preemptionPolicy", "kept for preemption: gangsched preempts nothing yet, as with `Never`"),
+    honoured("parentCompositePodGroupName", "the group is a part of a tree, which is bound as its root says"),
+    *_DISRUPTION,
     needless("workloadRef", "says from what the group was made"),
     needless("podGroupTemplateRef", "says from what the group was made"),
 )
@@ -102,28 +122,48 @@ _CREATE = (
     "the controller of its pods makes it from a template of its Workload, and until then kube-scheduler too would bind "
     "none of them; see the Events of that controller's object, or create the PodGroup"
 )
+_TREE_FIELDS = (
+    honoured("schedulingPolicy.gang.minGroupCount", "so many of the groups below, from 1; the others are elastic"),
+    honoured("schedulingPolicy.basic", "one group below is enough; a tree with such a root never times out"),
+    honoured("parentCompositePodGroupName", "the tree, of at most 4 levels with the PodGroups"),
+    honoured("schedulingConstraints.topology[].key", "all members below in one domain of this label"),
+    honoured("priority", "at the root: the order of groups"),
+    honoured("priorityClassName", "at the root: the order of groups, if there is no `priority`"),
+    *_DISRUPTION,
+    needless("workloadRef", "says from what the group was made"),
+)
 
 
 def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
     policy = spec.scheduling_policy
+    gang = policy.gang if policy is not None else None
+    return _terms_of(spec, policy, "minCount", gang.min_count if gang is not None else 1)
+
+
+def _tree_terms(spec: _TreeSpec, _: wire.Meta) -> GroupSpec:
+    policy = spec.scheduling_policy
+    gang = policy.gang if policy is not None else None
+    return _terms_of(spec, policy, "minGroupCount", gang.min_group_count if gang is not None else 1)
+
+
+def _terms_of(spec: _Common, policy: _Policy | _TreePolicy | None, minimum: str, least: int) -> GroupSpec:
     if policy is None or (policy.gang is None) == (policy.basic is None):
         raise ValueError("spec.schedulingPolicy does not have exactly one of gang and basic: write one of them")
-    least = 1 if policy.gang is None else at_least_one("spec.schedulingPolicy.gang.minCount", policy.gang.min_count)
     levels = (spec.scheduling_constraints.topology if spec.scheduling_constraints is not None else None) or []
     return GroupSpec(
-        min_member=least,
+        min_member=at_least_one(f"spec.schedulingPolicy.gang.{minimum}", least),
         max_schedule_time_s=inf if policy.gang is None else None,
         priority=_priority(spec),
         priority_class=spec.priority_class_name or "",
         topology=Topology(levels[0].key) if levels else None,
-        device_claims=tuple(map(_shared, spec.resource_claims or ())),
+        device_claims=tuple(map(_shared, (spec.resource_claims or ()) if isinstance(spec, _Spec) else ())),
         preempted_whole=_is_preempted_whole(spec),
         preempts=spec.preemption_policy != "Never",
-        not_built=tuple(_refused(spec, levels)),
+        not_built=tuple(_refused(levels)),
     )
 
 
-def _priority(spec: _Spec) -> int | None:
+def _priority(spec: _Common) -> int | None:
     """The priority that the group asks for.
 
     Admission sets 0 if the group names no class and the cluster has no default one: plugin/pkg/admission/priority.
@@ -131,74 +171,42 @@ def _priority(spec: _Spec) -> int | None:
     return spec.priority if spec.priority or spec.priority_class_name else None
 
 
-def _is_preempted_whole(spec: _Spec) -> bool:
+def _is_preempted_whole(spec: _Common) -> bool:
     """Whether `disruptionMode` is all; 1.36 calls that PodGroup."""
     mode = spec.disruption_mode
     return mode == "PodGroup" if mode is None or isinstance(mode, str) else mode.all is not None
 
 
-def _refused(spec: _Spec, levels: list[_Level]) -> Iterator[str]:
+def _refused(levels: list[_Level]) -> Iterator[str]:
     if len(levels) > 1:
         yield "spec.schedulingConstraints.topology of several keys"
-    if spec.parent_composite_pod_group_name:
-        yield "spec.parentCompositePodGroupName"
+
+
+def _parent(spec: _Common) -> str:
+    return spec.parent_composite_pod_group_name or ""
 
 
 def _shared(claim: _Claim) -> DeviceUse:
     return DeviceUse(claim.name, claim.resource_claim_name or "", claim.resource_claim_template_name or "")
 
 
-class _Condition(Struct, gc=False, rename="camel"):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    observed_generation: int = 0
-
-
-class _Status(Struct, gc=False):
-    conditions: list[_Condition] | None = None
-
-
-class _Meta(Struct, gc=False):
-    generation: int = 0
-
-
-class _Conditioned(Struct, gc=False):
-    metadata: _Meta
-    status: _Status | None = None
-
-
-_CONDITIONED = msgspec.json.Decoder(_Conditioned)
-
-
-def condition_type(version: str) -> str:
-    """The type of the condition that says whether a group was scheduled, in this version of the API."""
-    return "PodGroupScheduled" if version == "v1alpha2" else "PodGroupInitiallyScheduled"
-
-
-def _condition(raw: Raw | bytes, version: str) -> SeenCondition | None:
-    """The condition of the object; None if its status cannot be read."""
-    try:
-        found = _CONDITIONED.decode(raw)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    conditions = (found.status.conditions if found.status is not None else None) or ()
-    said = next((each for each in conditions if each.type == condition_type(version)), None)
-    condition = (
-        None
-        if said is None
-        else GroupCondition(said.status == "True", said.reason, said.message, said.observed_generation)
-    )
-    return SeenCondition(condition, version, found.metadata.generation)
-
-
 def dialect(row: Row, settings: Settings) -> Dialect:
+    groups, composites = row.resources
+    trees = Kind(
+        resource=composites,
+        spec=_TreeSpec,
+        terms=_tree_terms,
+        fields=_TREE_FIELDS,
+        parent=_parent,
+        within=NATIVE,
+        title="CompositePodGroup",
+    )
     kind = Kind(
-        resource=row.resources[0],
+        resource=groups,
         spec=_Spec,
         terms=_terms,
         fields=_FIELDS,
-        phase=_condition if settings.native.write_condition else None,
+        parent=_parent,
+        phase=read_condition if settings.native.write_condition else None,
     )
-    return Dialect(row=row, create=_CREATE, kind=kind)
+    return Dialect(row=row, create=_CREATE, kind=kind, further={COMPOSITE: trees})

@@ -52,7 +52,7 @@ class Dialects:
             reader = _Reader(dialect)
             self._readers.append(reader)
             if dialect.kind is not None:
-                self.kinds[dialect.row.name] = dialect.kind
+                self.kinds |= {dialect.row.name: dialect.kind, **dialect.further}
             terms |= {key.name for key in (*dialect.row.group, *dialect.terms) if not key.label}
             for mark in dialect.marks:
                 if mark.label:

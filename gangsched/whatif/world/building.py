@@ -36,7 +36,9 @@ from gangsched.whatif.world.pods import Pods, accepted, decoded
 
 POD, NODE, NAMESPACE = ("v1", "Pod"), ("v1", "Node"), ("v1", "Namespace")
 POD_GROUP = (f"{GROUP}/{VERSION}", KIND)
-FOREIGN = {(version, KIND): dialect for dialect, kind in DEFAULT.kinds.items() for version in kind.resource.served_in}
+FOREIGN = {
+    (version, kind.title): dialect for dialect, kind in DEFAULT.kinds.items() for version in kind.resource.served_in
+}
 """The dialects of other systems' PodGroups, by apiVersion and kind."""
 MAKERS = {**workloads.MAKERS, **operators.MAKERS}
 """The functions that expand workloads into pods, by apiVersion and kind."""

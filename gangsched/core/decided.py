@@ -1,0 +1,24 @@
+"""What a scheduling cycle has decided."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.pod import Pod
+
+
+@dataclass(slots=True)
+class Decided:
+    """The results of a cycle: the bindings to send, the gangs it tried, and the number of refusals by reason.
+
+    `left` are the members above each gang's minimum that have no node yet: refused, or not reached within the budget.
+    """
+
+    effects: list[BindPod] = field(default_factory=list)
+    tried: dict[GroupKey, None] = field(default_factory=dict)
+    left: dict[GroupKey, Sequence[Pod]] = field(default_factory=dict)
+    refusals: Counter[str] = field(default_factory=Counter)

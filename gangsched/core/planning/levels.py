@@ -1,0 +1,136 @@
+"""Places a quorum some of whose roles must each be in one domain of a node label (`Ask.levels`), one inside the other.
+
+A level confines the members of its roles to one domain: that of its members which are placed already, or else one that
+is chosen here. Domains are chosen level by level, outer ones first, the tightest first among those that may take all; a
+choice is given up once the whole quorum does not fit beside what was chosen so far, within a limit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gangsched.core.cluster.labels import Area
+from gangsched.core.objects.declaration import Level, Topology
+from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.planning import budget as units
+from gangsched.core.planning import topology
+from gangsched.core.planning.ask import Ask, confined, roles_quorum_in
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.filling import Places
+from gangsched.core.planning.search import Steps
+from gangsched.core.planning.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from gangsched.core.planning.quorum import Quorum
+
+TRIES = 128
+"""Limit for the number of choices of domains, complete or not, that are tried."""
+
+_Areas = Mapping[str, Area]
+"""The area of each role that has one of its own."""
+
+
+def within(key: str, value: str | None, outer: Area | None) -> Area:
+    """The domain inside this area."""
+    return (key, value) if outer is None else (key, value, outer)
+
+
+def homes(snapshot: Snapshot, ask: Ask, area: Area | None = None) -> _Areas:
+    """The areas, inside this one, of roles whose levels have members that are placed already."""
+    areas: dict[str, Area] = {}
+    for level in ask.levels:
+        value = _home(snapshot, ask, level)
+        if value is not None:
+            areas |= {role: within(level.key, value, areas.get(role, area)) for role in level.roles}
+    return areas
+
+
+def _home(snapshot: Snapshot, ask: Ask, level: Level) -> str | None:
+    own = Counter[str]()
+    for role in level.roles:
+        own.update(ask.own_by_role.get(role, {}))
+    return topology.home(snapshot, Topology(level.key), own) if own else None
+
+
+class Levels:
+    """A quorum with levels on one snapshot; it is used like a `Quorum`.
+
+    What it says about a refusal is true where each level is in its own domain or in the one with most room.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, ask: Ask, area: Area | None, *, of: Collection[MemberClass] | None, steps: int
+    ) -> None:
+        self._snapshot = snapshot
+        self._ask = ask
+        self._area = area
+        self._of = of
+        self._tries = 0
+        self.steps = Steps(steps, budget=snapshot.budget)
+        there = set(map(role_of, ask.members))
+        self._levels = [level for level in ask.levels if not there.isdisjoint(level.roles)]
+        explained: dict[str, Area] = {}
+        for level in self._levels:
+            value = _home(snapshot, ask, level)
+            if value is None:
+                value = topology.roomiest(snapshot, Topology(level.key), self._classes(level, explained))
+            explained |= self._inside(level, value, explained)
+        self.first = self._quorum(explained)
+        self.slots, self.room = self.first.slots, self.first.room
+        self.smallest = self.first.smallest
+        self.take_most = self.first.take_most
+
+    def find(self) -> Places | None:
+        """Find and take a place for each member; None, with nothing taken, if there is none.
+
+        None is certain unless the steps have ended.
+        """
+        return self._found(self._levels, {})
+
+    def _found(self, levels: Sequence[Level], areas: _Areas) -> Places | None:
+        """Places with these roles in their areas, and those of the levels in one domain each."""
+        self._tries += 1
+        if self._tries > TRIES:
+            self.steps.break_off()
+            return None
+        self._snapshot.budget.charge(units.TRIED * len(self._ask.members))
+        mark, quorum = self._snapshot.mark(), self._quorum(areas)
+        places = quorum.find()
+        if places is None or not levels:
+            self.steps.rests_on(quorum.steps)
+            return places
+        self._snapshot.undo(mark)
+        level, *others = levels
+        for value in self._values(level, areas):
+            found = self._found(others, {**areas, **self._inside(level, value, areas)})
+            if found is not None or self._tries > TRIES:
+                return found
+        return None
+
+    def _values(self, level: Level, areas: _Areas) -> Sequence[str]:
+        """The domains that may take what is needed of the level's roles, in the order in which to try them."""
+        home = _home(self._snapshot, self._ask, level)
+        if home is not None:
+            return [home]
+        need = max(1, sum(self._ask.role_needs.get(role, 0) for role in level.roles))
+        return [*topology.candidates(self._snapshot, Topology(level.key), self._classes(level, areas), need)]
+
+    def _classes(self, level: Level, areas: _Areas) -> list[MemberClass]:
+        """The class of each member of the level's roles, where they may be by these areas."""
+        members = [pod for pod in self._ask.members if role_of(pod) in level.roles]
+        area = areas.get(level.roles[0], self._area)
+        classes = confined(self._snapshot, members, self._ask.avoided, area)
+        return [classes[pod.uid] for pod in members]
+
+    def _inside(self, level: Level, value: str | None, areas: _Areas) -> _Areas:
+        return {role: within(level.key, value, areas.get(role, self._area)) for role in level.roles}
+
+    def _quorum(self, areas: _Areas) -> Quorum:
+        return roles_quorum_in(self._snapshot, self._ask, self._area, of=self._of, steps=self.steps.left, areas=areas)
+
+
+def placed_in(snapshot: Snapshot, ask: Ask, members: Sequence[Pod]) -> Mapping[str, MemberClass]:
+    """The class of each of these members, by UID, inside the areas of those of its levels that are placed already."""
+    return confined(snapshot, members, ask.avoided, None, areas=homes(snapshot, ask))

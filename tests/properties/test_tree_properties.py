@@ -1,0 +1,233 @@
+"""Trees of groups: the planner against every choice of parts, and the machine against the tree itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.minima import missing_of, roles_in, tree
+from gangsched.core.objects.declaration import Declaration, Level
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod, member_order, role_of
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.record import Choice, Minima
+from gangsched.core.objects.shape import Shape
+from gangsched.core.planning.placement import Ask, Placement, place
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.planning.snapshot import Snapshot
+from tests import naive
+from tests.builders import node, pod
+from tests.effort import examples
+from tests.harness import Harness
+from tests.naive import World
+from tests.trees import inner, leaf, members_of
+
+Thing = ForeignGroup | Pod | Node
+Node_ = tuple[int, Sequence["Node_"]]
+"""A minimum and the parts below, empty for a leaf."""
+
+
+def leaves() -> st.SearchStrategy[Node_]:
+    return st.tuples(st.integers(1, 2), st.just(()))
+
+
+def trees() -> st.SearchStrategy[Node_]:
+    """Trees of at most three levels; some ask for more parts than there are."""
+    mid = st.one_of(leaves(), leaves(), st.tuples(st.integers(1, 2), st.lists(leaves(), min_size=1, max_size=2)))
+    return st.tuples(st.integers(1, 3), st.lists(mid, min_size=1, max_size=4))
+
+
+def minima_of(found: Node_, names: Iterator[str]) -> Minima:
+    least, parts = found
+    name = next(names)
+    if not parts:
+        return Minima(least, ((name, least),), (), name)
+    return tree([minima_of(part, names) for part in parts], least=least, name=name)
+
+
+def names() -> Iterator[str]:
+    return (f"g{at}" for at in range(100))
+
+
+def ways(roles: Mapping[str, int], choices: Sequence[Choice]) -> Iterator[Mapping[str, int]]:
+    """The members by role of each choice of parts, in order: outer parts are chosen first."""
+    if not choices:
+        yield roles
+        return
+    choice, *others = choices
+    for parts in combinations(choice.parts, choice.least):
+        more = {role: number for part in parts for role, number in part.roles}
+        yield from ways({**roles, **more}, [*others, *(each for part in parts for each in part.choices)])
+
+
+@st.composite
+def scarce(draw: st.DrawFn) -> tuple[World, Minima, list[Pod]]:
+    """At most three nodes, a tree, and for each of its groups a member more than it needs, as many, or fewer."""
+    world = World()
+    for at in range(draw(st.integers(1, 3))):
+        world.nodes[f"n{at}"] = Node(name=f"n{at}", allocatable=(("cpu", draw(st.integers(1, 6))), ("pods", 5)))
+    least = minima_of(draw(trees()), names())
+    members = []
+    for role in sorted(roles_in(least)):
+        cpu = draw(st.integers(1, 4))
+        for at in range(draw(st.integers(1, 3))):
+            made = pod(f"{role}-{at}", created=float(at))
+            said = Declaration(group="a", role=role)
+            members.append(replace(made, shape=Shape(requests=(("cpu", cpu),)), declaration=said))
+    return world, least, sorted(members, key=member_order)
+
+
+@given(scarce())
+@settings(max_examples=examples(400))
+def test_the_parts_are_the_first_choice_that_fits_and_nothing_is_placed_if_none_does(problem):
+    world, least, members = problem
+    need = missing_of(least, Counter())
+    if not need.met_by(members):
+        event("incomplete")
+        there = Counter(map(role_of, members))
+        assert not any(all(there[role] >= n for role, n in way.items()) for way in ways(need.roles, need.choices))
+        return
+    cluster = Cluster()
+    for each in world.nodes.values():
+        cluster.set_node(each)
+    snapshot = Snapshot(cluster)
+    ask = Ask(members=members, need=need.number, role_needs=need.roles, choices=need.choices)
+    found = place(snapshot, ask)
+    possible = [
+        way
+        for way in ways(need.roles, need.choices)
+        if naive.quorum_exists(world, [each for each in members if role_of(each) in way], sum(way.values()), way)
+    ]
+    event("fits" if possible else "refused")
+    if not possible:
+        assert isinstance(found, Refusal)
+        assert not found.exhausted
+        assert found.never
+        return
+    assert isinstance(found, Placement)
+    assert Counter(role_of(each) for each, _ in found.assignments) == Counter(dict(possible[0]))
+
+
+@st.composite
+def labelled(draw: st.DrawFn) -> tuple[World, Minima, tuple[Level, ...], list[Pod]]:
+    """As `scarce`, with nodes in two zones and three racks, and levels at some parts of the tree."""
+    world, least, members = draw(scarce())
+    for name, each in world.nodes.items():
+        labels = draw(st.sampled_from((("zone", "z1"), ("zone", "z2"), None))), (draw(st.sampled_from("abc")))
+        found = (("rack", labels[1]), *([labels[0]] if labels[0] is not None else []))
+        world.nodes[name] = replace(each, labels=found)
+    parts = [least, *parts_of(least)]
+    levels = []
+    for part in sorted(parts, key=lambda each: -len([*roles_in(each)])):
+        key = draw(st.sampled_from((None, None, "zone", "rack")))
+        if key is not None:
+            levels.append(Level(key, tuple(roles_in(part))))
+    return world, least, tuple(levels), members
+
+
+def parts_of(least: Minima) -> Iterator[Minima]:
+    for choice in least.choices:
+        for part in choice.parts:
+            yield part
+            yield from parts_of(part)
+    yield from (Minima(number, ((role, number),)) for role, number in least.roles)
+
+
+def confined_ways(levels: Sequence[Level], world: World, members: Sequence[Pod]) -> Iterator[list[Pod]]:
+    """These members with node selectors that put each level into one domain, in every way."""
+    if not levels:
+        yield [*members]
+        return
+    level, *others = levels
+    mine = [each for each in members if role_of(each) in level.roles]
+    values = {value for each in world.nodes.values() for key, value in each.labels if key == level.key}
+    for value in sorted(values) if mine else [""]:
+        yield from confined_ways(
+            others, world, [selecting(each, level.key, value) if each in mine else each for each in members]
+        )
+
+
+def selecting(found: Pod, key: str, value: str) -> Pod:
+    return replace(found, shape=replace(found.shape, node_selector=(*found.shape.node_selector, (key, value))))
+
+
+@given(labelled())
+@settings(max_examples=examples(400), deadline=None)
+def test_the_parts_are_the_first_choice_that_fits_with_each_level_in_one_domain(problem):
+    world, least, levels, members = problem
+    need = missing_of(least, Counter())
+    if not need.met_by(members):
+        event("incomplete")
+        return
+    cluster = Cluster()
+    for each in world.nodes.values():
+        cluster.set_node(each)
+    ask = Ask(members=members, need=need.number, role_needs=need.roles, choices=need.choices, levels=levels)
+    found = place(Snapshot(cluster), ask)
+    possible = [way for way in ways(need.roles, need.choices) if _fits_somehow(world, levels, members, way)]
+    event("fits" if possible else "refused")
+    if not possible:
+        assert isinstance(found, Refusal)
+        assert not found.exhausted
+        return
+    assert isinstance(found, Placement)
+    assert Counter(role_of(each) for each, _ in found.assignments) == Counter(dict(possible[0]))
+    for level in levels:
+        nodes = {where for each, where in found.assignments if role_of(each) in level.roles}
+        assert len({dict(world.nodes[where].labels)[level.key] for where in nodes}) <= 1
+
+
+def _fits_somehow(world: World, levels: Sequence[Level], members: Sequence[Pod], way: Mapping[str, int]) -> bool:
+    mine = [each for each in members if role_of(each) in way]
+    number = sum(way.values())
+    return any(naive.quorum_exists(world, some, number, way) for some in confined_ways(levels, world, mine))
+
+
+def objects(found: Node_, parent: str, called: Iterator[str], age: int = 40) -> list[ForeignGroup]:
+    """The tree as the API server serves it; parts have the order in which they are drawn."""
+    least, parts = found
+    name = next(called)
+    if not parts:
+        return [leaf(name, parent, least=least, age=age)]
+    below = [each for at, part in enumerate(parts) for each in objects(part, name, called, age - 1 - at)]
+    return [inner(name, parent, least=least, age=age), *below]
+
+
+def broken(least: Minima, bound: Counter[str]) -> list[str]:
+    """The parts that have bound members and not all that they need."""
+    mine = Counter({role: bound[role] for role in roles_in(least)})
+    if not mine.total():
+        return []
+    wrong = [least.name or "root"] if missing_of(least, mine) else []
+    return wrong + [each for choice in least.choices for part in choice.parts for each in broken(part, bound)]
+
+
+@given(trees(), st.data())
+@settings(max_examples=examples(60), deadline=None)
+def test_what_is_bound_satisfies_the_tree_and_every_part_or_nothing_of_it_is_bound(found, data):
+    harness = Harness()
+    least = minima_of(found, names())
+    things: list[Thing] = [*objects(found, "", names())]
+    for role in sorted(roles_in(least)):
+        cpu = data.draw(st.integers(1, 3))
+        things += members_of(role, data.draw(st.integers(1, 3)), cpu=cpu)
+    things += [node(f"n{at}", cpu=data.draw(st.integers(1, 6))) for at in range(data.draw(st.integers(1, 3)))]
+    for some in data.draw(st.permutations(things)):
+        harness.add(some)
+        harness.wait(1)
+        bound = Counter(name.removeprefix("default/").rsplit("-", 1)[0] for name in harness.bound())
+        now = _tree_now(harness)
+        assert now is None or broken(now, bound) == []
+    event("bound" if harness.bound() else "nothing bound")
+
+
+def _tree_now(harness: Harness) -> Minima | None:
+    """The tree by which the machine has just decided."""
+    specs = [each.terms.spec for each in harness.machine.assessments.values() if each.terms.spec.tree is not None]
+    return specs[0].tree if specs else None
