@@ -19,7 +19,7 @@ from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
-from gangsched.kube.dialects.fields import honoured, needless, refused, told
+from gangsched.kube.dialects.fields import honoured, needless, told
 from gangsched.kube.dialects.kind import Kind, at_least_one
 from gangsched.kube.dialects.native_condition import read_condition
 
