@@ -71,5 +71,8 @@ def naming(what: UseDevices, making: Making) -> Json:
 
 
 def unnaming(what: UseDevices) -> Json:
-    """The patch that removes the claim from the pod's status."""
+    """The patch that removes the claim from the pod's status.
+
+    Since 1.37 the API server keeps the field instead; a name of a claim that is not there means nothing.
+    """
     return {"metadata": {"uid": what.consumer.uid}, "status": {"extendedResourceClaimStatus": None}}
