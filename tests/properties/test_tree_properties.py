@@ -224,6 +224,9 @@ def test_what_is_bound_satisfies_the_tree_and_every_part_or_nothing_of_it_is_bou
         bound = Counter(name.removeprefix("default/").rsplit("-", 1)[0] for name in harness.bound())
         now = _tree_now(harness)
         assert now is None or broken(now, bound) == []
+        for gang in harness.machine.gangs.values():
+            assert not gang.record.satisfied.choices
+            assert gang.record.quorum is None or not gang.record.quorum.choices
     event("bound" if harness.bound() else "nothing bound")
 
 

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from gangsched.core.objects.declaration import COMPOSITE, GroupKey
+from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.record import Minima
+from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import node, pod
 from tests.harness import Harness
@@ -267,6 +269,22 @@ class TestTheTree:
         harness.wait(5)
         assert bound(harness) == {"pg1": 2, "pg2": 3, "pg3": 3}
         assert not harness.machine.assessments[ROOT].facts.degraded
+
+    def test_a_refused_binding_of_a_part_above_the_minimum_is_tried_again(self):
+        harness = Harness()
+        harness.add(node(cpu=9), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
+        harness.add(*(pod for number in (1, 2) for pod in members_of(f"pg{number}", 3)))
+        harness.wait(3)
+        refused = iter(["pg3-1"])
+
+        def refuse(effect: BindPod) -> BindRefused | None:
+            again = effect.name == "pg3-1" and next(refused, None) is not None
+            return BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no") if again else None
+
+        harness.refuse_bind = refuse
+        harness.add(*members_of("pg3", 3))
+        harness.wait(10)
+        assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 3}
 
     def test_the_root_says_the_priority(self):
         harness = Harness()
