@@ -68,7 +68,7 @@ def _values() -> JsonSchema:
         "fullnameOverride": {**_TEXT, "description": "The name of all objects."},
         "replicas": {"type": "integer", "minimum": 0},
         "dialects": operator["properties"]["dialects"],
-        "workloads": operator["properties"]["workloads"],
+        "workloads": _workloads(operator["properties"]["workloads"]),
         "config": {
             **operator,
             "description": "Settings of the operator, written to the file of gangsched run --config.",
@@ -128,6 +128,11 @@ def _values() -> JsonSchema:
     }
     # A null removes a default, but the templates need these.
     return _closed(**values) | {"required": [*_NEEDED]}
+
+
+def _workloads(setting: JsonSchema) -> JsonSchema:
+    """The value `workloads`: as the setting, with both keys, which the chart grants the rights for; or only `kinds`."""
+    return {"anyOf": [setting | {"required": ["kinds", "custom"]}, setting["properties"]["kinds"]]}
 
 
 def _closed(**properties: JsonSchema) -> JsonSchema:

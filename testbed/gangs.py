@@ -27,8 +27,8 @@ def rights() -> str:
 
 
 def with_default(values: str) -> str:
-    """The chart's values.yaml with its default for `workloads`."""
-    return put(r"workloads:\n(- .*\n)+", "\n".join(["workloads:", *(f"- {name}" for name in NAMES), ""]), values)
+    """The chart's values.yaml with its default for `workloads.kinds`."""
+    return put(r"  kinds:\n(  - .*\n)+", "\n".join(["  kinds:", *(f"  - {name}" for name in NAMES), ""]), values)
 
 
 def with_table(page: str) -> str:

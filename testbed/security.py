@@ -125,8 +125,8 @@ _PART = re.compile(r"^---$", flags=re.MULTILINE)
 _RULE = re.compile(
     r"^- apiGroups: \[(.*)\]\n  resources: \[(.*)\]\n(?:  resourceNames: .*\n)?  verbs: \[(.*)\]$", flags=re.MULTILINE
 )
-_RANGED = "{{ .group }}"
-"""Marks the chart's rules that are filled from the files of dialects and workloads."""
+_RANGED = "{{ ."
+"""Marks the chart's rules that are filled from the files of dialects and workloads, and from `workloads.custom`."""
 
 
 class SecurityError(Exception):
@@ -222,7 +222,8 @@ def _further() -> Iterator[str]:
             _compare([(resource, verb) for verb in rule["verbs"]], [(resource, verb) for verb in given])
             for verbs, why in reasons.items():
                 rows.setdefault((verbs, why), []).append(f"`{resource}`")
-    return (_row(", ".join(resources), verbs, why) for (verbs, why), resources in rows.items())
+    yield from (_row(", ".join(resources), verbs, why) for (verbs, why), resources in rows.items())
+    yield from (_row("the kinds in the value `workloads.custom`", *each) for each in WORKLOADS.items())
 
 
 def _row(resource: str, verbs: str, why: str) -> str:

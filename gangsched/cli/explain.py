@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from gangsched.cli.leaders import Leaders
     from gangsched.cli.live import Reading
     from gangsched.cli.rules import Rules
+    from gangsched.config.settings import Settings
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.kube.session import ApiSession
     from gangsched.views.diagnosed import Diagnosis
@@ -211,7 +212,7 @@ async def _diagnose(
         diagnosis = from_status(reading.group) if reading.group is not None else None
     if diagnosis is None:
         raise Unanswered(_unknown(key, reading, decided.settings.scheduler_names))
-    return _Explained(await _with_owners(session, diagnosis), reading, leaders, decided)
+    return _Explained(await _with_owners(session, diagnosis, decided.settings), reading, leaders, decided)
 
 
 async def _ask(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> _Explained:
@@ -225,17 +226,24 @@ async def _ask(arguments: argparse.Namespace, session: ApiSession, key: GroupKey
     answer = await ask(arguments, session, key)
     rules = Rules(Settings(), [f"Answered by the operator, {answer.by}; groups of other namespaces are only counted."])
     return _Explained(
-        await _with_owners(session, answer.diagnosis), Reading(group=None), Leaders((), leads=None), rules
+        await _with_owners(session, answer.diagnosis, rules.settings),
+        Reading(group=None),
+        Leaders((), leads=None),
+        rules,
     )
 
 
-async def _with_owners(session: ApiSession, diagnosis: Diagnosis) -> Diagnosis:
+async def _with_owners(session: ApiSession, diagnosis: Diagnosis, settings: Settings) -> Diagnosis:
     """The diagnosis, with remedies for missing members as far as the caller may see the objects that create them."""
     from gangsched.cli.owners import read_owners, remedies  # noqa: PLC0415 - see the package
+    from gangsched.config.custom import Workloads  # noqa: PLC0415
+    from gangsched.kube.workloads.table import chosen  # noqa: PLC0415
 
     if diagnosis.shortfall is not None or diagnosis.members >= diagnosis.minimum:
         return diagnosis
-    owners = await read_owners(session, diagnosis.key.namespace, diagnosis.key.name)
+    # Pods of kinds that the operator does not watch can name the group too.
+    kinds = chosen(settings.model_copy(update={"workloads": Workloads(custom=settings.workloads.custom)}))
+    owners = await read_owners(session, diagnosis.key.namespace, diagnosis.key.name, kinds)
     return replace(diagnosis, helps=(*diagnosis.helps, *remedies(owners, diagnosis.minimum)))
 
 

@@ -1,7 +1,8 @@
 """Why a group has too few pods, according to the objects that create them: for `explain`.
 
-The kinds are those of the workload registry, Deployments, ReplicaSets and CronJobs. An object counts if it names the
-group by its label or declares it without one. So do the objects that it controls, such as the Jobs of a JobSet.
+The kinds are those of the workload registry, custom ones, Deployments, ReplicaSets and CronJobs. An object counts if it
+names the group by its label or declares it without one. So do the objects that it controls, such as the Jobs of a
+JobSet.
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ import msgspec
 from msgspec import Raw, Struct
 
 from gangsched.config.dialects import DIALECTS
-from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import OWN_DIALECT
 from gangsched.core.objects.workload import COMPLETED, ENDED, WorkloadFacts
 from gangsched.kube import wire
 from gangsched.kube.errors import UNREADABLE, KubeError, printable
 from gangsched.kube.session import ApiSession
 from gangsched.kube.workloads.kind import Kind, group_name
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.table import Workloads
 
 LABEL = DIALECTS[OWN_DIALECT].group[0].name
 _OTHERS = {
@@ -30,20 +30,7 @@ _OTHERS = {
     "ReplicaSet": ("/apis/apps/v1/namespaces/{}/replicasets",),
     "CronJob": ("/apis/batch/v1/namespaces/{}/cronjobs",),
 }
-"""Kinds outside the workload registry, with the paths that list them."""
-_KINDS: Mapping[str, Kind[Any]] = {kind.row.kind: kind for kind in chosen(Settings()).kinds.values()}
-"""The registry's kinds, by their name in Kubernetes."""
-_PATHS: Mapping[str, Sequence[str]] = {
-    **{
-        kind: [
-            f"/apis/{each.row.resource.group}/{version}/namespaces/{{}}/{each.row.resource.plural}"
-            for version in each.row.resource.versions
-        ]
-        for kind, each in _KINDS.items()
-    },
-    **_OTHERS,
-}
-"""The paths that list each kind, one for each version."""
+"""Kinds that are no workloads with gangs, with the paths that list them."""
 _EVENTS = "/apis/events.k8s.io/v1/namespaces/{}/events"
 _NOT_MADE = ("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod", "MPIJobFailed")
 """The reasons of the Events in which Kubernetes' controllers, LeaderWorkerSet, training-operator, KubeRay and
@@ -120,16 +107,20 @@ class Owner:
         return f"the {self.kind} {self.name}"
 
 
-async def read_owners(session: ApiSession, namespace: str, group: str) -> list[Owner]:
-    """The objects of the namespace that name the group. Kinds that the caller may not list are left out."""
+async def read_owners(session: ApiSession, namespace: str, group: str, workloads: Workloads) -> list[Owner]:
+    """The objects of the namespace that name the group. Kinds that the caller may not list are left out.
+
+    `workloads` are the kinds that can declare it without a label.
+    """
     listed: dict[str, list[Raw]] = {}
-    for kind, paths in _PATHS.items():
+    kinds = {each.row.kind: each for each in workloads.kinds.values()}
+    for kind, paths in {**dict(map(_listing, kinds.values())), **_OTHERS}.items():
         for path in paths:
             page = await _read(session, path.format(quote(namespace, safe="")), _LIST, {"limit": _MOST})
             if page is not None:
                 listed[kind] = page.items or []
                 break
-    found = list(_owners(listed, group))
+    found = list(_owners(listed, group, kinds))
     if not found:
         return found
     notes: dict[tuple[str, str], tuple[float, str]] = {}
@@ -163,13 +154,20 @@ def remedies(owners: Sequence[Owner], minimum: int) -> Iterator[str]:
         yield f"a minimum of at most {sum(known)}, which is all that {who} will make, or more replicas there"
 
 
-def _owners(listed: Mapping[str, Sequence[Raw]], group: str) -> Iterator[Owner]:
+def _listing(kind: Kind[Any]) -> tuple[str, Sequence[str]]:
+    """The kind's name in Kubernetes, and the paths that list it, one for each version."""
+    resource = kind.row.resource
+    paths = [f"/apis/{resource.group}/{each}/namespaces/{{}}/{resource.plural}" for each in resource.versions]
+    return kind.row.kind, paths
+
+
+def _owners(listed: Mapping[str, Sequence[Raw]], group: str, kinds: Mapping[str, Kind[Any]]) -> Iterator[Owner]:
     """The objects that name the group, and the objects that these control."""
     read = [(kind, raw, _ITEM.decode(raw)) for kind, raws in listed.items() for raw in raws]
     known: set[str] = set()
     parts = {item.metadata.uid or "": _controller(item.metadata) for _, _, item in read}
     for kind, raw, item in read:
-        owner = _owner(kind, raw, item, group)
+        owner = _owner(kind, raw, item, group, kinds.get(kind))
         if owner is not None:
             known.add(item.metadata.uid or "")
             yield replace(owner, whole=parts[item.metadata.uid or ""] not in parts)
@@ -180,8 +178,8 @@ def _owners(listed: Mapping[str, Sequence[Raw]], group: str) -> Iterator[Owner]:
             yield Owner(kind=kind, name=name, on_itself=False, in_template=False, failure=_failed(item))
 
 
-def _owner(kind: str, raw: Raw, item: _Item, group: str) -> Owner | None:
-    spec, workload = item.spec or {}, _KINDS.get(kind)
+def _owner(kind: str, raw: Raw, item: _Item, group: str, workload: Kind[Any] | None) -> Owner | None:
+    spec = item.spec or {}
     templates = dict(_templates(spec, "spec"))
     on_itself = (item.metadata.labels or {}).get(LABEL) == group
     in_template = any(_label(each) == group for each in templates.values())

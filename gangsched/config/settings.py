@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, Wi
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from gangsched.config.answers import Answers
+from gangsched.config.custom import Workloads
 from gangsched.config.dialects import NAMES, DialectName
 from gangsched.config.limits import NamespaceLimits
 from gangsched.config.page import Page
@@ -24,8 +25,6 @@ from gangsched.config.pfnet import Pfnet
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.spark import Fifo, Spark
 from gangsched.config.volcano import Volcano
-from gangsched.config.workloads import NAMES as WORKLOADS
-from gangsched.config.workloads import WorkloadName
 from gangsched.config.yaml_documents import Unfollowable, document
 from gangsched.core.objects.duration import PATTERN, parse_duration
 from gangsched.core.objects.policy import OwnerGuard, Policy, PriorityFrom
@@ -162,16 +161,8 @@ class Settings(Part):
         "scheduled one by one; this applies to `gangsched` too. The chart's value `dialects` sets this and grants the "
         "necessary rights.",
     )
-    workloads: Annotated[
-        tuple[WorkloadName, ...],
-        Field(strict=False, json_schema_extra={"uniqueItems": True}),
-        AfterValidator(unique),
-    ] = Field(
-        default=WORKLOADS,
-        description="Kinds of workloads whose pods may be gangs without declaring a group: if their namespace has the "
-        "label gangsched.io/gang: auto, or the workload has an annotation (docs/gangs.md). The objects of these "
-        "kinds are watched; pods of other kinds without a group are scheduled one by one. The chart's value "
-        "`workloads` sets this and grants the necessary rights.",
+    workloads: Workloads = Field(
+        default_factory=Workloads, description="Workloads whose pods may be gangs without declaring a group."
     )
     pfnet: Pfnet = Field(default_factory=Pfnet, description="Settings of the dialect pfnet.")
     spark: Spark = Field(default_factory=Spark, description="Placement of Spark applications of the dialect palantir.")
@@ -387,7 +378,7 @@ def _fault(fault: ErrorDetails) -> str:
 def _keys(path: Sequence[str | int]) -> str:
     """The keys of the part at this path; all top-level keys for an empty path."""
     part: type[Part] = Settings
-    for key in path:
+    for key in (each for each in path if isinstance(each, str)):
         held = (field.annotation for name, field in part.model_fields.items() if key == (field.alias or name))
         part = part_of(next(held)) or part
     return ", ".join(sorted(field.alias or name for name, field in part.model_fields.items()))

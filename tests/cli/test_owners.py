@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from gangsched.cli.owners import LABEL, read_owners, remedies
+from gangsched.config.settings import Settings
 from gangsched.config.workloads import WORKLOADS
+from gangsched.kube.workloads.table import chosen
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 Json = dict[str, Any]
@@ -51,7 +53,7 @@ async def told(*objects: Json, events: Mapping[str, list[Json]] | None = None, m
     reasons = ("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod", "MPIJobFailed")
     api.answer("GET", EVENTS, *[body({"items": (events or {}).get(reason, [])}) for reason in reasons])
     async with serving(api) as session:
-        return list(remedies(await read_owners(session, "n", group), minimum))
+        return list(remedies(await read_owners(session, "n", group, chosen(Settings())), minimum))
 
 
 def event(kind: str, name: str, note: str, at: str = "2026-01-01T00:00:00Z") -> Json:

@@ -132,6 +132,20 @@ def test_the_workloads_that_are_named_are_configured_and_may_be_read(cluster):
     }
 
 
+def test_a_custom_workload_is_configured_and_may_be_read_beside_the_others(cluster, tmp_path):
+    values = tmp_path / "values.yaml"
+    farm = {"name": "farm", "apiVersion": "example.com/v1", "kind": "Farm", "plural": "farms", "replicas": "spec.size"}
+    values.write_text(yaml.safe_dump({"workloads": {"custom": [farm]}}))
+    text = cluster.helm("template", "gangsched", CHART, *IMAGE, "--values", str(values))
+    objects = [each for each in yaml.safe_load_all(text) if each]
+    [config] = [each["data"]["config.yaml"] for each in objects if each["kind"] == "ConfigMap"]
+    rules = [rule for each in objects if each["kind"] == "ClusterRole" for rule in each["rules"]]
+    [right] = [rule for rule in rules if rule["apiGroups"] == ["example.com"]]
+    assert yaml.safe_load(config)["workloads"] == {"kinds": list(WORKLOADS), "custom": [farm]}
+    assert right == {"apiGroups": ["example.com"], "resources": ["farms"], "verbs": ["list", "watch"]}
+    assert any(rule["resources"] == ["jobsets"] for rule in rules)
+
+
 def test_the_deployment_is_admitted_and_locked_down(installed):
     deployment = installed.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/gangsched")
     assert deployment["status"]["readyReplicas"] == 2
@@ -299,7 +313,7 @@ def test_the_operator_binds_a_group_with_the_charts_account_and_configuration(in
     assert yaml.safe_load(config.read_text()) == {
         "repairDeadline": "20s",
         "dialects": [name for name in NAMES if name != "palantir"],
-        "workloads": list(WORKLOADS),
+        "workloads": {"kinds": list(WORKLOADS), "custom": []},
         "leaderElection": {"resourceName": "gangsched", "resourceNamespace": NAMESPACE},
     }
     for name in ("one", "two"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from gangsched.config.workloads import WORKLOADS, Row
+from gangsched.config.dialects import CustomResource
+from gangsched.config.workloads import WORKLOADS
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
 from tests.integration.waiting import until
@@ -19,18 +20,30 @@ BUILT_IN = ("batch", "apps")
 @contextlib.contextmanager
 def workloads_served(control_plane: ControlPlane, *names: str) -> Iterator[None]:
     """Has the API server serve these kinds, all by default, inside the context."""
-    chosen = [WORKLOADS[name] for name in names or WORKLOADS]
-    rows = [row for row in chosen if row.resource.group not in BUILT_IN]
-    manifests = "".join(json.dumps(_crd(row)) for row in rows)
+    rows = [WORKLOADS[name] for name in names or WORKLOADS]
+    with _served(control_plane, [(row.kind, row.resource) for row in rows if row.resource.group not in BUILT_IN]):
+        yield
+
+
+@contextlib.contextmanager
+def served(control_plane: ControlPlane, *, group: str, version: str, kind: str, plural: str) -> Iterator[None]:
+    """Has the API server serve this kind inside the context."""
+    with _served(control_plane, [(kind, CustomResource(group=group, versions=(version,), plural=plural))]):
+        yield
+
+
+@contextlib.contextmanager
+def _served(control_plane: ControlPlane, kinds: Sequence[tuple[str, CustomResource]]) -> Iterator[None]:
+    manifests = "".join(json.dumps(_crd(*each)) for each in kinds)
     try:
         control_plane.kubectl("apply", "--filename", "-", stdin=manifests)
-        for row in rows:
-            until(partial(_listed, control_plane, row), what=f"{row.name} served")
+        for _, resource in kinds:
+            until(partial(_listed, control_plane, resource), what=f"{resource.name} served")
         yield
     finally:
         control_plane.kubectl("delete", "--ignore-not-found", "--filename", "-", stdin=manifests)
-        for row in rows:
-            until(partial(_unlisted, control_plane, row), what=f"{row.name} not served")
+        for _, resource in kinds:
+            until(partial(_unlisted, control_plane, resource), what=f"{resource.name} not served")
 
 
 def path(name: str, namespace: str) -> str:
@@ -39,8 +52,7 @@ def path(name: str, namespace: str) -> str:
     return f"/apis/{kind.group}/{kind.versions[0]}/namespaces/{namespace}/{kind.plural}"
 
 
-def _crd(row: Row) -> dict[str, Any]:
-    kind = row.resource
+def _crd(title: str, kind: CustomResource) -> dict[str, Any]:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -49,7 +61,7 @@ def _crd(row: Row) -> dict[str, Any]:
         "spec": {
             "group": kind.group,
             "scope": "Namespaced",
-            "names": {"kind": row.kind, "plural": kind.plural},
+            "names": {"kind": title, "plural": kind.plural},
             "versions": [
                 {
                     "name": kind.versions[0],
@@ -63,13 +75,13 @@ def _crd(row: Row) -> dict[str, Any]:
     }
 
 
-def _unlisted(control_plane: ControlPlane, row: Row) -> bool:
-    return not _listed(control_plane, row)
+def _unlisted(control_plane: ControlPlane, kind: CustomResource) -> bool:
+    return not _listed(control_plane, kind)
 
 
-def _listed(control_plane: ControlPlane, row: Row) -> bool:
+def _listed(control_plane: ControlPlane, kind: CustomResource) -> bool:
     try:
-        control_plane.api.get(row.resource.path(row.resource.versions[0]))
+        control_plane.api.get(kind.path(kind.versions[0]))
     except ApiError:
         return False
     return True

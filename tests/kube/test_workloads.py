@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gangsched.config.custom import Workloads as Chosen
 from gangsched.config.settings import Settings
 from gangsched.config.workloads import NAMES, WORKLOADS
 from gangsched.core.gang.making import OBJECT_NAME
@@ -238,7 +239,7 @@ def test_pods_of_one_workload_share_one_value():
 
 def test_a_kind_that_is_not_chosen_is_not_recognised():
     body = pod_of("Job", "train", group="batch")
-    assert read(body, chosen(Settings(workloads=("statefulset",)))).workload is None
+    assert read(body, chosen(Settings(workloads=Chosen(kinds=("statefulset",))))).workload is None
     assert read(body, NONE).workload is None
 
 
@@ -498,7 +499,8 @@ def test_a_launchers_success_is_its_jobs():
 
 
 def test_the_pods_of_a_jobset_are_those_of_its_jobs_where_jobsets_are_not_chosen():
-    found = read(pod_of("Job", "js-w-0", group="batch", **JOBSET), chosen(Settings(workloads=("job",)))).workload
+    jobs = chosen(Settings(workloads=Chosen(kinds=("job",))))
+    found = read(pod_of("Job", "js-w-0", group="batch", **JOBSET), jobs).workload
     assert found is not None
     assert found.declaration is not None
     assert found.declaration.group == "job.js-w-0"
@@ -542,13 +544,13 @@ def test_the_object_above_is_the_controller_of_a_kind_that_makes_it(kind, owners
 
 def test_a_kind_above_that_is_not_chosen_says_nothing():
     body = {"metadata": {"name": "w", "ownerReferences": made_by(TRAINER, "TrainJob")}, "spec": {}}
-    found = chosen(Settings(workloads=("jobset",))).kinds["jobset"].read(json.dumps(body).encode())[1]
+    found = chosen(Settings(workloads=Chosen(kinds=("jobset",)))).kinds["jobset"].read(json.dumps(body).encode())[1]
     assert found.workload is not None
     assert found.workload.top is None
 
 
 def test_a_kind_above_one_that_is_not_chosen_is_not_watched():
-    assert list(chosen(Settings(workloads=("trainjob", "job", "cronjob"))).kinds) == ["job", "cronjob"]
+    assert list(chosen(Settings(workloads=Chosen(kinds=("trainjob", "job", "cronjob")))).kinds) == ["job", "cronjob"]
 
 
 @pytest.mark.parametrize(
@@ -578,7 +580,7 @@ def test_each_workload_has_a_name_of_its_own_that_a_podgroup_can_have(names):
 def test_each_row_has_a_file_and_each_file_a_row():
     modules = [import_module(f"{workloads.__name__}.{each.name}") for each in pkgutil.iter_modules(workloads.__path__)]
     files = {module.__name__.rpartition(".")[2] for module in modules if hasattr(module, "kind") and module.kind}
-    assert files == {row.file for row in WORKLOADS.values()}
+    assert files == {row.file for row in WORKLOADS.values()} | {"custom"}
 
 
 @pytest.mark.parametrize(

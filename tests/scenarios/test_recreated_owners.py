@@ -43,7 +43,7 @@ def made(kind: str, uid: str) -> ForeignGroup:
 
 def marks(kind: str, uid: str, number: int) -> Marks:
     """What a pod of the workload carries, as its controllers make it."""
-    group_, kind_ = KINDS[kind].controllers[0]
+    (group_, kind_), *_ = KINDS[kind].controllers or ()
     if kind == "jobset":
         labels = {f"{JOBSET}/jobset-name": "w", f"{JOBSET}/jobset-uid": uid, f"{JOBSET}/replicatedjob-name": "w"}
         return Marks(labels, {}, Owner("Job", "w-w-0", f"job-{uid}", "batch"))

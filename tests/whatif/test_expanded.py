@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
+from gangsched.config.settings import validated
 from gangsched.config.workloads import WORKLOADS
 from gangsched.core.objects.policy import Policy
+from gangsched.kube.workloads.table import chosen
 from gangsched.whatif.simulation import Outcome, simulate
 from gangsched.whatif.world import building, jobsets, leader_workers, made
 from gangsched.whatif.world.building import MAKERS, build
@@ -301,3 +303,28 @@ def test_what_a_node_declares_beside_its_resources_counts():
     declaring["status"] |= {"declaredFeatures": ["A"], "images": [{"names": ["x"], "sizeBytes": 9}]}
     [found] = build(given([declaring], "f")).nodes
     assert found.features == ("A",)
+
+
+# A kind of the setting `workloads.custom`
+
+
+def test_pods_of_a_custom_kind_are_a_gang_and_the_object_alone_is_told_to_make_unknown_ones():
+    farm = {"name": "farm", "apiVersion": "example.com/v1", "kind": "Farm", "plural": "farms", "replicas": "spec.size"}
+    kinds = chosen(validated({"workloads": {"custom": [farm]}}, "test"))
+    found = body("example.com/v1", "Farm", "f", size=3, template={"spec": spec()})
+    owner = {"apiVersion": "example.com/v1", "kind": "Farm", "name": "f", "uid": "Farm/default/f", "controller": True}
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"f-{at}", "ownerReferences": [owner]},
+            "spec": spec(),
+        }
+        for at in range(3)
+    ]
+    alone = build(given([AUTO, found], "f"), kinds)
+    few, enough = (
+        placed(simulate(build(given([AUTO, found, *pods, node("n", cpus)], "f"), kinds), Policy())) for cpus in "23"
+    )
+    assert [each.split(": ")[1] for each in alone.doubts] == ["Farm f"]
+    assert (few, {name: len(nodes) for name, nodes in enough.items()}) == ({"farm.f": {}}, {"farm.f": 3})

@@ -97,7 +97,8 @@ _BARE = msgspec.json.Decoder(Object)
 class Kind(Generic[Form]):
     """A kind of workload.
 
-    `controllers` are the controllers of its pods, as API group and kind. `mark` recognises a pod with one of them.
+    `controllers` are the controllers of its pods, as API group and kind; None if any object may control them. `mark`
+    recognises a pod with one of them.
     `form` has the fields of the object that are read. `desired` converts them; it raises ValueError with a sentence for
     a person. The success of a gang is that of its role `leading`; empty if all members must succeed. `tops` are the
     kinds whose objects create objects of this kind, if they are watched too: their names by API group and kind.
@@ -105,7 +106,7 @@ class Kind(Generic[Form]):
     """
 
     row: Row
-    controllers: tuple[tuple[str, str], ...]
+    controllers: tuple[tuple[str, str], ...] | None
     mark: Callable[[Marks], Mark | None]
     form: type[Form]
     desired: Callable[[Form], Desired]

@@ -15,6 +15,7 @@ from gangsched.config.workloads import WORKLOADS, Row
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.workload import Added, Workload
 from gangsched.kube import wire
+from gangsched.kube.workloads import custom
 from gangsched.kube.workloads.kind import Kind, Mark, Marks
 
 _KEPT = 1024
@@ -26,9 +27,10 @@ class Workloads:
     def __init__(self, kinds: Iterable[Kind[Any]]) -> None:
         self.kinds = {kind.row.name: kind for kind in kinds}
         self._by_controller: dict[tuple[str, str], list[Kind[Any]]] = {}
+        self._labelled = [kind for kind in self.kinds.values() if kind.controllers is None]
         for kind in self.kinds.values():
-            for controller in kind.controllers:
-                self._by_controller.setdefault(controller, []).append(kind)
+            for controller in kind.controllers or ():
+                self._by_controller.setdefault(controller, [*self._labelled]).append(kind)
         self._kept = lru_cache(_KEPT)(self._made)
 
     def of(self, meta: wire.Meta, owner: Owner, *, named: bool = False, added: Added | None = None) -> Workload | None:
@@ -37,8 +39,8 @@ class Workloads:
         `named` says whether the pod names its group itself, `added` is the native group that its controller may have
         added.
         """
-        kinds = self._by_controller.get((owner.api_group, owner.kind))
-        if kinds is None:
+        kinds = self._by_controller.get((owner.api_group, owner.kind), self._labelled)
+        if not kinds:
             return None
         marks = Marks(meta.labels or {}, meta.annotations or {}, owner)
         for kind in kinds:
@@ -59,10 +61,12 @@ NONE = Workloads(())
 
 
 def chosen(settings: Settings) -> Workloads:
-    """The kinds that the settings name, in the registry's order."""
+    """The kinds that the settings name: the custom ones, then the others in the registry's order."""
     # A kind whose objects create objects of another kind counts only if that kind is chosen too.
-    rows = [row for row in WORKLOADS.values() if {row.name, row.makes or row.name} <= set(settings.workloads)]
-    return Workloads(_kind(row, [top for top in rows if top.makes == row.name]) for row in rows)
+    names = set(settings.workloads.kinds)
+    rows = [row for row in WORKLOADS.values() if {row.name, row.makes or row.name} <= names]
+    own = [custom.kind(each) for each in settings.workloads.custom]
+    return Workloads([*own, *(_kind(row, [top for top in rows if top.makes == row.name]) for row in rows)])
 
 
 def _kind(row: Row, tops: Sequence[Row]) -> Kind[Any]:

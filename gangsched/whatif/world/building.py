@@ -141,7 +141,8 @@ class _Builder:
         for pods in (self._world.pods, *self._world.successors.values()):
             pods[:] = self._objects.known(pods, self._world.namespaces)
         creating = {each.namespace for each in self._known if _creates(each)}
-        self._world.doubts += doubts(self._known, self._others, self._world, read=READ, creating=creating)
+        unmade = [each for each in self._known if each.which not in READ]
+        self._world.doubts += doubts(self._known, [*self._others, *unmade], self._world, read=READ, creating=creating)
         return self._world
 
     def _attempt(self, add: Callable[[Manifest], None], manifest: Manifest) -> None:
