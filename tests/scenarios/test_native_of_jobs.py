@@ -30,11 +30,13 @@ CREATED = "1970-01-12T13:46:40Z"
 ASKED = {"gangsched.io/gang": "auto"}
 
 
-def native_group(policy: dict[str, Any], *, by_job: bool = True, **spec: Any) -> ForeignGroup:
+def native_group(policy: dict[str, Any], *, by_job: bool = True, delegated: bool = False, **spec: Any) -> ForeignGroup:
+    """The PodGroup; `by_job`: as the Job's controller makes it, `delegated`: from a template of the Job's own owner."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "uid-train", "controller": True}
+    above = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "Workload", "name": "train", "uid": "uid-w"}
     meta = {"name": "train-7fk2p", "namespace": "default", "uid": "uid-g", "creationTimestamp": CREATED}
     body = {
-        "metadata": meta | ({"ownerReferences": [owner]} if by_job else {}),
+        "metadata": meta | ({"ownerReferences": [owner] if delegated else [owner, above]} if by_job else {}),
         "spec": {"schedulingPolicy": policy} | spec,
     }
     return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
@@ -85,7 +87,7 @@ def shown(request: pytest.FixtureRequest) -> str:
 def test_where_jobs_are_gangs_the_pods_are_one_automatic_gang_and_are_told_of_it(shown, policy):
     harness = Harness()
     harness.label_namespace("default", ASKED)
-    harness.add(node("n1", cpu=4), job(), native_group(policy, by_job=shown != "pods"))
+    harness.add(node("n1", cpu=4), job(), *([] if shown == "pods" else [native_group(policy)]))
     harness.add(*(of_job(number, owned=shown != "object") for number in range(5)))
     harness.wait(5)
     assert harness.bound() == []
@@ -139,6 +141,18 @@ def test_a_group_that_the_users_template_names_counts_everywhere(policy, number)
     harness.label_namespace("default", ASKED)
     harness.add(node("n1", cpu=4), job(), native_group(policy, by_job=False))
     harness.add(*(of_job(number, owned=False) for number in range(5)))
+    harness.wait(5)
+    assert len(harness.bound()) == number
+    assert "NativeGroupIgnored" not in reasons(harness)
+
+
+@pytest.mark.parametrize(("policy", "number"), [(BASIC, 4), (GANG, 0)], ids=["basic", "gang"])
+def test_a_group_that_the_jobs_own_owner_has_delegated_counts_everywhere(policy, number):
+    """Its Workload asks for it, as the annotation scheduling.k8s.io/group-template-name of the Job says."""
+    harness = Harness()
+    harness.label_namespace("default", ASKED)
+    harness.add(node("n1", cpu=4), job(), native_group(policy, delegated=True))
+    harness.add(*(of_job(number, owned=True) for number in range(5)))
     harness.wait(5)
     assert len(harness.bound()) == number
     assert "NativeGroupIgnored" not in reasons(harness)

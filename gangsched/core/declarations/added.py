@@ -20,13 +20,14 @@ from gangsched.core.objects.workload import Added, Workload
 def is_users(added: Added, owner: Owner | None, workload: Workload, namespace: str, foreign: Foreign) -> bool:
     """Whether the user has chosen this native group, or may have: nothing shows that the pod's controller added it.
 
-    Its object is asked even while such objects cannot be read, because its controller never changes.
+    Its object is asked even while such objects cannot be read, because its controller never changes. Until it has been
+    seen, the pods decide, which are owned by the group that the Job controller makes.
     """
-    if added.certain:
-        return False
     found = foreign.known(NATIVE, GroupKey(namespace, added.declaration.group))
+    if found is None:
+        return not added.certain
     makers = {owner.uid if owner is not None else "", workload.uid} - {""}
-    return found is None or found.made_for not in makers
+    return found.made_for not in makers
 
 
 def completed(spec: GroupSpec, key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> GroupSpec:

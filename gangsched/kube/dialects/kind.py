@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -93,7 +93,7 @@ class Kind(Generic[Spec]):
             error=f"{self.name} {meta.name}: {error}." if error else "",
             phase=self.phase(raw) if self.phase is not None and meta.namespace in self.phase_in else None,
             ignored=ignored,
-            made_for=next((owner.uid for owner in meta.owner_references or () if owner.controller), ""),
+            made_for=_made_for(meta.owner_references or ()),
         )
 
     def _ignored(self, found: _Object) -> tuple[str, ...]:
@@ -107,6 +107,17 @@ class Kind(Generic[Spec]):
             if isinstance(field.name, Key) and field.name.name in texts[field.name.label]
         }
         return (*ignored_fields(self.fields, msgspec.json.decode(found.spec)), *ignored_texts(self.fields, said))
+
+
+def _made_for(owners: Sequence[wire.Owner]) -> str:
+    """The UID of the object whose controller has made the group unasked; empty if there is none, as far as one can see.
+
+    The group that the Job controller makes for a Job is owned by the Job's Workload too. If it is not, the Job is part
+    of something larger, whose Workload asks for this group: job_scheduling_manager.go of Kubernetes 1.37.2.
+    """
+    if not any(owner.kind == "Workload" for owner in owners):
+        return ""
+    return next((owner.uid for owner in owners if owner.controller), "")
 
 
 def _check_texts(terms: GroupSpec) -> None:

@@ -26,13 +26,23 @@ class _Policy(Struct, gc=False):
     gang: _Gang | None = None
 
 
+class _Level(Struct, gc=False):
+    key: Annotated[str, means("all its pods in one domain of this label")] = ""
+
+
+class _Constraints(Struct, gc=False):
+    topology: list[_Level] | None = None
+
+
 class _Scheduling(Struct, gc=False, rename="camel"):
     """The Job's own terms for scheduling, since Kubernetes 1.37 with the feature gate WorkloadWithJob."""
 
     scheduling_policy: _Policy | None = None
-    scheduling_constraints: Annotated[Raw, ignored("the topology domain of all its pods")] = ABSENT
+    scheduling_constraints: _Constraints | None = None
     disruption_mode: Annotated[Raw, ignored("whether its pods are preempted together")] = ABSENT
-    resource_claims: Annotated[Raw, ignored("claims that its pods share")] = ABSENT
+    resource_claims: Annotated[
+        Raw, means("claims that its pods share: those of the group that its controller makes")
+    ] = ABSENT
 
 
 class _Spec(Struct, gc=False):
@@ -61,6 +71,16 @@ class _Job(Object, gc=False):
 
 def _desired(job: _Job) -> Desired:
     spec = job.spec or _Spec()
+    return _counted(job, spec)._replace(topology=_topology(spec.scheduling))
+
+
+def _topology(scheduling: _Scheduling | None) -> str:
+    """The label whose domains the Job names; empty without one. The API server takes one at most."""
+    constraints = scheduling.scheduling_constraints if scheduling is not None else None
+    return next((each.key for each in (constraints.topology if constraints is not None else None) or ()), "")
+
+
+def _counted(job: _Job, spec: _Spec) -> Desired:
     wanted = 1 if spec.parallelism is None else spec.parallelism
     size = wanted if spec.completions is None else min(wanted, spec.completions)
     status, idle, least = job.status or _Status(), _idle(job, spec, size), _least(spec)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gangsched.config.dialects import Key
 from gangsched.config.workloads import Row
 from gangsched.core.declarations.top_owners import shared
-from gangsched.core.objects.declaration import Beside, Declaration, GroupKey, Keys, Role
+from gangsched.core.objects.declaration import Beside, Declaration, GroupKey, Keys, Role, Topology
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.core.objects.workload import GANG, Series, TopOwner, Workload, WorkloadFacts
@@ -61,9 +61,10 @@ class Desired(NamedTuple):
     name; empty if it has none. `late` are the pod templates of the roles whose members are created only once others are
     ready; None if only the first such member shows what the others will be like. `beside` says which of them go to the
     domain of a member of another role. `remedy` says how to have those members created at once. `least` is the minimum
-    that the object's fields state for the gang as a whole, None if they state none: then it is `size`. `priority_class`
-    and `time_s` are its PriorityClass and longest wait, if it states them. `completions`, `succeeded`, `given_up`,
-    `series` and `recreates_all` are as in `WorkloadFacts`.
+    that the object's fields state for the gang as a whole, None if they state none: then it is `size`. If it states
+    them, `priority_class`, `time_s` and `topology` are its PriorityClass, its longest wait and the label whose domain
+    takes the whole gang. `completions`, `succeeded`, `given_up`, `series` and `recreates_all` are as in
+    `WorkloadFacts`.
     """
 
     size: int
@@ -76,6 +77,7 @@ class Desired(NamedTuple):
     least: int | None = None
     priority_class: str = ""
     time_s: float | None = None
+    topology: str = ""
     completions: int | None = None
     succeeded: int = 0
     given_up: int = 0
@@ -241,6 +243,7 @@ def _spec(desired: Desired, least: int | None, namespace: str) -> GroupSpec:
         roles=tuple(made),
         priority_class=desired.priority_class,
         max_schedule_time_s=desired.time_s,
+        topology=Topology(desired.topology) if desired.topology else None,
     )
 
 

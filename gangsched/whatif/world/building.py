@@ -22,7 +22,7 @@ from gangsched.core.objects.shape import Labels
 from gangsched.kube import convert, wire
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.workloads.table import Workloads, chosen
-from gangsched.whatif.world import admission, offered, operators, stored, trainer, workloads
+from gangsched.whatif.world import admission, native, offered, operators, stored, trainer, workloads
 from gangsched.whatif.world.admission import Admission
 from gangsched.whatif.world.contents import EPOCH, World
 from gangsched.whatif.world.defaults import admitted_node
@@ -43,7 +43,9 @@ ALL = chosen(Settings())
 """The kinds of workloads by default: all."""
 DEVICES = (*offered.KINDS, offered.TEMPLATE)
 ADMITTING = (admission.PRIORITY_CLASS, admission.RUNTIME_CLASS, admission.LIMIT_RANGE, admission.RESOURCE_QUOTA)
-READ = (POD, NODE, NAMESPACE, *ADMITTING, POD_GROUP, *stored.KINDS, *DEVICES, *FOREIGN, *trainer.RUNTIMES, *MAKERS)
+PARTS = (*trainer.RUNTIMES, *native.WORKLOADS)
+"""Objects from which controllers make others."""
+READ = (POD, NODE, NAMESPACE, *ADMITTING, POD_GROUP, *stored.KINDS, *DEVICES, *FOREIGN, *PARTS, *MAKERS)
 """The supported objects, by apiVersion and kind. All others are counted in `World.ignored`."""
 
 _CLUSTER_WIDE = (
@@ -103,7 +105,7 @@ class _Builder:
         self._stamps = self._date()
         self._admission = Admission(priority_classes)
         self._existing = Existing(
-            list(self._of(POD)), [each for each in self._known if each.which in (*MAKERS, *trainer.RUNTIMES)]
+            list(self._of(POD)), [each for each in self._known if each.which in (*MAKERS, *PARTS, *native.GROUPS)]
         )
         self._pods = Pods(self._world, kinds, self._admission, self._stored, self._offered)
         self._adders: Mapping[tuple[str, str], Callable[[Manifest], None]] = {
@@ -115,6 +117,7 @@ class _Builder:
             **dict.fromkeys(stored.KINDS, self._add_stored),
             **dict.fromkeys(DEVICES, self._add_devices),
             **dict.fromkeys(FOREIGN, self._add_foreign),
+            **dict.fromkeys(native.WORKLOADS, self._add_groups_of),
             POD: self._add_pod,
         }
 
@@ -223,10 +226,24 @@ class _Builder:
         self._world.groups.append(group)
 
     def _add_foreign(self, manifest: Manifest) -> None:
+        self._add_foreign_of(manifest, manifest)
+
+    def _add_foreign_of(self, manifest: Manifest, made_with: Manifest) -> None:
         dialect = FOREIGN[manifest.which]
-        body = {**manifest.body, "metadata": self._metadata(manifest)}
+        body = {**manifest.body, "metadata": {**manifest.metadata, **self._identity_of(manifest, made_with)}}
         read = partial(DEFAULT.kinds[dialect].read, dialect)
         self._world.foreign.append(decoded(read, body, manifest)[1])
+
+    def _add_groups_of(self, workload: Manifest) -> None:
+        there = {each.name for each in self._known if each.which in native.GROUPS and _beside(each, workload)}
+        bodies = (
+            each.body if each.which == POD else each.spec.get("template")
+            for each in self._known
+            if _beside(each, workload)
+        )
+        names = dict.fromkeys(name for name in map(native.named_by, bodies) if name and name not in there)
+        for group in native.of_workload(workload, names):
+            self._add_foreign_of(group, workload)
 
     def _add_stored(self, manifest: Manifest) -> None:
         if manifest.which == stored.CLAIM and not manifest.metadata.get("uid"):
@@ -256,7 +273,9 @@ class _Builder:
             raise ManifestError([f"{manifest}: {_TOO_MANY}"])
         makers = {id(maker): maker for each in made for maker in (*each.above, each.maker) if maker is not manifest}
         for maker in makers.values():
-            if maker in self._objects:
+            if maker.which in native.GROUPS and id(maker) not in self._stamps:
+                self._add_foreign_of(maker, manifest)
+            elif maker in self._objects:
                 self._add_object(maker, manifest)
         self._pods.add_made(manifest, made, self._stamps[id(manifest)])
 
@@ -287,6 +306,10 @@ def _creates(manifest: Manifest) -> bool:
     if manifest.which == POD:
         return not manifest.metadata.get("uid")
     return manifest.which in MAKERS and RECORDED not in mapping(manifest.metadata.get("annotations"))
+
+
+def _beside(manifest: Manifest, other: Manifest) -> bool:
+    return manifest.namespace == other.namespace
 
 
 def _ignored_kind(manifest: Manifest) -> str:

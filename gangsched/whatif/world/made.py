@@ -63,7 +63,7 @@ class Existing:
             (pod.namespace, *_controller(pod), mapping(pod.metadata.get("labels")).items()) for pod in live
         ]
         self._others = {(each.namespace, each.kind, each.name): each for each in others}
-        self._others_owners = {(each.namespace, each.kind, *_controller(each)[:2]) for each in others}
+        self._by_controller = {(each.namespace, each.kind, *_controller(each)[:2]): each for each in others}
 
     def has(self, namespace: str, name: str) -> bool:
         """Whether there is a pod with this name."""
@@ -105,7 +105,15 @@ class Existing:
 
     def has_made(self, workload: Manifest, kind: str) -> bool:
         """Whether the workload controls an object of this kind in the files."""
-        return (workload.namespace, kind, workload.kind, workload.name) in self._others_owners
+        return self.made_by(workload, kind) is not None
+
+    def made_by(self, workload: Manifest, kind: str) -> Manifest | None:
+        """An object of this kind in the files that the workload controls; None if there is none."""
+        return self._by_controller.get((workload.namespace, kind, workload.kind, workload.name))
+
+    def objects(self, namespace: str, kind: str) -> Iterator[Manifest]:
+        """The objects of this kind in the namespace."""
+        return (each for (there, of, _), each in self._others.items() if (there, of) == (namespace, kind))
 
 
 def made_pod(
@@ -224,6 +232,11 @@ def manager(workload: Manifest) -> str:
     policy = mapping(workload.spec.get("runPolicy")) if own is _OF_KUBEFLOW else workload.spec
     said = str(policy.get("managedBy") or "")
     return "" if own is None or said in own else said
+
+
+def is_controlled(manifest: Manifest) -> bool:
+    """Whether another object controls this one."""
+    return _controller(manifest) != ("", "", "")
 
 
 def _controller(manifest: Manifest) -> tuple[str, str, str]:

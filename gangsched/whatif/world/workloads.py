@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import count, islice
 from typing import Any
 
+from gangsched.whatif.world import native
 from gangsched.whatif.world.hooks import JOB_INDEX, JOB_SET_TOPOLOGY, follows_a_leader
 from gangsched.whatif.world.made import (
     Existing,
@@ -70,10 +71,19 @@ def _replica_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 
 
 def job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
-    """The pods that a Job creates before any of them ends.
+    """The pods that a Job creates before any of them ends, and the native group that its controller makes for them.
 
     With an exclusive topology of JobSet all but the first come once that one has a node, and follow it.
     """
+    group, template = native.of_job(workload, existing), workload.spec.get("template")
+    if group is None:
+        yield from _of_job(workload, template, existing)
+        return
+    for pod in _of_job(workload, native.naming(template, group), existing):
+        yield replace(pod, above=(group,))
+
+
+def _of_job(workload: Manifest, template: object, existing: Existing) -> Iterator[MadePod]:
     spec, status = workload.spec, mapping(workload.body.get("status"))
     if spec.get("suspend") is True or has_ended(workload, "Complete", "Failed"):
         return
@@ -93,7 +103,6 @@ def job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     wanted -= len(live)
     labels = {"batch.kubernetes.io/job-name": workload.name, "job-name": workload.name}
     labels |= dict.fromkeys(("batch.kubernetes.io/controller-uid", "controller-uid"), workload.uid)
-    template = spec.get("template")
     if not indexed:
         for name in free_names(workload, existing, wanted):
             yield made_pod(workload, name, template, labels=labels)
