@@ -145,7 +145,7 @@ async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> li
     if arguments.output in (JSON, YAML):
         text = structured(arguments.output, overview.as_json(found, leaders, decided.notes), many=arguments.watch)
     elif arguments.output == NAME:
-        text = "\n".join(_kind_and_name(each.key, declared=not each.plain) for each in found)
+        text = "\n".join(f"{each.resource}/{each.key.name}" for each in found)
     else:
         text = "\n".join(map(shown, overview.text(found, leaders, _width(arguments), decided.notes)))
     return [("", text, text)]
@@ -171,7 +171,7 @@ async def _look_at(arguments: argparse.Namespace, session: ApiSession) -> list[I
         found = diagnosis_json.as_object(diagnosis, reading, no_operator=no_operator, notes=notes)
         text = structured(arguments.output, found, many=arguments.watch)
     elif arguments.output == NAME:
-        text = _kind_and_name(diagnosis.key, declared=not diagnosis.key.pod_uid)
+        text = f"{diagnosis.resource}/{diagnosis.key.name}"
     else:
         lines = prose.lines(diagnosis, reading, _width(arguments), remarks=(*no_operator, *notes))
         first, *others = map(shown, lines)
@@ -236,9 +236,15 @@ async def _ask(arguments: argparse.Namespace, session: ApiSession, key: GroupKey
 async def _with_owners(session: ApiSession, diagnosis: Diagnosis, settings: Settings) -> Diagnosis:
     """The diagnosis, with remedies for missing members as far as the caller may see the objects that create them."""
     from gangsched.cli.owners import read_owners, remedies  # noqa: PLC0415 - see the package
+    from gangsched.cli.templates import origins  # noqa: PLC0415
     from gangsched.config.custom import Workloads  # noqa: PLC0415
+    from gangsched.core.objects.declaration import NATIVE  # noqa: PLC0415
+    from gangsched.core.objects.reasons import Reason  # noqa: PLC0415
     from gangsched.kube.workloads.table import chosen  # noqa: PLC0415
 
+    if diagnosis.reason == Reason.POD_GROUP_NOT_FOUND and diagnosis.source == f"{NATIVE} pods":
+        made = await origins(session, diagnosis.key.namespace, diagnosis.key.name)
+        return replace(diagnosis, helps=(*made, *diagnosis.helps))
     if diagnosis.shortfall is not None or diagnosis.members >= diagnosis.minimum:
         return diagnosis
     # Pods of kinds that the operator does not watch can name the group too.
@@ -249,10 +255,6 @@ async def _with_owners(session: ApiSession, diagnosis: Diagnosis, settings: Sett
 
 def _width(arguments: argparse.Namespace) -> int:
     return UNWRAPPED if arguments.output == WIDE else columns()
-
-
-def _kind_and_name(key: GroupKey, *, declared: bool) -> str:
-    return f"podgroup.gangsched.io/{key.name}" if declared else f"pod/{key.name}"
 
 
 def _unknown(key: GroupKey, reading: Reading, ours: Sequence[str]) -> str:

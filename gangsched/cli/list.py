@@ -128,7 +128,7 @@ def _items(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool)
     if arguments.output in (JSON, YAML):
         texts = [structured(arguments.output, as_object(row), many=True) for row in found]
     elif arguments.output == NAME:
-        texts = [f"podgroup.gangsched.io/{row.key.name}" if row.declared else f"gang/{row.key.name}" for row in found]
+        texts = [f"{row.resource}/{row.key.name}" for row in found]
     else:
         texts = _lines(arguments, found, headed=headed)
     return [(row.key, state, text) for row, state, text in zip(found, states, texts, strict=True)]

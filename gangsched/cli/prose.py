@@ -10,6 +10,7 @@ from gangsched.core.status.explanation import demanded
 from gangsched.core.status.holders import amounts
 from gangsched.views.diagnosed import Diagnosis, Shortfall
 from gangsched.views.diagnosis_json import FULL_COVERAGE, Coverage
+from gangsched.views.resources import GANG, OWN
 
 _NAMED = 8
 _REASONS = 3
@@ -25,7 +26,7 @@ def lines(
     exist = f"{there} exist, {least} needed" if there > least else f"{there} of {least} exist"
     rows = [("members", f"{exist}, {diagnosis.bound} bound")]
     if diagnosis.source:
-        rows.append(("declared", f"by {diagnosis.source}"))
+        rows.append(("declared", f"by {diagnosis.source}{_object(diagnosis)}"))
     if diagnosis.shortfall is None:
         rows.append(("why", diagnosis.message))
     else:
@@ -41,6 +42,11 @@ def lines(
         yield from wrapped(said, width, head=f"  {head:<10}  ")
     if diagnosis.shortfall is not None and diagnosis.shortfall.groups:
         yield from _table(diagnosis.shortfall, width if width < UNWRAPPED else USUAL)
+
+
+def _object(diagnosis: Diagnosis) -> str:
+    """The object of another system that declares the group, as kubectl names it; empty if there is none."""
+    return "" if diagnosis.resource in (OWN, GANG) else f": {diagnosis.resource}/{diagnosis.key.name}"
 
 
 def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:

@@ -35,13 +35,15 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "simulate",
         help="show the scheduler's decisions about manifests, without a cluster",
-        description="Read nodes, pods, PodGroups, namespaces, PriorityClasses, LimitRanges, RuntimeClasses, "
+        description="Read nodes, pods, PodGroups, Workloads, namespaces, PriorityClasses, LimitRanges, RuntimeClasses, "
         "ResourceQuotas, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, "
         "CSIStorageCapacities, VolumeAttachments, ResourceSlices, DeviceClasses, ResourceClaims and "
         "ResourceClaimTemplates from YAML or JSON, and expand StatefulSets, Deployments, ReplicaSets, "
         "ReplicationControllers, Jobs, CronJobs (one Job), JobSets, LeaderWorkerSets, RayClusters, RayJobs, "
         "RayServices, TrainJobs (with their runtimes), MPIJobs and the jobs of Kubeflow's training-operator into "
-        "their pods, with the claims of these and of ephemeral volumes. What the API server and the controllers add to "
+        "their pods, with the claims of these and of ephemeral volumes, and with Kubernetes' own PodGroups: that of a "
+        "Job with spec.scheduling, and those that pods name and a Workload has a template for. "
+        "What the API server and the controllers add to "
         "pods is added here too: defaults, limits, overhead, priorities, tolerations, merged label keys, and the "
         "containers, labels and terms of the controllers. Pods of workloads that name no group are gangs where the "
         "namespace in the files has the label gangsched.io/gang: auto, or the workload that annotation. Run the "
@@ -160,11 +162,12 @@ def _text(outcome: Outcome, width: int) -> Iterator[str]:
 
 def _row(decision: Decision) -> tuple[str, ...]:
     from gangsched.core.objects.duration import format_duration  # noqa: PLC0415
+    from gangsched.views.resources import GANG, OWN, POD  # noqa: PLC0415
 
     finding = decision.finding
     return (
         format_duration(round(decision.at)),
-        str(finding.key),
+        f"{finding.key} ({finding.resource})" if finding.resource not in (OWN, GANG, POD) else str(finding.key),
         finding.phase,
         finding.reason,
         ", ".join(f"{node} ({number})" for node, number in decision.nodes.items()) or "-",
@@ -217,6 +220,7 @@ def _events_json(decisions: Sequence[Decision]) -> list[dict[str, object]]:
         {
             "time": round(decision.at, 3),
             "kind": "Pod" if decision.finding.plain else "PodGroup",
+            "resource": decision.finding.resource,
             "namespace": decision.finding.key.namespace,
             "name": decision.finding.key.name,
             "verdict": decision.finding.phase,

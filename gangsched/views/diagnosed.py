@@ -13,6 +13,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.status import Demand
 from gangsched.core.planning.refusal import Gap
 from gangsched.views.nodegroups import NodeGroup
+from gangsched.views.resources import resource_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,11 @@ class Diagnosis:
     shortfall: Shortfall | None = None
     helps: Sequence[str] = ()
     demand: Sequence[Demand] = ()
+
+    @property
+    def resource(self) -> str:
+        """The kind of the object that declares the group, as kubectl writes it."""
+        return resource_of(self.key, self.source)
 
 
 def from_status(group: Group) -> Diagnosis:

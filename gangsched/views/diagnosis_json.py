@@ -51,6 +51,7 @@ def as_object(
     return {
         "namespace": diagnosis.key.namespace,
         "name": diagnosis.key.name,
+        "resource": diagnosis.resource,
         "phase": diagnosis.phase,
         "reason": diagnosis.reason,
         "message": diagnosis.message,

@@ -18,13 +18,15 @@ from gangsched.core.status import explanation
 from gangsched.core.status.ahead import holds_up
 from gangsched.core.status.conditions import message_of, reason_of
 from gangsched.core.status.holders import Held, Holders
+from gangsched.views.resources import resource_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """The current state of one group. `placements` are the nodes of bound members, by pod name.
 
-    `besides` says why other members wait. `order` sorts groups in the order in which a scheduling cycle tries them.
+    `source` says how the group was declared; empty for a pod without a group. `besides` says why other members wait.
+    `order` sorts groups in the order in which a scheduling cycle tries them.
     """
 
     key: GroupKey
@@ -35,12 +37,18 @@ class Finding:
     minimum: int
     members: int
     placements: Mapping[str, str]
+    source: str = ""
     besides: tuple[str, ...] = ()
 
     @property
     def plain(self) -> bool:
         """Whether this is a pod without a group."""
         return bool(self.key.pod_uid)
+
+    @property
+    def resource(self) -> str:
+        """The kind of the object that declares the group, as kubectl writes it."""
+        return resource_of(self.key, self.source)
 
 
 class Findings:
@@ -75,6 +83,7 @@ class Findings:
             placements={
                 pod.name: pod.node or gang.operations.bindings[pod.uid].node for pod in assessment.census.bound
             },
+            source=assessment.terms.source,
             besides=tuple(_besides(gang, assessment)),
         )
 

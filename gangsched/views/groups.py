@@ -14,6 +14,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.record import Phase
 from gangsched.core.status.ahead import holds_up
+from gangsched.views.resources import OWN, resource_of
 from gangsched.views.timeline import Moment, moments
 
 _WAITING = frozenset({"", "Pending", "Queued", "Reserved", "Binding", "TimedOut", "Degraded"})
@@ -44,6 +45,11 @@ class Row:
     pods: Sequence[str] = ()
     turn: OrderKey | tuple[()] = ()
     moments: Sequence[Moment] = ()
+
+    @property
+    def resource(self) -> str:
+        """The kind of the object that declares the gang, as kubectl writes it."""
+        return OWN if self.declared else resource_of(self.key, self.source)
 
     @property
     def order(self) -> tuple[bool, float, GroupKey]:
@@ -129,6 +135,7 @@ def as_object(row: Row) -> dict[str, object]:
         "namespace": row.key.namespace,
         "name": row.key.name,
         "podGroup": row.declared,
+        "resource": row.resource,
         "phase": row.phase or None,
         "reason": row.reason or None,
         "message": row.message or None,

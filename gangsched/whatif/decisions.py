@@ -20,6 +20,8 @@ from gangsched.whatif.world.manifests import DEFAULT_NAMESPACE, Source, given
 class Decision:
     """A decision about one group, or about one pod without a group.
 
+    `resource` is the kind of the object that declares the group, as kubectl writes it: `podgroup.gangsched.io`, that of
+    another system such as `podgroup.scheduling.k8s.io`, `gang` if no PodGroup does, or `pod`.
     `phase` and `reason` are those of `status.phase` and of the condition Scheduled of a PodGroup; `message` is the
     sentence for people. `minimum` members must be bound together, of the `members` that exist. `placements` are the
     nodes of bound members, by pod name. `at_s` is the time of the decision, in seconds since the start.
@@ -28,6 +30,7 @@ class Decision:
     namespace: str
     name: str
     is_group: bool
+    resource: str
     phase: str
     reason: str
     message: str
@@ -128,6 +131,7 @@ def _decision(finding: Finding, placements: Mapping[str, str], at_s: float) -> D
         namespace=finding.key.namespace,
         name=finding.key.name,
         is_group=not finding.plain,
+        resource=finding.resource,
         phase=finding.phase,
         reason=finding.reason,
         message=" ".join((finding.message, *finding.besides)),

@@ -127,7 +127,7 @@ def undeclared(key: GroupKey, said: Said, foreign: Foreign) -> Iterator[Hindranc
         yield Hindrance(Reason.POD_GROUP_UNREADABLE, hidden)
     namespace, name = key.namespace, key.name
     instead = f", or give the pods {keys.minimum}" if keys.minimum else ""
-    message = f"There is no {keys.kind} {name} in namespace {namespace}: create it{instead}."
+    message = f"There is no {keys.kind} {name} in namespace {namespace}: {keys.create}{instead}."
     if says and says[0].leading:
         message = (
             f"No pod of the role {says[0].leading} was found in namespace {namespace}, and only that pod says how many "

@@ -95,7 +95,7 @@ class Role(Struct, frozen=True, gc=False, cache_hash=True):
 class Keys(Struct, frozen=True, gc=False, cache_hash=True):
     """How messages name the fields of a dialect; empty for a field that the dialect does not have.
 
-    `kind` is the kind of object that declares a group if its pods do not.
+    `kind` is the kind of object that declares a group if its pods do not, `create` what to do if there is none.
     """
 
     group: str = "the label gangsched.io/pod-group"
@@ -103,6 +103,7 @@ class Keys(Struct, frozen=True, gc=False, cache_hash=True):
     time: str = "the annotation gangsched.io/max-schedule-time"
     role: str = "the label gangsched.io/role"
     kind: str = "PodGroup"
+    create: str = "create it"
 
 
 OWN_KEYS = Keys()

@@ -27,7 +27,8 @@ class Dialect:
 
     `texts` says what becomes of further keys of pods. `seconds` parses the text under a time key and raises ValueError
     if it is invalid. A pod without any of `marks` does not use this dialect. `kind` is that system's custom resource
-    with the terms of a group; None if there is none. With `open_roles` a pod may name a role that the group does not
+    with the terms of a group; None if there is none, and `create` says what to do if an object is missing. With
+    `open_roles` a pod may name a role that the group does not
     list.
     """
 
@@ -35,6 +36,7 @@ class Dialect:
     texts: tuple[Field, ...] = ()
     seconds: Callable[[str], float] = parse_duration
     kind: Kind[Any] | None = None
+    create: str = "create it"
     open_roles: bool = False
 
     @property
@@ -67,6 +69,7 @@ class Dialect:
             time=_first(self.row.time),
             role=_first(self.row.role),
             kind=self.kind.name if self.kind is not None else "PodGroup",
+            create=self.create,
         )
 
     def declare(self, group: str, said: Mapping[Key, str]) -> Declaration | None:

@@ -6,7 +6,7 @@ it never times out. Priority and topology apply as for a gang.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import inf
 
 from msgspec import Struct
@@ -62,6 +62,25 @@ _FIELDS = (
 )
 
 
+def template_of(group: str, workload: str, templates: Iterable[str]) -> str:
+    """The one of these templates of a Workload from which a PodGroup of this name is made; empty if it is of none.
+
+    A controller names it after the template, alone or after the Workload, and component-helpers' workloadbuilder adds a
+    hash to both. The longest template that fits counts.
+    """
+    for title in sorted(templates, key=len, reverse=True):
+        whole = f"{workload}-{title}"
+        if group in (title, whole) or group.startswith(f"{whole}-"):
+            return title
+    return ""
+
+
+_CREATE = (
+    "the controller of its pods makes it from a template of its Workload, and until then kube-scheduler too would bind "
+    "none of them; see the Events of that controller's object, or create the PodGroup"
+)
+
+
 def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
     policy = spec.scheduling_policy
     if policy is None or (policy.gang is None) == (policy.basic is None):
@@ -88,4 +107,6 @@ def _refused(spec: _Spec, levels: list[_Level]) -> Iterator[str]:
 
 
 def dialect(row: Row, _: Settings) -> Dialect:
-    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms, fields=_FIELDS))
+    return Dialect(
+        row=row, create=_CREATE, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms, fields=_FIELDS)
+    )

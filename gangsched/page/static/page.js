@@ -192,7 +192,7 @@ function tellOne() {
     byId("moments").replaceChildren();
     return;
   }
-  byId("group-state").textContent = `${group.phase || "not seen by an operator"} ${group.reason || ""}: ${group.members} of ${group.minimum} members exist, ${group.bound} are bound`;
+  byId("group-state").textContent = `${group.phase || "not seen by an operator"} ${group.reason || ""}: ${group.members} of ${group.minimum} members exist, ${group.bound} are bound (${group.resource})`;
   byId("group-message").textContent = group.message || "";
   const moments = group.timeline.map((moment) => ({ stage: moment.stage, at: Date.parse(moment.time) }));
   // This machine's clock may differ from the cluster's.

@@ -16,6 +16,7 @@ from typing import Any
 
 from gangsched.config.dialects import DIALECTS
 from gangsched.core.objects.declaration import NATIVE
+from gangsched.kube.dialects.native import template_of
 from gangsched.whatif.world.made import Existing, is_controlled, owner_of, with_parts
 from gangsched.whatif.world.manifests import Manifest, mapping, mappings
 
@@ -81,11 +82,9 @@ def of_workload(workload: Manifest, names: Iterable[str]) -> Iterator[Manifest]:
     """The groups of these names, which pods name and which are not in the files, that come from its templates."""
     templates = {str(each.get("name")): each for each in _templates(workload)}
     for name in names:
-        for title, template in sorted(templates.items(), key=lambda each: -len(each[0])):
-            whole = f"{workload.name}-{title}"
-            if name in (title, whole) or name.startswith(f"{whole}-"):
-                yield _group(workload, name, template, workload=workload.name, template_name=title, owned=False)
-                break
+        title = template_of(name, workload.name, templates)
+        if title:
+            yield _group(workload, name, templates[title], workload=workload.name, template_name=title, owned=False)
 
 
 def _templates(workload: Manifest) -> Sequence[Object]:

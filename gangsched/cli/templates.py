@@ -1,0 +1,71 @@
+"""From which template of which Workload a missing native PodGroup would be made, and by whom: for `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from gangsched.config.dialects import DIALECTS
+from gangsched.core.objects.declaration import NATIVE
+from gangsched.kube import wire
+from gangsched.kube.dialects.native import template_of
+from gangsched.kube.errors import UNREADABLE, KubeError, printable
+from gangsched.kube.session import ApiSession
+
+_MOST = "500"
+"""Maximum number of Workloads that are read."""
+
+
+class _Template(Struct):
+    name: str = ""
+
+
+class _Controller(Struct):
+    kind: str = ""
+    name: str = ""
+
+
+class _Spec(Struct, rename="camel"):
+    controller_ref: _Controller | None = None
+    pod_group_templates: list[_Template] | None = None
+
+
+class _Workload(Struct):
+    metadata: wire.Meta
+    spec: _Spec | None = None
+
+
+class _List(Struct):
+    items: list[_Workload] | None = None
+
+
+_LIST = msgspec.json.Decoder(_List)
+
+
+async def origins(session: ApiSession, namespace: str, group: str) -> list[str]:
+    """What would help a PodGroup of this name that does not exist, according to the Workloads of the namespace."""
+    for version in DIALECTS[NATIVE].resources[0].versions:
+        path = f"/apis/scheduling.k8s.io/{version}/namespaces/{quote(namespace, safe='')}/workloads"
+        try:
+            answer = await session.request("GET", path, params={"limit": _MOST})
+            found = _LIST.decode(answer.checked().body).items or []
+        except (KubeError, *UNREADABLE):
+            continue
+        return list(_origins(found, group))
+    return []
+
+
+def _origins(found: list[_Workload], group: str) -> Iterator[str]:
+    for each in found:
+        name, spec = each.metadata.name or "", each.spec or _Spec()
+        title = template_of(group, name, [template.name for template in spec.pod_group_templates or ()])
+        if title:
+            by = spec.controller_ref
+            who = printable(f"the controller of {by.kind} {by.name}") if by is not None else "its controller"
+            yield (
+                f"the PodGroup {group}, which {who} makes from the template {printable(title)} of the Workload "
+                f"{printable(name)}"
+            )
