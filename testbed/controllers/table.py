@@ -46,8 +46,8 @@ CONTROLLERS = {
         Controller(
             name="jobset",
             module="sigs.k8s.io/jobset",
-            version="v0.10.1",
-            sum="h1:u8QKifNsrWVrlRFe6w2ofYTqFT9ma2DRHxfeB2m9xyU=",
+            version="v0.12.0",
+            sum="h1:YYPuV0px8Ongq/RXmJg6V0w2UC67aiR+rCMD06vhQQQ=",
             package=".",
             crds="config/components/crd/bases",
             webhooks="config/components/webhook/manifests.yaml",
@@ -59,8 +59,8 @@ CONTROLLERS = {
         Controller(
             name="lws",
             module="sigs.k8s.io/lws",
-            version="v0.7.0",
-            sum="h1:qWfzX8+UBak+Hq0+m/PuE3uO0mp/3dmm5q/h/7z31A8=",
+            version="v0.9.0",
+            sum="h1:DcJCgxjjoGOx//QHZkeKpyiblxYq70aCRZNYSfykWyI=",
             package="./cmd",
             crds="config/crd/bases",
             webhooks="config/webhook/manifests.yaml",
@@ -72,8 +72,8 @@ CONTROLLERS = {
         Controller(
             name="kuberay",
             module="github.com/ray-project/kuberay/ray-operator",
-            version="v1.4.2",
-            sum="h1:A4tGzbIky8sInAUxZBdBb+rrpZ7fbqoxdsOtm559Zqg=",
+            version="v1.6.2",
+            sum="h1:XUckRswLMyk71D00L62d2Vanh0fVkNqu56+IF/rr+O0=",
             package=".",
             crds="config/crd/bases",
             arguments=(
@@ -85,8 +85,8 @@ CONTROLLERS = {
         Controller(
             name="mpi-operator",
             module="github.com/kubeflow/mpi-operator",
-            version="v0.6.0",
-            sum="h1:RzzG03oyQIiHe/SH2k19N+Hp4QkxEsG2l9G1T7US+ys=",
+            version="v0.8.0",
+            sum="h1:22EccUiO4VDooG4TooesdE8o8euGVj89PIRhiP24SRE=",
             package="./cmd/mpi-operator",
             crds="manifests/base",
             arguments=("--lock-namespace=default", "--kube-api-qps=100", "--kube-api-burst=100"),
@@ -111,8 +111,8 @@ CONTROLLERS = {
         Controller(
             name="trainer",
             module="github.com/kubeflow/trainer/v2",
-            version="v2.0.0",
-            sum="h1:mnQSR9iPKItxyUR8mq66XsmxqKNVHwr9YYOB7BTU9dU=",
+            version="v2.3.0",
+            sum="h1:Je+e7zvTLzB4qW09J1fB7pZrqvPtWuGng2NqdN5p5QU=",
             package="./cmd/trainer-controller-manager",
             crds="manifests/base/crds",
             webhooks="manifests/base/webhook/manifests.yaml",
@@ -123,8 +123,8 @@ CONTROLLERS = {
         Controller(
             name="kueue",
             module="sigs.k8s.io/kueue",
-            version="v0.12.3",
-            sum="h1:BwpNe6CSwkP6Y9KiaWPB9eye4cj7RUMs5Q1vbzPNB3I=",
+            version="v0.19.0",
+            sum="h1:5yCu85qsJhvUVVxE0Csw546DDBcRwUXpBEOmEFlws34=",
             package="./cmd/kueue",
             crds="config/components/crd/bases",
             webhooks="config/components/webhook/manifests.yaml",

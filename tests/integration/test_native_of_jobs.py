@@ -1,0 +1,138 @@
+"""The groups that the Job controller of Kubernetes 1.37 makes for Jobs, with gangsched for their pods."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from testbed import crds
+from testbed.api import ApiError, Json
+from testbed.control_plane import ControlPlane
+from testbed.operator import Operator
+from tests.integration.cluster import Cluster
+from tests.integration.test_gangs_nobody_declares import job
+from tests.natives import JOBS, native
+
+pytestmark = pytest.mark.timeout(300)
+
+GANG: Json = {"schedulingPolicy": {"gang": {}}}
+
+
+@pytest.fixture(scope="module")
+def with_gates() -> Iterator[ControlPlane]:
+    known = native()
+    gates = known.feature_gates(JOBS)
+    with ControlPlane(extra_apiserver_args=(*gates, *known.served), extra_controller_args=gates) as running:
+        crds.install(running)
+        yield running
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _operator(with_gates: ControlPlane) -> Iterator[Operator]:
+    with Operator(with_gates) as running:
+        yield running
+
+
+@pytest.fixture
+def gated(with_gates: ControlPlane) -> Iterator[Cluster]:
+    """A new namespace, and no nodes. At the end its Jobs are deleted, so that they take no room of later tests."""
+    with_gates.delete_nodes()
+    name = f"test-{secrets.token_hex(4)}"
+    with_gates.kubectl("create", "namespace", name)
+    found = Cluster(with_gates, name)
+    found.until(lambda: with_gates.api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
+    yield found
+    with_gates.kubectl("delete", "jobs", "--all", "--namespace", name)
+    found.until(lambda: not found.pods())
+
+
+def add(cluster: Cluster, name: str, size: int, **fields: object) -> None:
+    jobs = f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs"
+    cluster.until(lambda: _posted(cluster, jobs, job(name, size, **fields)))  # type: ignore[arg-type] # the spec's
+
+
+def _posted(cluster: Cluster, path: str, body: Json) -> bool:
+    try:
+        cluster.api.post(path, body)
+    except ApiError:
+        return False
+    return True
+
+
+def auto(cluster: Cluster) -> None:
+    """Makes the namespace one in which Jobs are gangs."""
+    labels = {"gangsched.io/gang": "auto"}
+    cluster.api.merge(f"/api/v1/namespaces/{cluster.namespace}", {"metadata": {"labels": labels}})
+
+
+def group_of(cluster: Cluster, name: str) -> Json:
+    """The group of the Job."""
+
+    def found() -> list[Json]:
+        path = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{cluster.namespace}/podgroups"
+        items: list[Json] = cluster.api.get(path)["items"]
+        return [each for each in items if each["metadata"]["name"].startswith(f"{name}-")]
+
+    cluster.until(found)
+    [only] = found()
+    return only
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [{"completionMode": "Indexed"}, {}, {"completionMode": "Indexed", "completions": 9}, {"completions": 9}],
+    ids=["indexed", "not-indexed", "indexed-in-waves", "not-indexed-in-waves"],
+)
+def test_a_job_that_asks_for_a_gang_is_whole_or_waits_and_one_that_asks_for_nothing_does_not(gated, shape):
+    gated.add_node("n1", cpu="4")
+    add(gated, "whole", 3, **{**shape, "scheduling": GANG})
+    gated.until(lambda: len(gated.bound()) == 3)
+    add(gated, "late", 3, **{**shape, "scheduling": GANG})
+    gated.until(lambda: len(gated.pods()) == 6)
+    waiting = next(pod["metadata"]["name"] for pod in gated.pods() if pod["metadata"]["name"].startswith("late"))
+    gated.until(lambda: gated.told(waiting).get("reason") == "Unschedulable")
+    assert len(gated.bound()) == 3
+    assert group_of(gated, "late")["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+    add(gated, "loose", 3, **shape)
+    gated.until(lambda: len(gated.bound()) == 4)
+    assert group_of(gated, "loose")["spec"]["schedulingPolicy"] == {"basic": {}}
+
+
+def test_where_jobs_are_gangs_the_group_that_nobody_asked_for_does_not_count(gated):
+    auto(gated)
+    gated.add_node("n1", cpu="2")
+    add(gated, "train", 3)
+    gated.until(lambda: len(gated.pods()) == 3)
+    waiting = gated.pods()[0]["metadata"]["name"]
+    gated.until(lambda: gated.told(waiting).get("reason") == "Unschedulable")
+    assert gated.told(waiting)["message"].startswith("Group job.train: ")
+    assert not gated.bound()
+    gated.add_node("n2", cpu="1")
+    gated.until(lambda: len(gated.bound()) == 3)
+
+
+def test_the_topology_of_a_job_is_that_of_its_automatic_gang(gated):
+    auto(gated)
+    gated.add_node("n1", cpu="2", labels={"rack": "a"})
+    gated.add_node("n2", cpu="2", labels={"rack": "b"})
+    add(gated, "train", 3, scheduling=GANG | {"schedulingConstraints": {"topology": [{"key": "rack"}]}})
+    gated.until(lambda: len(gated.pods()) == 3)
+    waiting = gated.pods()[0]["metadata"]["name"]
+    gated.until(lambda: gated.told(waiting).get("reason") == "Unschedulable")
+    assert not gated.bound()
+    gated.add_node("n3", cpu="2", labels={"rack": "b"})
+    gated.until(lambda: len(gated.bound()) == 3)
+    assert set(gated.bound().values()) <= {"n2", "n3"}
+
+
+def test_a_changed_minimum_of_a_job_is_followed_while_it_waits(gated):
+    gated.add_node("n1", cpu="2")
+    add(gated, "train", 4, scheduling={"schedulingPolicy": {"gang": {"minCount": 4}}})
+    gated.until(lambda: len(gated.pods()) == 4)
+    waiting = gated.pods()[0]["metadata"]["name"]
+    gated.until(lambda: gated.told(waiting).get("reason") == "Unschedulable")
+    path = f"/apis/batch/v1/namespaces/{gated.namespace}/jobs/train"
+    gated.api.merge(path, {"spec": {"scheduling": {"schedulingPolicy": {"gang": {"minCount": 2}}}}})
+    gated.until(lambda: len(gated.bound()) == 2)
