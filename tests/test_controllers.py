@@ -73,13 +73,13 @@ class FakeGo:
         self.answer = f'{{"Dir": "{folder}", "Sum": "{sum_}"}}'
 
     def run(self, arguments, *, directory):
-        assert arguments == ["mod", "download", "-json", "sigs.k8s.io/jobset@v0.10.1"]
+        assert arguments == ["mod", "download", "-json", "sigs.k8s.io/jobset@v0.12.0"]
         assert directory.is_dir()
         return type("Done", (), {"stdout": self.answer, "stderr": "", "returncode": 0})
 
 
 @pytest.mark.parametrize(
-    ("sum_", "why"), [("h1:other", "has the sum h1:other, not h1:u8Q"), (JOBSET.sum, "has no CustomResourceDefinition")]
+    ("sum_", "why"), [("h1:other", "has the sum h1:other, not h1:YYP"), (JOBSET.sum, "has no CustomResourceDefinition")]
 )
 def test_another_content_of_the_module_and_a_wrong_row_are_refused(cache, monkeypatch, sum_, why):
     monkeypatch.setattr(build, "find_go", lambda *_, **__: FakeGo(cache, sum_))
@@ -193,8 +193,8 @@ def test_the_page_tells_of_each_cell_what_was_seen_what_is_not_possible_and_what
         *(seen(column, "failure", whole=True) for column in (AUTO, ANNOTATION, BY_HAND)),
         seen(AUTO, "suspension", whole=True),
     )
-    none = "not possible: JobSet 0.10 has no gang scheduling of its own"
-    assert first == f"| [JobSet](jobset.md) (jobset 0.10.1) | whole/whole | **not whole** | {none} | not played yet |"
+    none = "not possible: JobSet 0.12 has no gang scheduling of its own"
+    assert first == f"| [JobSet](jobset.md) (jobset 0.12.0) | whole/whole | **not whole** | {none} | not played yet |"
     scale = "not possible: a JobSet's number of jobs and their parallelism cannot be changed"
     suspension = "nothing: whole/whole; annotation, podgroup: not played yet"
     assert further == f"| JobSet | whole/whole | {scale} | {suspension} |"
@@ -218,7 +218,8 @@ def test_one_worker_runs_all_that_shares_a_control_plane_or_a_port():
 
     assert group("JobSet-nothing-race") == group("JobSet-nothing-failure") == "jobset-nothing"
     assert group("JobSet, dependsOn-nothing-race") == "jobset-nothing-late"
-    assert group("Job-own-race") == "kubernetes-own"
+    assert group("Job-nothing-race") == "kubernetes-nothing"
+    assert group("Job, WorkloadWithJob-own-race") == "kubernetes-own-gated"
     columns = ("nothing", "annotation", "own", "podgroup")
     assert {group(f"MPIJob-{column}-race") for column in columns} == {"mpi-operator"}
     assert group("MPIJob, WaitForWorkersReady-nothing-race") == "mpi-operator"

@@ -106,6 +106,22 @@ WORKLOADS = {
             makes="raycluster",
         ),
         Row(
+            name="rayservice",
+            kind="RayService",
+            resource=CustomResource(group="ray.io", versions=("v1",), plural="rayservices"),
+            size="that of each of its RayClusters, which are gangs of their own",
+            like="cronjob",
+            makes="raycluster",
+        ),
+        Row(
+            name="disaggregatedset",
+            kind="DisaggregatedSet",
+            resource=CustomResource(group="disaggregatedset.x-k8s.io", versions=("v1",), plural="disaggregatedsets"),
+            size="that of its LeaderWorkerSets: each replica of each role is a gang",
+            like="cronjob",
+            makes="lws",
+        ),
+        Row(
             name="cronjob",
             kind="CronJob",
             resource=CustomResource(group="batch", versions=("v1",), plural="cronjobs"),

@@ -47,6 +47,8 @@ class Workload:
     """Its controller's name in CONTROLLERS; empty for kube-controller-manager's kinds and for workloads not run."""
     system: str = "Kubernetes"
     """The system that creates its pods if none of CONTROLLERS does."""
+    gated: bool = False
+    """It needs the controller's feature gates, however it is declared."""
     late: bool = False
     """Some of its pods are created only once others are ready, which takes READY_AFTER_S."""
     sections: Mapping[str, str] = field(default_factory=dict)
@@ -93,7 +95,7 @@ class Workload:
 
 _NO_GROUP = "its controller declares no group"
 _ONE_LABEL = "one label names one group for all replicas"
-_NO_GANG_JOBSET = "JobSet 0.10 has no gang scheduling of its own"
+_NO_GANG_JOBSET = "JobSet 0.12 has no gang scheduling of its own"
 _FIXED_JOBSET = "a JobSet's number of jobs and their parallelism cannot be changed"
 
 
@@ -105,9 +107,16 @@ def _nowhere(why: str, *columns: str) -> dict[str, str]:
 _ROWS = (
     Workload(
         kind="Job",
+        not_declared={
+            OWN: "its controller makes groups only with the feature gate WorkloadWithJob, as in the next row"
+        },
+    ),
+    Workload(
+        kind="Job, WorkloadWithJob",
+        page="job.md",
+        gated=True,
         sections={OWN: "With the Job controller's own group"},
-        noted={OWN: "behind alpha feature gates"},
-        not_played={(SCALE, OWN): "Kubernetes refuses to change the parallelism of a Job with such a group"},
+        noted={OWN: "by `spec.scheduling`"},
     ),
     Workload(
         kind="CronJob",
@@ -172,13 +181,30 @@ _ROWS = (
         },
         not_played={(SCALE, BY_HAND): _ONE_LABEL},
     ),
+    Workload(
+        kind="DisaggregatedSet",
+        page="leaderworkerset.md",
+        system="lws 0.9.0",
+        not_declared=_nowhere(
+            "as one gang: each replica of each role is one, as in the rows above, which cover it", AUTO, ANNOTATION, OWN
+        )
+        | {BY_HAND: "it is not played: a label in the templates of all roles names one group"},
+    ),
     Workload(kind="RayCluster", controller="kuberay", sections={OWN: "With KubeRay's integration"}),
     Workload(
         kind="RayJob",
         page="raycluster.md",
-        system="kuberay 1.4.2",
+        system="kuberay 1.6.2",
         not_declared=_nowhere(
             "a container, which does not run here, submits its work to Ray; the row above covers its RayCluster"
+        ),
+    ),
+    Workload(
+        kind="RayService",
+        page="raycluster.md",
+        system="kuberay 1.6.2",
+        not_declared=_nowhere(
+            "containers, which do not run here, serve its applications; the row of RayCluster covers its RayClusters"
         ),
     ),
     Workload(
@@ -240,6 +266,28 @@ _ROWS = (
         recorded={BY_HAND: "tests/integration/test_spark.py"},
         not_declared=_nowhere(
             "only the driver's image creates the executors and knows their number", AUTO, ANNOTATION, OWN
+        ),
+    ),
+    Workload(
+        kind="SparkApplication",
+        page="../dialects.md#spark",
+        system="Spark operator",
+        noted={BY_HAND: "by annotations in `spec.driver`"},
+        recorded={BY_HAND: "tests/integration/test_spark.py"},
+        not_declared=_nowhere(
+            "only the driver's image creates the executors, in the same way as without the operator",
+            AUTO,
+            ANNOTATION,
+            OWN,
+        ),
+    ),
+    Workload(
+        kind="PodCliqueSet",
+        page="custom.md",
+        system="Grove",
+        not_declared=_nowhere(
+            "it was not tried, because the source of its operator is not served as a Go module; if a label of its pods "
+            "names the gang, the annotation `gangsched.io/group-by` makes a gang of each value"
         ),
     ),
 )

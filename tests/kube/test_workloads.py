@@ -519,7 +519,7 @@ def made_by(api_version: str, kind: str, *, controller: bool = True) -> list[Jso
     return [{"apiVersion": api_version, "kind": kind, "name": "top", "uid": "uid-top", "controller": controller}]
 
 
-TRAINER = "trainer.kubeflow.org/v1alpha1"
+TRAINER, DISAGGREGATED = "trainer.kubeflow.org/v1alpha1", "disaggregatedset.x-k8s.io/v1"
 
 
 @pytest.mark.parametrize(
@@ -530,7 +530,12 @@ TRAINER = "trainer.kubeflow.org/v1alpha1"
         ("job", made_by("batch/v1", "CronJob"), TopOwner("cronjob", "CronJob", "top", "uid-top")),
         ("jobset", made_by(TRAINER, "TrainJob", controller=False), None),
         ("jobset", made_by("example.com/v1", "TrainJob"), None),
-        ("raycluster", made_by("ray.io/v1", "RayService"), None),
+        ("raycluster", made_by("ray.io/v1", "RayService"), TopOwner("rayservice", "RayService", "top", "uid-top")),
+        (
+            "lws",
+            made_by(DISAGGREGATED, "DisaggregatedSet"),
+            TopOwner("disaggregatedset", "DisaggregatedSet", "top", "uid-top"),
+        ),
         # The Job that submits a RayJob is separate and not counted in the RayJob's minimum.
         ("job", made_by("ray.io/v1", "RayJob"), None),
         ("job", [], None),

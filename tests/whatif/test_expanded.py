@@ -305,6 +305,22 @@ def test_what_a_node_declares_beside_its_resources_counts():
     assert found.features == ("A",)
 
 
+def test_each_replica_of_each_role_of_a_disaggregated_set_is_a_gang_that_its_annotation_asks_for():
+    roles = [
+        {
+            "name": name,
+            "spec": {"replicas": 1, "leaderWorkerTemplate": {"size": size, "workerTemplate": {"spec": spec()}}},
+        }
+        for name, size in (("prefill", 2), ("decode", 3))
+    ]
+    asked = {"gangsched.io/gang": "true"}
+    found = body("disaggregatedset.x-k8s.io/v1", "DisaggregatedSet", "d", annotations=asked, roles=roles)
+    few, enough = (placed(simulated(node("n", cpus), found)) for cpus in ("4", "5"))
+    named = {name.rpartition("-")[2]: len(nodes) for name, nodes in few.items()}
+    assert named == {"prefill.0": 0, "decode.0": 3}
+    assert sorted(map(len, enough.values())) == [2, 3]
+
+
 # A kind of the setting `workloads.custom`
 
 

@@ -123,11 +123,11 @@ def side(request: pytest.FixtureRequest) -> Iterator[Side]:
     controlled = CONTROLLED[name]
     arguments = controlled.own_arguments if own else ()
     config = {**controlled.config, **(controlled.own_config if own else {})}
-    gates = controlled.gates if own else ()
+    gates, served = (controlled.gates, controlled.served) if own or kind.gated else ((), ())
     with contextlib.ExitStack() as stack:
         control_plane = stack.enter_context(
             ControlPlane(
-                extra_apiserver_args=(*gates, *(controlled.served if own else ())),
+                extra_apiserver_args=(*gates, *served),
                 extra_controller_args=gates,
                 ready_after_s=READY_AFTER_S if kind.late else 0,
             )

@@ -157,6 +157,14 @@ SETTINGS = (
         suspended=_SUSPEND,
     ),
     Setting(
+        kind="Job, WorkloadWithJob",
+        path=_JOB,
+        fails="Failed",
+        scaled=lambda size: {"spec": {"parallelism": size, "completions": size}},
+        suspended=_SUSPEND,
+        simulated=False,  # its pods are owned by the group too
+    ),
+    Setting(
         kind="CronJob",
         path="apis/batch/v1/cronjobs",
         own_plays={RACE: _two_runs},

@@ -17,6 +17,7 @@ class Kind:
     controller: str
     column: str
     late: bool
+    gated: bool = False
 
     @property
     def is_alone(self) -> bool:
@@ -24,19 +25,24 @@ class Kind:
         return self.controller == "mpi-operator"
 
     def __str__(self) -> str:
-        parts = (self.controller or "kubernetes", self.column, "late" if self.late else "")
+        parts = (
+            self.controller or "kubernetes",
+            self.column,
+            "late" if self.late else "",
+            "gated" if self.gated else "",
+        )
         return "-".join(filter(None, parts))
 
 
 @functools.cache
-def _kind(controller: str, column: str, late: bool) -> Kind:  # noqa: FBT001 - a field of what is cached
+def _kind(controller: str, column: str, late: bool, gated: bool) -> Kind:  # noqa: FBT001 - fields of what is cached
     """Returns the same object each time, because pytest needs that to keep a fixture for several tests."""
-    return Kind(controller, column, late)
+    return Kind(controller, column, late, gated)
 
 
 def kind_for(row: Workload, column: str) -> Kind:
     """The kind that the workload needs when it is declared in that way."""
-    return _kind(row.controller, column, row.late)
+    return _kind(row.controller, column, row.late, row.gated)
 
 
 def group_of(nodeid: str) -> str:

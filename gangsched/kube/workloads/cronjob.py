@@ -1,4 +1,7 @@
-"""CronJobs: their annotations apply to the Jobs that they create. Their other fields describe future Jobs only."""
+"""CronJobs, RayServices and DisaggregatedSets: their annotations apply to the workloads that they create.
+
+Their other fields describe those workloads, whose own objects count.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ from gangsched.config.workloads import Row
 from gangsched.kube.workloads.kind import Desired, Kind, Object, makes_no_pods
 
 
-class _CronJob(Object, gc=False):
+class _Top(Object, gc=False):
     """Only its metadata is read."""
 
 
-def _desired(_: _CronJob) -> Desired:
+def _desired(_: _Top) -> Desired:
     return Desired(size=1, pods=1)
 
 
-def kind(row: Row) -> Kind[_CronJob]:
-    return Kind(row=row, controllers=(), mark=makes_no_pods, form=_CronJob, desired=_desired)
+def kind(row: Row) -> Kind[_Top]:
+    return Kind(row=row, controllers=(), mark=makes_no_pods, form=_Top, desired=_desired)

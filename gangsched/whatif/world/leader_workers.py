@@ -10,10 +10,15 @@ from typing import Any
 from gangsched.whatif.world import workloads
 from gangsched.whatif.world.hooks import LWS_SUBGROUP_TOPOLOGY, LWS_TOPOLOGY
 from gangsched.whatif.world.made import MOST_PODS, Existing, MadePod, number, template_hash, with_parts
-from gangsched.whatif.world.manifests import Manifest, mapping
+from gangsched.whatif.world.manifests import Manifest, mapping, mappings
 from gangsched.whatif.world.workloads import part
 
+LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
+
 _DOMAIN = "leaderworkerset.sigs.k8s.io"
+_SETS = "disaggregatedset.x-k8s.io"
+_REVISION = 8
+_TEMPLATES = ("leaderTemplate", "workerTemplate")
 
 
 def leader_worker_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
@@ -36,6 +41,29 @@ def leader_worker_set(workload: Manifest, existing: Existing) -> Iterator[MadePo
             own = {f"{_DOMAIN}/worker-index": str(at), **_subgroup(workload, leader, size, at)}
             labels = {**pod.labels, **group, **own}
             yield dataclasses.replace(pod, labels=labels, after=leader if waits else "", follows=follows)
+
+
+def disaggregated_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
+    """The pods of the LeaderWorkerSet of each role, as LWS v0.9.0 does: pkg/controllers/disaggregatedset."""
+    roles = mappings(workload.spec.get("roles"))
+    templates = [mapping(mapping(role.get("spec")).get("leaderWorkerTemplate")) for role in roles]
+    revision = template_hash(templates)[:_REVISION]
+    for role, template in zip(roles, templates, strict=True):
+        title = str(role.get("name", ""))
+        name = f"{workload.name}-{revision}-{title}"
+        if existing.has_object(workload.namespace, LEADER_WORKER_SET[1], name):
+            continue
+        labels = {f"{_SETS}/name": workload.name, f"{_SETS}/role": title, f"{_SETS}/revision": revision}
+        labels |= {"app": f"{workload.name}-{title}"}
+        parts = {
+            key: with_parts(each, labels=labels, annotations={}) if key in _TEMPLATES and each else each
+            for key, each in template.items()
+        }
+        spec = {**mapping(role.get("spec")), "leaderWorkerTemplate": parts}
+        annotations = mapping(mapping(role.get("metadata")).get("annotations"))
+        made = part(workload, LEADER_WORKER_SET, name, spec, annotations=annotations)
+        for pod in leader_worker_set(made, existing):
+            yield dataclasses.replace(pod, above=(made, *pod.above))
 
 
 def _leader(workload: Manifest, existing: Existing, index: int, annotations: Mapping[str, str]) -> Iterator[MadePod]:

@@ -11,14 +11,15 @@ from collections.abc import Mapping
 
 from gangsched.whatif.world.jobsets import JOB_SET, job_set
 from gangsched.whatif.world.kubeflow import KINDS, mpi_job, mpi_job_v1, training_job
-from gangsched.whatif.world.leader_workers import leader_worker_set
+from gangsched.whatif.world.leader_workers import LEADER_WORKER_SET, disaggregated_set, leader_worker_set
 from gangsched.whatif.world.ray import RAY_CLUSTER, ray_cluster, ray_job, ray_service
 from gangsched.whatif.world.trainer import train_job
 from gangsched.whatif.world.workloads import Maker
 
 MAKERS: Mapping[tuple[str, str], Maker] = {
     JOB_SET: job_set,
-    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): leader_worker_set,
+    LEADER_WORKER_SET: leader_worker_set,
+    ("disaggregatedset.x-k8s.io/v1", "DisaggregatedSet"): disaggregated_set,
     RAY_CLUSTER: ray_cluster,
     ("ray.io/v1", "RayJob"): ray_job,
     ("ray.io/v1", "RayService"): ray_service,
