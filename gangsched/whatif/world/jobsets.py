@@ -1,4 +1,4 @@
-"""Expands JobSets as their controller does: pkg/controllers/jobset_controller.go of JobSet v0.10.1."""
+"""Expands JobSets as their controller does: pkg/controllers/jobset_controller.go of JobSet v0.12.0."""
 
 from __future__ import annotations
 
