@@ -27,7 +27,7 @@ from gangsched.kube.writes import has_another_uid, send
 DENIED_S = 300.0
 """Seconds after a refusal for lack of the right in which nothing is sent."""
 
-[_KIND] = DIALECTS[NATIVE].resources
+_KIND = DIALECTS[NATIVE].resources[0]
 DENIED = (
     f"gangsched may not patch {_KIND.plural}/status of {_KIND.group}: give its account that right in a ClusterRole, as "
     "the chart does, or set native.writeCondition to false. Groups are scheduled all the same."

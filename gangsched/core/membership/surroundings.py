@@ -230,18 +230,16 @@ class Surroundings:
 
     def _roots(self, dialect: str, key: GroupKey) -> set[str]:
         """The name of the root of the tree that this object is in, or is; empty if it is in none."""
-        root = self._members.foreign.tree_of(dialect, key) or (key.name if dialect == COMPOSITE else "")
-        return {root} - {""}
+        return {self._members.foreign.tree_of(dialect, key) or (key.name if dialect == COMPOSITE else "")} - {""}
 
     def _tree_changed(self, dialect: str, key: GroupKey, roots: set[str]) -> None:
         """An object of a tree of groups has changed: pods below it may join another gang, and the tree's is reconciled.
 
         It may be complete by what the object says now.
         """
-        members = self._members
         if roots:
-            below = members.foreign.leaves(dialect, key)
-            self._redeclare([uid for leaf in below for uid in members.undeclared.naming(leaf)])
+            leaves = self._members.foreign.leaves(dialect, key)
+            self._redeclare([uid for leaf in leaves for uid in self._members.undeclared.naming(leaf)])
         for root in sorted(roots):
             for gang in self._declared_by(COMPOSITE, GroupKey(key.namespace, root)):
                 gang.allow_reconcile()

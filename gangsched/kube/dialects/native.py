@@ -120,7 +120,7 @@ def template_of(group: str, workload: str, templates: Iterable[str]) -> str:
 
 _CREATE = (
     "the controller of its pods makes it from a template of its Workload, and until then kube-scheduler too would bind "
-    "none of them; see the Events of that controller's object, or create the PodGroup"
+    "none of them; see the Events of that controller's object, or create it yourself"
 )
 _TREE_FIELDS = (
     honoured("schedulingPolicy.gang.minGroupCount", "so many of the groups below, from 1; the others are elastic"),

@@ -251,17 +251,6 @@ class _Builder:
         for group in native.of_workload(workload, names):
             self._add_foreign_of(group, workload)
 
-    def _add_groups_of(self, workload: Manifest) -> None:
-        there = {each.name for each in self._known if each.which in native.GROUPS and _beside(each, workload)}
-        bodies = (
-            each.body if each.which == POD else each.spec.get("template")
-            for each in self._known
-            if _beside(each, workload)
-        )
-        names = dict.fromkeys(name for name in map(native.named_by, bodies) if name and name not in there)
-        for group in native.of_workload(workload, names):
-            self._add_foreign_of(group, workload)
-
     def _add_stored(self, manifest: Manifest) -> None:
         if manifest.which == stored.CLAIM and not manifest.metadata.get("uid"):
             self._admission.limits.check_claim(manifest.namespace, manifest.spec, str(manifest))
