@@ -19,7 +19,7 @@ FIGURES = Path("docs") / "tested.jsonl"
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
-    """One version: the tests that passed, by story, and what the version lacks, by what that is."""
+    """One version: the tests that passed, by story, and why it lacks a story, or a part of one, by its name."""
 
     kubernetes: str
     passed: Mapping[str, int]
@@ -69,8 +69,8 @@ def _table(tested: list[Played], *, long: bool) -> str:
     heads = ["Kubernetes", *(stories if long else ["plays"]), "what it lacks"]
     lines = [f"| {' | '.join(heads)} |", f"|---{'|---' * (len(heads) - 1)}|"]
     for each in tested:
-        passed = [name for name in stories if each.passed.get(name)]
-        cells = [_tests(each.passed.get(name, 0)) for name in stories] if long else [", ".join(passed)]
+        passed = {name: each.passed[name] for name in stories if name not in each.lacks}
+        cells = [_tests(passed.get(name, 0)) for name in stories] if long else [", ".join(passed)]
         lines.append(f"| {' | '.join([each.kubernetes, *cells, _lacks(each)])} |")
     return "".join(f"{line}\n" for line in lines)
 
@@ -80,7 +80,10 @@ def _tests(number: int) -> str:
 
 
 def _lacks(tested: Played) -> str:
-    return "; ".join(f"{what}: {why}" for what, why in tested.lacks.items())
+    together: dict[str, list[str]] = {}
+    for what, why in tested.lacks.items():
+        together.setdefault(why, []).append(what)
+    return "; ".join(f"{', '.join(whats)}: {why}" for why, whats in together.items())
 
 
 def _but(tested: Played) -> str:

@@ -61,17 +61,18 @@ def test_a_test_that_is_skipped_counts_for_nothing():
 
 def test_the_tables_say_what_was_played_and_what_is_lacking(tmp_path):
     (tmp_path / "docs").mkdir()
-    old = Played(kubernetes="v1.1.0", passed={"race": 1, "devices": 0}, lacks={"devices": "not served"})
+    lacks = {"devices": "not served", "shares": "not served", "counters": "behind a gate"}
+    old = Played(kubernetes="v1.1.0", passed={"race": 1, "devices": 2}, lacks=lacks)
     tested.write(tmp_path, [old, Played(kubernetes="v1.2.0", passed={"race": 1, "devices": 12})])
     place = "before\n<!-- Table of versions, to be made -->\n\nafter\n"
     assert tested.with_versions(tmp_path, place).splitlines()[3:7] == [
         "| Kubernetes | plays | what it lacks |",
         "|---|---|---|",
-        "| v1.1.0 | race | devices: not served |",
+        "| v1.1.0 | race | devices, shares: not served; counters: behind a gate |",
         "| v1.2.0 | race, devices |  |",
     ]
     assert tested.with_table(tmp_path, place).splitlines()[5:7] == [
-        "| v1.1.0 | 1 test passed | not possible | devices: not served |",
+        "| v1.1.0 | 1 test passed | not possible | devices, shares: not served; counters: behind a gate |",
         "| v1.2.0 | 1 test passed | 12 tests passed |  |",
     ]
-    assert tested.notes(tmp_path) == "  v1.1.0 (lacks devices)\n  v1.2.0\n"
+    assert tested.notes(tmp_path) == "  v1.1.0 (lacks devices, shares, counters)\n  v1.2.0\n"

@@ -23,8 +23,8 @@ from testbed.operator import Operator
 from testbed.workloads import member
 from tests.effort import in_turn
 from tests.integration.foreign import WORDS
-from tests.integration.test_native import GATES
 from tests.integration.waiting import until
+from tests.natives import native
 
 NATIVE = WORDS["native"]
 SIDES = ("default-scheduler", "gangsched")
@@ -62,7 +62,11 @@ class World:
 
 @pytest.fixture(scope="module")
 def both() -> Iterator[ControlPlane]:
-    with ControlPlane(scheduler=True, extra_apiserver_args=GATES, extra_scheduler_args=GATES[:1]) as running:
+    known = native()
+    gates = known.feature_gates()
+    with ControlPlane(
+        scheduler=True, extra_apiserver_args=(*gates, *known.served), extra_scheduler_args=gates
+    ) as running:
         crds.install(running)
         with Operator(running):
             yield running

@@ -14,7 +14,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import PutCondition
 from gangsched.core.objects.podgroup import GroupCondition
 from gangsched.kube.conditions import Right, put_condition
-from gangsched.kube.dialects.native import condition_type
+from gangsched.kube.dialects.native_condition import condition_type
 from gangsched.kube.results import Outcome
 from gangsched.kube.session import connect
 from testbed import crds
