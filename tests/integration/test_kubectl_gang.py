@@ -202,7 +202,7 @@ class TestExplain:
         assert f"{waiting.namespace}/waiter: Queued" in out
         assert f"{waiting.namespace}/few: Pending" in out
         names = kubectl.run("gang", "explain", "-o", "name").splitlines()
-        assert set(names) == {f"podgroup.gangsched.io/{name}" for name in ("waiter", "few", "bare")}
+        assert set(names) == {"gang/bare", *(f"podgroup.gangsched.io/{name}" for name in ("waiter", "few"))}
 
     def test_json_and_yaml_say_the_same(self, kubectl):
         found = json.loads(kubectl.run("gang", "explain", "waiter", "-o", "json"))

@@ -53,7 +53,12 @@ _DEVICES = {
 LACKS: dict[Version, Mapping[str, Lack]] = {
     (1, 34): {"native groups": Lack("it has none", fixture=_GATED), **_DEVICES},
     (1, 35): {"native groups": Lack("it has only Workloads, with the groups inside", fixture=_GATED), **_DEVICES},
-    (1, 36): {},
+    (1, 36): {
+        "trees of native groups": Lack(
+            "CompositePodGroups came with 1.37",
+            ("test_a_tree_is_bound_as_its_root_says_each_group_in_a_rack_of_one_zone",),
+        )
+    },
     (1, 37): {},
 }
 """By minor version."""
