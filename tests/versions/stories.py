@@ -57,7 +57,15 @@ LACKS: dict[Version, Mapping[str, Lack]] = {
         "trees of native groups": Lack(
             "CompositePodGroups came with 1.37",
             ("test_a_tree_is_bound_as_its_root_says_each_group_in_a_rack_of_one_zone",),
-        )
+        ),
+        "a native group's minCount that changes": Lack(
+            "it cannot be changed before 1.37",
+            ("test_a_min_count_that_is_lowered_while_the_gang_waits_counts_at_once",),
+        ),
+        "a native group's priority without a class": Lack(
+            "admission writes none before 1.37",
+            ("test_the_priority_that_admission_writes_without_a_class_is_not_the_groups",),
+        ),
     },
     (1, 37): {},
 }
