@@ -42,7 +42,7 @@ def shape(
     resize_infeasible: bool,
 ) -> Shape:
     """The shape of a pod that uses these `disks`. `why` says why a field could not be read; empty if all could."""
-    asked = _written_requests(spec, status)
+    asked = _written_requests(spec, status, infeasible=resize_infeasible)
     if asked is not None:
         requests, unreadable = _sum(asked)
     else:
@@ -73,11 +73,11 @@ def shape(
     )
 
 
-def _written_requests(spec: wire.PodSpec, status: wire.PodStatus) -> _WrittenRequests | None:
+def _written_requests(spec: wire.PodSpec, status: wire.PodStatus, *, infeasible: bool) -> _WrittenRequests | None:
     """The requests of each container if nothing else counts for the pod's requests, as in most pods; None otherwise."""
     if spec.init_containers or spec.overhead or (spec.resources is not None and spec.resources.requests):
         return None
-    if _shows_requests(status):
+    if _says_more(spec, status, infeasible=infeasible):
         return None
     return tuple(
         [
@@ -97,14 +97,31 @@ def _sum(asked: _WrittenRequests) -> tuple[Amounts, tuple[str, ...]]:
     return pod_requests(aggregated(found)), tuple(unreadable)
 
 
-def _shows_requests(status: wire.PodStatus) -> bool:
-    """Whether the status says what the pod or one of its containers holds."""
+def _says_more(spec: wire.PodSpec, status: wire.PodStatus, *, infeasible: bool) -> bool:
+    """Whether the status says of the pod's requests anything else than the spec: a kubelet repeats them in each status.
+
+    Once a resize is infeasible, the spec does not count, and what is repeated does.
+    """
     if status.allocated_resources is not None or status.resources is not None:
         return True
-    for statuses in (status.container_statuses, status.init_container_statuses):
-        for each in statuses or ():
-            if each.resources is not None or each.allocated_resources is not None:
-                return True
+    for containers, statuses in (
+        (spec.containers, status.container_statuses),
+        (spec.init_containers, status.init_container_statuses),
+    ):
+        shown = [each for each in statuses or () if each.resources is not None or each.allocated_resources is not None]
+        if shown and (infeasible or _differ(containers or (), shown)):
+            return True
+    return False
+
+
+def _differ(containers: Sequence[wire.Container], shown: Sequence[wire.ContainerStatus]) -> bool:
+    """Whether one of these statuses has other amounts, as they are written, than its container asks for."""
+    asked = {each.name: (each.resources.requests if each.resources is not None else None) or {} for each in containers}
+    for each in shown:
+        wish = asked.get(each.name)
+        running = each.resources.requests if each.resources is not None else None
+        if wish is not None and (running not in (None, wish) or each.allocated_resources not in (None, wish)):
+            return True
     return False
 
 
@@ -117,7 +134,7 @@ def _requests(spec: wire.PodSpec, status: wire.PodStatus, unreadable: list[str],
     if spec.resources is not None and spec.resources.requests:
         wish = amounts(spec.resources.requests, "spec.resources.requests", unreadable)
         pod_level = wish if any(map(pod_level_supported, wish)) else None
-    if _shows_requests(status):
+    if _says_more(spec, status, infeasible=resize_infeasible):
         shown = _statuses(status, wishes, init_wishes, infeasible=resize_infeasible)
         total = held(total, *shown, infeasible=resize_infeasible)
         if pod_level is not None and status.resources is not None:

@@ -30,6 +30,7 @@ BASIC: dict[str, Any] = {"basic": {}}
 GANG: dict[str, Any] = {"gang": {"minCount": 5}}
 CREATED = "1970-01-12T13:46:40Z"
 ASKED = {"gangsched.io/gang": "auto"}
+TEMPLATE = {"workloadName": "super", "templateName": "workers"}
 
 
 def native_group(policy: dict[str, Any], *, by_job: bool = True, delegated: bool = False, **spec: Any) -> ForeignGroup:
@@ -39,7 +40,7 @@ def native_group(policy: dict[str, Any], *, by_job: bool = True, delegated: bool
     meta = {"name": "train-7fk2p", "namespace": "default", "uid": "uid-g", "creationTimestamp": CREATED}
     body = {
         "metadata": meta | ({"ownerReferences": [owner] if delegated else [owner, above]} if by_job else {}),
-        "spec": {"schedulingPolicy": policy} | spec,
+        "spec": {"schedulingPolicy": policy} | ({"workloadRef": TEMPLATE} if delegated else {}) | spec,
     }
     return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
 
@@ -158,6 +159,17 @@ def test_a_group_that_the_jobs_own_owner_has_delegated_counts_everywhere(policy,
     harness.wait(5)
     assert len(harness.bound()) == number
     assert "NativeGroupIgnored" not in reasons(harness)
+
+
+def test_a_group_of_the_job_alone_declares_nothing_though_no_workload_is_named():
+    """Regression: without an owner of the kind Workload it counted as delegated, and four of five pods were bound."""
+    harness = Harness()
+    harness.label_namespace("default", ASKED)
+    added = native_group(BASIC, delegated=True, workloadRef=None)
+    harness.add(node("n1", cpu=4), job(), added, *(of_job(number, owned=False) for number in range(5)))
+    harness.wait(5)
+    assert harness.bound() == []
+    assert harness.pod("default/train-0").condition_reason == "Unschedulable"
 
 
 class TestWhatTheJobStatesForItsGroup:

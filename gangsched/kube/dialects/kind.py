@@ -50,7 +50,8 @@ class Kind(Generic[Spec]):
     `title` is its kind. `spec` has the fields that gangsched reads, and `fields` says what becomes of each field and of
     each key of the object. `terms` converts them and the metadata to the core's terms. It raises ValueError with a
     sentence for a person if they are unsupported. `also_ignored` yields those that are honoured in some cases, but not
-    in this one. `parent` returns the object above it in a tree of groups. The objects are of the dialect `within`, if
+    in this one. `parent` returns the object above it in a tree of groups, and `templated` whether it names the Workload
+    of whose template it was made. The objects are of the dialect `within`, if
     they are filed under another name. `phase` reads, in a version of the API, what gangsched writes of an object's
     status: of objects in the namespaces `phase_in`, or in all if that is None.
     """
@@ -63,6 +64,7 @@ class Kind(Generic[Spec]):
     phase: Callable[[Raw | bytes, str], SeenPhase | SeenCondition | None] | None = None
     phase_in: frozenset[str] | None = None
     parent: Callable[[Spec], str] = lambda _: ""
+    templated: Callable[[Spec], bool] = lambda _: False
     within: str = ""
     title: str = "PodGroup"
 
@@ -81,10 +83,10 @@ class Kind(Generic[Spec]):
         """
         found = _OBJECT.decode(raw)
         meta = found.metadata
-        spec, error, ignored, parent = None, "", tuple[str, ...](), ""
+        spec, error, ignored, parent, templated = None, "", tuple[str, ...](), "", False
         try:
             read = msgspec.json.decode(found.spec, type=self.spec)
-            parent = printable(self.parent(read), limit=_LONGEST_TEXT)
+            parent, templated = printable(self.parent(read), limit=_LONGEST_TEXT), self.templated(read)
             terms = self.terms(read, meta)
             _check_texts(terms)
             spec, ignored = terms, (*self._ignored(found), *self.also_ignored(read, meta))
@@ -102,7 +104,7 @@ class Kind(Generic[Spec]):
             phase=self._phase(raw, meta.namespace or "default", version),
             ignored=ignored,
             parent=parent,
-            made_for=_made_for(meta.owner_references or ()),
+            made_for=_made_for(meta.owner_references or (), templated=templated),
         )
 
     def _phase(self, raw: Raw | bytes, namespace: str, version: str) -> SeenPhase | SeenCondition | None:
@@ -124,13 +126,14 @@ class Kind(Generic[Spec]):
         return (*ignored_fields(self.fields, msgspec.json.decode(found.spec)), *ignored_texts(self.fields, said))
 
 
-def _made_for(owners: Sequence[wire.Owner]) -> str:
+def _made_for(owners: Sequence[wire.Owner], *, templated: bool) -> str:
     """The UID of the object whose controller has made the group unasked; empty if there is none, as far as one can see.
 
-    The group that the Job controller makes for a Job is owned by the Job's Workload too. If it is not, the Job is part
-    of something larger, whose Workload asks for this group: job_scheduling_manager.go of Kubernetes 1.37.2.
+    The group that the Job controller makes of the Job's own Workload is owned by that Workload too. One of another
+    Workload's template is not: the Job is part of something larger, which asks for this group
+    (job_scheduling_manager.go of Kubernetes 1.37.2).
     """
-    if not any(owner.kind == "Workload" for owner in owners):
+    if templated and not any(owner.kind == "Workload" for owner in owners):
         return ""
     return next((owner.uid for owner in owners if owner.controller), "")
 

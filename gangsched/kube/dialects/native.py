@@ -72,6 +72,7 @@ class _Common(Struct, gc=False, rename="camel"):
 class _Spec(_Common, gc=False, rename="camel"):
     scheduling_policy: _Policy | None = None
     resource_claims: list[_Claim] | None = None
+    workload_ref: wire.Present | None = None
 
 
 class _TreeSpec(_Common, gc=False, rename="camel"):
@@ -100,7 +101,7 @@ _FIELDS = (
     honoured("resourceClaims[].name", "only pods whose claim has this name, and names the same, share it"),
     honoured("parentCompositePodGroupName", "the group is a part of a tree, which is bound as its root says"),
     *_DISRUPTION,
-    needless("workloadRef", "says from what the group was made"),
+    honoured("workloadRef", "a Job's group of a Workload that does not own it is asked for by the Job's owner"),
     needless("podGroupTemplateRef", "says from what the group was made"),
 )
 
@@ -207,6 +208,7 @@ def dialect(row: Row, settings: Settings) -> Dialect:
         terms=_terms,
         fields=_FIELDS,
         parent=_parent,
+        templated=lambda spec: spec.workload_ref is not None,
         phase=read_condition if settings.native.write_condition else None,
     )
     return Dialect(row=row, create=_CREATE, kind=kind, further={COMPOSITE: trees})
