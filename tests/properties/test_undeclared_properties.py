@@ -69,7 +69,7 @@ def pod_of(kind: str, name: str, uid: str, number: int, *, explicit: bool, mine:
         group="",
         declaration=said,
         workload=None if explicit else carried,
-        owner=Owner("Job", name, f"{kind}-{uid}", "batch"),
+        owner=Owner("Job", name, uid if kind == "job" else f"{kind}-{uid}", "batch"),
         scheduler="gangsched" if mine else "other",
     )
 
