@@ -14,14 +14,13 @@ import os
 import platform
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.cache import Report, SetupError, cache_root, locked, write_atomically
+from testbed.cache import Report, SetupError, built, cache_root, locked, write_atomically
 from testbed.go_build import build_failure, build_program, remove_remains
 from testbed.go_toolchain import GoToolchain, find_go, required_go
 
@@ -282,18 +281,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m testbed.binaries", description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=["demo"], help="just what make demo needs; the default is everything")
     chosen = parser.parse_args()
-    # SIGTERM shuts down as cleanly as Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        folder = ensure(DEMO if chosen.only else ALL, report=lambda line: print(line, flush=True))
-    except (SetupError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("error: interrupted; what was built so far is kept", file=sys.stderr)
-        return 130
-    print(folder, flush=True)
-    return 0
+    return built(lambda report: [ensure(DEMO if chosen.only else ALL, report=report)])
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ import contextlib
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 Report = Callable[[str], None]
@@ -26,6 +27,26 @@ class SetupError(Exception):
 def cache_root() -> Path:
     """The project's folder in the user's cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gangsched"
+
+
+def built(build: Callable[[Report], Iterable[Path]]) -> int:
+    """Run a build from the command line: progress and, last, its folders on standard output; the exit status.
+
+    A failure is told on standard error.
+    """
+    # SIGTERM shuts down as cleanly as Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        folders = build(lambda line: print(line, flush=True))
+    except (SetupError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("error: interrupted; what was built so far is kept", file=sys.stderr)
+        return 130
+    for folder in folders:
+        print(folder, flush=True)
+    return 0
 
 
 @contextlib.contextmanager

@@ -11,14 +11,13 @@ from __future__ import annotations
 import argparse
 import hashlib
 import platform
-import signal
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.binaries import HACK, LINK_FLAGS, PROGRAMS, pinned
-from testbed.cache import Report, SetupError, cache_root, locked
+from testbed.cache import Report, built, cache_root, locked
 from testbed.go_build import build_program, remove_remains
 from testbed.go_toolchain import find_go, required_go
 
@@ -98,19 +97,7 @@ def main() -> int:
     names = parser.parse_args().names or list(known)
     if unknown := [name for name in names if name not in known]:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}")
-    # SIGTERM shuts down as cleanly as Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        folders = ensure(names, report=lambda line: print(line, flush=True))
-    except (SetupError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("error: interrupted; what was built so far is kept", file=sys.stderr)
-        return 130
-    for folder in folders.values():
-        print(folder, flush=True)
-    return 0
+    return built(lambda report: ensure(names, report=report).values())
 
 
 if __name__ == "__main__":

@@ -12,13 +12,12 @@ import argparse
 import hashlib
 import json
 import platform
-import signal
 import sys
 from collections.abc import Collection
 from pathlib import Path
 
 from testbed.binaries import Pins
-from testbed.cache import Report, SetupError, cache_root, locked, write_atomically
+from testbed.cache import Report, SetupError, built, cache_root, locked, write_atomically
 from testbed.controllers.table import CONTROLLERS, Controller
 from testbed.go_build import build_failure, build_program, remove_remains
 from testbed.go_toolchain import GoToolchain, find_go
@@ -94,19 +93,7 @@ def main() -> int:
     names = asked.names or [row.name for row in CONTROLLERS.values() if row.quick or not asked.quick]
     if unknown := [name for name in names if name not in CONTROLLERS]:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(CONTROLLERS)}")
-    # SIGTERM shuts down as cleanly as Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        folders = ensure(names, report=lambda line: print(line, flush=True))
-    except (SetupError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("error: interrupted; what was built so far is kept", file=sys.stderr)
-        return 130
-    for folder in folders.values():
-        print(folder, flush=True)
-    return 0
+    return built(lambda report: ensure(names, report=report).values())
 
 
 if __name__ == "__main__":
