@@ -20,8 +20,8 @@ from bench.lab import Figures, Lab, lab
 from bench.load import GROUPS, PODS
 from bench.scenarios import Kind, Scenario
 from gangsched.core.objects.events import Event, PodSeen, PodsReplaced
-from gangsched.kube import resources
-from gangsched.kube.reflector import Reflector
+from gangsched.kube.client.reflector import Reflector
+from gangsched.kube.reading import resources
 from testbed.operator import Operator
 from testbed.workloads import Json, member, pod_group
 

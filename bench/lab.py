@@ -16,7 +16,7 @@ from bench import counting, devices, follower
 from bench.load import GROUPS, PODS, Load, Made
 from bench.scenarios import Scenario
 from bench.timeline import AUDIT_POLICY, Timeline
-from gangsched.kube.session import connect
+from gangsched.kube.client.session import connect
 from testbed import crds
 from testbed.control_plane import ControlPlane
 from testbed.manifests import CHART

@@ -14,11 +14,11 @@ import msgspec
 from bench import devices
 from bench.scenarios import Scenario
 from gangsched.core.objects.effects import BindPod, Prebind
-from gangsched.kube.binding import bind
-from gangsched.kube.errors import ApiUnreachable
-from gangsched.kube.prebinding import prebind
-from gangsched.kube.results import WriteResult
-from gangsched.kube.session import MERGE_PATCH, ApiSession
+from gangsched.kube.client.errors import ApiUnreachable
+from gangsched.kube.client.session import MERGE_PATCH, ApiSession
+from gangsched.kube.writing.binding import bind
+from gangsched.kube.writing.prebinding import prebind
+from gangsched.kube.writing.results import WriteResult
 from testbed.nodes import node
 from testbed.workloads import Json, member, pod_group
 

@@ -13,7 +13,7 @@ import json
 
 from bench.lab import Figures, cpu_s
 from bench.load import GROUPS, in_flight
-from gangsched.kube.session import MERGE_PATCH, connect
+from gangsched.kube.client.session import MERGE_PATCH, connect
 from testbed import crds
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator

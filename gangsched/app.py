@@ -18,22 +18,22 @@ from gangsched.config.published import published
 from gangsched.config.settings import InvalidConfig, Settings
 from gangsched.core.machine import Machine
 from gangsched.core.objects.policy import Policy
-from gangsched.kube.contact import Problem
-from gangsched.kube.credentials import own_namespace
-from gangsched.kube.demands import DEMANDS
-from gangsched.kube.devices import DEVICES, subject
+from gangsched.kube.client.contact import Problem
+from gangsched.kube.client.credentials import own_namespace
+from gangsched.kube.client.discovery import Discovery
+from gangsched.kube.client.errors import NoCredentials
+from gangsched.kube.client.lease import SETTINGS, LeaseClient
+from gangsched.kube.client.reflector import Reflector
+from gangsched.kube.client.session import ApiSession, connect
 from gangsched.kube.dialects.table import chosen
-from gangsched.kube.discovery import Discovery
-from gangsched.kube.errors import NoCredentials
-from gangsched.kube.foreign import ForeignWatch, groups
-from gangsched.kube.lease import SETTINGS, LeaseClient
-from gangsched.kube.namespaces import is_missing
-from gangsched.kube.phases import Rival
-from gangsched.kube.reflector import Reflector
-from gangsched.kube.resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES, STORAGE, pods
-from gangsched.kube.session import ApiSession, connect
+from gangsched.kube.foreign.demands import DEMANDS
+from gangsched.kube.foreign.watch import ForeignWatch, groups
+from gangsched.kube.reading.devices import DEVICES, subject
+from gangsched.kube.reading.namespaces import is_missing
+from gangsched.kube.reading.resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES, STORAGE, pods
 from gangsched.kube.workloads import table as workloads
 from gangsched.kube.workloads.watch import objects
+from gangsched.kube.writing.volcano_phases import Rival
 from gangsched.operator.kopf_thread import KopfThread
 from gangsched.runtime.alone import Alone
 from gangsched.runtime.backlog import AT_FIRST

@@ -21,7 +21,8 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.effects import BindPod, Effect, PatchStatus
 from gangsched.core.objects.events import Event, Synced
 from gangsched.core.objects.policy import Policy
-from gangsched.kube.resources import GROUPS, NODES, PODS, Resource
+from gangsched.kube.client.resource import Resource
+from gangsched.kube.reading.resources import GROUPS, NODES, PODS
 from testbed.filling import put
 from testbed.workloads import member, pod_group
 

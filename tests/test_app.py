@@ -19,7 +19,7 @@ import pytest
 from gangsched import app
 from gangsched.config.settings import Settings
 from gangsched.core.objects.policy import Policy
-from gangsched.kube.session import ApiSession
+from gangsched.kube.client.session import ApiSession
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/sys/leases/gangsched"

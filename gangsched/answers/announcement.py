@@ -18,9 +18,9 @@ import msgspec
 from msgspec import Struct
 
 from gangsched.kube import wire
-from gangsched.kube.errors import UNREADABLE, Garbled, KubeError
-from gangsched.kube.objects import pod_path, quoted
-from gangsched.kube.session import STRATEGIC_MERGE_PATCH, ApiSession
+from gangsched.kube.client.errors import UNREADABLE, Garbled, KubeError
+from gangsched.kube.client.paths import pod_path, quoted
+from gangsched.kube.client.session import STRATEGIC_MERGE_PATCH, ApiSession
 
 _log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from gangsched.answers.messages import FAILED, LENGTH_BYTES, TOO_LARGE, UNKNOWN, Message, Question, Start, framed
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event
-from gangsched.kube.errors import printable
+from gangsched.kube.client.errors import printable
 from gangsched.runtime.memory import CGROUP, free_memory
 from gangsched.views.copied import pieces
 from gangsched.views.reach import Reach

@@ -20,10 +20,10 @@ import msgspec
 from msgspec import Struct
 
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.kube import reviews
-from gangsched.kube.errors import ApiError, KubeError
-from gangsched.kube.reviews import User
-from gangsched.kube.session import ApiSession
+from gangsched.kube.client import reviews
+from gangsched.kube.client.errors import ApiError, KubeError
+from gangsched.kube.client.reviews import User
+from gangsched.kube.client.session import ApiSession
 from gangsched.views.reach import Reach
 
 AUDIENCE = "gangsched"

@@ -23,7 +23,7 @@ from gangsched.answers.certificate import Certificate
 from gangsched.answers.examiner import Examiner, NoAnswer, NoRoom
 from gangsched.answers.gate import TOO_OFTEN, Gate, Refused
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.kube.reviews import User
+from gangsched.kube.client.reviews import User
 from gangsched.runtime.health import ListenError
 
 _log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from gangsched.answers.gate import Gate
 from gangsched.answers.server import Server
 from gangsched.config.settings import Settings
 from gangsched.core.objects.events import Event
-from gangsched.kube.session import ApiSession
+from gangsched.kube.client.session import ApiSession
 
 
 class Answers:

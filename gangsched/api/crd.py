@@ -13,6 +13,7 @@ from gangsched.api.status import PodGroupStatus
 
 GROUP = "gangsched.io"
 VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "PodGroup"
 PLURAL = "podgroups"
 NAME = f"{PLURAL}.{GROUP}"

@@ -15,8 +15,8 @@ from gangsched.cli.completion import complete_contexts, complete_namespaces
 
 if TYPE_CHECKING:
     from gangsched.core.objects.declaration import GroupKey
-    from gangsched.kube.errors import ApiError
-    from gangsched.kube.session import ApiSession
+    from gangsched.kube.client.errors import ApiError
+    from gangsched.kube.client.session import ApiSession
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 ANY_RIGHT = "the right that it names"
@@ -88,8 +88,8 @@ async def connected(arguments: argparse.Namespace) -> AsyncIterator[ApiSession]:
         UsageError: a group or UID is impersonated without a user.
         NoCredentials: there are no usable credentials.
     """
-    from gangsched.kube.credentials import Impersonation  # noqa: PLC0415 - see the package
-    from gangsched.kube.session import connect  # noqa: PLC0415
+    from gangsched.kube.client.credentials import Impersonation  # noqa: PLC0415
+    from gangsched.kube.client.session import connect  # noqa: PLC0415
 
     acting_as = None
     if arguments.user:
@@ -144,7 +144,7 @@ def run(
     `right` is what a caller who is denied access has to ask for.
     """
     from gangsched.config.settings import InvalidConfig  # noqa: PLC0415 - see the package
-    from gangsched.kube.errors import ApiError, CutOff, Garbled, KubeError, NoCredentials  # noqa: PLC0415
+    from gangsched.kube.client.errors import ApiError, CutOff, Garbled, KubeError, NoCredentials  # noqa: PLC0415
 
     try:
         return asyncio.run(_interruptible(work)) if isinstance(work, Coroutine) else work()

@@ -19,7 +19,7 @@ from gangsched.cli.access import Unanswered, UsageError, denied
 
 if TYPE_CHECKING:
     from gangsched.core.objects.declaration import GroupKey
-    from gangsched.kube.session import ApiSession
+    from gangsched.kube.client.session import ApiSession
     from gangsched.views.diagnosed import Diagnosis
 
 _ANSWER_S = 45.0
@@ -107,7 +107,7 @@ async def ask(arguments: argparse.Namespace, session: ApiSession, key: GroupKey)
 
 async def _first(places: Sequence[_Place], namespace: str, session: ApiSession, key: GroupKey, token: str) -> Answered:
     """The answer of the first replica that has one."""
-    from gangsched.kube.errors import ApiUnreachable  # noqa: PLC0415 - see the package
+    from gangsched.kube.client.errors import ApiUnreachable  # noqa: PLC0415
 
     trouble = ""
     for place in places:
@@ -159,7 +159,7 @@ def _via(arguments: argparse.Namespace) -> _Place:
 async def _pods(session: ApiSession, namespace: str) -> Sequence[_Place]:
     """The addresses that the operator's pods announce for answers, those of ready pods first."""
     from gangsched.answers.announcement import announced  # noqa: PLC0415 - see the package
-    from gangsched.kube.errors import ApiError  # noqa: PLC0415
+    from gangsched.kube.client.errors import ApiError  # noqa: PLC0415
 
     try:
         found = await announced(session, namespace)
@@ -178,8 +178,8 @@ async def _pods(session: ApiSession, namespace: str) -> Sequence[_Place]:
 
 async def _token(session: ApiSession, key: GroupKey, account: str) -> str:
     from gangsched.answers.gate import AUDIENCE  # noqa: PLC0415 - see the package
-    from gangsched.kube.errors import ApiError  # noqa: PLC0415
-    from gangsched.kube.reviews import request_token  # noqa: PLC0415
+    from gangsched.kube.client.errors import ApiError  # noqa: PLC0415
+    from gangsched.kube.client.reviews import request_token  # noqa: PLC0415
 
     namespace, _, name = account.rpartition("/")
     namespace = namespace or key.namespace
@@ -201,8 +201,8 @@ async def _token(session: ApiSession, key: GroupKey, account: str) -> str:
 @asynccontextmanager
 async def _reached(session: ApiSession, namespace: str, place: _Place) -> AsyncIterator[int]:
     """A port of this machine's loopback that leads to the replica."""
-    from gangsched.kube.errors import ApiError  # noqa: PLC0415 - see the package
-    from gangsched.kube.portforward import forwarded  # noqa: PLC0415
+    from gangsched.kube.client.errors import ApiError  # noqa: PLC0415
+    from gangsched.kube.client.portforward import forwarded  # noqa: PLC0415
 
     if not place.is_pod:
         yield place.port
@@ -223,9 +223,9 @@ async def _get(port: int, place: _Place, key: GroupKey, token: str) -> Diagnosis
     from yarl import URL  # noqa: PLC0415
 
     from gangsched.core.objects.quantity import InvalidQuantity  # noqa: PLC0415
-    from gangsched.kube.errors import UNREADABLE  # noqa: PLC0415
-    from gangsched.kube.objects import quoted  # noqa: PLC0415
-    from gangsched.kube.session import said  # noqa: PLC0415
+    from gangsched.kube.client.errors import UNREADABLE  # noqa: PLC0415
+    from gangsched.kube.client.paths import quoted  # noqa: PLC0415
+    from gangsched.kube.client.session import said  # noqa: PLC0415
     from gangsched.views.diagnosis_json import from_json  # noqa: PLC0415
 
     path = f"/v1/explain/{quoted(key.namespace)}/{quoted(key.name)}"
@@ -267,7 +267,7 @@ async def _get(port: int, place: _Place, key: GroupKey, token: str) -> Diagnosis
 def _sentence(body: bytes) -> str:
     import msgspec  # noqa: PLC0415 - see the package
 
-    from gangsched.kube.errors import UNREADABLE  # noqa: PLC0415
+    from gangsched.kube.client.errors import UNREADABLE  # noqa: PLC0415
 
     try:
         return msgspec.json.decode(body, type=dict[str, str]).get("error", "nothing")

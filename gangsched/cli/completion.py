@@ -98,7 +98,7 @@ def complete_namespaces(prefix: str, parsed_args: argparse.Namespace, **_: objec
 
 def complete_contexts(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
     """The contexts of the kubeconfig."""
-    from gangsched.kube.credentials import contexts  # noqa: PLC0415 - see the package
+    from gangsched.kube.client.credentials import contexts  # noqa: PLC0415
 
     try:
         return [name for name in contexts(getattr(parsed_args, "kubeconfig", None)) if name.startswith(prefix)]
@@ -120,8 +120,8 @@ async def _listed(arguments: argparse.Namespace, *, namespaced: bool) -> list[st
     import json  # noqa: PLC0415
     from urllib.parse import quote  # noqa: PLC0415
 
+    from gangsched.api.crd import API_VERSION  # noqa: PLC0415
     from gangsched.cli.access import connected, namespace_of  # noqa: PLC0415
-    from gangsched.kube.resources import API_VERSION  # noqa: PLC0415
 
     async with asyncio.timeout(_WITHIN_S), connected(arguments) as session:
         path, of_all = "/api/v1/namespaces", False

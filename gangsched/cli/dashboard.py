@@ -107,7 +107,7 @@ class LiveBoard:
     async def follow(self, look: Callable[[], Awaitable[Look]]) -> None:
         """Read the cluster repeatedly while the page is open. The page says so when its content may be out of date."""
         from gangsched.cli.looking import pause_s  # noqa: PLC0415 - see the package
-        from gangsched.kube.errors import KubeError  # noqa: PLC0415
+        from gangsched.kube.client.errors import KubeError  # noqa: PLC0415
 
         took_s, read_at = 0.0, time.monotonic()
         while True:

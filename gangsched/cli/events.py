@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.cli.following import Item
     from gangsched.core.objects.declaration import GroupKey
-    from gangsched.kube.session import ApiSession
+    from gangsched.kube.client.session import ApiSession
 
 Event = dict[str, Any]
 
@@ -97,7 +97,7 @@ async def _members(arguments: argparse.Namespace, session: ApiSession, key: Grou
     from gangsched.cli.listing import rows  # noqa: PLC0415
     from gangsched.cli.live import read_gangs  # noqa: PLC0415
     from gangsched.cli.rules import rules  # noqa: PLC0415
-    from gangsched.kube.errors import ApiError  # noqa: PLC0415
+    from gangsched.kube.client.errors import ApiError  # noqa: PLC0415
 
     decided = rules(arguments, await read_leaders(session))
     try:
@@ -113,7 +113,7 @@ async def _members(arguments: argparse.Namespace, session: ApiSession, key: Grou
 
 
 async def _events(session: ApiSession, key: GroupKey, members: Collection[str]) -> list[Event]:
-    from gangsched.kube.pages import pages  # noqa: PLC0415 - see the package
+    from gangsched.kube.client.pages import pages  # noqa: PLC0415
 
     head = {"apiVersion": "events.k8s.io/v1", "kind": "Event"}
     found = [

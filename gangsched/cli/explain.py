@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from gangsched.cli.rules import Rules
     from gangsched.config.settings import Settings
     from gangsched.core.objects.declaration import GroupKey
-    from gangsched.kube.session import ApiSession
+    from gangsched.kube.client.session import ApiSession
     from gangsched.views.diagnosed import Diagnosis
 
 

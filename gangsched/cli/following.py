@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from http import HTTPStatus
 
 from gangsched.cli.access import note
-from gangsched.kube.errors import ApiError, ApiUnreachable, KubeError
+from gangsched.kube.client.errors import ApiError, ApiUnreachable, KubeError
 
 Item = tuple[Hashable, object, str]
 """An item: its key, the state whose change counts, and its text."""

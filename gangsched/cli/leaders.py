@@ -13,9 +13,9 @@ from msgspec import Struct
 from gangsched.api.times import parse_time
 from gangsched.config.published import Published, read
 from gangsched.config.settings import LeaderElection
-from gangsched.kube.errors import UNREADABLE, ApiError, Garbled
-from gangsched.kube.lease import API_VERSION, LABEL, SETTINGS, VALUE, LeaseSpec
-from gangsched.kube.session import ApiSession
+from gangsched.kube.client.errors import UNREADABLE, ApiError, Garbled
+from gangsched.kube.client.lease import API_VERSION, LABEL, SETTINGS, VALUE, LeaseSpec
+from gangsched.kube.client.session import ApiSession
 
 _NAME = LeaderElection().resource_name
 _MOST_TOLD = 10

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.cli.following import Item
     from gangsched.core.objects.declaration import GroupKey
-    from gangsched.kube.session import ApiSession
+    from gangsched.kube.client.session import ApiSession
     from gangsched.views.groups import Row
 
 _HEADS = ("NAME", "PHASE", "MEMBERS", "BOUND", "WAITS", "REASON")

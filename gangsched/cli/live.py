@@ -12,30 +12,20 @@ from urllib.parse import quote
 import msgspec
 
 from gangsched.api.conversion import group_from_object
+from gangsched.api.crd import API_VERSION
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, PodsReplaced, Synced
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.kube import wire
-from gangsched.kube.devices import DEVICES
+from gangsched.kube.client.errors import UNREADABLE, AccessDenied, ApiError, CrdMissing, Garbled
+from gangsched.kube.client.resource import LIST_TIMEOUT_S, PAGE, Resource
+from gangsched.kube.client.session import ApiSession
 from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.errors import UNREADABLE, AccessDenied, ApiError, CrdMissing, Garbled
-from gangsched.kube.foreign import Subject, groups, served_version
-from gangsched.kube.resources import (
-    API_VERSION,
-    GROUPS,
-    LIST_TIMEOUT_S,
-    NAMESPACES,
-    NODES,
-    PAGE,
-    PODS,
-    PRIORITY_CLASSES,
-    STORAGE,
-    Resource,
-    pods,
-)
-from gangsched.kube.session import ApiSession
+from gangsched.kube.foreign.watch import Subject, groups, served_version
+from gangsched.kube.reading.devices import DEVICES
+from gangsched.kube.reading.resources import GROUPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE, pods
 from gangsched.kube.workloads.table import Workloads, chosen
 from gangsched.kube.workloads.watch import objects
 

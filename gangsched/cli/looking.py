@@ -14,7 +14,7 @@ from gangsched.cli.live import read, read_gangs
 from gangsched.cli.rules import rules
 from gangsched.config.settings import Settings
 from gangsched.core.objects.events import Event
-from gangsched.kube.session import ApiSession
+from gangsched.kube.client.session import ApiSession
 from gangsched.views import overview
 from gangsched.views.overview import Overview
 from gangsched.views.trial import decided

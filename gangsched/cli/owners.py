@@ -19,8 +19,8 @@ from gangsched.config.dialects import DIALECTS
 from gangsched.core.objects.declaration import OWN_DIALECT
 from gangsched.core.objects.workload import COMPLETED, ENDED, WorkloadFacts
 from gangsched.kube import wire
-from gangsched.kube.errors import UNREADABLE, KubeError, printable
-from gangsched.kube.session import ApiSession
+from gangsched.kube.client.errors import UNREADABLE, KubeError, printable
+from gangsched.kube.client.session import ApiSession
 from gangsched.kube.workloads.kind import Kind, group_name
 from gangsched.kube.workloads.table import Workloads
 

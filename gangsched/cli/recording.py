@@ -13,16 +13,19 @@ from gangsched.api.conversion import SCHEDULER
 from gangsched.cli.live import DECIDING
 from gangsched.config.dialects import CustomResource
 from gangsched.core.objects.workload import GANG
-from gangsched.kube import device_wire, storage, wire
+from gangsched.kube import wire
+from gangsched.kube.client.discovery import listed_versions
+from gangsched.kube.client.errors import ApiError
+from gangsched.kube.client.pages import pages
+from gangsched.kube.client.resource import Resource
+from gangsched.kube.client.session import ApiSession
 from gangsched.kube.dialects.fields import Field, mark_ignored
 from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.discovery import listed_versions
-from gangsched.kube.errors import ApiError
-from gangsched.kube.failures import is_rejection
-from gangsched.kube.kept import Kept, kept_of
-from gangsched.kube.pages import pages
-from gangsched.kube.resources import PRIORITY_CLASSES, Resource
-from gangsched.kube.session import ApiSession
+from gangsched.kube.reading import storage
+from gangsched.kube.reading.kept import Kept, kept_of
+from gangsched.kube.reading.resources import PRIORITY_CLASSES
+from gangsched.kube.terms.failures import is_rejection
+from gangsched.kube.wire import devices as device_wire
 from gangsched.kube.workloads import template
 from gangsched.kube.workloads.table import Workloads
 from gangsched.whatif.world import stored

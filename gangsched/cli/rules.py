@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from gangsched.cli.access import connected
 from gangsched.cli.leaders import Leader, Leaders, read_leaders
 from gangsched.config.settings import Settings, load
-from gangsched.kube.errors import KubeError, NoCredentials
+from gangsched.kube.client.errors import KubeError, NoCredentials
 
 _DEFAULT = Settings()
 _NO_LEADERS = Leaders((), leads=False)

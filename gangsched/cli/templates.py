@@ -11,9 +11,9 @@ from msgspec import Struct
 from gangsched.config.dialects import DIALECTS
 from gangsched.core.objects.declaration import NATIVE
 from gangsched.kube import wire
+from gangsched.kube.client.errors import UNREADABLE, KubeError, printable
+from gangsched.kube.client.session import ApiSession
 from gangsched.kube.dialects.native import template_of
-from gangsched.kube.errors import UNREADABLE, KubeError, printable
-from gangsched.kube.session import ApiSession
 
 _MOST = "500"
 """Maximum number of Workloads that are read."""

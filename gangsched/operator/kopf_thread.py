@@ -19,8 +19,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any, cast
 
-from gangsched.kube.errors import printable
-from gangsched.kube.session import ApiSession
+from gangsched.kube.client.errors import printable
+from gangsched.kube.client.session import ApiSession
 
 _log = logging.getLogger(__name__)
 

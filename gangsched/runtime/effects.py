@@ -25,14 +25,18 @@ from gangsched.core.objects.effects import (
     WithdrawBinding,
 )
 from gangsched.core.objects.results import BindRefused, Refused
-from gangsched.kube.binding import bind, outcome
-from gangsched.kube.conditions import Right, put_condition
-from gangsched.kube.evictions import evict
-from gangsched.kube.owners import look_up_owner
-from gangsched.kube.phases import Rival, put_phase
-from gangsched.kube.prebinding import about, prebind, undo_prebinding
-from gangsched.kube.session import ApiSession
-from gangsched.kube.writes import drop_demand, emit_event, make_group, patch_condition, patch_status, put_demand
+from gangsched.kube.client.session import ApiSession
+from gangsched.kube.writing.binding import bind, outcome
+from gangsched.kube.writing.demands import drop_demand, put_demand
+from gangsched.kube.writing.events import emit_event
+from gangsched.kube.writing.evictions import evict
+from gangsched.kube.writing.groups import make_group
+from gangsched.kube.writing.job_policies import look_up_owner
+from gangsched.kube.writing.native_conditions import Right, put_condition
+from gangsched.kube.writing.pod_conditions import patch_condition
+from gangsched.kube.writing.prebinding import about, prebind, undo_prebinding
+from gangsched.kube.writing.statuses import patch_status
+from gangsched.kube.writing.volcano_phases import Rival, put_phase
 from gangsched.runtime.write import Lane, Retry, Table, Withdrawal, Write
 
 

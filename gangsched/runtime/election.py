@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from gangsched.api.times import format_time
 from gangsched.config.settings import LeaderElection
 from gangsched.core.objects.duration import parse_duration
-from gangsched.kube.lease import Lease, LeaseSpec
+from gangsched.kube.client.lease import Lease, LeaseSpec
 
 _NEVER = float("-inf")
 _RELEASED_S = 1

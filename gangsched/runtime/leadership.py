@@ -17,8 +17,8 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Protocol
 
-from gangsched.kube.errors import ApiError, KubeError
-from gangsched.kube.lease import Lease, LeaseSpec
+from gangsched.kube.client.errors import ApiError, KubeError
+from gangsched.kube.client.lease import Lease, LeaseSpec
 from gangsched.runtime.election import Election, Timing
 from gangsched.runtime.metrics import Metrics
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import Event
 
-from gangsched.kube.contact import Contact
+from gangsched.kube.client.contact import Contact
 from gangsched.runtime.alone import Alone
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.leadership import Leadership

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
 from gangsched.core.objects.events import Event
-from gangsched.kube.errors import KubeError
+from gangsched.kube.client.errors import KubeError
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.executor import Executor, LookUp
 

@@ -8,9 +8,9 @@ from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from gangsched.kube.contact import REPORTED_AFTER_S
-from gangsched.kube.foreign import ForeignWatch, settle
-from gangsched.kube.reflector import Reflector
+from gangsched.kube.client.contact import REPORTED_AFTER_S
+from gangsched.kube.client.reflector import Reflector
+from gangsched.kube.foreign.watch import ForeignWatch, settle
 from gangsched.runtime.alone import Alone
 from gangsched.runtime.leadership import Leadership
 

@@ -76,7 +76,7 @@ def _read(pieces: IO[bytes]) -> Sequence[Any]:
 
 def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) -> dict[str, object]:  # noqa: ANN401
     """The outcome of the manifests, as a JSON object; `error` says in a sentence why there is none."""
-    from gangsched.kube.workloads.table import chosen  # noqa: PLC0415 - after the limits
+    from gangsched.kube.workloads.table import chosen  # noqa: PLC0415
     from gangsched.whatif.simulation import simulate  # noqa: PLC0415
     from gangsched.whatif.world.building import build  # noqa: PLC0415
     from gangsched.whatif.world.manifests import ManifestError, given  # noqa: PLC0415

@@ -7,8 +7,8 @@ import json
 from collections import Counter
 from typing import Any
 
-from gangsched.kube.errors import ApiUnreachable
-from gangsched.kube.session import Response
+from gangsched.kube.client.errors import ApiUnreachable
+from gangsched.kube.client.session import Response
 
 FAR = 4_000_000_000
 

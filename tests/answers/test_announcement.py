@@ -10,8 +10,8 @@ import pytest
 
 from gangsched.answers import announcement
 from gangsched.answers.announcement import Announcement, announce, announced, read
-from gangsched.kube.errors import ApiUnreachable
-from gangsched.kube.session import Response
+from gangsched.kube.client.errors import ApiUnreachable
+from gangsched.kube.client.session import Response
 
 WHERE = Announcement(9443, "0f" * 32)
 POD = {"POD_NAME": "gangsched-0", "POD_NAMESPACE": "sys"}

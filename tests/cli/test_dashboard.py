@@ -13,7 +13,7 @@ from gangsched.cli import dashboard, looking
 from gangsched.cli.dashboard import LiveBoard
 from gangsched.cli.looking import Look
 from gangsched.config.settings import Settings
-from gangsched.kube.errors import ApiUnreachable
+from gangsched.kube.client.errors import ApiUnreachable
 from gangsched.page.board import Board
 from gangsched.views.overview import Overview
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from gangsched.cli.following import Item, follow
-from gangsched.kube.errors import ApiError, ApiUnreachable
+from gangsched.kube.client.errors import ApiError, ApiUnreachable
 
 ARGUMENTS = argparse.Namespace(prog="gangsched list")
 

@@ -9,10 +9,10 @@ import pytest
 from gangsched.cli.live import read
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import ForeignGroupsReplaced, NamespacesReplaced
-from gangsched.kube.devices import DEVICES
+from gangsched.kube.client.errors import ApiError
 from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.errors import ApiError
-from gangsched.kube.resources import STORAGE
+from gangsched.kube.reading.devices import DEVICES
+from gangsched.kube.reading.resources import STORAGE
 from tests.kube.fake_api import Answer, FakeApi, body, page, serving, status
 
 KAI = "/apis/scheduling.run.ai/v2alpha2"

@@ -18,9 +18,9 @@ from msgspec import inspect
 from gangsched.cli.live import DECIDING
 from gangsched.cli.recording import ANNOTATIONS, Listed, every_kind, recorded
 from gangsched.config.settings import Settings
+from gangsched.kube.client.resource import reading
 from gangsched.kube.dialects.fields import Use
 from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.resources import reading
 from gangsched.kube.workloads import template
 from gangsched.kube.workloads.fields import is_ignored
 from gangsched.kube.workloads.table import chosen

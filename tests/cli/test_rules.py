@@ -14,8 +14,8 @@ from gangsched.cli.leaders import Leader, Leaders, read_leaders
 from gangsched.cli.rules import Rules, rules, rules_for_manifests
 from gangsched.config.published import published, read
 from gangsched.config.settings import Settings
-from gangsched.kube.errors import ApiUnreachable
-from gangsched.kube.lease import SETTINGS
+from gangsched.kube.client.errors import ApiUnreachable
+from gangsched.kube.client.lease import SETTINGS
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 LEASES = "/apis/coordination.k8s.io/v1/leases"

@@ -28,7 +28,9 @@ import msgspec
 
 from gangsched.api.conversion import group_from_object
 from gangsched.core.objects.pod import Pod
-from gangsched.kube import convert, wire
+from gangsched.kube import wire
+from gangsched.kube.reading.nodes import node_value
+from gangsched.kube.reading.pods import pod_value
 from tests.faults.demands import Demand, demand_of, ran_out
 from tests.faults.objects import (
     EXCUSED,
@@ -241,8 +243,8 @@ _NODE = msgspec.json.Decoder(wire.Node)
 
 
 def _stuck(lists: Lists, views: Sequence[_View]) -> Iterator[str]:
-    pods = {uid_of(pod): convert.pod(_POD.decode(msgspec.json.encode(pod))) for pod in lists.pods}
-    nodes = [convert.node(_NODE.decode(msgspec.json.encode(node))) for node in lists.nodes]
+    pods = {uid_of(pod): pod_value(_POD.decode(msgspec.json.encode(pod))) for pod in lists.pods}
+    nodes = [node_value(_NODE.decode(msgspec.json.encode(node))) for node in lists.nodes]
     standing = [(pod, pod.node) for pod in pods.values() if pod.node and not pod.terminal]
     world = World(nodes={node.name: node for node in nodes}, standing=standing)
     for view in views:
@@ -302,7 +304,7 @@ def _stand_ins(view: _View) -> list[Pod]:
             meta = {"name": name, "namespace": view.key.namespace, "uid": name, "labels": labels}
             containers = [{"name": "main", "resources": {"requests": requests}}]
             found.append(
-                convert.pod(_POD.decode(msgspec.json.encode({"metadata": meta, "spec": {"containers": containers}})))
+                pod_value(_POD.decode(msgspec.json.encode({"metadata": meta, "spec": {"containers": containers}})))
             )
     return found
 

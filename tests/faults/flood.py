@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gangsched.kube.errors import KubeError
-from gangsched.kube.session import ApiSession, connect
+from gangsched.kube.client.errors import KubeError
+from gangsched.kube.client.session import ApiSession, connect
 from tests.faults.hostile import Hostility, Odd
 
 IN_FLIGHT = 16

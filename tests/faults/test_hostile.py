@@ -19,8 +19,9 @@ from gangsched.core.objects.effects import BindPod, Effect, EmitEvent, PatchPodC
 from gangsched.core.objects.events import Event, GroupSeen, Synced, TimePassed
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import PodBound, StatusWritten
-from gangsched.kube.recorder import event_object
-from gangsched.kube.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE, Resource
+from gangsched.kube.client.resource import Resource
+from gangsched.kube.reading.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE
+from gangsched.kube.writing.events import event_object
 from testbed.nodes import node
 from testbed.workloads import member, pod_group
 from tests.effort import examples, seeded

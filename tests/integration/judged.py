@@ -21,8 +21,8 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.volumes import StorageKind
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.kube.devices import DEVICES
-from gangsched.kube.resources import NAMESPACES, NODES, PODS, STORAGE
+from gangsched.kube.reading.devices import DEVICES
+from gangsched.kube.reading.resources import NAMESPACES, NODES, PODS, STORAGE
 from tests.judge import Judge, Refusal, Said
 from tests.verdicts import verdicts
 

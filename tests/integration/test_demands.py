@@ -10,8 +10,8 @@ import pytest
 
 from gangsched.core.objects.demands import DemandKey, DemandObject, DemandUnit, PoolDemand
 from gangsched.core.objects.effects import DropDemand, PutDemand
-from gangsched.kube.session import connect
-from gangsched.kube.writes import drop_demand, put_demand
+from gangsched.kube.client.session import connect
+from gangsched.kube.writing.demands import drop_demand, put_demand
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator

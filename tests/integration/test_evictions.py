@@ -12,10 +12,10 @@ import pytest
 from gangsched.core.objects.effects import EvictPod, LookUpOwner
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.results import EvictionRefused, OwnerSeen, PodEvicted, Spared
-from gangsched.kube.evictions import evict
-from gangsched.kube.owners import look_up_owner
-from gangsched.kube.results import WriteResult
-from gangsched.kube.session import ApiSession, connect
+from gangsched.kube.client.session import ApiSession, connect
+from gangsched.kube.writing.evictions import evict
+from gangsched.kube.writing.job_policies import look_up_owner
+from gangsched.kube.writing.results import WriteResult
 from tests.integration.cluster import Cluster
 
 IGNORES = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}

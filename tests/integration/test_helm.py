@@ -12,7 +12,7 @@ import yaml
 
 from gangsched.config.dialects import NAMES
 from gangsched.config.workloads import WORKLOADS
-from gangsched.kube.session import connect
+from gangsched.kube.client.session import connect
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane, ControlPlaneError
 from tests.integration.waiting import until

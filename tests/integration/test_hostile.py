@@ -24,9 +24,10 @@ from gangsched.api.conversion import group_from_object
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event, GroupGone, GroupSeen, GroupsReplaced, PodSeen, PodsReplaced
 from gangsched.core.objects.podgroup import Group
-from gangsched.kube.reflector import Reflector
-from gangsched.kube.resources import PODS, Resource
-from gangsched.kube.session import ApiSession, connect
+from gangsched.kube.client.reflector import Reflector
+from gangsched.kube.client.resource import Resource
+from gangsched.kube.client.session import ApiSession, connect
+from gangsched.kube.reading.resources import PODS
 from testbed import crds
 from testbed.control_plane import ControlPlane
 from testbed.nodes import node

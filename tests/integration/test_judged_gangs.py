@@ -18,9 +18,9 @@ from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.kube import claiming
-from gangsched.kube.claiming import FINALIZER
-from gangsched.kube.storage import MARK
+from gangsched.kube.reading.storage import MARK
+from gangsched.kube.writing import claiming
+from gangsched.kube.writing.claiming import FINALIZER
 from tests import effort
 from tests.effort import tries
 from tests.integration.aims import AIMS, Aims

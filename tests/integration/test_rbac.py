@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from gangsched.config.dialects import NAMES
-from gangsched.kube.session import MERGE_PATCH, connect
+from gangsched.kube.client.session import MERGE_PATCH, connect
 from testbed.operator import Operator
 from testbed.rights import chart_account
 from tests.integration.cluster import Cluster

@@ -13,8 +13,8 @@ import pytest
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.results import BindRefused, Refused
-from gangsched.kube.binding import bind
-from gangsched.kube.session import connect
+from gangsched.kube.client.session import connect
+from gangsched.kube.writing.binding import bind
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from testbed.rights import chart_account

@@ -11,9 +11,9 @@ from gangsched.core.objects.effects import PatchStatus
 from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.results import StatusWritten
 from gangsched.core.objects.status import GroupStatus
-from gangsched.kube.results import Outcome, WriteResult
-from gangsched.kube.session import connect
-from gangsched.kube.writes import patch_status
+from gangsched.kube.client.session import connect
+from gangsched.kube.writing.results import Outcome, WriteResult
+from gangsched.kube.writing.statuses import patch_status
 from tests.integration.cluster import Cluster
 
 

@@ -14,8 +14,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from gangsched.core.objects.events import Event
-from gangsched.kube.credentials import Connection
-from gangsched.kube.session import ApiSession
+from gangsched.kube.client.credentials import Connection
+from gangsched.kube.client.session import ApiSession
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -7,7 +7,7 @@ import pytest
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
-from gangsched.kube.binding import bind
+from gangsched.kube.writing.binding import bind
 from tests.kube.fake_api import FakeApi, body, dropped, serving, status, stream
 
 POD_PATH = "/api/v1/namespaces/team/pods/a-0"
@@ -143,7 +143,7 @@ async def test_a_message_of_the_server_stays_on_one_line() -> None:
 
 
 async def test_an_answer_that_does_not_come_in_time_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gangsched.kube.objects.TIMEOUT_S", 0.05)
+    monkeypatch.setattr("gangsched.kube.writing.sending.TIMEOUT_S", 0.05)
     api = FakeApi()
     api.answer("POST", BIND_PATH, stream(then="hang"))
     api.answer("GET", POD_PATH, stream(then="hang"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from gangsched.core.objects.offered_devices import Attribute, AttributeType, Device, SelectorResult
-from gangsched.kube.cel import CelSelector
-from gangsched.kube.cel_evaluation import MOST_LOOPS
-from gangsched.kube.cel_functions import FUNCTIONS
-from gangsched.kube.cel_syntax import readable
+from gangsched.kube.cel.evaluation import MOST_LOOPS
+from gangsched.kube.cel.functions import FUNCTIONS
+from gangsched.kube.cel.selectors import CelSelector
+from gangsched.kube.cel.syntax import readable
 
 D = "d.example.com"
 GPU = Device(

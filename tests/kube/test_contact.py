@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from gangsched.kube.contact import Contact, Problem, Right, right_of
-from gangsched.kube.errors import ApiError
+from gangsched.kube.client.contact import Contact, Problem, Right, right_of
+from gangsched.kube.client.errors import ApiError
 
 PODS = "/api/v1/pods"
 BINDING = "/api/v1/namespaces/n/pods/p/binding"

@@ -8,20 +8,21 @@ import pytest
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.shape import HostPort, NodeTerm, PodTerm, Requirement, Shape, Toleration
-from gangsched.kube import convert, wire
-from gangsched.kube.resources import decode_pod
+from gangsched.kube import wire
+from gangsched.kube.reading.nodes import node_value
+from gangsched.kube.reading.pods import decode_pod, pod_value
 
 GI = 1 << 30
 
 
 def pod(spec: dict[str, Any] | None = None, *, status: Any = None, **metadata: Any) -> Pod:
     meta = {"name": "a-0", "namespace": "team", "uid": "u", **metadata}
-    return convert.pod(decode_pod(msgspec.json.encode({"metadata": meta, "spec": spec, "status": status})))
+    return pod_value(decode_pod(msgspec.json.encode({"metadata": meta, "spec": spec, "status": status})))
 
 
 def node(spec: Any = None, status: Any = None, **metadata: Any) -> Node:
     found = {"metadata": {"name": "n1", **metadata}, "spec": spec, "status": status}
-    return convert.node(msgspec.json.decode(msgspec.json.encode(found), type=wire.Node))
+    return node_value(msgspec.json.decode(msgspec.json.encode(found), type=wire.Node))
 
 
 def container(requests: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def test_a_pod_that_its_kubelet_rejects_is_one_that_failed_on_its_node() -> None
 
 
 def test_a_pod_of_which_nothing_is_said_has_the_defaults_of_the_api() -> None:
-    found = convert.pod(decode_pod(b'{"metadata": {}}'))
+    found = pod_value(decode_pod(b'{"metadata": {}}'))
     assert found == Pod(uid="", namespace="default", name="", shape=Shape(), created=0.0, scheduler="default-scheduler")
 
 

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from gangsched.core.objects.demands import DemandKey, DemandObject, DemandUnit, PoolDemand, SeenDemand
 from gangsched.core.objects.effects import DropDemand, PutDemand
 from gangsched.core.objects.events import DemandGone, DemandSeen, DemandsHidden, DemandsReplaced, Event
-from gangsched.kube.demands import DEMANDS, demand_to_object
-from gangsched.kube.discovery import Discovery
-from gangsched.kube.foreign import ForeignWatch
-from gangsched.kube.results import Outcome
-from gangsched.kube.session import ApiSession
-from gangsched.kube.writes import drop_demand, put_demand
+from gangsched.kube.client.discovery import Discovery
+from gangsched.kube.client.session import ApiSession
+from gangsched.kube.foreign.demands import DEMANDS, demand_to_object
+from gangsched.kube.foreign.watch import ForeignWatch
+from gangsched.kube.writing.demands import drop_demand, put_demand
+from gangsched.kube.writing.results import Outcome
 from tests.builders import GPU, amounts
 from tests.kube.fake_api import FakeApi, Inbox, body, page, serving, status, stream
 

@@ -30,10 +30,14 @@ from gangsched.core.objects.offered_devices import (
 from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.prebindings import ClaimConfigured, UseDevices
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
-from gangsched.kube import claiming, convert, device_wire, devices, wire
-from gangsched.kube.cel import CelSelector
+from gangsched.kube import wire
+from gangsched.kube.cel.selectors import CelSelector
 from gangsched.kube.dialects.table import DEFAULT, Dialects
-from gangsched.kube.storage import MARK
+from gangsched.kube.reading import devices
+from gangsched.kube.reading.pods import pod_value
+from gangsched.kube.reading.storage import MARK
+from gangsched.kube.wire import devices as device_wire
+from gangsched.kube.writing import claiming
 
 D = "d.example.com"
 ONE = 1_000_000_000
@@ -255,7 +259,7 @@ def test_a_claim_says_which_of_its_consumers_are_native_groups():
 def test_the_claims_of_a_pod_name_its_native_group_if_such_groups_are_read(dialects, group):
     uses = [{"name": "shared", "resourceClaimName": "c"}, {"name": "made", "resourceClaimTemplateName": "t"}]
     spec = {"schedulingGroup": {"podGroupName": "g"}, "resourceClaims": uses}
-    found = convert.pod(decoded(wire.Pod, {"spec": spec}), dialects)
+    found = pod_value(decoded(wire.Pod, {"spec": spec}), dialects)
     assert found.device_claims == (DeviceUse("shared", "c", "", group), DeviceUse("made", "", "t", group))
 
 
@@ -269,7 +273,7 @@ def test_the_claims_of_a_pod():
         ]
     }
     status = {"resourceClaimStatuses": [{"name": "made", "resourceClaimName": "m"}, {"name": "needless"}]}
-    found = convert.pod(decoded(wire.Pod, {"spec": spec, "status": status}))
+    found = pod_value(decoded(wire.Pod, {"spec": spec, "status": status}))
     assert found.device_claims == (
         DeviceUse("own", "c"),
         DeviceUse("made", "m", "t"),

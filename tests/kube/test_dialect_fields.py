@@ -15,11 +15,12 @@ from msgspec import Struct, structs
 
 from gangsched.config.dialects import Key
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube import convert, wire
+from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
 from gangsched.kube.dialects.fields import Field, Use, ignored_fields, told
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.dialects.yunikorn import _TaskGroup
+from gangsched.kube.reading.pods import pod_value
 from tests.kube.test_foreign_objects import NAMING
 from tests.kube.upstream_fields import POD_KEYS, SPECS
 
@@ -205,7 +206,7 @@ class TestTelling:
     def test_a_part_of_a_gpu_is_refused_by_name_in_a_group_and_without_one(self, key, grouped):
         annotations = {key: "0.5"} | ({"pod-group-name": "g"} if grouped else {})
         body = {"metadata": {"name": "p", "annotations": annotations}, "spec": {"containers": []}}
-        found = convert.pod(msgspec.json.decode(json.dumps(body), type=wire.Pod))
+        found = pod_value(msgspec.json.decode(json.dumps(body), type=wire.Pod))
         assert found.shape.unsupported == (f"the annotation {key}",)
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.kube.errors import ApiError
+from gangsched.kube.client.errors import ApiError
 
 NOT_FOUND = 'RBAC: clusterrole.rbac.authorization.k8s.io "x" not found'
 DENIED = [

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from gangsched.core.objects.effects import EvictPod
 from gangsched.core.objects.results import EvictionRefused, PodEvicted, Spared
-from gangsched.kube.evictions import evict
+from gangsched.kube.writing.evictions import evict
 from tests.kube.fake_api import Answer, FakeApi, body, dropped, serving, status, stream
 
 POD_PATH = "/api/v1/namespaces/team/pods/a-0"
@@ -189,7 +189,7 @@ async def test_what_the_server_asks_to_wait_is_kept_after_a_failure() -> None:
 
 
 async def test_an_answer_that_does_not_come_in_time_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gangsched.kube.objects.TIMEOUT_S", 0.05)
+    monkeypatch.setattr("gangsched.kube.writing.sending.TIMEOUT_S", 0.05)
     api = FakeApi()
     api.answer("POST", EVICTION_PATH, stream(then="hang"))
     api.answer("GET", POD_PATH, stream(then="hang"))

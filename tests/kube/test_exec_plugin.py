@@ -16,8 +16,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from gangsched.kube import exec_plugin
-from gangsched.kube.session import connect
+from gangsched.kube.client import exec_plugin
+from gangsched.kube.client.session import connect
 from tests.kube.test_session import issuing, kubeconfig
 
 PEM = serialization.Encoding.PEM

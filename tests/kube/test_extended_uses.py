@@ -9,8 +9,12 @@ import pytest
 
 from gangsched.core.objects.devices import Allocation, Consumer, ExtendedUse, Making
 from gangsched.core.objects.prebindings import UseDevices
-from gangsched.kube import convert, device_wire, devices, extended_claims, wire
-from gangsched.kube.storage import MARK
+from gangsched.kube import wire
+from gangsched.kube.reading import devices
+from gangsched.kube.reading.pods import pod_value
+from gangsched.kube.reading.storage import MARK
+from gangsched.kube.wire import devices as device_wire
+from gangsched.kube.writing import extended_claims
 
 GPU = "example.com/gpu"
 
@@ -23,7 +27,7 @@ def container(name: str, *, policy: Any = None, **requests: Any) -> dict[str, An
 def uses(*containers: dict[str, Any], init: Any = ()) -> tuple[ExtendedUse, ...]:
     spec = {"containers": containers, "initContainers": init}
     pod = msgspec.json.decode(msgspec.json.encode({"metadata": {"name": "p"}, "spec": spec}), type=wire.Pod)
-    return convert.pod(pod).extended
+    return pod_value(pod).extended
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import pytest
 
 from gangsched.core.cluster.failures import failed_at_once
 from gangsched.core.objects.pod import Failure, Pod
-from gangsched.kube import convert, wire
-from gangsched.kube.failures import LONGEST_SAID
+from gangsched.kube import wire
+from gangsched.kube.reading.pods import pod_value
+from gangsched.kube.terms.failures import LONGEST_SAID
 
 AT = 1_790_000_000.0
 STARTED, FINISHED, LATER = "2026-09-21T14:13:20Z", "2026-09-21T14:13:23Z", "2026-09-21T14:13:31Z"
@@ -18,7 +19,7 @@ STARTED, FINISHED, LATER = "2026-09-21T14:13:20Z", "2026-09-21T14:13:23Z", "2026
 
 def read(**status: Any) -> Pod:
     raw = {"metadata": {"name": "a", "uid": "u"}, "spec": {"nodeName": "n1"}, "status": {"phase": "Failed", **status}}
-    return convert.pod(msgspec.json.decode(msgspec.json.encode(raw), type=wire.Pod))
+    return pod_value(msgspec.json.decode(msgspec.json.encode(raw), type=wire.Pod))
 
 
 def ended(name: str, code: int, finished: str | None, **more: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gangsched.kube import wire
-from gangsched.kube.features import needed_features
+from gangsched.kube.terms.features import needed_features
 from tests.kube.test_convert import node, pod
 
 RESTART_ALL = {"restartPolicyRules": [{"action": "Restart"}, {"action": "RestartAllContainers"}]}

@@ -17,10 +17,10 @@ from gangsched.core.objects.events import (
     ForeignGroupsHidden,
     ForeignGroupsReplaced,
 )
+from gangsched.kube.client.discovery import Discovery, listed_versions
+from gangsched.kube.client.errors import AccessDenied, ApiError
 from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.discovery import Discovery, listed_versions
-from gangsched.kube.errors import AccessDenied, ApiError
-from gangsched.kube.foreign import ForeignWatch, groups, served_version, settle
+from gangsched.kube.foreign.watch import ForeignWatch, groups, served_version, settle
 from tests.kube.fake_api import Answer, FakeApi, Inbox, body, page, serving, status, stream
 
 DISCOVERY = "/apis/scheduling.volcano.sh/v1beta1"

@@ -17,9 +17,8 @@ from gangsched.core.objects.declaration import GroupKey, Level, Role, Topology
 from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.core.objects.record import Choice, Minima
-from gangsched.kube import convert
 from gangsched.kube.dialects.table import DEFAULT, chosen
-from gangsched.kube.resources import decode_pod
+from gangsched.kube.reading.pods import decode_pod, pod_value
 
 CREATED = "2024-05-06T07:08:09Z"
 
@@ -528,7 +527,7 @@ def test_a_native_group_beside_gangscheds_own_label_does_not_count():
 
 def test_the_native_group_is_read_from_the_pods_spec_and_no_annotation_can_feign_it():
     body = {"metadata": {"name": "p"}, "spec": {"schedulingGroup": {"podGroupName": "g"}}}
-    found = convert.pod(decode_pod(json.dumps(body).encode())).declaration
+    found = pod_value(decode_pod(json.dumps(body).encode())).declaration
     assert found is not None
     assert (found.source, found.group, found.keys.group) == (
         "native",

@@ -23,7 +23,7 @@ def test_nothing_else_of_the_library_is_imported():
     seen = told(
         "seen = set()",
         "sys.addaudithook(lambda event, given: seen.add(given[0]) if event == 'import' else None)",
-        "import gangsched.kube.credentials",
+        "import gangsched.kube.client.credentials",
         f"print(*sorted(name for name in seen if name.startswith({LIBRARY!r})))",
     ).split()
     rest = {name.split(".")[1] for name in seen if "." in name} - {"client", "config"}
@@ -33,8 +33,10 @@ def test_nothing_else_of_the_library_is_imported():
 
 
 def test_a_plug_in_that_imports_the_library_has_all_of_it():
-    assert told("import gangsched.kube.credentials", f"print({MODULES})") == "[]"
-    pod = told("import gangsched.kube.credentials", f"import {LIBRARY}.client", f"print({LIBRARY}.client.V1Pod().kind)")
+    assert told("import gangsched.kube.client.credentials", f"print({MODULES})") == "[]"
+    pod = told(
+        "import gangsched.kube.client.credentials", f"import {LIBRARY}.client", f"print({LIBRARY}.client.V1Pod().kind)"
+    )
     assert pod == "None"
 
 
@@ -42,7 +44,7 @@ def test_a_library_that_was_imported_before_stays():
     same = told(
         f"import {LIBRARY}.client as before",
         f"known = {MODULES}",
-        "import gangsched.kube.credentials",
+        "import gangsched.kube.client.credentials",
         f"print(sys.modules['{LIBRARY}.client'] is before and known == {MODULES})",
     )
     assert same == "True"

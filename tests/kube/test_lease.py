@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from gangsched.kube.errors import ApiError, ApiUnreachable, Garbled
-from gangsched.kube.lease import Lease, LeaseClient, LeaseSpec
+from gangsched.kube.client.errors import ApiError, ApiUnreachable, Garbled
+from gangsched.kube.client.lease import Lease, LeaseClient, LeaseSpec
 from tests.kube.fake_api import FakeApi, body, dropped, serving, status
 
 FOLDER = "/apis/coordination.k8s.io/v1/namespaces/sys/leases"

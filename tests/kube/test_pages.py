@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.kube.errors import ApiError, Garbled
-from gangsched.kube.pages import pages
+from gangsched.kube.client.errors import ApiError, Garbled
+from gangsched.kube.client.pages import pages
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 PATH = "/api/v1/things"

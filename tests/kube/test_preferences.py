@@ -6,7 +6,7 @@ import pytest
 
 from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Spread
 from gangsched.core.objects.soft import Soft
-from gangsched.kube.unsupported import MOST_TERMS
+from gangsched.kube.terms.unsupported import MOST_TERMS
 from tests.kube.test_convert import node, pod
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

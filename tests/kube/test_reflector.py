@@ -14,9 +14,10 @@ import pytest
 from aiohttp import web
 
 from gangsched.core.objects.events import NodesReplaced, PodGone, PodSeen, PodsReplaced
-from gangsched.kube.errors import AccessDenied, NotServed
-from gangsched.kube.reflector import Reflector, Timing
-from gangsched.kube.resources import NODES, PODS, Resource
+from gangsched.kube.client.errors import AccessDenied, NotServed
+from gangsched.kube.client.reflector import Reflector, Timing
+from gangsched.kube.client.resource import Resource
+from gangsched.kube.reading.resources import NODES, PODS
 from tests.kube.fake_api import FakeApi, Inbox, dropped, page, serving, status, stream
 
 AT_ONCE = Timing(backoff_s=0.0, short_s=0.0)

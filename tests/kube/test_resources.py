@@ -33,18 +33,10 @@ from gangsched.core.objects.volumes import (
     VolumeClaim,
 )
 from gangsched.kube import wire
+from gangsched.kube.client.resource import Resource
 from gangsched.kube.dialects.table import chosen
-from gangsched.kube.resources import (
-    GROUPS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    PRIORITY_CLASSES,
-    STORAGE,
-    Resource,
-    decode_pod,
-    pods,
-)
+from gangsched.kube.reading.pods import decode_pod
+from gangsched.kube.reading.resources import GROUPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE, pods
 
 
 @pytest.mark.parametrize(

@@ -25,14 +25,14 @@ import uvloop
 import yaml
 from aiohttp import web
 
-from gangsched.kube import credentials, exec_plugin
-from gangsched.kube.contact import Contact, Problem
-from gangsched.kube.credentials import Impersonation
-from gangsched.kube.errors import ApiError, ApiUnreachable, Garbled, NoCredentials, printable
-from gangsched.kube.kubeconfigs import incluster_config
-from gangsched.kube.lease import LeaseClient, LeaseSpec
-from gangsched.kube.objects import write
-from gangsched.kube.session import ApiSession, Response, connect
+from gangsched.kube.client import credentials, exec_plugin
+from gangsched.kube.client.contact import Contact, Problem
+from gangsched.kube.client.credentials import Impersonation
+from gangsched.kube.client.errors import ApiError, ApiUnreachable, Garbled, NoCredentials, printable
+from gangsched.kube.client.kubeconfigs import incluster_config
+from gangsched.kube.client.lease import LeaseClient, LeaseSpec
+from gangsched.kube.client.session import ApiSession, Response, connect
+from gangsched.kube.writing.sending import write
 from tests.kube.fake_api import FakeApi, body, serving, status, stream
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/n/leases/l"
@@ -578,7 +578,7 @@ async def test_a_stream_does_not_wait_for_credentials_for_ever() -> None:
 
 async def test_a_stream_that_is_not_answered_is_given_up_before_it_counts_as_silent(monkeypatch) -> None:
     """A server that has just started may accept a watch and never answer it."""
-    monkeypatch.setattr("gangsched.kube.session._WATCH_ANSWER_S", 0.1)
+    monkeypatch.setattr("gangsched.kube.client.session._WATCH_ANSWER_S", 0.1)
     api, never = FakeApi(), asyncio.Event()
 
     async def silence(_: web.Request) -> web.StreamResponse:

@@ -7,7 +7,10 @@ import pytest
 
 from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
 from gangsched.core.objects.volumes import CsiDriver, CsiNode, StorageCapacity, StorageClass, Volume, VolumeClaim
-from gangsched.kube import convert, storage, storage_wire, wire
+from gangsched.kube import wire
+from gangsched.kube.reading import storage
+from gangsched.kube.reading.pods import pod_value
+from gangsched.kube.wire import storage as storage_wire
 
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 
@@ -239,7 +242,7 @@ def test_the_volumes_of_a_pod():
         {"name": "h", "azureDisk": {"diskName": "n", "diskURI": "u"}},
         {"name": "i", "vsphereVolume": {"volumePath": "p"}},
     ]
-    found = convert.pod(decoded(wire.Pod, {"spec": {"volumes": volumes}}))
+    found = pod_value(decoded(wire.Pod, {"spec": {"volumes": volumes}}))
     assert (found.volume_claims, found.own_volume_claims) == (("one",), ("x-d",))
     assert found.shape.disks == (
         Disk("rbd", ("m p i", "n p i"), True),
@@ -252,5 +255,5 @@ def test_the_volumes_of_a_pod():
 
 def test_pods_with_claims_of_their_own_have_one_shape():
     specs = [{"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]} for name in "ab"]
-    first, second = (convert.pod(decoded(wire.Pod, {"spec": spec})) for spec in specs)
+    first, second = (pod_value(decoded(wire.Pod, {"spec": spec})) for spec in specs)
     assert first.shape is second.shape

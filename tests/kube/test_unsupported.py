@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gangsched.kube import wire
-from gangsched.kube.unsupported import unsupported_fields
+from gangsched.kube.terms.unsupported import unsupported_fields
 
 
 def named(spec: dict[str, Any]) -> tuple[str, ...]:

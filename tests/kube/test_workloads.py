@@ -19,8 +19,9 @@ from gangsched.core.gang.making import OBJECT_NAME
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.workload import Series, TopOwner, Workload
-from gangsched.kube import convert, wire, workloads
+from gangsched.kube import wire, workloads
 from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.reading.pods import pod_value
 from gangsched.kube.workloads.kind import group_name
 from gangsched.kube.workloads.table import NONE, Workloads, chosen
 
@@ -44,7 +45,7 @@ def pod_of(kind: str, name: str, *, group: str = "", **metadata: Any) -> Json:
 
 
 def read(body: Json, kinds: Workloads = ALL) -> Pod:
-    return convert.pod(msgspec.json.decode(json.dumps(body), type=wire.Pod), DEFAULT, kinds)
+    return pod_value(msgspec.json.decode(json.dumps(body), type=wire.Pod), DEFAULT, kinds)
 
 
 def of(kind: str, spec: object, *, status: object = None, name: str = "w", **metadata: object) -> ForeignGroup:

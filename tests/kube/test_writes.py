@@ -13,8 +13,11 @@ from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.results import GroupNotMade, StatusRefused, StatusWritten
 from gangsched.core.objects.status import GroupStatus, Reservation
 from gangsched.core.objects.workload import Reference
-from gangsched.kube.results import Outcome, WriteResult
-from gangsched.kube.writes import emit_event, make_group, patch_condition, patch_status
+from gangsched.kube.writing.events import emit_event
+from gangsched.kube.writing.groups import make_group
+from gangsched.kube.writing.pod_conditions import patch_condition
+from gangsched.kube.writing.results import Outcome, WriteResult
+from gangsched.kube.writing.statuses import patch_status
 from tests.kube.fake_api import Answer as Reply
 from tests.kube.fake_api import FakeApi, body, serving, status
 

@@ -20,8 +20,8 @@ import pytest
 from aiohttp import web
 
 from gangsched.api.crd import NAME, crd
-from gangsched.kube.credentials import Connection
-from gangsched.kube.session import ApiSession
+from gangsched.kube.client.credentials import Connection
+from gangsched.kube.client.session import ApiSession
 from gangsched.operator.kopf_thread import KopfThread
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

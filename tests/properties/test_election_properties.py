@@ -12,7 +12,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gangsched.kube.lease import Lease, LeaseSpec
+from gangsched.kube.client.lease import Lease, LeaseSpec
 from gangsched.runtime.election import Election, Timing
 from tests.effort import examples
 

@@ -9,9 +9,9 @@ from typing import Any, cast
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.results import BindRefused, EvictionRefused, OwnerSeen, PodBound, PodEvicted
-from gangsched.kube.phases import Rival
-from gangsched.kube.results import Outcome, WriteResult, refused
-from gangsched.kube.session import ApiSession
+from gangsched.kube.client.session import ApiSession
+from gangsched.kube.writing.results import Outcome, WriteResult, refused
+from gangsched.kube.writing.volcano_phases import Rival
 from gangsched.runtime.effects import table
 from gangsched.runtime.write import Job, Table, Write
 

@@ -43,11 +43,11 @@ from gangsched.core.objects.results import (
 )
 from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.workload import Reference
-from gangsched.kube.credentials import Connection
-from gangsched.kube.lease import LeaseClient
-from gangsched.kube.phases import Rival
-from gangsched.kube.results import Outcome, WriteResult
-from gangsched.kube.session import ApiSession
+from gangsched.kube.client.credentials import Connection
+from gangsched.kube.client.lease import LeaseClient
+from gangsched.kube.client.session import ApiSession
+from gangsched.kube.writing.results import Outcome, WriteResult
+from gangsched.kube.writing.volcano_phases import Rival
 from gangsched.runtime.effects import table
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.metrics import Metrics

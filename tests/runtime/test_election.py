@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gangsched.config.settings import LeaderElection
-from gangsched.kube.lease import Lease, LeaseSpec
+from gangsched.kube.client.lease import Lease, LeaseSpec
 from gangsched.runtime.election import Election, Timing
 
 WALL = 1_767_225_600.0

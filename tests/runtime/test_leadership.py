@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gangsched.kube.errors import ApiError, ApiUnreachable, Garbled
-from gangsched.kube.lease import Lease, LeaseSpec
+from gangsched.kube.client.errors import ApiError, ApiUnreachable, Garbled
+from gangsched.kube.client.lease import Lease, LeaseSpec
 from gangsched.runtime.election import Timing
 from gangsched.runtime.leadership import Leadership, new_identity, since_boot
 from gangsched.runtime.metrics import Metrics

@@ -14,8 +14,8 @@ from gangsched.core.objects.effects import BindPod, Effect
 from gangsched.core.objects.events import Event, GroupSeen, NodeSeen, PodGone, PodSeen
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
-from gangsched.kube.errors import ApiError, ApiUnreachable, Garbled
-from gangsched.kube.results import Outcome, WriteResult
+from gangsched.kube.client.errors import ApiError, ApiUnreachable, Garbled
+from gangsched.kube.writing.results import Outcome, WriteResult
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.inbox import Inbox

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gangsched.kube.contact import REPORTED_AFTER_S
+from gangsched.kube.client.contact import REPORTED_AFTER_S
 from gangsched.runtime.watches import Watches
 
 

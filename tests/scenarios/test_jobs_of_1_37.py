@@ -17,8 +17,9 @@ import pytest
 from gangsched.config.settings import Settings
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube import convert, wire
+from gangsched.kube import wire
 from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.reading.pods import pod_value
 from gangsched.kube.workloads.table import chosen
 from tests.builders import node
 from tests.harness import Harness
@@ -98,7 +99,7 @@ class Cluster:
             "ownerReferences": [OF_JOB, *([OF_GROUP] if self.groups else [])],
         }
         body = json.dumps({"metadata": meta, "spec": spec})
-        return convert.pod(msgspec.json.decode(body, type=wire.Pod), DEFAULT, WORKLOADS)
+        return pod_value(msgspec.json.decode(body, type=wire.Pod), DEFAULT, WORKLOADS)
 
     def pods(self) -> list[Pod]:
         """As many pods as the controller creates at once."""

@@ -15,8 +15,9 @@ import pytest
 from gangsched.config.settings import Settings
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube import convert, wire
+from gangsched.kube import wire
 from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.reading.pods import pod_value
 from gangsched.kube.workloads.table import chosen
 from tests.builders import node
 from tests.harness import Harness
@@ -62,7 +63,7 @@ def of(group: str, name: str, by: dict[str, Any], *, cpu: str = "1", **labels: s
             "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
         },
     }
-    return convert.pod(msgspec.json.decode(json.dumps(body), type=wire.Pod), DEFAULT, WORKLOADS)
+    return pod_value(msgspec.json.decode(json.dumps(body), type=wire.Pod), DEFAULT, WORKLOADS)
 
 
 @pytest.fixture(params=[False, True], ids=["", "automatic gangs"])

@@ -18,8 +18,9 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.core.objects.pod import DeviceUse, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube import convert, wire
+from gangsched.kube import wire
 from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.reading.pods import pod_value
 from gangsched.kube.workloads.table import chosen
 from tests.builders import group, node, pods
 from tests.gadgets import GPUS, device_claim, gpus
@@ -73,7 +74,7 @@ def of_job(number: int, *, owned: bool) -> Pod:
             "containers": [{"name": "c"} | requests],
         },
     }
-    return convert.pod(msgspec.json.decode(json.dumps(body), type=wire.Pod), DEFAULT, WORKLOADS)
+    return pod_value(msgspec.json.decode(json.dumps(body), type=wire.Pod), DEFAULT, WORKLOADS)
 
 
 def reasons(harness: Harness) -> set[str]:

@@ -17,8 +17,8 @@ from gangsched.core.objects.quantity import InvalidQuantity, unrounded
 from gangsched.core.objects.requests import counted_amounts
 from gangsched.core.objects.shape import Amounts
 from gangsched.kube import wire
+from gangsched.kube.client.errors import printable
 from gangsched.kube.dialects.fields import Field, Use, ignored_fields, ignored_texts
-from gangsched.kube.errors import printable
 
 MOST_MEMBERS = 2**31 - 1
 MOST_ROLES = 64

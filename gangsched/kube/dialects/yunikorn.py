@@ -27,8 +27,8 @@ from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import LONGEST_NAME, Dialect, quoted, sentence
 from gangsched.kube.dialects.fields import honoured, needless, told
 from gangsched.kube.dialects.kind import MOST_MEMBERS, Resources, resources
-from gangsched.kube.node_terms import toleration
-from gangsched.kube.pod_terms import labels
+from gangsched.kube.terms.node_terms import toleration
+from gangsched.kube.terms.pod_terms import labels
 
 MOST_TASK_GROUPS = 64
 """Largest number of task groups: that of the roles in a PodGroup."""

@@ -20,8 +20,8 @@ from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.core.objects.workload import GANG, Series, TopOwner, Workload, WorkloadFacts
 from gangsched.kube import wire
+from gangsched.kube.client.errors import printable
 from gangsched.kube.dialects.dialect import count, quoted
-from gangsched.kube.errors import printable
 from gangsched.kube.workloads import template
 from gangsched.kube.workloads.fields import unheeded
 

@@ -15,9 +15,10 @@ from msgspec import Raw, Struct
 
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.shape import Labels, Shape
-from gangsched.kube import preferences, shapes, wire
-from gangsched.kube.errors import printable
-from gangsched.kube.pod_terms import labels
+from gangsched.kube import wire
+from gangsched.kube.client.errors import printable
+from gangsched.kube.terms import preferences, shapes
+from gangsched.kube.terms.pod_terms import labels
 
 
 class _Resources(Struct, gc=False):

@@ -13,8 +13,8 @@ from gangsched.core.objects.events import (
     ForeignGroupsReplaced,
 )
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube.foreign import Subject
-from gangsched.kube.resources import Resource
+from gangsched.kube.client.resource import Resource
+from gangsched.kube.foreign.watch import Subject
 from gangsched.kube.workloads.kind import Kind
 
 

@@ -20,8 +20,9 @@ from gangsched.api.times import format_time, parse_time
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import NATIVE
 from gangsched.core.objects.shape import Labels
-from gangsched.kube import convert, wire
+from gangsched.kube import wire
 from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.reading.nodes import node_value
 from gangsched.kube.workloads.table import Workloads, chosen
 from gangsched.whatif.world import admission, native, offered, operators, stored, trainer, workloads
 from gangsched.whatif.world.admission import Admission
@@ -220,7 +221,7 @@ class _Builder:
         self._world.namespaces[manifest.name] = _namespace_labels(manifest.name, manifest.metadata.get("labels"))
 
     def _add_node(self, manifest: Manifest) -> None:
-        self._world.nodes.append(convert.node(decoded(_NODE.decode, admitted_node(manifest), manifest)))
+        self._world.nodes.append(node_value(decoded(_NODE.decode, admitted_node(manifest), manifest)))
 
     def _add_group(self, manifest: Manifest) -> None:
         metadata = {"generation": 1, "resourceVersion": "1", **self._metadata(manifest)}

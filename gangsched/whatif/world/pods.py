@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from gangsched.core.objects.pod import Pod
-from gangsched.kube import convert, wire
+from gangsched.kube import wire
 from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.resources import decode_pod
+from gangsched.kube.reading.pods import decode_pod, pod_value
 from gangsched.kube.workloads.table import Workloads
 from gangsched.whatif.world.admission import Admission
 from gangsched.whatif.world.contents import World
@@ -93,7 +93,7 @@ class Pods:
         found = decoded(decode_pod, accepted(manifest, self._offered.with_claims, body), manifest)
         if isinstance(found, wire.UnreadablePod):
             raise ManifestError([f"{manifest}: the API server would refuse it: {found.why}"])
-        return convert.pod(found, DEFAULT, self._kinds)
+        return pod_value(found, DEFAULT, self._kinds)
 
 
 def _metadata(workload: Manifest, pod: MadePod, stamp: str) -> Mapping[str, Any]:

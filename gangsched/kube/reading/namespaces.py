@@ -1,0 +1,27 @@
+"""Finds out whether a namespace exists."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw, Struct
+
+from gangsched.kube.client.errors import UNREADABLE, KubeError
+from gangsched.kube.client.session import ApiSession
+from gangsched.kube.reading.resources import NAMESPACES
+
+
+class _Found(Struct, gc=False):
+    items: list[Raw] | None = None
+
+
+_FOUND = msgspec.json.Decoder(_Found)
+
+
+async def is_missing(session: ApiSession, name: str) -> bool:
+    """Whether there is no such namespace; False also if the API server does not answer."""
+    params = {"fieldSelector": f"metadata.name={name}", "limit": "1"}
+    try:
+        answer = await session.request("GET", NAMESPACES.path, params=params)
+        return not _FOUND.decode(answer.checked().body).items
+    except (KubeError, *UNREADABLE):
+        return False

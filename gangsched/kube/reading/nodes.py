@@ -1,0 +1,55 @@
+"""Converts nodes to the values of the core, by the rules of kube-scheduler."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from gangsched.core.objects.node import Node, Taint
+from gangsched.core.objects.requests import counted, of_plugin
+from gangsched.core.objects.shape import Amounts
+from gangsched.kube import wire
+from gangsched.kube.terms import preferences
+from gangsched.kube.terms.pod_terms import labels
+from gangsched.kube.terms.shapes import amounts
+
+_KEPT = 1024
+
+
+def node_value(found: wire.Node) -> Node:
+    """The core's value for the node. An unreadable allocatable amount counts as zero."""
+    spec = found.spec or wire.NodeSpec()
+    status = found.status or wire.NodeStatus()
+    return Node(
+        name=found.metadata.name or "",
+        allocatable=_allocatable(status.allocatable or {}),
+        labels=labels(found.metadata.labels),
+        taints=tuple(Taint(key=taint.key, effect=taint.effect, value=taint.value or "") for taint in spec.taints or ()),
+        unschedulable=bool(spec.unschedulable),
+        features=_kept_features(tuple(sorted(status.declared_features or ()))),
+        images=preferences.images(status.images) if status.images else (),
+        awaited=_awaited(status),
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept_features(found: tuple[str, ...]) -> tuple[str, ...]:
+    """Like `_interned`: most nodes declare the same features."""
+    return found
+
+
+def _allocatable(quantities: wire.Quantities) -> Amounts:
+    found = amounts(quantities, "status.allocatable", [])
+    return tuple(
+        sorted((name, math.ceil(size)) for name, size in found.items() if size and (name == "pods" or counted(name)))
+    )
+
+
+def _awaited(status: wire.NodeStatus) -> tuple[str, ...]:
+    """See `Node.awaited`: the kubelet lists such a resource with less than its capacity, or with 0 after a restart."""
+    offered, had = status.allocatable or {}, status.capacity or {}
+    some = [name for name in {**offered, **had} if of_plugin(name)]
+    if not some:
+        return ()
+    now, then = (amounts({name: each.get(name, "0") for name in some}, "status", []) for each in (offered, had))
+    return tuple(sorted(name for name in some if not now.get(name) or then.get(name, 0) > now[name]))

@@ -1,0 +1,92 @@
+"""Converts the preferences of pods and the images of nodes.
+
+All images that a node names are kept, because a pod may use any of them. Nodes with the same images share the names and
+sizes: 5,000 nodes with 50 images of two names each take 10 MB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from gangsched.core.objects.shape import NodeTerm, PodTerm
+from gangsched.core.objects.soft import Images, Soft
+from gangsched.kube import wire
+from gangsched.kube.terms.node_terms import node_term
+from gangsched.kube.terms.pod_terms import PREFERRED, preferred_terms, spread
+from gangsched.kube.terms.unsupported import MOST_TERMS
+
+_KEPT = 1024
+_KEPT_IMAGES = 1 << 13
+
+
+def soft(spec: wire.PodSpec, meta: wire.Meta) -> Soft | None:
+    """The pod's preferences; None if it has none. Terms without weight or requirements are left out.
+
+    Of affinity, anti-affinity and topology spread, only the first `MOST_TERMS` each count; affinity terms are sorted by
+    weight.
+    """
+    containers = spec.containers or ()
+    if spec.init_containers:
+        containers = [*spec.init_containers, *containers]
+    images = [container.image for container in containers]
+    if spec.volumes:
+        images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
+    if spec.affinity is None and not spec.topology_spread_constraints:
+        return _of_images(tuple(images), len(images))
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    pod_terms: tuple[tuple[int, PodTerm], ...] = ()
+    if spec.affinity is not None:
+        near = preferred_terms(spec.affinity.pod_affinity, meta)[:MOST_TERMS]
+        far = preferred_terms(spec.affinity.pod_anti_affinity, meta)[:MOST_TERMS]
+        pod_terms = (*near, *((-weight, term) for weight, term in far))
+    constraints = spec.topology_spread_constraints
+    found = Soft(
+        node_terms=tuple(_terms(affinity.preferred)) if affinity is not None and affinity.preferred else (),
+        images=_complete(images),
+        containers=len(images),
+        pod_terms=pod_terms,
+        spread=spread(constraints, meta, PREFERRED)[:MOST_TERMS] if constraints else (),
+    )
+    return _kept(found) if found.node_terms or found.images or found.pod_terms or found.spread else None
+
+
+def images(found: Iterable[wire.NodeImage]) -> Images:
+    """The images of a node by each of their names."""
+    sizes = {name: image.size for image in found for name in image.names or ()}
+    return tuple(_kept_image(name, sizes[name]) for name in sorted(sizes))
+
+
+def complete(image: str) -> str:
+    """The image's name as the kubelet reports it: with the tag latest if it has neither tag nor digest."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+
+
+@lru_cache(maxsize=_KEPT)
+def _of_images(images: tuple[str | None, ...], containers: int) -> Soft | None:
+    """The preferences of a pod that prefers only nodes with its images, as most pods do; None if it names no image."""
+    complete_ones = _complete(images)
+    return _kept(Soft(images=complete_ones, containers=containers)) if complete_ones else None
+
+
+def _complete(images: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(sorted(complete(image) for image in images if image))
+
+
+def _terms(found: Iterable[wire.PreferredTerm]) -> Iterable[tuple[int, NodeTerm]]:
+    for each in found:
+        term = node_term(each.preference or wire.NodeSelectorTerm())
+        if each.weight > 0 and (term.expressions or term.fields):
+            yield each.weight, term
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept(found: Soft) -> Soft:
+    """A shared instance equal to this value, from the `_KEPT` most recently used: members of a gang prefer the same."""
+    return found
+
+
+@lru_cache(maxsize=_KEPT_IMAGES)
+def _kept_image(name: str, size: int) -> tuple[str, int]:
+    """Like `_kept`: many nodes have the same images."""
+    return name, size

@@ -1,0 +1,78 @@
+"""The ResourceClaim for a pod's extended resources, and the pod's status through which the kubelet finds the claim.
+
+kube-scheduler creates such a claim when it binds the pod. Here the claim's name is derived from the pod, so that a
+retry after a lost answer does not create a second one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gangsched.core.objects.devices import Making
+from gangsched.core.objects.prebindings import UseDevices
+from gangsched.kube.reading.storage import MARK
+from gangsched.kube.wire.devices import EXTENDED, GROUP, VERSION
+from gangsched.kube.writing.claiming import FINALIZER
+
+Json = dict[str, Any]
+
+
+def claim(what: UseDevices, making: Making) -> Json:
+    """The claim, owned by its pod, with gangsched's mark."""
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": what.consumer.name,
+        "uid": what.consumer.uid,
+        "controller": True,
+    }
+    requests = [
+        {
+            "name": name,
+            "exactly": {"deviceClassName": device_class, "allocationMode": "ExactCount", "count": count},
+        }
+        for name, device_class, count in making.requests
+    ]
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "ResourceClaim",
+        "metadata": {
+            "name": what.claim,
+            "namespace": what.namespace,
+            "annotations": {EXTENDED: "true", MARK: what.consumer.uid},
+            "finalizers": [FINALIZER],
+            "ownerReferences": [owner],
+        },
+        "spec": {"devices": {"requests": requests}},
+    }
+
+
+def made(found: Json, what: UseDevices) -> str:
+    """The claim's UID if it was created for the pod and is not being deleted; empty otherwise."""
+    meta = found["metadata"]
+    owners = [each["uid"] for each in meta.get("ownerReferences") or () if each.get("controller")]
+    ours = owners == [what.consumer.uid] and (meta.get("annotations") or {}).get(EXTENDED) == "true"
+    return str(meta["uid"]) if ours and not meta.get("deletionTimestamp") else ""
+
+
+def deletion(what: UseDevices) -> Json:
+    """The options that delete the claim only if its UID matches."""
+    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": what.uid}}
+
+
+def naming(what: UseDevices, making: Making) -> Json:
+    """The patch of the pod's status that names the claim."""
+    mappings = [
+        {"containerName": container, "resourceName": resource, "requestName": request}
+        for container, resource, request in making.mappings
+    ]
+    status = {"resourceClaimName": what.claim, "requestMappings": mappings}
+    return {"metadata": {"uid": what.consumer.uid}, "status": {"extendedResourceClaimStatus": status}}
+
+
+def unnaming(what: UseDevices) -> Json:
+    """The patch that removes the claim from the pod's status.
+
+    Since 1.37 the API server keeps the field instead; a name of a claim that is not there means nothing.
+    """
+    return {"metadata": {"uid": what.consumer.uid}, "status": {"extendedResourceClaimStatus": None}}

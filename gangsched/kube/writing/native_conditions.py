@@ -1,0 +1,80 @@
+"""Writes the condition of Kubernetes' own PodGroups that says whether the group was scheduled.
+
+Like kube-scheduler it sends a strategic merge patch of the subresource `status`, which leaves other conditions alone.
+The UID in the patch keeps another PodGroup of the name from getting the condition.
+
+If the right to write is missing, each write would fail, and be repeated by the core, once for each group. So after a
+refusal only one write in a while finds out whether it is still missing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+
+from gangsched.api.times import format_time
+from gangsched.config.dialects import DIALECTS
+from gangsched.core.objects.declaration import NATIVE
+from gangsched.core.objects.effects import PutCondition
+from gangsched.kube.client.errors import ApiError
+from gangsched.kube.client.paths import quoted
+from gangsched.kube.client.session import STRATEGIC_MERGE_PATCH, ApiSession, Response
+from gangsched.kube.dialects.native_condition import condition_type
+from gangsched.kube.writing.results import Outcome, WriteResult, failed
+from gangsched.kube.writing.sending import has_another_uid, send
+
+DENIED_S = 300.0
+"""Seconds after a refusal for lack of the right in which nothing is sent."""
+
+_KIND = DIALECTS[NATIVE].resources[0]
+DENIED = (
+    f"gangsched may not patch {_KIND.plural}/status of {_KIND.group}: give its account that right in a ClusterRole, as "
+    "the chart does, or set native.writeCondition to false. Groups are scheduled all the same."
+)
+
+
+class Right:
+    """Whether the right to write was missing at the last attempt."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._denied_until = float("-inf")
+
+    @property
+    def denied(self) -> bool:
+        """Whether it was missing only a short while ago."""
+        return self._monotonic() < self._denied_until
+
+    def deny(self) -> None:
+        """Note that it is missing."""
+        self._denied_until = self._monotonic() + DENIED_S
+
+
+async def put_condition(session: ApiSession, effect: PutCondition, *, right: Right) -> WriteResult:
+    """Set the condition.
+
+    `GONE` if the PodGroup no longer exists or another one has its name, `REFUSED` while the right is missing.
+    """
+    if right.denied:
+        return WriteResult(Outcome.REFUSED, message=DENIED)
+    said = effect.condition
+    condition: dict[str, object] = {
+        "type": condition_type(effect.version),
+        "status": str(said.scheduled),
+        "reason": said.reason,
+        "message": said.message,
+        "observedGeneration": said.generation,
+    }
+    if effect.since:
+        condition["lastTransitionTime"] = format_time(effect.since, to_the_second=True)
+    key = effect.key
+    path = f"/apis/{_KIND.group}/{effect.version}/namespaces/{quoted(key.namespace)}/{_KIND.plural}/{quoted(key.name)}"
+    body = {"metadata": {"uid": effect.uid}, "status": {"conditions": [condition]}}
+    sent = await send(session, "PATCH", f"{path}/status", body, content_type=STRATEGIC_MERGE_PATCH)
+    if isinstance(sent, Response):
+        return WriteResult(Outcome.WRITTEN)
+    if isinstance(sent, ApiError) and sent.status == HTTPStatus.FORBIDDEN:
+        right.deny()
+        return WriteResult(Outcome.REFUSED, message=f"{DENIED} The API server says: {sent}")
+    return WriteResult(Outcome.GONE) if has_another_uid(sent) else failed(sent)

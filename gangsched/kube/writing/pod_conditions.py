@@ -1,0 +1,26 @@
+"""Writes the condition PodScheduled of pods that wait."""
+
+from __future__ import annotations
+
+from gangsched.api.times import format_time
+from gangsched.core.objects.effects import PatchPodCondition
+from gangsched.kube.client.paths import pod_path
+from gangsched.kube.client.session import STRATEGIC_MERGE_PATCH, ApiSession
+from gangsched.kube.writing.results import Outcome, WriteResult
+from gangsched.kube.writing.sending import answered, has_another_uid, send
+from gangsched.kube.writing.texts import shortened
+
+_MESSAGE_BYTES = 4096
+"""Longest message of a condition. Our own sentences fit; quoted foreign text must not grow every member of a group."""
+
+
+async def patch_condition(session: ApiSession, effect: PatchPodCondition) -> WriteResult:
+    """Set `PodScheduled=False` with the effect's reason and message on the pod if its UID still matches."""
+    message = shortened(effect.message, limit_bytes=_MESSAGE_BYTES)
+    condition = {"type": "PodScheduled", "status": "False", "reason": effect.reason, "message": message}
+    if effect.since:
+        condition["lastTransitionTime"] = format_time(effect.since, to_the_second=True)
+    body = {"metadata": {"uid": effect.uid}, "status": {"conditions": [condition]}}
+    path = f"{pod_path(effect.namespace, effect.name)}/status"
+    sent = await send(session, "PATCH", path, body, content_type=STRATEGIC_MERGE_PATCH)
+    return WriteResult(Outcome.GONE) if has_another_uid(sent) else answered(sent)

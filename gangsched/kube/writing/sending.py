@@ -1,0 +1,92 @@
+"""Sends a write once, within a time limit, and reads a pod after an ambiguous answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+
+import msgspec
+
+from gangsched.kube import wire
+from gangsched.kube.client.errors import UNREADABLE, ApiError, Garbled, KubeError
+from gangsched.kube.client.paths import pod_path
+from gangsched.kube.client.session import JSON, ApiSession, Response
+from gangsched.kube.reading.pods import decode_pod
+from gangsched.kube.writing.results import Outcome, WriteResult, failed
+
+_SENT_WITHIN_S = 1.0
+_SERVER_TIMEOUT = "4s"
+TIMEOUT_S = 6.0
+
+
+async def write(
+    session: ApiSession,
+    method: str,
+    path: str,
+    body: Mapping[str, object] | Sequence[Mapping[str, object]],
+    *,
+    content_type: str = JSON,
+    manager: str = "",
+) -> Response:
+    """Send one write that takes effect within 5 s of this call or never, unless renewing the credentials takes longer.
+
+    `manager` is the field manager of a server-side apply.
+
+    The write is sent within one second or not at all, and the server cancels it after four more seconds, before our own
+    time limit. An unanswered write, or one of a former leader, therefore cannot take effect much later.
+
+    Raises:
+        ApiUnreachable: there was no answer; the write may have taken effect.
+    """
+    return await session.request(
+        method,
+        path,
+        params={"timeout": _SERVER_TIMEOUT} | ({"fieldManager": manager} if manager else {}),
+        body=msgspec.json.encode(body),
+        content_type=content_type,
+        timeout_s=TIMEOUT_S,
+        connect_s=_SENT_WITHIN_S,
+    )
+
+
+async def read_pod(session: ApiSession, namespace: str, name: str) -> wire.Pod | None:
+    """The pod that has this name now; None if there is none.
+
+    Raises:
+        ApiError, ApiUnreachable, Garbled: it could not be read.
+    """
+    answer = await session.request("GET", pod_path(namespace, name), timeout_s=TIMEOUT_S)
+    if answer.status == HTTPStatus.NOT_FOUND:
+        return None
+    try:
+        return decode_pod(answer.checked().body)
+    except UNREADABLE as error:
+        raise Garbled(f"Pod {namespace}/{name} cannot be read: {error}") from error
+
+
+async def send(
+    session: ApiSession,
+    method: str,
+    path: str,
+    body: Mapping[str, object] | Sequence[Mapping[str, object]],
+    *,
+    content_type: str = JSON,
+    manager: str = "",
+) -> Response | KubeError:
+    """Send one write, as `write` does. A failure is returned."""
+    try:
+        answer = await write(session, method, path, body, content_type=content_type, manager=manager)
+    except KubeError as error:
+        return error
+    return answer if answer.ok else answer.error()
+
+
+def has_another_uid(sent: Response | KubeError) -> bool:
+    """Whether another object has the name now."""
+    if not isinstance(sent, ApiError) or sent.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+        return False
+    return "metadata.uid" in sent.message
+
+
+def answered(sent: Response | KubeError) -> WriteResult:
+    return WriteResult(Outcome.WRITTEN) if isinstance(sent, Response) else failed(sent)
