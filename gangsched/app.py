@@ -55,7 +55,6 @@ from gangsched.runtime.terms import Terms
 from gangsched.runtime.watches import Watches
 
 if TYPE_CHECKING:
-    from gangsched.answers.service import Answers
     from gangsched.page.service import Service
 
 _log = logging.getLogger(__name__)
@@ -173,7 +172,6 @@ class _Shell:
             notes=readiness.notes,
         )
         self._kopf = KopfThread(partial(session.for_loop, asyncio.get_running_loop()), on_crd=self._metrics.crd_seen)
-        self._answers = self._make_answers(announced=not dry_run) if settings.answers.enabled else None
         self._page = self._make_page() if settings.page.enabled else None
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -181,11 +179,9 @@ class _Shell:
         """Answer probes, watch and campaign.
 
         Raises:
-            ListenError: the server for probes, for answers or for the page cannot listen on its address.
+            ListenError: the server for probes or for the page cannot listen on its address.
         """
         await self._health.start(*self._settings.listen_address)
-        if self._answers is not None:
-            await self._answers.start()
         if self._page is not None:
             await self._page.start()
         self._kopf.start()
@@ -195,8 +191,6 @@ class _Shell:
             **dict(self._watches.tasks()),
             "terms": self._serve(),
         }
-        if self._answers is not None:
-            working["answers"] = supervise("answers", self._answers.run)
         if self._page is not None:
             working["page"] = supervise("page", self._page.run)
         self._tasks = {name: tasks.create_task(work, name=name) for name, work in working.items()}
@@ -218,8 +212,6 @@ class _Shell:
 
     async def close(self) -> None:
         """Close everything that is still open, also after a failure."""
-        if self._answers is not None:
-            await self._answers.close()
         if self._page is not None:
             await self._page.close()
         await self._health.stop()
@@ -286,19 +278,6 @@ class _Shell:
             facts=self._engine.facts,
             now=self._clock.now,
             ready=lambda: self._watches.have_listed,
-        )
-
-    def _make_answers(self, *, announced: bool) -> Answers:
-        from gangsched.answers.service import Answers  # noqa: PLC0415 - the certificate library takes 10 MB
-
-        return Answers(
-            self._session,
-            self._settings,
-            facts=self._engine.facts,
-            now=self._clock.now,
-            ready=lambda: self._watches.have_listed,
-            on_answer=self._metrics.answered_tenant,
-            announced=announced,
         )
 
     def _executor(self, lasting: Callable[[], bool]) -> Executor:

@@ -14,7 +14,7 @@ from gangsched.config.settings import Settings
 
 JsonSchema = dict[str, Any]
 
-_RESERVED = ("listen", "logFormat", "dialects", "workloads", "answers", "page")
+_RESERVED = ("listen", "logFormat", "dialects", "workloads", "page")
 """Settings that the chart itself derives from its own values or from assumptions of its templates."""
 _LEFT_OUT = ("title", "default")
 """Keys of a model's schema that are no rules; left out because the chart has its own defaults."""
@@ -31,7 +31,7 @@ _PROBE: dict[str, JsonSchema] = {
     name: {"type": "integer", "minimum": 1} for name in ("initialDelaySeconds", "periodSeconds", "timeoutSeconds")
 } | {"failureThreshold": {"type": "integer", "minimum": 1}}
 _NEEDED = (
-    *("image", "dialects", "workloads", "config", "answers", "page", "crds", "serviceAccount", "rbac", "metrics"),
+    *("image", "dialects", "workloads", "config", "page", "crds", "serviceAccount", "rbac", "metrics"),
     *("networkPolicy", "livenessProbe", "readinessProbe"),
 )
 
@@ -78,15 +78,6 @@ def _values() -> JsonSchema:
             enabled={**_FLAG, "description": "Whether the operator serves the page that shows groups and nodes."},
             port=operator["properties"]["page"]["properties"]["port"],
         ),
-        "answers": _closed(
-            enabled={**_FLAG, "description": "Whether the operator answers tenants, with the rights that this needs."},
-            port=operator["properties"]["answers"]["properties"]["port"],
-            tenants=_list_of(
-                _closed(kind={"enum": ["User", "Group", "ServiceAccount"]}, name=_TEXT, namespace=_TEXT)
-                | {"required": ["kind", "name"]}
-            ),
-        )
-        | {"required": ["enabled", "port"]},
         "extraArgs": _list_of(_TEXT),
         "extraEnv": _list_of(_OBJECT | {"required": ["name"]}),
         "extraVolumes": _list_of(_OBJECT | {"required": ["name"]}),

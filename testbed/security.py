@@ -81,10 +81,6 @@ CLUSTER: Reasons = {
         _READ: "Whether gangsched's own CustomResourceDefinition, `podgroups.gangsched.io` alone, is as new as this "
         "version."
     },
-    "authentication.k8s.io/tokenreviews": {
-        "create": "Identifies the client that wants an answer: only with the value `answers.enabled`, which is off."
-    },
-    "authorization.k8s.io/subjectaccessreviews": {"create": "Whether it may see the answer: only with that value."},
     "scheduling.k8s.io/podgroups/status": {
         "patch": "Writes the condition that says whether the group was scheduled, for groups all of whose pods are its "
         "own: only with the dialect `native`, and not with `config.native.writeCondition: false`."
@@ -102,10 +98,6 @@ LEASE: Reasons = {
 VOLCANO: Reasons = {
     "scheduling.volcano.sh/podgroups": {"patch": "The phase, where the kind has no subresource `status`."},
     "scheduling.volcano.sh/podgroups/status": {"patch": "The phase, for which Volcano's controllers wait."},
-}
-ASK: Reasons = {
-    "pods": {"get list": "Finds the operator's pods, and the fingerprint of the certificate for answers."},
-    "pods/portforward": {"get create": "Reaches the port for answers. It opens all ports of all pods there."},
 }
 VIEW: Reasons = {"gangsched.io/podgroups": {"get list watch": "Users who may view a namespace see its groups."}}
 EDIT: Reasons = {
@@ -155,12 +147,11 @@ def filled(page: str, template: str) -> str:
     Raises:
         SecurityError: a verb has no reason, or a reason has no verb.
     """
-    cluster, lease, volcano, ask, view, edit = _roles(template)
+    cluster, lease, volcano, view, edit = _roles(template)
     tables = {
         "the cluster": [*_explained(cluster, CLUSTER), *_further()],
         "the Lease": _explained(lease, LEASE),
         "Volcano": _explained(volcano, VOLCANO),
-        "its namespace": _explained(ask, ASK),
         "users": [*_explained(view, VIEW, "view: "), *_explained(edit, EDIT, "edit: ")],
     }
     for name, rows in tables.items():

@@ -19,10 +19,7 @@ NO_COMMANDS = ("yaml", "text", "json", "mermaid", "promql", "toml", "dockerfile"
 """The languages of blocks without commands."""
 
 WORKLOADS = "tests/workloads/test_workloads.py::test_its_page_makes_a_whole_gang_of_the_pods_that_simulate_makes"
-ANSWERS = "tests/integration/test_answers.py::test_a_tenant_is_told_by_each_replica_what_only_the_operator_can_know"
 ELSEWHERE = {
-    ("docs/answers.md", "gangsched explain team-a/training --ask-operator-as reader.*"): ANSWERS,
-    ("docs/answers.md", "kubectl create token reader .*"): ANSWERS,
     ("docs/python.md", "import gangsched"): "tests/test_python_examples.py::"
     "test_the_page_about_the_python_interface_prints_what_it_shows",
     ("docs/replay.md", "gangsched replay examples/.*"): "tests/cli/test_replay.py::"

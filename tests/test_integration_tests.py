@@ -10,7 +10,6 @@ import pytest
 FOLDER = Path(__file__).resolve().parent / "integration"
 ELSEWHERE = {
     "test_comings_and_goings.py": "a namespace that is deleted",
-    "test_answers.py": "the replicas' pods, in a namespace of their own",
     "test_control_plane.py": "the testbed's own tests",
     "test_helm.py": "the chart's tests, with a control plane of their own",
     "test_installations.py": "two installations on a control plane of their own",

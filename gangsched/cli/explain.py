@@ -21,7 +21,6 @@ from gangsched.cli.access import (
     run,
     split_name,
 )
-from gangsched.cli.asking import add_asking, check
 from gangsched.cli.completion import complete_groups
 from gangsched.cli.output import (
     JSON,
@@ -50,12 +49,6 @@ if TYPE_CHECKING:
     from gangsched.views.diagnosed import Diagnosis
 
 
-_ASK = (
-    "If the operator answers tenants, ask it for more details with --ask-operator-as SERVICEACCOUNT: see "
-    "docs/answers.md."
-)
-
-
 def add_parser(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
@@ -70,9 +63,8 @@ def add_parser(commands: Commands) -> None:
         "PodGroups, namespaces, "
         "PriorityClasses, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, "
         "CSIStorageCapacities, VolumeAttachments, ResourceSlices, DeviceClasses and ResourceClaims; without it, it "
-        "shows only the PodGroup's status, unless the operator is asked. It also reads other systems' PodGroups, the "
-        "Jobs or other workloads of "
-        "pods without a group, and Leases, if it may.",
+        "shows what the operator wrote into the PodGroup's status. It also reads other systems' PodGroups, the Jobs or "
+        "other workloads of pods without a group, and Leases, if it may.",
         epilog="Exit status: 0 for success, 1 if there is no such group or the cluster does not answer, 2 for wrong "
         "usage, missing credentials or an answer that cannot be read.",
     )
@@ -83,7 +75,6 @@ def add_parser(commands: Commands) -> None:
     add_namespace(parser)
     add_cluster(parser)
     add_rules(parser)
-    add_asking(parser)
     add_output(parser, JSON, YAML, WIDE, NAME)
     add_watch(parser)
     parser.set_defaults(execute=_execute)
@@ -107,7 +98,6 @@ def _execute(arguments: argparse.Namespace) -> int:
 async def _answer(arguments: argparse.Namespace) -> int:
     from gangsched.cli.following import follow  # noqa: PLC0415 - see the package
 
-    check(arguments)
     if arguments.group is not None:
         split_name(arguments.group)
     async with connected(arguments) as session:
@@ -159,14 +149,13 @@ async def _look_at(arguments: argparse.Namespace, session: ApiSession) -> list[I
     from gangsched.views import diagnosis_json  # noqa: PLC0415
 
     key = named(arguments, arguments.group, session)
-    asked = arguments.account is not None
-    with Progress("asking the operator" if asked else "reading the cluster") as progress:
-        explained = await (_ask(arguments, session, key) if asked else _diagnose(arguments, session, key, progress))
+    with Progress("reading the cluster") as progress:
+        explained = await _diagnose(arguments, session, key, progress)
     diagnosis, reading = explained.diagnosis, explained.reading
     # A completely bound group needs no operator for now. `rules` did not decide what a status says.
     unled = explained.leaders.leads is False and diagnosis.bound < max(1, diagnosis.minimum)
     no_operator = explained.leaders.sentences if unled else ()
-    notes = [_ASK] if reading.forbidden else explained.rules.notes
+    notes = () if reading.forbidden else explained.rules.notes
     if arguments.output in (JSON, YAML):
         found = diagnosis_json.as_object(diagnosis, reading, no_operator=no_operator, notes=notes)
         text = structured(arguments.output, found, many=arguments.watch)
@@ -213,24 +202,6 @@ async def _diagnose(
     if diagnosis is None:
         raise Unanswered(_unknown(key, reading, decided.settings.scheduler_names))
     return _Explained(await _with_owners(session, diagnosis, decided.settings), reading, leaders, decided)
-
-
-async def _ask(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> _Explained:
-    """The operator's diagnosis, by its own settings. Owners of pods are still read with the caller's rights."""
-    from gangsched.cli.asking import ask  # noqa: PLC0415 - see the package
-    from gangsched.cli.leaders import Leaders  # noqa: PLC0415
-    from gangsched.cli.live import Reading  # noqa: PLC0415
-    from gangsched.cli.rules import Rules  # noqa: PLC0415
-    from gangsched.config.settings import Settings  # noqa: PLC0415
-
-    answer = await ask(arguments, session, key)
-    rules = Rules(Settings(), [f"Answered by the operator, {answer.by}; groups of other namespaces are only counted."])
-    return _Explained(
-        await _with_owners(session, answer.diagnosis, rules.settings),
-        Reading(group=None),
-        Leaders((), leads=None),
-        rules,
-    )
 
 
 async def _with_owners(session: ApiSession, diagnosis: Diagnosis, settings: Settings) -> Diagnosis:

@@ -59,12 +59,12 @@ def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
     yield "nodes", ": ".join(filter(None, (str(shortfall.nodes), _refusals(first.obstacles))))
     yield from (("", f"for {gap.members} more: {_refusals(gap.obstacles)}") for gap in others)
     holders = [f"{holder} ({amounts([(shortfall.resource, amount)])})" for holder, amount in shortfall.held]
-    if held := _some(holders, shortfall.held_by_others):
+    if held := _some(holders):
         yield "held by", held
     for head, pods in (("kept for", shortfall.kept_for), ("stuck", shortfall.stuck)):
-        if names := _some(pods.names, pods.others):
+        if names := _some(pods.names):
             yield head, f"{names} ({amounts([(shortfall.resource, pods.amount)])})"
-    yield "ahead", _some([str(key) for key in shortfall.ahead], shortfall.others_ahead) or "no waiting group"
+    yield "ahead", _some([str(key) for key in shortfall.ahead]) or "no waiting group"
 
 
 def _table(shortfall: Shortfall, width: int) -> Iterator[str]:
@@ -86,11 +86,9 @@ def _refusals(obstacles: Sequence[Obstacle]) -> str:
     return "; ".join([*refusals, *more])
 
 
-def _some(names: Sequence[str], others: int = 0) -> str:
-    """The first names, the number of the rest, and the number of `others`, which are in other namespaces."""
+def _some(names: Sequence[str]) -> str:
+    """The first names, and the number of the rest."""
     parts = [", ".join(names[:_NAMED])] if names else []
     if len(names) > _NAMED:
         parts.append(f"{len(names) - _NAMED} more")
-    if others:
-        parts.append(f"{others} of other namespaces")
     return " and ".join(parts)

@@ -15,7 +15,6 @@ import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from gangsched.config.answers import Answers
 from gangsched.config.custom import Workloads
 from gangsched.config.dialects import NAMES, DialectName
 from gangsched.config.limits import NamespaceLimits
@@ -255,9 +254,6 @@ class Settings(Part):
         default=":8080",
         description="HOST:PORT of /metrics, /livez and /readyz. An empty host means all addresses of the machine; port "
         "0 means a free port, which is logged.",
-    )
-    answers: Answers = Field(
-        default_factory=Answers, description="Answers to tenants, who may not list the whole cluster."
     )
     page: Page = Field(default_factory=Page, description="The page that shows groups and nodes.")
     log_format: Literal["text", "json"] = Field(

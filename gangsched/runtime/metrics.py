@@ -171,13 +171,6 @@ class Metrics:
             buckets=_LAG_BUCKETS,
             registry=registry,
         )
-        self._answers = Histogram(
-            "gangsched_answer_duration_seconds",
-            "Time to answer a tenant who asks why a group waits, by HTTP status. Empty unless answers.enabled is true.",
-            ["status"],
-            buckets=_CALL_BUCKETS,
-            registry=registry,
-        )
         self._synced = Gauge(
             "gangsched_synced",
             "1 while this replica makes decisions: it has listed every kind of object, and it leads.",
@@ -315,10 +308,6 @@ class Metrics:
     def loop_lagged(self, duration_s: float) -> None:
         """Record the delay of the event loop."""
         self._loop_lag.observe(duration_s)
-
-    def answered_tenant(self, status: int, duration_s: float) -> None:
-        """Record the duration and the HTTP status of an answer to a tenant who asks why a group waits."""
-        self._answers.labels(str(status)).observe(duration_s)
 
     def deciding(self, yes: bool) -> None:  # noqa: FBT001 - the value of a gauge
         """Set whether this replica makes decisions."""

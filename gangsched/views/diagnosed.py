@@ -18,10 +18,9 @@ from gangsched.views.resources import resource_of
 
 @dataclass(frozen=True, slots=True)
 class PodShares:
-    """Pods that hold a resource: their names as NAMESPACE/NAME, the number of `others`, and the `amount` of all."""
+    """Pods that hold a resource: their names as NAMESPACE/NAME, and the `amount` of all."""
 
     names: Sequence[str] = ()
-    others: int = 0
     amount: int = 0
 
 
@@ -30,10 +29,10 @@ class Shortfall:
     """Why members do not fit: `wanted` members must fit together, and `fits` of them do, on a cluster of `nodes` nodes.
 
     `lacks` is the total shortage by resource. `held` are the holders of `resource`, the scarcest one, on nodes that
-    accept the members, the largest first. `ahead` are the waiting groups that are tried earlier. `held_by_others` and
-    `others_ahead` count the groups that are not named in these. `gaps` say what refuses the other members. `groups` are
-    groups of nodes: where members fit, and what refuses those of the first gap. `kept_for` are the pods that another
-    scheduler has nominated and for which room is kept, `stuck` the pods that should long be gone.
+    accept the members, the largest first. `ahead` are the waiting groups that are tried earlier. `gaps` say what
+    refuses the other members. `groups` are groups of nodes: where members fit, and what refuses those of the first gap.
+    `kept_for` are the pods that another scheduler has nominated and for which room is kept, `stuck` the pods that
+    should long be gone.
     """
 
     wanted: int
@@ -45,8 +44,6 @@ class Shortfall:
     held: Sequence[tuple[GroupKey, int]]
     ahead: Sequence[GroupKey]
     groups: Sequence[NodeGroup]
-    held_by_others: int = 0
-    others_ahead: int = 0
     kept_for: PodShares = PodShares()
     stuck: PodShares = PodShares()
 

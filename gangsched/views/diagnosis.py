@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace as with_fields
 from difflib import get_close_matches
-from functools import cached_property
 
 import numpy as np
 from msgspec.structs import replace
@@ -34,8 +33,6 @@ from gangsched.core.status.holders import Held, Share, accepting_rows, amounts, 
 from gangsched.views.diagnosed import Diagnosis, PodShares, Shortfall, from_elsewhere
 from gangsched.views.findings import Findings
 from gangsched.views.nodegroups import NodeGroup, node_groups
-from gangsched.views.nodenames import names_of_nodes
-from gangsched.views.reach import EVERYTHING, Reach, without
 from gangsched.views.trial import decided
 
 FITS = "It fits now: the operator will bind it in its next scheduling cycle."
@@ -45,36 +42,22 @@ TRIED = 5
 
 
 def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now: float) -> Diagnosis | None:
-    """Diagnose one group of the cluster; None if there is no group, no member and no waiting pod with this name.
+    """Diagnose the group, or that of the member or workload, of this name; None if there is none.
 
     Back-offs are ignored: the copy tries at once what the operator tries when they end.
     """
-    return Copy(events, policy=policy, now=now).diagnose(key)
+    machine = decided(map(without_back_offs, events), policy=policy, now=now)
+    known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None) or _group_of(machine, key)
+    if known is None:
+        elsewhere = machine.elsewhere(key.namespace, key.name)
+        return from_elsewhere(elsewhere, policy) if elsewhere is not None else None
+    foreign = [event for event in events if isinstance(event, ForeignGroupsReplaced)]
+    others = [(event.dialect, each.key) for event in foreign for each in event.groups]
+    return _Examination(machine, known, others).diagnose()
 
 
-class Copy:
-    """A copy of the cluster that these events describe, with all decisions made and back-offs ignored."""
-
-    def __init__(self, events: Sequence[Event], *, policy: Policy, now: float) -> None:
-        self._policy = policy
-        self._machine = decided(map(without_back_offs, events), policy=policy, now=now)
-        foreign = [event for event in events if isinstance(event, ForeignGroupsReplaced)]
-        self._foreign = [(event.dialect, each.key) for event in foreign for each in event.groups]
-
-    def diagnose(self, key: GroupKey, reach: Reach = EVERYTHING) -> Diagnosis | None:
-        """The diagnosis of the group, member or workload of this name; None if there is none. Calls are independent."""
-        machine = self._machine
-        known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None) or _group_of(machine, key)
-        if known is None:
-            elsewhere = machine.elsewhere(key.namespace, key.name)
-            found = from_elsewhere(elsewhere, self._policy) if elsewhere is not None else None
-        else:
-            found = _Examination(machine, known, self._foreign, reach).diagnose()
-        return found if found is None or reach.node_names else without(self._names, found)
-
-    @cached_property
-    def _names(self) -> set[str]:
-        return names_of_nodes(self._machine.cluster)
+def _shares(shares: Sequence[Share]) -> PodShares:
+    return PodShares([f"{pod.namespace}/{pod.name}" for pod, _ in shares], sum(amount for _, amount in shares))
 
 
 def _group_of(machine: Machine, key: GroupKey) -> GroupKey | None:
@@ -104,9 +87,8 @@ def _without_back_off(group: Group) -> Group:
 
 
 class _Examination:
-    def __init__(self, machine: Machine, key: GroupKey, foreign: Sequence[tuple[str, GroupKey]], reach: Reach) -> None:
+    def __init__(self, machine: Machine, key: GroupKey, foreign: Sequence[tuple[str, GroupKey]]) -> None:
         self._foreign = foreign
-        self._reach = reach
         self._cluster: Cluster = machine.cluster
         self._gangs = list(machine.gangs.values())
         self._gang: Gang = machine.gangs[key]
@@ -215,7 +197,7 @@ class _Examination:
         if near:
             yield f"the right name in the pods' label: there is a PodGroup {' and '.join(near)}"
         for key in there:
-            if key.name == name and key.namespace != namespace and self._reach.has(key):
+            if key.name == name and key.namespace != namespace:
                 yield f"a PodGroup in the pods' own namespace {namespace}: {key} counts only for pods of its own"
         for dialect, key in self._foreign:
             if (key.namespace, key.name) == (namespace, name) and dialect in DIALECTS and dialect != OWN_DIALECT:
@@ -231,9 +213,6 @@ class _Examination:
         resource = scarcest(refusal)
         held = self._held(resource, refusal) if resource else []
         otherwise = self._findings.held(refusal) if resource else Held()
-        named = [holder for holder in held if self._reach.has(holder[0])]
-        ahead = self._findings.ahead(self._gang.key)
-        known = [key for key in ahead if self._reach.has(key)]
         return Shortfall(
             wanted=refusal.wanted,
             fits=refusal.fits,
@@ -241,19 +220,12 @@ class _Examination:
             lacks=refusal.short,
             gaps=refusal.gaps,
             resource=resource,
-            held=named,
-            held_by_others=len(held) - len(named),
-            ahead=known,
-            others_ahead=len(ahead) - len(known),
+            held=held,
+            ahead=self._findings.ahead(self._gang.key),
             groups=self._groups(refusal),
-            kept_for=self._named(otherwise.kept_from(self._assessment.terms.priority)),
-            stuck=self._named(otherwise.stuck),
+            kept_for=_shares(otherwise.kept_from(self._assessment.terms.priority)),
+            stuck=_shares(otherwise.stuck),
         )
-
-    def _named(self, shares: Sequence[Share]) -> PodShares:
-        """The pods that may be named, the number of the others, and how much all of them hold."""
-        named = [f"{pod.namespace}/{pod.name}" for pod, _ in shares if self._reach.has(holder_of(pod))]
-        return PodShares(named, len(shares) - len(named), sum(amount for _, amount in shares))
 
     def _groups(self, refusal: Refusal) -> Sequence[NodeGroup]:
         ask = self._assessment.want.quorum

@@ -46,7 +46,6 @@ def test_every_key_is_read(tmp_path):
         leaderElection:
           {leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 3s, resourceName: mine, resourceNamespace: sys}
         listen: 127.0.0.1:0
-        answers: {enabled: true, port: 9000}
         page: {enabled: true, port: 9001}
         logFormat: json
         logLevel: warning
@@ -97,7 +96,6 @@ def test_every_key_is_read(tmp_path):
     assert settings.spark.driver_prioritized_node_label.label_values_descending_priority == ("steady", "spot")
     assert settings.spark.executor_prioritized_node_label is not None
     assert settings.spark.executor_prioritized_node_label.label_name == "tier"
-    assert (settings.answers.enabled, settings.answers.port) == (True, 9000)
     assert (settings.page.enabled, settings.page.port) == (True, 9001)
     assert (settings.bind_concurrency, settings.listen) == (8, "127.0.0.1:0")
     assert (settings.log_format, settings.log_level) == ("json", "warning")
@@ -174,7 +172,7 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
         (
             "schedulerName: a",
             (
-                "schedulerName is not a known key: correct or remove it; known keys are answers, backoff, "
+                "schedulerName is not a known key: correct or remove it; known keys are backoff, "
                 "bindConcurrency, defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, "
                 "logFormat, logLevel, maxHoldTime, maxPriority, namespace, namespaceLimits, native, ownerGuard, page, "
                 "pfnet, preBindTimeout, priorityFrom, repairDeadline, restartHold, schedulerNames, spark, volcano, "
@@ -368,7 +366,7 @@ def test_every_setting_is_described(field):
 
 
 def test_settings_survive_as_json(tmp_path):
-    """The process that answers tenants receives its settings as JSON."""
+    """A leader publishes its settings as JSON, and the command line reads them."""
     text = """
         schedulerNames: [gangsched, batch]
         dialects: [koordinator, pfnet, volcano]
@@ -376,7 +374,6 @@ def test_settings_survive_as_json(tmp_path):
           driverPrioritizedNodeLabel: {labelName: tier, labelValuesDescendingPriority: [steady, spot]}
         fifo: {enforceAfterPodAgeSecondsByInstanceGroup: {batch: 5}, podGroups: [batch]}
         volcano: {writePhase: [team-a]}
-        answers: {enabled: true}
     """
     for settings in (Settings(), load(written(tmp_path, text))):
         assert Settings.model_validate_json(settings.model_dump_json(by_alias=True)) == settings

@@ -21,7 +21,7 @@ from tests.toy_dialect import run_python, tree_with_a_toy
 
 CHART = ROOT / "charts" / "gangsched"
 IMAGE = {"image": {"repository": "registry.invalid/gangsched"}}
-THE_CHARTS = {"listen", "log_format", "dialects", "workloads", "answers", "page"}
+THE_CHARTS = {"listen", "log_format", "dialects", "workloads", "page"}
 Values = Mapping[str, Any]
 Helm = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -183,12 +183,8 @@ def test_what_depends_on_several_values_a_sum_or_a_plug_in_is_left_to_the_operat
         ({"config": {"listen": ":1"}}, "at '/config': additional properties 'listen'"),
         ({"config": {"logFormat": "text"}}, "at '/config': additional properties 'logFormat'"),
         ({"config": {"dialects": ["kai"]}}, "at '/config': additional properties 'dialects'"),
-        ({"config": {"answers": {"enabled": True}}}, "at '/config': additional properties 'answers'"),
-        ({"answers": None}, "at '': missing property 'answers'"),
-        ({"answers": {"port": None}}, "at '/answers': missing property 'port'"),
-        ({"answers": {"enabled": "yes"}}, "at '/answers/enabled': got string, want boolean"),
-        ({"answers": {"tenants": ["team-a"]}}, "at '/answers/tenants/0': got string, want object"),
-        ({"answers": {"tenants": [{"kind": "Team", "name": "a"}]}}, "at '/answers/tenants/0/kind': value must be one"),
+        ({"config": {"page": {"enabled": True}}}, "at '/config': additional properties 'page'"),
+        ({"page": None}, "at '': missing property 'page'"),
         ({"priorityAndFairness": "no"}, "at '/priorityAndFairness': got string, want boolean"),
         ({"resources": {"request": {"cpu": "1"}}}, "at '/resources': additional properties 'request'"),
         ({"resources": {"limits": {"cpu": None}}}, "at '/resources/limits/cpu': got null, want"),
@@ -237,7 +233,6 @@ def test_the_settings_that_the_page_for_palantirs_users_shows_are_taken_and_arri
         {"nodeSelector": {"node-role.kubernetes.io/control-plane": ""}},
         {"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]},
         {"affinity": {"nodeAffinity": {}, "podAffinity": {}, "podAntiAffinity": {}}},
-        {"answers": {"enabled": True, "port": 9444, "tenants": [{"kind": "Group", "name": "team-a"}]}},
         {"config": {"maxPriority": -(2**31), "gpuStrategy": "BestFit", "bindConcurrency": 3.0}},
         {"config": {"maxHoldTime": "168h", "repairDeadline": "0h1m30s", "backoff": {"max": "604800s"}}},
         {"config": {"pfnet": {"gangAnnotationPrefix": "gang"}, "schedulerNames": ["a", "b"]}},

@@ -51,8 +51,6 @@ BEFORE = {
         made("team-a"),
         made("team-b"),
     ),
-    ("docs/answers.md", "helm upgrade gangsched"): (INSTALL,),
-    ("docs/answers.md", "kubectl create serviceaccount"): (made("team-a"),),
     ("docs/autoscalers.md", "kubectl get podgroups.gangsched.io training"): (TRAINING,),
     ("docs/gangs.md", "kubectl label namespace training"): ("kubectl create namespace training",),
     ("docs/gangs.md", "kubectl annotate job train"): ("kubectl create job train --image none",),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -28,7 +30,7 @@ from gangsched.core.objects.workload import Workload
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.views.diagnosed import PodShares, from_status
 from gangsched.views.diagnosis import from_cluster
-from gangsched.views.diagnosis_json import as_object, from_json
+from gangsched.views.diagnosis_json import as_object
 from tests.builders import foreign_group, group, node, pod
 
 NOW = 1_000_000.0
@@ -306,19 +308,18 @@ def test_what_the_other_installation_has_written_is_told_too():
 # Room that is not free although no group holds it
 
 
-def told_by_json(found) -> tuple[PodShares, PodShares]:
-    """The pods for which room is kept, and those that are stuck, as another process reads them."""
-    shortfall = from_json(msgspec.json.encode(as_object(found))).shortfall
-    assert shortfall is not None
-    return shortfall.kept_for, shortfall.stuck
+def told_by_json(found) -> tuple[object, object]:
+    """The pods for which room is kept, and those that are stuck."""
+    shortfall = json.loads(msgspec.json.encode(as_object(found)))["shortfall"]
+    return shortfall["keptFor"], shortfall["stuckTerminating"]
 
 
 def test_the_pod_for_which_room_is_kept_is_told_also_as_json_and_as_text():
     """A pod of another scheduler is nominated to the only node; nobody was named for its room."""
     kept = pod("web", cpu=2, group="", scheduler="other", nominated_node="n1", priority=1000)
     found = diagnose(node(cpu=4), group(min_member=4), *members(4), kept)
-    assert (found.shortfall.fits, found.shortfall.kept_for) == (2, PodShares(["default/web"], 0, 2000))
-    assert told_by_json(found) == (found.shortfall.kept_for, found.shortfall.stuck)
+    assert (found.shortfall.fits, found.shortfall.kept_for) == (2, PodShares(["default/web"], 2000))
+    assert told_by_json(found) == ({"pods": ["default/web"], "amount": "2"}, {"pods": [], "amount": "0"})
     assert "kept for    default/web (cpu 2)" in "\n".join(lines(found))
 
 
@@ -326,6 +327,6 @@ def test_the_pod_for_which_room_is_kept_is_told_also_as_json_and_as_text():
 def test_a_pod_that_should_long_be_gone_is_told_also_as_json_and_as_text(late_s, names):
     old = pod("old", cpu=4, group="", node="n1", terminating=True, gone_by=NOW - late_s)
     found = diagnose(node(cpu=4), group(min_member=4), *members(4), old)
-    assert found.shortfall.stuck == PodShares(names, 0, 4000 if names else 0)
-    assert told_by_json(found) == (found.shortfall.kept_for, found.shortfall.stuck)
+    assert found.shortfall.stuck == PodShares(names, 4000 if names else 0)
+    assert told_by_json(found) == ({"pods": [], "amount": "0"}, {"pods": names, "amount": "4" if names else "0"})
     assert ("stuck       default/old (cpu 4)" in "\n".join(lines(found))) == bool(names)

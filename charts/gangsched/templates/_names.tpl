@@ -57,9 +57,6 @@ then run helm again with --set image.repository=REGISTRY/gangsched` $tag $tag) -
 {{- define "gangsched.config" -}}
 {{- $lease := dict "resourceName" (include "gangsched.name" .) "resourceNamespace" .Release.Namespace -}}
 {{- $own := dict "dialects" .Values.dialects "workloads" .Values.workloads -}}
-{{- if .Values.answers.enabled -}}
-{{- $_ := set $own "answers" (dict "enabled" true "port" .Values.answers.port) -}}
-{{- end -}}
 {{- if .Values.page.enabled -}}
 {{- $_ := set $own "page" (dict "enabled" true "port" .Values.page.port) -}}
 {{- end -}}
