@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 from gangsched.api.schema import Count, Format, Int64, ListMap, Part
 from gangsched.api.template import QUANTITY
 from gangsched.core.objects.record import Outcome, Phase
-from gangsched.core.objects.status import MOST_DEMANDS
+from gangsched.core.objects.status import LONGEST_HELP, LONGEST_SHARED, MOST_DEMANDS, MOST_FITTING, MOST_HELPS
 
 Time = Annotated[str, Field(max_length=64), Format("date-time")]
 
@@ -88,6 +88,19 @@ class DemandStatus(StatusPart):
     domain: Annotated[str, Field(max_length=63)] | None = Field(
         default=None,
         description="Value that those nodes need for the label spec.placement.topology.key; absent if any value fits.",
+    )
+
+
+class FittingStatus(StatusPart):
+    """Nodes of one kind on which members fit."""
+
+    members: Count = Field(description="Number of members that fit there.")
+    nodes: Count = Field(description="Number of nodes that they would be on.")
+    shared: dict[Annotated[str, Field(max_length=317)], Annotated[str, Field(max_length=LONGEST_SHARED)]] = Field(
+        default_factory=dict,
+        max_length=3,
+        description="What these nodes share: their labels for pool, type of machine and zone; without a label of the "
+        "type, `allocatable` has the CPU and the devices of one node. Empty for nodes of several kinds.",
     )
 
 
@@ -227,4 +240,13 @@ class PodGroupStatus(StatusPart):
         default=None,
         description="Resources to add to the present nodes so that the minimum fits; absent if the group does not wait "
         "for room, or if no new node could help.",
+    )
+    fitting: Annotated[list[FittingStatus], Field(max_length=MOST_FITTING)] | None = Field(
+        default=None,
+        description="Where members fit if as many as possible are placed; absent if none fits, or if the group does "
+        "not wait for room.",
+    )
+    helps: Annotated[list[Annotated[str, Field(max_length=LONGEST_HELP)]], Field(max_length=MOST_HELPS)] | None = Field(
+        default=None,
+        description="What would help, a clause for each remedy; absent if the group does not wait for room.",
     )

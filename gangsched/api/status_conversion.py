@@ -15,6 +15,7 @@ from gangsched.api.status import (
     MOST_ROLES,
     ConditionStatus,
     DemandStatus,
+    FittingStatus,
     PodGroupStatus,
     RecordStatus,
     ReservationStatus,
@@ -24,7 +25,8 @@ from gangsched.core.objects.quantity import amount
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Capped, Counts, Minima, Outcome, Phase, Record
 from gangsched.core.objects.shape import Amounts
-from gangsched.core.objects.status import Condition, Demand, GroupStatus, Place, Reservation
+from gangsched.core.objects.status import Condition, Demand, Fitting, GroupStatus, Place, Reservation
+from gangsched.core.objects.wording import shortened
 from gangsched.core.objects.workload import Workload
 
 
@@ -52,6 +54,8 @@ def status_to_object(status: GroupStatus) -> dict[str, Any]:
         "scheduler": status.scheduler or None,
         "record": None if status.record is None else _record_to_object(status.record) or None,
         "demand": [_demand_to_object(each) for each in status.demand] or None,
+        "fitting": [_fitting_to_object(each) for each in status.fitting] or None,
+        "helps": list(status.helps) or None,
     }
     return {"status": {name: value for name, value in fields.items() if value is not None}}
 
@@ -75,6 +79,8 @@ def status_from_object(status: Mapping[str, object]) -> GroupStatus:
             source=read.source or "",
             scheduler=read.scheduler or "",
             demand=tuple(map(_demand_from_object, read.demand or ())),
+            fitting=tuple(map(_fitting_from_object, read.fitting or ())),
+            helps=tuple(read.helps or ()),
         )
     except ValueError:
         return GroupStatus()
@@ -212,7 +218,7 @@ def _condition_to_object(condition: Condition) -> dict[str, Any]:
 
 def _shortened(message: str) -> str:
     """The message within the schema's limit. With a longer one the API server would refuse the whole status."""
-    return message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 1] + "…"
+    return shortened(message, LONGEST_MESSAGE)
 
 
 def _condition_from_object(condition: ConditionStatus) -> Condition:
@@ -259,6 +265,15 @@ def _reservation_from_object(reservation: ReservationStatus) -> Reservation:
 def _demand_to_object(demand: Demand) -> dict[str, Any]:
     domain = {"domain": demand.domain} if demand.domain else {}
     return {"count": demand.count, "requests": requests_to_object(demand.requests)} | domain
+
+
+def _fitting_to_object(fitting: Fitting) -> dict[str, Any]:
+    shared = {"shared": dict(fitting.shared)} if fitting.shared else {}
+    return {"members": fitting.members, "nodes": fitting.nodes} | shared
+
+
+def _fitting_from_object(fitting: FittingStatus) -> Fitting:
+    return Fitting(members=fitting.members, nodes=fitting.nodes, shared=tuple(sorted(fitting.shared.items())))
 
 
 def _demand_from_object(demand: DemandStatus) -> Demand:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gangsched.api.times import format_time
 from gangsched.cli.output import UNWRAPPED, USUAL, wrapped
+from gangsched.core.objects.status import Fitting
+from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.refusal import Obstacle
 from gangsched.core.status.explanation import demanded
 from gangsched.core.status.holders import amounts
@@ -14,6 +17,7 @@ from gangsched.views.resources import GANG, OWN
 
 _NAMED = 8
 _REASONS = 3
+_WRITTEN = "this is what the operator wrote into the PodGroup's status, because you may not read the rest"
 
 
 def lines(
@@ -27,8 +31,11 @@ def lines(
     rows = [("members", f"{exist}, {diagnosis.bound} bound")]
     if diagnosis.source:
         rows.append(("declared", f"by {diagnosis.source}{_object(diagnosis)}"))
+    if diagnosis.since:
+        rows.append(("since", format_time(diagnosis.since, to_the_second=True)))
     if diagnosis.shortfall is None:
         rows.append(("why", diagnosis.message))
+        rows += [("fits" if not number else "", _fitting(kind)) for number, kind in enumerate(diagnosis.fitting)]
     else:
         rows += _shortfall_rows(diagnosis.shortfall)
     rows += [("besides", said) for said in diagnosis.besides]
@@ -36,7 +43,7 @@ def lines(
         rows.append(("new nodes", f"would need room for {demanded(diagnosis.demand)}"))
     rows += [("would help" if not number else "", said) for number, said in enumerate(diagnosis.helps)]
     if reading.forbidden:
-        rows.append(("note", f"only from the PodGroup's status, because the API server says: {reading.forbidden}"))
+        rows.append(("note", f"{_WRITTEN}: {reading.forbidden}"))
     rows += [("note", said) for said in (*remarks, *reading.hidden) if said != diagnosis.message]
     for head, said in rows:
         yield from wrapped(said, width, head=f"  {head:<10}  ")
@@ -47,6 +54,13 @@ def lines(
 def _object(diagnosis: Diagnosis) -> str:
     """The object of another system that declares the group, as kubectl names it; empty if there is none."""
     return "" if diagnosis.resource in (OWN, GANG) else f": {diagnosis.resource}/{diagnosis.key.name}"
+
+
+def _fitting(fitting: Fitting) -> str:
+    """How many members fit on which kind of nodes."""
+    kind = " ".join(value for _, value in fitting.shared)
+    nodes = number_of(fitting.nodes, "node" if kind else "other node")
+    return f"{number_of(fitting.members, 'member')} on {nodes}{f': {kind}' if kind else ''}"
 
 
 def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:

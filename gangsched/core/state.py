@@ -65,7 +65,7 @@ class State:
         self.leftovers = Leftovers(policy.scheduler_names)
         self.surroundings = Surroundings(self.cluster, self.members, self.assessments, policy)
         self.holders = Holders(self.cluster)
-        self.writer = StatusWriter(policy, self.holders, self.ahead)
+        self.writer = StatusWriter(policy, self.cluster, self.holders, self.ahead)
         self.containment = Containment(
             self.cluster, self.members, self.assessments, policy=policy, leave=self.leave, former=former
         )

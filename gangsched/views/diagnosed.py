@@ -10,7 +10,7 @@ from gangsched.core.membership.installations import Elsewhere
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.status import Demand
+from gangsched.core.objects.status import Demand, Fitting
 from gangsched.core.planning.refusal import Gap
 from gangsched.views.nodegroups import NodeGroup
 from gangsched.views.resources import resource_of
@@ -53,6 +53,8 @@ class Diagnosis:
     """The state of a group and its cause. `besides` says why members above the minimum wait; `helps` lists remedies.
 
     `source` says how the group was declared; empty for a pod without a group. `demand` is what new nodes must provide.
+    `since` and `fitting` come from a status alone: when the group began to wait or was scheduled (0.0 if unknown), and
+    where members fit, which a `shortfall` says in more detail.
     """
 
     key: GroupKey
@@ -67,6 +69,8 @@ class Diagnosis:
     shortfall: Shortfall | None = None
     helps: Sequence[str] = ()
     demand: Sequence[Demand] = ()
+    since: float = 0.0
+    fitting: Sequence[Fitting] = ()
 
     @property
     def resource(self) -> str:
@@ -88,6 +92,9 @@ def from_status(group: Group) -> Diagnosis:
         bound=status.bound,
         source=status.source,
         demand=status.demand,
+        helps=status.helps,
+        since=scheduled.since if scheduled else 0.0,
+        fitting=status.fitting,
     )
 
 

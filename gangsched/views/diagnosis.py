@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from gangsched.config.dialects import DIALECTS
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.constraints import registry
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.writes import BindState
@@ -28,8 +27,9 @@ from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.snapshot import Snapshot
-from gangsched.core.status.explanation import missing_parts, oversized
-from gangsched.core.status.holders import Held, Share, accepting_rows, amounts, holder_of, scarcest
+from gangsched.core.status.explanation import missing_parts
+from gangsched.core.status.holders import Held, Share, accepting_rows, holder_of, scarcest
+from gangsched.core.status.remedies import remedies
 from gangsched.views.diagnosed import Diagnosis, PodShares, Shortfall, from_elsewhere
 from gangsched.views.findings import Findings
 from gangsched.views.nodegroups import NodeGroup, node_groups
@@ -248,32 +248,11 @@ class _Examination:
                 yield self._cluster.pods[uid]
 
     def _helping(self, refusal: Refusal, shortfall: Shortfall) -> Iterator[str]:
-        if refusal.paused:
-            yield "the end of the pause, or a change of the node or of the pods that fail there"
-            return
         ask = self._assessment.want.quorum
-        if ask is not None and not refusal.never:
+        if ask is not None and not refusal.never and not refusal.paused:
             asked = with_fields(ask, start=refusal.start)
             yield from self._ends([holder for holder, _ in shortfall.held[:TRIED]], asked)
-        each = amounts(refusal.failing.shape.requests)
-        where = f" in one domain of {refusal.domain[0]}" if refusal.domain is not None else ""
-        if refusal.oversized:
-            yield from oversized(refusal)
-        elif refusal.start is not None:
-            yield f"{amounts(refusal.short)} more, free anywhere in the cluster, or lower minResources"
-            return
-        elif refusal.short:
-            yield f"{amounts(refusal.short)} more on nodes that accept its members{where}, {each} per member"
-        else:
-            yield f"nodes with {each} free{where} for each member that does not fit"
-        for obstacle in refusal.obstacles:
-            words = registry.words_of(obstacle.reason)
-            if words is not None and words.remedy:
-                yield words.remedy.format(nodes=number_of(obstacle.nodes, "node"), resource=obstacle.resource)
-        spec = self._assessment.terms.spec
-        enough = len(self._assessment.census.bound) + refusal.fits
-        if not spec.roles and 0 < enough < spec.min_member:
-            yield f"spec.minMember of at most {enough}: that many members fit now"
+        yield from remedies(refusal, self._assessment)
 
     def _ends(self, holders: Sequence[GroupKey], ask: Ask) -> Iterator[str]:
         """The holders whose end would suffice: each single one, else the smallest number of the largest together."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from gangsched.api.times import format_time
 from gangsched.core.objects.quantity import format_amount
-from gangsched.core.objects.status import Demand
+from gangsched.core.objects.status import Demand, Fitting
 from gangsched.core.planning.refusal import Obstacle
 from gangsched.views.diagnosed import Diagnosis, PodShares, Shortfall
 from gangsched.views.nodegroups import NodeGroup
@@ -58,6 +59,8 @@ def as_object(
         "shortfall": None if diagnosis.shortfall is None else _shortfall_json(diagnosis.shortfall),
         "helps": list(diagnosis.helps),
         "demand": [_demand_json(demand) for demand in diagnosis.demand],
+        "since": format_time(diagnosis.since, to_the_second=True) if diagnosis.since else None,
+        "fitting": [_fitting_json(kind) for kind in diagnosis.fitting],
         "fromStatusAlone": reading.forbidden or None,
         "hidden": reading.hidden,
         "noOperator": list(no_operator),
@@ -86,6 +89,10 @@ def _demand_json(demand: Demand) -> dict[str, object]:
         "requests": {resource: format_amount(resource, size) for resource, size in demand.requests},
         "domain": demand.domain or None,
     }
+
+
+def _fitting_json(fitting: Fitting) -> dict[str, object]:
+    return {"members": fitting.members, "nodes": fitting.nodes, "shared": dict(fitting.shared)}
 
 
 def _shortfall_json(shortfall: Shortfall) -> dict[str, object]:

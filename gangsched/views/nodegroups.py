@@ -13,31 +13,18 @@ from itertools import combinations
 import numpy as np
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.labels import names_of
 from gangsched.core.objects.node import Node
-from gangsched.core.objects.quantity import format_amount
+from gangsched.core.objects.status import Shared
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.placement import Ask, quorum_in
 from gangsched.core.planning.refusal import Obstacle, Refusal, obstacles
 from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.status.fitting import kinds_of
 
 MOST = 9
 """Maximum number of groups that are listed; the others are summed."""
 NAMED = 3
 """Maximum number of nodes of a group that are named."""
-POOLS = (
-    "karpenter.sh/nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "cloud.google.com/gke-nodepool",
-    "kubernetes.azure.com/agentpool",
-)
-"""Labels that name the pool of a node; the first one that it has counts."""
-TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
-ZONES = names_of("topology.kubernetes.io/zone")
-
-Shared = tuple[tuple[str, str], ...]
-"""Common properties of nodes: labels and their values, or `OFFERED` and the resources that they offer."""
-OFFERED = "allocatable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +75,7 @@ def node_groups(cluster: Cluster, refusal: Refusal, ask: Ask, priority: int) -> 
 
 def _distinguished(nodes: Mapping[str, Node]) -> Iterator[tuple[Shared, Sequence[str]]]:
     """Node names grouped by what they share: as many groups as possible, but at most MOST, and then the rest."""
-    every = {name: _kinds(node) for name, node in nodes.items()}
+    every = {name: kinds_of(node) for name, node in nodes.items()}
     ways = [chosen for number in (3, 2, 1) for chosen in combinations(range(3), number)]
     groupings = [_grouped(every, way) for way in ways]
     readable = [groups for groups in groupings if len(groups) <= MOST]
@@ -105,21 +92,3 @@ def _grouped(every: Mapping[str, tuple[Shared, ...]], way: tuple[int, ...]) -> d
     for name, kinds in every.items():
         groups.setdefault(tuple(pair for at in way for pair in kinds[at]), []).append(name)
     return groups
-
-
-def _kinds(node: Node) -> tuple[Shared, ...]:
-    """Pool, machine and zone of the node; pool and zone are empty if the node has none."""
-    labels = dict(node.labels)
-    pool, kind, zone = (
-        tuple((key, labels[key]) for key in keys if key in labels)[:1] for keys in (POOLS, TYPES, ZONES)
-    )
-    return pool, kind or ((OFFERED, _offered(node)),), zone
-
-
-def _offered(node: Node) -> str:
-    """The offered resources that distinguish machines: CPU and devices, but not memory, which differs slightly."""
-    return ", ".join(
-        f"{resource} {format_amount(resource, amount)}"
-        for resource, amount in node.allocatable
-        if resource == "cpu" or "/" in resource
-    )

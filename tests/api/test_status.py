@@ -11,7 +11,19 @@ from gangsched.api.status_conversion import status_from_object, status_to_object
 from gangsched.config.workloads import WORKLOADS
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import ENDS, Capped, Minima, Outcome, Phase, Record
-from gangsched.core.objects.status import MOST_DEMANDS, Condition, Demand, GroupStatus, Place, Reservation
+from gangsched.core.objects.status import (
+    LONGEST_HELP,
+    LONGEST_SHARED,
+    MOST_DEMANDS,
+    MOST_FITTING,
+    MOST_HELPS,
+    Condition,
+    Demand,
+    Fitting,
+    GroupStatus,
+    Place,
+    Reservation,
+)
 from gangsched.core.objects.workload import Workload
 from tests.api.manifests import MINIMAL
 
@@ -36,6 +48,12 @@ conditions = st.builds(
     message=st.text(max_size=100),
     since=seconds.map(float),
     generation=st.integers(0, 2**53),
+)
+fittings = st.builds(
+    Fitting,
+    members=counts,
+    nodes=counts,
+    shared=st.dictionaries(names, names, max_size=3).map(lambda shared: tuple(sorted(shared.items()))),
 )
 demands = st.builds(
     Demand,
@@ -123,6 +141,8 @@ statuses = st.builds(
     attempts=counts,
     source=st.just("") | names,
     demand=st.lists(demands, max_size=4).map(tuple),
+    fitting=st.lists(fittings, max_size=MOST_FITTING).map(tuple),
+    helps=st.lists(st.text(max_size=LONGEST_HELP), max_size=MOST_HELPS).map(tuple),
 )
 
 
@@ -140,6 +160,8 @@ def test_every_field_can_be_written():
         source="PodGroup",
         scheduler="other",
         demand=(Demand(count=1, requests=()),),
+        fitting=(Fitting(1, 1),),
+        helps=("less",),
     )
     written = status_to_object(status)["status"]
     assert written.keys() == {field.alias for field in PodGroupStatus.model_fields.values()}
@@ -277,3 +299,17 @@ def test_more_roles_than_the_schema_allows_are_added_up_under_no_role():
     written = status_to_object(GroupStatus(Record(succeeded=counts)))["status"]
     assert len(written["record"]["roleSuccesses"]) == 128
     assert status_from_object(written).succeeded == 200
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"fitting": [{"members": 1, "nodes": 1}] * (MOST_FITTING + 1)},
+        {"fitting": [{"members": 1, "nodes": 1, "shared": {"a": "x" * (LONGEST_SHARED + 1)}}]},
+        {"fitting": [{"members": 1, "nodes": 1, "shared": dict.fromkeys("abcd", "")}]},
+        {"helps": ["x"] * (MOST_HELPS + 1)},
+        {"helps": ["x" * (LONGEST_HELP + 1)]},
+    ],
+)
+def test_where_members_fit_and_what_would_help_are_bounded(status):
+    assert status_from_object({"phase": "Queued", **status}) == GroupStatus()

@@ -204,13 +204,24 @@ class TestRights:
         contended.until(
             lambda: "missing on the nodes that accept them: cpu 2" in contended.condition("waiter").get("message", "")
         )
-        status, out, _ = explain(f"{contended.namespace}/waiter", kubeconfig=viewer)
-        assert status == 0
-        assert f"{contended.namespace}/waiter: Queued Unschedulable" in out
-        assert "3 of 3 exist, 0 bound" in out
-        assert "missing on the nodes that accept them: cpu 2" in out
-        assert "only from the PodGroup's status, because the API server says: " in out
-        assert "forbidden" in out
+        status, out, err = explain(f"{contended.namespace}/waiter", "--json", kubeconfig=viewer)
+        assert (status, err) == (0, "")
+        told = json.loads(out)
+        written = contended.status("waiter")
+        assert (told["phase"], told["reason"]) == ("Queued", "Unschedulable")
+        assert (told["message"], told["since"]) == (
+            contended.condition("waiter")["message"],
+            contended.condition("waiter")["lastTransitionTime"],
+        )
+        assert (told["members"], told["minimum"], told["bound"]) == (3, 3, 0)
+        assert told["demand"] == [{"count": 2, "requests": {"cpu": "1"}, "domain": None}]
+        assert told["fitting"] == written["fitting"]
+        assert [(kind["members"], kind["nodes"]) for kind in told["fitting"]] == [(1, 1)]
+        assert told["helps"] == written["helps"]
+        assert "spec.minMember of at most 1: that many members fit now" in told["helps"]
+        assert "forbidden" in told["fromStatusAlone"]
+        assert told["shortfall"] is None
+        assert explain(f"{contended.namespace}/waiter", kubeconfig=viewer)[0] == 0
 
     def test_an_unknown_group_is_told_with_what_could_not_be_seen(self, cluster, viewer, explain):
         status, out, err = explain(f"{cluster.namespace}/none", kubeconfig=viewer)

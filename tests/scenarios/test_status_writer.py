@@ -8,6 +8,7 @@ from gangsched.core.objects.effects import BindPod, PatchPodCondition, PatchStat
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused, StatusRefused
+from gangsched.core.objects.status import MOST_FITTING, Fitting
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
@@ -450,3 +451,64 @@ def test_a_message_about_a_terminating_pod_is_renewed_when_that_pod_is_overdue_t
     assert "cpu 4 of terminating pods is coming free" in harness.condition("default/a").message
     harness.wait(100)
     assert "default/old is stuck terminating" in harness.condition("default/a").message
+
+
+# Where members fit, and what would help
+
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+@pytest.mark.without("disorder", why="a node that takes no member does not change a message that was written before")
+def test_a_refused_group_says_where_members_fit_and_what_would_help_without_a_name_of_a_node():
+    harness = Harness()
+    harness.add(group("a", min_member=5, max_schedule_time_s=3600.0), *pods("a", 5))
+    harness.add(*(node(f"secret-{at}", cpu=2 - at // 2, labels={ZONE: "ab"[at // 2]}) for at in range(3)))
+    harness.add(node("secret-3", cpu=2, labels={ZONE: "b"}, taints=["only=gpu:NoSchedule"]))
+    harness.add(pod("busy", group="", node="secret-0"))
+    harness.wait(60)
+    status = harness.group("default/a").status
+    assert status.fitting == (
+        Fitting(members=3, nodes=2, shared=(("allocatable", "cpu 2"), (ZONE, "a"))),
+        Fitting(members=1, nodes=1, shared=(("allocatable", "cpu 1"), (ZONE, "b"))),
+    )
+    assert len(status.helps) == 3
+    assert "minMember of at most 4" in status.helps[-1]
+    assert not any("secret" in said for said in status.helps)
+
+
+def test_they_are_gone_once_the_group_is_bound():
+    harness = refused()
+    harness.wait(3)
+    assert harness.group("default/a").status.helps
+    harness.add(node("n2"))
+    harness.wait(3)
+    status = harness.group("default/a").status
+    assert (status.phase, status.fitting, status.helps) == ("Scheduled", (), ())
+
+
+def test_at_most_eight_kinds_of_nodes_are_listed_and_the_others_are_summed():
+    harness = Harness()
+    harness.add(group("a", min_member=13, max_schedule_time_s=3600.0), *pods("a", 13))
+    harness.add(*(node(f"n{at:02}", cpu=1, labels={ZONE: f"zone-{at:02}"}) for at in range(12)))
+    harness.wait(3)
+    fitting = harness.group("default/a").status.fitting
+    assert len(fitting) == MOST_FITTING
+    assert fitting[-1] == Fitting(members=5, nodes=5)
+    assert sum(kind.members for kind in fitting) == 12
+
+
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
+def test_where_members_fit_causes_no_write_of_its_own():
+    """Steps: the pod on one node ends and another one starts on the other, so that members fit elsewhere."""
+    harness = Harness()
+    harness.add(group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3))
+    harness.add(*(node(f"n{at}", cpu=1, labels={ZONE: f"zone-{at}"}) for at in range(2)))
+    harness.add(pod("others/busy", group="", node="n0"))
+    harness.wait(60)
+    before = len(statuses(harness))
+    harness.add(pod("others/next", group="", node="n1"))
+    harness.delete("others/busy")
+    harness.wait(120)
+    assert len(statuses(harness)) == before

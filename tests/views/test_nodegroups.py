@@ -14,8 +14,9 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
+from gangsched.core.status.fitting import OFFERED
 from gangsched.views.diagnosis import from_cluster
-from gangsched.views.nodegroups import MOST, OFFERED, NodeGroup
+from gangsched.views.nodegroups import MOST, NodeGroup
 from tests.builders import group, node, pod
 
 POOL, TYPE, ZONE = "eks.amazonaws.com/nodegroup", "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"

@@ -51,6 +51,27 @@ class Demand(Struct, frozen=True, gc=False, cache_hash=True):
     domain: str = ""
 
 
+MOST_FITTING = 8
+"""A status lists at most this many groups of nodes on which members fit."""
+LONGEST_SHARED = 253
+"""The most characters of a value that nodes share."""
+MOST_HELPS = 8
+"""A status lists at most this many remedies."""
+LONGEST_HELP = 512
+"""The most characters of one remedy."""
+
+Shared = tuple[tuple[str, str], ...]
+"""Common properties of nodes: labels and their values, or `allocatable` and the resources that they offer."""
+
+
+class Fitting(Struct, frozen=True, gc=False, cache_hash=True):
+    """`members` that fit now on `nodes` nodes with these `shared` properties, sorted; empty for several kinds."""
+
+    members: int
+    nodes: int
+    shared: Shared = ()
+
+
 class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     """`status` of a PodGroup, as written by the engine and read back after a restart. Times are 0.0 where unset.
 
@@ -67,6 +88,8 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     attempts: int = 0
     source: str = ""
     demand: tuple[Demand, ...] = ()
+    fitting: tuple[Fitting, ...] = ()
+    helps: tuple[str, ...] = ()
     scheduler: str = ""
 
     @property

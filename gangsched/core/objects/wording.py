@@ -28,3 +28,8 @@ def number_of_all(number: int, total: int, thing: str, one: str = "", many: str 
 def number_is_of_all(number: int, total: int, thing: str) -> str:
     """As in "2 of 3 members are"."""
     return number_of_all(number, total, thing, "is", "are")
+
+
+def shortened(text: str, longest: int) -> str:
+    """The text, cut to this number of characters; then it ends with an ellipsis."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

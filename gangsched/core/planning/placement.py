@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import overload
 
+import numpy as np
 from msgspec.structs import replace as renewed
 
 from gangsched.core.cluster.labels import Domain
+from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.status import Demand
 from gangsched.core.planning import expansion, start, topology
 from gangsched.core.planning.ask import Ask, asked_for, classes_of, domain_values, domains_of
@@ -84,6 +86,7 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
         domain = (ask.topology.key, value)
     mark = snapshot.mark()
     snapshot.begin(ask.own)
+    before = snapshot.own.copy()
     quorum = quorum_in(snapshot, ask, domain)
     smallest = quorum.smallest()
     short = shortage(snapshot, smallest)
@@ -118,6 +121,13 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
         demand=demand,
         oversized=oversized(snapshot, failing),
         by_parts=bool(ask.choices or ask.levels),
+        fitting=_taken_since(snapshot, before),
     )
     snapshot.undo(mark)
     return refusal
+
+
+def _taken_since(snapshot: Snapshot, before: IntArray) -> dict[str, int]:
+    """How many members were placed on which node, by name, since the gang's members by row were `before`."""
+    placed = snapshot.own - before
+    return {snapshot.name(row): int(placed[row]) for row in np.flatnonzero(placed).tolist()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -59,6 +59,7 @@ class Refusal:
     it would fit on nodes that are closed to it for now, for this reason; empty if it fits nowhere. `start` is what must
     be free before the group starts (`core.planning.start`), if less is; then `failing` stands for all that is `short`.
     `by_parts`: no choice of parts of the group, or of domains for them, fits, and this is why the first one does not.
+    `fitting` counts the members that fit, by name of the node.
     """
 
     asked: Hashable
@@ -80,6 +81,7 @@ class Refusal:
     paused: str = ""
     start: Start | None = None
     by_parts: bool = False
+    fitting: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def reason(self) -> Reason:

@@ -85,6 +85,10 @@ def _waiting_reason(gang: Gang) -> Reason:
     return Reason.PODS_FAIL if gang.attempt.pause.everywhere else Reason.UNSCHEDULABLE
 
 
+WAITS_FOR_NODES = NO_ROOM | {Reason.PODS_FAIL}
+"""Reasons of a group whose quorum was refused."""
+
+
 def demand_of(gang: Gang, reason: Reason) -> tuple[Demand, ...]:
     """What new nodes must provide for a group with this reason; empty unless it waits for room."""
     return gang.attempt.refusal.demand if gang.attempt.refusal is not None and reason in NO_ROOM else ()

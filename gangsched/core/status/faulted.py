@@ -92,6 +92,8 @@ def status_of(gang: Gang, message: str, *, scheduled: bool, known: bool, now: fl
         running=census.running,
         reservation=None,
         demand=(),
+        fitting=(),
+        helps=(),
     )
     degraded = _condition(gang, "Degraded", Reason.INTERNAL_ERROR, message, status=True, now=now)
     if scheduled:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, placeholders, prebinding, rollback
 from gangsched.core.gang.clock import NEVER
@@ -22,11 +23,12 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
-from gangsched.core.status import explanation, members, pod_events
+from gangsched.core.status import explanation, members, pod_events, remedies
 from gangsched.core.status.ahead import Ahead
-from gangsched.core.status.conditions import demand_of, message_of, reason_of
+from gangsched.core.status.conditions import WAITS_FOR_NODES, demand_of, message_of, reason_of
 from gangsched.core.status.degraded import degraded_message, degraded_reason
 from gangsched.core.status.events import events_of, has_news
+from gangsched.core.status.fitting import fitting
 from gangsched.core.status.holders import Holders
 
 AT_ONCE = frozenset({Phase.SCHEDULED, Phase.TIMED_OUT, Phase.FAILED, Phase.SUCCEEDED, Phase.DEGRADED})
@@ -39,8 +41,9 @@ after that."""
 class StatusWriter:
     """Writes what is due for a gang and records it in `gang.written`."""
 
-    def __init__(self, policy: Policy, holders: Holders, ahead: Ahead) -> None:
+    def __init__(self, policy: Policy, cluster: Cluster, holders: Holders, ahead: Ahead) -> None:
         self._policy = policy
+        self._cluster = cluster
         self._holders = holders
         self._ahead = ahead
         self._rate_limit = pod_events.RateLimit()
@@ -108,7 +111,11 @@ class StatusWriter:
     # Status
 
     def _status(self, gang: Gang, assessment: Assessment, now: float, *, reason: Reason, message: str) -> GroupStatus:
-        """The status with messages and demand; the last ones if only numbers have changed and the interval lasts."""
+        """The status with messages and demand; the last ones if only numbers have changed and the interval lasts.
+
+        Where members fit and what would help change only together with the message or the demand, so that they cause no
+        write of their own.
+        """
         written = gang.written
         status = self._build(gang, assessment, reason)
         last = written.status or GroupStatus()
@@ -117,7 +124,7 @@ class StatusWriter:
         due = now >= written.message_at + self._policy.message_interval_s
         written.behind = False
         conditions = []
-        demand = status.demand
+        demand, told = status.demand, False
         for condition in status.conditions:
             # The demand has the same numbers as the message of this condition.
             demanded = condition.type == "Scheduled"
@@ -132,8 +139,20 @@ class StatusWriter:
                 written.behind = True
             elif new:
                 written.message_written(now)
+            if demanded:
+                told = not alike or (new and due)
             conditions.append(replace(condition, message=text, since=since, generation=generation))
-        return replace(status, conditions=tuple(conditions), demand=demand)
+        status = replace(status, conditions=tuple(conditions), demand=demand)
+        if not told:
+            return replace(status, fitting=last.fitting, helps=last.helps)
+        refusal = gang.attempt.refusal
+        if refusal is None or reason not in WAITS_FOR_NODES:
+            return status
+        return replace(
+            status,
+            fitting=fitting(self._cluster.nodes, refusal),
+            helps=remedies.helps(refusal, assessment),
+        )
 
     def _build(self, gang: Gang, assessment: Assessment, reason: Reason) -> GroupStatus:
         """The status without messages and transition times, which decides whether something has changed."""
@@ -190,6 +209,8 @@ def _settled(status: GroupStatus) -> GroupStatus:
     return replace(
         status,
         demand=(),
+        fitting=(),
+        helps=(),
         conditions=tuple(replace(condition, message="", since=0.0, generation=0) for condition in status.conditions),
     )
 

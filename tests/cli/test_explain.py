@@ -1,0 +1,72 @@
+"""`gangsched explain` for a tenant who may get the PodGroups of one namespace and nothing else."""
+
+from __future__ import annotations
+
+import json
+
+from gangsched.api.conversion import group_from_object
+from gangsched.cli import make_parser
+from gangsched.cli.explain import _look_at
+from tests.kube.fake_api import FakeApi, body, serving, status
+
+HELPS = ["cpu 2 more on nodes that accept its members, cpu 1 per member", "spec.minMember of at most 2: that many fit"]
+SHARED = {"eks.amazonaws.com/nodegroup": "small", "topology.kubernetes.io/zone": "a"}
+GROUP = {
+    "apiVersion": "gangsched.io/v1alpha1",
+    "kind": "PodGroup",
+    "metadata": {"name": "train", "namespace": "team-a", "uid": "u", "resourceVersion": "1"},
+    "spec": {"minMember": 4},
+    "status": {
+        "phase": "Queued",
+        "members": 4,
+        "bound": 0,
+        "source": "gangsched PodGroup",
+        "conditions": [
+            {
+                "type": "Scheduled",
+                "status": "False",
+                "reason": "Unschedulable",
+                "message": "Only 2 of 4 members fit. Ahead of it: 3 other groups or pods.",
+                "lastTransitionTime": "2026-01-02T03:04:05Z",
+            }
+        ],
+        "demand": [{"count": 2, "requests": {"cpu": "1"}}],
+        "fitting": [{"members": 2, "nodes": 1, "shared": SHARED}],
+        "helps": HELPS,
+    },
+}
+
+
+async def explained(*arguments: str) -> str:
+    """What is printed; the API server lets the caller get the PodGroup only."""
+    api = FakeApi()
+    api.answer("GET", "/apis/gangsched.io/v1alpha1/namespaces/team-a/podgroups/train", body(GROUP))
+    for path in ("/apis/coordination.k8s.io/v1/leases", "/api/v1/namespaces"):
+        api.answer("GET", path, status(403, f"may not list {path}", reason="Forbidden"))
+    parsed = make_parser().parse_args(["explain", "team-a/train", *arguments])
+    async with serving(api) as session:
+        [(_, _, text)] = await _look_at(parsed, session)
+    return text
+
+
+async def test_all_that_the_operator_wrote_is_told() -> None:
+    told = json.loads(await explained("--json"))
+    written = group_from_object(GROUP).status
+    assert (told["phase"], told["reason"]) == ("Queued", "Unschedulable")
+    assert (told["message"], told["since"]) == (written.conditions[0].message, "2026-01-02T03:04:05Z")
+    assert (told["members"], told["minimum"], told["bound"]) == (4, 4, 0)
+    assert told["demand"] == [{"count": 2, "requests": {"cpu": "1"}, "domain": None}]
+    assert told["fitting"] == [{"members": 2, "nodes": 1, "shared": SHARED}]
+    assert told["helps"] == HELPS
+    assert told["fromStatusAlone"] == "may not list /api/v1/namespaces"
+    assert (told["shortfall"], told["noOperator"], told["settings"]) == (None, [], [])
+
+
+async def test_a_person_reads_the_same() -> None:
+    text = await explained("-o", "wide")
+    rows = [line.strip().partition("  ") for line in text.splitlines()[1:]]
+    told = {head: said.strip() for head, _, said in rows}
+    assert told["since"] == "2026-01-02T03:04:05Z"
+    assert told["fits"] == "2 members on 1 node: small a"
+    assert told["would help"] == HELPS[0]
+    assert "may not list /api/v1/namespaces" in told["note"]
