@@ -2,6 +2,6 @@
 
 `listener` opens the port, `server` guards and answers requests, `board` holds the `things` to show, and `static` is the
 page itself: plain HTML, CSS and a script, which load nothing from elsewhere. `what_if` tries manifests in a separate
-process. `service` runs the page in the operator, where `machine_reader` reads the machine; `gangsched dashboard` reads
-the cluster with the caller's rights instead.
+process, which `child` describes. `service` runs the page in the operator, where `machine_reader` reads the machine;
+`gangsched dashboard` reads the cluster with the caller's rights instead.
 """

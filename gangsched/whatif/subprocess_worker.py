@@ -1,15 +1,13 @@
 """A separate process that tries manifests on a copy of the cluster, or finds out what would help a group there.
 
 ``python -m gangsched.whatif.subprocess_worker MEMORY_BYTES CPU_SECONDS`` reads a `Given` and pieces of state from
-standard input and prints JSON. The page starts it. The manifests come from a browser, so resource limits end the
-process if they demand too much.
+standard input and prints JSON. The page starts it; `gangsched.page.child` says what it may use.
 """
 
 from __future__ import annotations
 
 import contextlib
 import pickle
-import resource
 import sys
 import time
 from collections import Counter
@@ -18,13 +16,12 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from gangsched.page import child
+
 if TYPE_CHECKING:
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.views.findings import Finding
     from gangsched.whatif.simulation import Decision
-
-MOST_GROUPS = 200
-"""Maximum number of groups of the manifests in an answer; the others are counted. It limits problems too."""
 
 
 class Given(NamedTuple):
@@ -42,18 +39,15 @@ class Given(NamedTuple):
 def main() -> None:
     """Limit this process, read, decide and print."""
     memory, cpu_s = int(sys.argv[1]), int(sys.argv[2])
-    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
-    # The system sends SIGXCPU at the soft limit, by which the parent knows the cause, and SIGKILL at the hard limit.
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    child.limit(memory, cpu_s)
     # Only the parent writes to this pipe. The browser's part is plain data: bytes of manifests, or a group's name.
     given = Given(*pickle.load(sys.stdin.buffer))  # noqa: S301
     try:
         answer = _answer(given, _read(sys.stdin.buffer))
     except MemoryError:
-        answer = {"error": f"It needs more memory than the allowed {memory >> 20} MiB: try a part of it."}
+        answer = {"error": child.too_much_memory(memory)}
     except Exception as error:  # noqa: BLE001 - nothing else would report it
-        answer = {"error": f"The decision failed, which is a bug; please report it: {error!r}"}
+        answer = {"error": child.failed(error)}
     sys.stdout.buffer.write(msgspec.json.encode(answer))
 
 
@@ -87,9 +81,9 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
         read = given(manifests.decode("utf-8-sig"), "the manifest")
         new = build(read, chosen(settings), start=now, priority_classes=before.priority_classes)
     except UnicodeDecodeError:
-        return {"error": "The manifest is not UTF-8 text: drop a YAML or JSON file."}
+        return {"error": child.NOT_TEXT}
     except ManifestError as error:
-        return {"error": " ".join(f"{problem.rstrip('.')}." for problem in error.problems[:MOST_GROUPS])}
+        return {"error": " ".join(f"{problem.rstrip('.')}." for problem in error.problems[: child.MOST_GROUPS])}
     outcome = simulate(applied(new, before), settings.policy(), today=time.time())
     uids = {pod.uid for pod in new.pods}
     mine = {outcome.group_of[uid] for uid in uids if uid in outcome.group_of} | {group.key for group in new.groups}
@@ -97,8 +91,8 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
         each for each in outcome.decisions if each.finding.key in mine or each.finding.key.pod_uid in uids
     )
     return {
-        "groups": results[:MOST_GROUPS],
-        "more": max(0, len(results) - MOST_GROUPS),
+        "groups": results[: child.MOST_GROUPS],
+        "more": max(0, len(results) - child.MOST_GROUPS),
         "elsewhere": {str(key): name for key, name in outcome.elsewhere.items() if key in mine},
         "ignored": dict(new.ignored),
         "nodes": len(new.nodes),
@@ -113,7 +107,7 @@ def helping(namespace: str, name: str, events: Sequence[Any], settings: Any, now
 
     found = from_cluster([*events, Synced()], GroupKey(namespace, name), policy=settings.policy(), now=now)
     if found is None:
-        return {"error": "This group no longer exists."}
+        return {"error": child.NO_GROUP}
     return {"helps": list(found.helps), "besides": list(found.besides)}
 
 

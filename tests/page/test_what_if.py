@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import pickle
+import subprocess
 import sys
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -24,6 +25,7 @@ from gangsched.core.objects.events import (
     Synced,
 )
 from gangsched.core.objects.results import PodBound
+from gangsched.page import child
 from gangsched.page.what_if import WhatIf
 from gangsched.whatif import subprocess_worker
 from tests.builders import group, node, pod
@@ -119,7 +121,7 @@ async def test_what_is_applied_again_replaces_what_is_there():
 @pytest.mark.parametrize(
     ("manifests", "told"),
     [
-        (b"\xff\xfe", "The manifest is not UTF-8 text: drop a YAML or JSON file."),
+        (b"\xff\xfe", child.NOT_TEXT),
         (b"a: [", "the manifest"),
         (JOB.replace("high", "nope").encode(), "PriorityClass nope is missing"),
         (b"kind: Pod\napiVersion: v1\nmetadata: {}\n", "Pod has no metadata.name"),
@@ -144,15 +146,15 @@ async def test_a_manifest_that_takes_all_memory_ends_its_own_process_alone():
 
 async def test_what_takes_too_long_is_ended():
     found = await tried(JOB.replace("CPU", "1"), within_s=0.05)
-    assert found == {"error": "It took longer than 0 s: try a part of it."}
+    assert found == {"error": child.too_slow(0.05)}
 
 
 async def test_what_takes_too_much_of_the_processor_is_ended(monkeypatch):
-    monkeypatch.setattr("gangsched.page.what_if._CPU_S", 1)
+    monkeypatch.setattr("gangsched.page.child.CPU_S", 1)
     many = JOB.replace("CPU", "1").replace("parallelism: 2", "parallelism: 90000")
     many = many.replace("completions: 2", "completions: 90000")
     found = await tried(many)
-    assert found == {"error": "It took more than 1 s of processor time, and was ended: try a part of it."}
+    assert found == {"error": child.too_much_processor_time(1)}
 
 
 def test_a_fault_of_ours_is_told_as_one(monkeypatch, capsysbinary):
@@ -160,7 +162,7 @@ def test_a_fault_of_ours_is_told_as_one(monkeypatch, capsysbinary):
     written = pickle.dumps((Settings(), NOW, b"")) + pickle.dumps("not events")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(written)))
     monkeypatch.setattr(sys, "argv", ["subprocess_worker", str(1 << 30), "60"])
-    monkeypatch.setattr("resource.setrlimit", lambda *_: None)
+    monkeypatch.setattr(child, "limit", lambda *_: None)
     subprocess_worker.main()
     assert "which is a bug" in json.loads(capsysbinary.readouterr().out)["error"]
 
@@ -176,7 +178,7 @@ async def test_what_would_help_a_group_is_what_explain_says():
         ],
         "besides": [],
     }
-    assert await what_if.helps("default", "none") == {"error": "This group no longer exists."}
+    assert await what_if.helps("default", "none") == {"error": child.NO_GROUP}
 
 
 async def test_nothing_is_decided_about_a_part_of_the_cluster():
@@ -184,11 +186,11 @@ async def test_nothing_is_decided_about_a_part_of_the_cluster():
 
 
 async def test_one_is_tried_at_a_time(monkeypatch):
-    monkeypatch.setattr("gangsched.page.what_if._TURN_S", 0.05)
+    monkeypatch.setattr("gangsched.page.child.TURN_S", 0.05)
     what_if = WhatIf(facts, Settings(), now=lambda: NOW)
     one, other = await asyncio.gather(what_if.tried(JOB.replace("CPU", "1").encode()), what_if.tried(b"kind: X"))
     assert "groups" in one
-    assert other == {"error": "Another question is being answered: wait for its answer and ask again."}
+    assert other == {"error": child.BUSY}
 
 
 async def test_one_that_was_given_up_does_not_keep_the_next_one_waiting():
@@ -207,4 +209,36 @@ async def test_nothing_is_imported_from_the_folder_in_which_the_person_works(tmp
 
 async def test_a_container_with_little_memory_left_tries_nothing(tmp_path):
     found = await tried(JOB, cgroup=limited(tmp_path, str(600 << 20), 200 << 20))
-    assert found["error"].startswith("The memory limit of this container leaves too little room")
+    assert found == {"error": child.NO_ROOM}
+
+
+def test_only_what_is_listed_passes_to_the_process():
+    """The operator's environment may have secrets, such as a proxy's password."""
+    own = {"PATH": "/bin", "HTTPS_PROXY": "http://me:secret@proxy", "KUBECONFIG": "/root/config", "LANG": "C"}
+    passed = child.environment(own)
+    assert passed == {"PATH": "/bin", "LANG": "C", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    assert {"PATH", "LANG"} == passed.keys() & set(child.PASSES)
+
+
+def test_the_process_gives_way_to_its_parent_and_is_limited():
+    asked = """
+import json, os, resource
+from pathlib import Path
+from gangsched.page import child
+child.limit(1 << 30, 7)
+limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_DATA, resource.RLIMIT_CPU, resource.RLIMIT_CORE)]
+print(json.dumps([os.nice(0), int(Path("/proc/self/oom_score_adj").read_text()), limits]))
+"""
+    said = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True).stdout
+    assert json.loads(said) == [19, 1000, [1 << 30, 7, 0]]
+
+
+async def test_the_loop_goes_on_while_a_large_cluster_is_sent(record_property):
+    running = tuple(pod(f"r{at}", group=f"g{at // 10}", node=f"n{at % 1000}", cpu="10m") for at in range(10_000))
+    nodes = tuple(node(f"n{at}", cpu="8") for at in range(1_000))
+    waiting = tuple(pod(f"waits-{number}", group="waits", cpu="2") for number in range(2))
+    known = [*facts(), NodesReplaced(nodes), PodsReplaced((*waiting, *running)), Synced()]
+    what_if = WhatIf(lambda: known, Settings(), now=lambda: NOW)
+    assert "helps" in await what_if.helps("default", "waits")
+    record_property("measured", f"the longest piece took {what_if.longest_piece_s * 1e3:.0f} ms")
+    assert what_if.longest_piece_s < 0.1
