@@ -94,7 +94,9 @@ def _mark(found: object, kept: object, path: list[str], usual: tuple[object, ...
     elif rest:
         _mark(value, kept.setdefault(name, {}), rest, usual)
     else:
-        kept.setdefault(name, True)
+        # What the reader decodes itself is kept, emptied, and must keep its type.
+        left = kept.setdefault(name, True)
+        kept[name] = "true" if left == "" else {"inUse": True} if left == {} else left
 
 
 def _listed(value: object) -> list[object]:
