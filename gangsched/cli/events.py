@@ -113,13 +113,13 @@ async def _members(arguments: argparse.Namespace, session: ApiSession, key: Grou
 
 
 async def _events(session: ApiSession, key: GroupKey, members: Collection[str]) -> list[Event]:
-    from gangsched.kube.client.pages import pages  # noqa: PLC0415
+    from gangsched.kube.client.pages import objects, pages  # noqa: PLC0415
 
-    head = {"apiVersion": "events.k8s.io/v1", "kind": "Event"}
+    path = f"{_API}/namespaces/{quote(key.namespace, safe='')}/events"
     found = [
-        {**head, **each}
-        async for page in pages(session, f"{_API}/namespaces/{quote(key.namespace, safe='')}/events", "events")
-        for each in page.get("items") or ()
+        each
+        async for page in pages(session, path, "events", resumes=True)
+        for each in objects(page, "events")
         if _concerns(each, key.name, members)
     ]
     return sorted(found, key=lambda each: (_last(each), _name(each)))

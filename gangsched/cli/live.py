@@ -18,9 +18,9 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, PodsReplaced, Synced
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
-from gangsched.kube import wire
-from gangsched.kube.client.errors import UNREADABLE, AccessDenied, ApiError, CrdMissing, Garbled
-from gangsched.kube.client.resource import LIST_TIMEOUT_S, PAGE, Resource
+from gangsched.kube.client.errors import UNREADABLE, AccessDenied, ApiError, CrdMissing, Expired, Garbled
+from gangsched.kube.client.pages import pages as pages_of
+from gangsched.kube.client.resource import Resource
 from gangsched.kube.client.session import ApiSession
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.foreign.watch import Subject, groups, served_version
@@ -36,7 +36,6 @@ _LISTS = 3
 
 More attempts would not help: the server keeps too little history.
 """
-_PAGE = msgspec.json.Decoder(wire.Page)
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 _DEFAULT = Settings()
 _NO_CRD = (
@@ -193,24 +192,16 @@ async def _list(session: ApiSession, resource: Resource[Value], namespace: str =
     folder, _, plural = resource.path.rpartition("/")
     path = f"{folder}/namespaces/{quote(namespace, safe='')}/{plural}" if namespace else resource.path
     for _ in range(_LISTS - 1):
-        try:
+        with suppress(Expired):
             return await _list_once(session, resource, path)
-        except ApiError as error:
-            if error.status != HTTPStatus.GONE:
-                raise
     return await _list_once(session, resource, path)
 
 
 async def _list_once(session: ApiSession, resource: Resource[Value], path: str) -> Event:
     values: list[Value] = []
-    params = {"limit": str(PAGE)}
-    while True:
-        answer = (await session.request("GET", path, params=params, timeout_s=LIST_TIMEOUT_S)).checked()
-        page = _decoded(lambda: _PAGE.decode(answer.body), f"A list of {resource.name}")  # noqa: B023 - called at once
-        values += [_decoded(lambda: resource.read(item)[1], f"One of the {resource.name}") for item in page.items or ()]  # noqa: B023
-        if not page.metadata.continue_:
-            return resource.replaced(tuple(values))
-        params["continue"] = page.metadata.continue_
+    async for page in pages_of(session, path, resource.name):
+        values += [_decoded(lambda: resource.read(item)[1], f"One of the {resource.name}") for item in page.items or ()]  # noqa: B023 - called at once
+    return resource.replaced(tuple(values))
 
 
 async def _list_served(session: ApiSession, resource: Resource[Any]) -> Event:
@@ -253,10 +244,11 @@ async def _list_foreign(session: ApiSession, subject: Subject, namespace: str = 
         if not version:
             return subject.absent
         return await _list(session, subject.resource(version), namespace)
-    except (AccessDenied, ApiError) as error:
-        if isinstance(error, ApiError) and error.status == HTTPStatus.NOT_FOUND:
+    except (AccessDenied, ApiError, Expired) as error:
+        status = error.status if isinstance(error, ApiError) else None
+        if status == HTTPStatus.NOT_FOUND:
             return subject.absent
-        denied = not isinstance(error, ApiError) or error.status == HTTPStatus.FORBIDDEN
+        denied = isinstance(error, AccessDenied) or status == HTTPStatus.FORBIDDEN
         what = f"You may not list {name}" if denied else f"{name} cannot be listed"
         remedy = "request the right to list them" if denied else "try again"
         # The operator may have the right, so the content counts as unknown, not as denied.

@@ -16,6 +16,7 @@ from gangsched.core.objects.workload import GANG
 from gangsched.kube import wire
 from gangsched.kube.client.discovery import listed_versions
 from gangsched.kube.client.errors import ApiError
+from gangsched.kube.client.pages import objects as whole
 from gangsched.kube.client.pages import pages
 from gangsched.kube.client.resource import Resource
 from gangsched.kube.client.session import ApiSession
@@ -139,10 +140,9 @@ async def objects(session: ApiSession, kind: Listed, refused: Callable[[str], No
         ApiError, ApiUnreachable, Garbled: any failure except a missing right or a kind that is not served.
     """
     try:
-        async for page in pages(session, kind.path, kind.name):
-            head = {"apiVersion": page.get("apiVersion"), "kind": str(page.get("kind")).removesuffix("List")}
-            for item in page.get("items") or ():
-                yield {**head, **recorded(item, kind)}
+        async for page in pages(session, kind.path, kind.name, resumes=True):
+            for item in whole(page, kind.name):
+                yield {"apiVersion": item["apiVersion"], "kind": item["kind"], **recorded(item, kind)}
     except ApiError as error:
         if error.status == HTTPStatus.FORBIDDEN:
             refused(f"You may not list {kind.name}, so the snapshot has none: request the right to list them.")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.kube.client.errors import ApiError, Garbled
-from gangsched.kube.client.pages import pages
+from gangsched.kube.client.errors import ApiError, Expired, Garbled
+from gangsched.kube.client.pages import objects, pages
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 PATH = "/api/v1/things"
@@ -20,9 +20,13 @@ def expired(following: str) -> dict[str, object]:
     return {"kind": "Status", "code": 410, "reason": "Expired", "metadata": {"continue": following}}
 
 
-async def names_of(api: FakeApi) -> list[str]:
+async def names_of(api: FakeApi, *, resumes: bool = True) -> list[str]:
     async with serving(api) as session:
-        return [each["metadata"]["name"] async for page in pages(session, PATH, "things") for each in page["items"]]
+        return [
+            each["metadata"]["name"]
+            async for page in pages(session, PATH, "things", resumes=resumes)
+            for each in objects(page, "things")
+        ]
 
 
 async def test_all_pages_are_read():
@@ -39,16 +43,48 @@ async def test_a_list_that_expires_goes_on_with_the_objects_as_they_are_by_then(
     assert [asked.query.get("continue") for asked in api.asked] == [None, "x", "y"]
 
 
-@pytest.mark.parametrize("answer", [body(expired(""), 410), body(expired("x"), 410), status(410), status(403)])
-async def test_one_that_cannot_go_on_fails(answer):
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (body(expired(""), 410), Expired),
+        (body(expired("x"), 410), Expired),
+        (status(410), Expired),
+        (status(403), ApiError),
+    ],
+)
+async def test_one_that_cannot_go_on_fails(answer, error):
     api = FakeApi()
     api.answer("GET", PATH, body(page("a", following="x")), answer)
-    with pytest.raises(ApiError):
+    with pytest.raises(error):
         await names_of(api)
 
 
-async def test_what_is_no_list_is_told():
+async def test_one_that_must_be_of_one_moment_ends_when_it_expires():
     api = FakeApi()
-    api.answer("GET", PATH, body([1]))
+    api.answer("GET", PATH, body(page("a", following="x")), body(expired("y"), 410))
+    with pytest.raises(Expired):
+        await names_of(api, resumes=False)
+
+
+async def test_only_what_the_selector_selects_is_asked_for():
+    api = FakeApi()
+    api.answer("GET", PATH, body(page("a")))
+    async with serving(api) as session:
+        assert [len(page.items or ()) async for page in pages(session, PATH, "things", selector="a=b")] == [1]
+    assert api.asked[0].query["labelSelector"] == "a=b"
+
+
+async def test_each_object_has_the_kind_that_the_list_states_once():
+    api = FakeApi()
+    api.answer("GET", PATH, body({"apiVersion": "v1", "kind": "ThingList", **page("a")}))
+    async with serving(api) as session:
+        found = [each async for page in pages(session, PATH, "things") for each in objects(page, "things")]
+    assert found == [{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a"}}]
+
+
+@pytest.mark.parametrize("content", [[1], {"metadata": {}, "items": [1]}])
+async def test_what_is_no_list_is_told(content):
+    api = FakeApi()
+    api.answer("GET", PATH, body(content))
     with pytest.raises(Garbled, match="A list of things cannot be read"):
         await names_of(api)

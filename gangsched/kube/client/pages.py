@@ -1,60 +1,87 @@
-"""Reads a list page by page, even if the list expires meanwhile."""
+"""Reads a list page by page."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from gangsched.kube.client.errors import UNREADABLE, Garbled
+from gangsched.kube import wire
+from gangsched.kube.client.errors import UNREADABLE, Expired, Garbled
 from gangsched.kube.client.resource import LIST_TIMEOUT_S, PAGE
 from gangsched.kube.client.session import ApiSession, Response
 
-_PAGE = msgspec.json.Decoder(dict[str, Any])
+_PAGE = msgspec.json.Decoder(wire.Page)
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 
-class _Meta(Struct):
+class _ExpiredMeta(Struct):
     following: str = msgspec.field(name="continue", default="")
 
 
-class _Expired(Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+class _ExpiredStatus(Struct):
+    metadata: _ExpiredMeta = msgspec.field(default_factory=_ExpiredMeta)
 
 
-async def pages(session: ApiSession, path: str, name: str) -> AsyncIterator[dict[str, Any]]:
-    """The pages of a list, decoded from JSON. `name` is the list's name in messages.
+async def pages(
+    session: ApiSession, path: str, name: str, *, selector: str = "", essential: bool = True, resumes: bool = False
+) -> AsyncIterator[wire.Page]:
+    """The pages of a list of the objects that the label `selector` selects. `name` is the list's name in messages.
 
-    If the list expires before all of it has been read, reading continues with the objects as they are then. The API
-    server sends another token for this (https://kubernetes.io/docs/reference/using-api/api-concepts, resuming a list).
+    If the list expires before all of it has been read, it ends, because its pages would be of different moments. If it
+    `resumes`, reading continues with the objects as they are then: the API server sends another token for this
+    (https://kubernetes.io/docs/reference/using-api/api-concepts, resuming a list).
 
     Raises:
+        Expired: the list has expired.
         ApiError, ApiUnreachable, Garbled: there was no complete answer.
     """
     params = {"limit": str(PAGE)}
+    if selector:
+        params["labelSelector"] = selector
     while True:
-        answer = await session.request("GET", path, params=params, timeout_s=LIST_TIMEOUT_S)
-        renewed = _renewed(answer)
-        if renewed and renewed != params.get("continue"):
+        answer = await session.request("GET", path, params=params, timeout_s=LIST_TIMEOUT_S, essential=essential)
+        if answer.status == HTTPStatus.GONE:
+            renewed = _renewed(answer) if resumes else ""
+            if renewed in ("", params.get("continue")):
+                raise Expired(str(answer.error()))
             params["continue"] = renewed
             continue
         try:
             page = _PAGE.decode(answer.checked().body)
         except UNREADABLE as error:
-            raise Garbled(f"A list of {name} cannot be read: {error}") from error
+            raise unreadable(name, error) from error
         yield page
-        if not (following := (page.get("metadata") or {}).get("continue")):
+        if not page.metadata.continue_:
             return
-        params["continue"] = following
+        params["continue"] = page.metadata.continue_
+
+
+def objects(page: wire.Page, name: str) -> Iterator[dict[str, Any]]:
+    """The page's objects whole, with apiVersion and kind, which a list states once for all.
+
+    Raises:
+        Garbled: one of them cannot be read.
+    """
+    head = {"apiVersion": page.api_version, "kind": (page.kind or "").removesuffix("List")}
+    for item in page.items or ():
+        try:
+            yield {**head, **_OBJECT.decode(item)}
+        except UNREADABLE as error:
+            raise unreadable(name, error) from error
+
+
+def unreadable(name: str, error: Exception) -> Garbled:
+    """The error of a list of this name that cannot be read."""
+    return Garbled(f"A list of {name} cannot be read: {error}")
 
 
 def _renewed(answer: Response) -> str:
-    """The token that continues an expired list; empty if the list has not expired."""
-    if answer.status != HTTPStatus.GONE:
-        return ""
+    """The token that continues an expired list; empty if there is none."""
     try:
-        return msgspec.json.decode(answer.body, type=_Expired).metadata.following
+        return msgspec.json.decode(answer.body, type=_ExpiredStatus).metadata.following
     except UNREADABLE:
         return ""

@@ -40,14 +40,14 @@ from gangsched.kube.client.errors import (
     NotServed,
 )
 from gangsched.kube.client.lines import LineSplitter
-from gangsched.kube.client.resource import LIST_TIMEOUT_S, PAGE, Resource, Value
+from gangsched.kube.client.pages import pages, unreadable
+from gangsched.kube.client.resource import Resource, Value
 from gangsched.kube.client.session import ApiSession
 
 _log = logging.getLogger(__name__)
 
 _BATCH = 200
 
-_PAGE = msgspec.json.Decoder(wire.Page)
 _EVENT = msgspec.json.Decoder(wire.WatchEvent)
 _VERSIONED = msgspec.json.Decoder(wire.Versioned)
 _STATUS = msgspec.json.Decoder(wire.Status)
@@ -211,33 +211,24 @@ class Reflector(Generic[Value]):
 
     async def _list(self) -> None:
         values: list[Value] = []
-        params = {"limit": str(PAGE), **self._chosen()}
+        version = ""
         awaited = list(self._awaited)
-        while True:
-            answer = await self._session.request(
-                "GET",
-                self.resource.path,
-                params=params,
-                timeout_s=LIST_TIMEOUT_S,
-                essential=not self.resource.optional,
-            )
-            if answer.status == HTTPStatus.GONE:
-                raise Expired(str(answer.error()))
+        resource = self.resource
+        async for page in pages(
+            self._session, resource.path, resource.name, selector=resource.selector, essential=not resource.optional
+        ):
             try:
-                page = _PAGE.decode(answer.checked().body)
                 items = page.items or []
                 for start in range(0, len(items), _BATCH):
                     values += [self.resource.read(item)[1] for item in items[start : start + _BATCH]]
                     await asyncio.sleep(0)
             except UNREADABLE as error:
-                raise Garbled(f"A list of {self.resource.name} cannot be read: {error}") from error
+                raise unreadable(resource.name, error) from error
             self._heard()
             self._recovered()
-            if not page.metadata.continue_:
-                break
-            params["continue"] = page.metadata.continue_
+            version = page.metadata.resource_version or ""
         self._post([self.resource.replaced(tuple(values))])
-        self._version = page.metadata.resource_version or ""
+        self._version = version
         self.synced.set()
         self.going.set()
         for posted in awaited:

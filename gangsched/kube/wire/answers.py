@@ -12,11 +12,13 @@ class ListMeta(Struct, gc=False, rename="camel"):
     continue_: str | None = field(name="continue", default=None)
 
 
-class Page(Struct, gc=False):
+class Page(Struct, gc=False, rename="camel"):
     """One page of a list. Its items are decoded one by one, so that an unreadable one affects no other."""
 
     metadata: ListMeta
     items: list[Raw] | None = None
+    api_version: str | None = None
+    kind: str | None = None
 
 
 class WatchEvent(Struct, gc=False):
