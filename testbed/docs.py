@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 
 from gangsched.api.crd import crd_yaml
 from gangsched.cli import make_parser
-from gangsched.config.part import Part, part_of
+from gangsched.config.part import SettingsPart, part_of
 from gangsched.config.settings import Settings
 from gangsched.core.gang import states
 from gangsched.core.gang.steps import Step
@@ -211,7 +211,7 @@ def _configuration() -> str:
     return "\n".join([*lines, ""])
 
 
-def _fields(part: type[Part], prefix: str = "") -> Iterator[str]:
+def _fields(part: type[SettingsPart], prefix: str = "") -> Iterator[str]:
     for name, field in part.model_fields.items():
         key = f"{prefix}{field.alias or name}"
         inner = part_of(field.annotation)

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, Strict
 
-from gangsched.api.schema import Count, Int32, ListMap, Part, Rule, matching
+from gangsched.api.schema import Count, Int32, ListMap, PodGroupPart, Rule, matching
 from gangsched.api.template import LabelKey, LabelValue, MemberTemplate
 from gangsched.core.objects.duration import LONGEST_S, PATTERN, SHORTEST_S, parse_duration
 from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
@@ -77,7 +77,7 @@ NodeLabelKey = Annotated[
 ]
 
 
-class Role(Part):
+class Role(PodGroupPart):
     """A named part of the group with its own minimum; pods join it with the label gangsched.io/role."""
 
     rules: ClassVar = (
@@ -103,7 +103,7 @@ class Role(Part):
     )
 
 
-class Topology(Part):
+class Topology(PodGroupPart):
     """Keeps all members in one domain of a node label."""
 
     key: NodeLabelKey = Field(description="Node label whose values are the domains.")
@@ -114,7 +114,7 @@ class Topology(Part):
     )
 
 
-class Preference(Part):
+class Preference(PodGroupPart):
     """Prefers nodes by a label."""
 
     rules: ClassVar = (
@@ -138,7 +138,7 @@ class Preference(Part):
     )
 
 
-class Placement(Part):
+class Placement(PodGroupPart):
     """Where the members go, among the nodes that accept them."""
 
     strategy: Strategy = Field(
@@ -157,7 +157,7 @@ class Placement(Part):
     )
 
 
-class PodGroupSpec(Part):
+class PodGroupSpec(PodGroupPart):
     """The requirements of the group and its scheduling policy."""
 
     rules: ClassVar = (

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from gangsched.config.part import Part
 
 JsonSchema = dict[str, Any]
 
@@ -109,10 +110,8 @@ class ListMap:
         return {**handler(schema), "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [self.key]}
 
 
-class Part(BaseModel):
-    """A part of the PodGroup: camelCase in the API, immutable, as strict about types as the API server."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
+class PodGroupPart(Part):
+    """A part of the PodGroup, as strict about types as the API server, with the `rules` that its schema states."""
 
     rules: ClassVar[tuple[Rule, ...]] = ()
 
@@ -136,7 +135,7 @@ Int64 = Annotated[int, Format("int64")]
 Count = Annotated[Int32, Field(ge=0)]
 
 
-def structural(model: type[BaseModel]) -> JsonSchema:
+def structural(model: type[Part]) -> JsonSchema:
     """Return the model's schema for a CustomResourceDefinition: no references, no nulls, no titles."""
     schema = model.model_json_schema(by_alias=True)
     return _inlined(schema, schema.get("$defs", {}))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, Strict
-from pydantic.alias_generators import to_camel
 
-from gangsched.api.schema import Count, Format, Int64, ListMap, Part
+from gangsched.api.schema import Count, Format, Int64, ListMap, PodGroupPart
 from gangsched.api.template import QUANTITY
 from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.status import LONGEST_HELP, LONGEST_SHARED, MOST_DEMANDS, MOST_FITTING, MOST_HELPS
@@ -28,10 +27,10 @@ _LONGEST_ROLE = 253
 """The longest role in another system's annotations; our own are shorter."""
 
 
-class StatusPart(Part):
+class StatusPart(PodGroupPart):
     """A part of the status. Fields of a newer version are ignored; the next write removes them."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True, strict=True)
+    model_config = ConfigDict(extra="ignore")
 
 
 class ConditionStatus(StatusPart):

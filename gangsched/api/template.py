@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from gangsched.api.schema import Format, Int64, Part
+from gangsched.api.schema import Format, Int64, PodGroupPart
 from gangsched.core.objects.quantity import InvalidQuantity, whole
 
 QUANTITY = r"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$"
@@ -48,7 +48,7 @@ Request = Annotated[
 """A quantity as in manifests; the only field that accepts both a number and a text."""
 
 
-class NodeSelectorRequirement(Part):
+class NodeSelectorRequirement(PodGroupPart):
     """One condition on a label or field of a node."""
 
     key: LabelKey = Field(description="Label key, or field name, that the condition is about.")
@@ -63,7 +63,7 @@ class NodeSelectorRequirement(Part):
     )
 
 
-class NodeSelectorTerm(Part):
+class NodeSelectorTerm(PodGroupPart):
     """Conditions that must all hold; a term without any matches no node."""
 
     match_expressions: list[NodeSelectorRequirement] = Field(
@@ -74,7 +74,7 @@ class NodeSelectorTerm(Part):
     )
 
 
-class NodeSelector(Part):
+class NodeSelector(PodGroupPart):
     """Alternatives; at least one must match the node."""
 
     node_selector_terms: list[NodeSelectorTerm] = Field(
@@ -82,7 +82,7 @@ class NodeSelector(Part):
     )
 
 
-class PreferredSchedulingTerm(Part):
+class PreferredSchedulingTerm(PodGroupPart):
     """A preference for nodes, with its weight."""
 
     weight: Annotated[int, Field(ge=1, le=100), Format("int32")] = Field(
@@ -91,7 +91,7 @@ class PreferredSchedulingTerm(Part):
     preference: NodeSelectorTerm = Field(description="Which nodes are preferred.")
 
 
-class NodeAffinity(Part):
+class NodeAffinity(PodGroupPart):
     """Rules on the nodes' labels."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = Field(
@@ -102,13 +102,13 @@ class NodeAffinity(Part):
     )
 
 
-class Affinity(Part):
+class Affinity(PodGroupPart):
     """Rules on where a member may run; only node affinity is supported."""
 
     node_affinity: NodeAffinity | None = Field(default=None, description="Rules on the nodes' labels.")
 
 
-class Toleration(Part):
+class Toleration(PodGroupPart):
     """A taint that the members accept."""
 
     key: LabelKey | None = Field(
@@ -127,7 +127,7 @@ class Toleration(Part):
     )
 
 
-class MemberTemplate(Part):
+class MemberTemplate(PodGroupPart):
     """The shape of a role's members that do not exist yet."""
 
     requests: dict[str, Request] = Field(

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from gangsched.kube.client.errors import printable
+from gangsched.core.objects.wording import printable
 
 JSON, YAML, WIDE, NAME = "json", "yaml", "wide", "name"
 NARROWEST, USUAL, WIDEST = 60, 80, 120

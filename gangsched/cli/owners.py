@@ -17,9 +17,10 @@ from msgspec import Raw, Struct
 
 from gangsched.config.dialects import DIALECTS
 from gangsched.core.objects.declaration import OWN_DIALECT
+from gangsched.core.objects.wording import printable
 from gangsched.core.objects.workload import COMPLETED, ENDED, WorkloadFacts
 from gangsched.kube import wire
-from gangsched.kube.client.errors import UNREADABLE, KubeError, printable
+from gangsched.kube.client.errors import UNREADABLE, KubeError
 from gangsched.kube.client.session import ApiSession
 from gangsched.kube.workloads.kind import Kind, group_name
 from gangsched.kube.workloads.table import Workloads

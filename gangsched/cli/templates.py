@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from gangsched.config.dialects import DIALECTS
 from gangsched.core.objects.declaration import NATIVE
+from gangsched.core.objects.wording import printable
 from gangsched.kube import wire
-from gangsched.kube.client.errors import UNREADABLE, KubeError, printable
+from gangsched.kube.client.errors import UNREADABLE, KubeError
 from gangsched.kube.client.session import ApiSession
 from gangsched.kube.dialects.native import template_of
 

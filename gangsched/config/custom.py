@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from gangsched.config.dialects import NAMES as DIALECTS
-from gangsched.config.part import Part, unique
+from gangsched.config.part import SettingsPart, unique
 from gangsched.config.workloads import NAMES, WorkloadName
 
 _KEY = "[A-Za-z0-9_-]+"
@@ -17,7 +17,7 @@ SpecPath = Annotated[str, Field(max_length=253, pattern=rf"^spec(\.{_KEY})+$")]
 Label = Annotated[str, Field(max_length=317)]
 
 
-class Roles(Part):
+class Roles(SettingsPart):
     """A list in the object's spec, with one item for each role of its gang."""
 
     path: SpecPath = Field(description="Path of the list, such as `spec.pools`.")
@@ -28,7 +28,7 @@ class Roles(Part):
     )
 
 
-class Custom(Part):
+class Custom(SettingsPart):
     """A kind of workload that gangsched has no code for, such as that of one's own operator."""
 
     name: Annotated[str, Field(max_length=30, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")] = Field(
@@ -69,7 +69,7 @@ def _distinct(kinds: tuple[Custom, ...]) -> tuple[Custom, ...]:
     return kinds
 
 
-class Workloads(Part):
+class Workloads(SettingsPart):
     """The workloads whose pods can be gangs without naming a group."""
 
     kinds: Annotated[

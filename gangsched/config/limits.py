@@ -6,13 +6,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gangsched.config.part import Part
+from gangsched.config.part import SettingsPart
 from gangsched.core.objects import policy
 
 Number = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
-class NamespaceLimits(Part):
+class NamespaceLimits(SettingsPart):
     """Limits of each namespace. A group that reaches one has the reason NamespaceLimit; its message names the limit."""
 
     held_percent: Annotated[int, Field(ge=1, le=100)] = Field(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from gangsched.config.part import Part
+from gangsched.config.part import SettingsPart
 
 
-class Native(Part):
+class Native(SettingsPart):
     """Settings of the dialect native."""
 
     write_condition: bool = Field(

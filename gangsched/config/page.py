@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gangsched.config.part import Part
+from gangsched.config.part import SettingsPart
 
 
-class Page(Part):
+class Page(SettingsPart):
     """The page that shows groups and nodes: docs/dashboard.md."""
 
     enabled: bool = Field(

@@ -1,4 +1,4 @@
-"""The base class of all parts of the settings."""
+"""The base class of the parts of settings and PodGroups, and that of all parts of the settings."""
 
 from __future__ import annotations
 
@@ -13,15 +13,21 @@ Name = TypeVar("Name", bound=str)
 
 
 class Part(BaseModel):
-    """Immutable settings with camelCase keys, as in Kubernetes' own configuration. Unknown keys are errors."""
+    """The base of all that users write: immutable, with camelCase keys as in Kubernetes. Unknown keys are errors."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True, validate_default=True)
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
 
 
-def part_of(annotation: object) -> type[Part] | None:
+class SettingsPart(Part):
+    """A part of the settings."""
+
+    model_config = ConfigDict(validate_default=True)
+
+
+def part_of(annotation: object) -> type[SettingsPart] | None:
     """The part class in this annotation, also of an optional field; None for any other field."""
     for choice in (annotation, *get_args(annotation)):
-        if inspect.isclass(choice) and issubclass(choice, Part):
+        if inspect.isclass(choice) and issubclass(choice, SettingsPart):
             return choice
     return None
 

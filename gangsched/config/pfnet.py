@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from gangsched.config.part import Part
+from gangsched.config.part import SettingsPart
 from gangsched.core.objects.duration import LONGEST_S
 
 _PREFIX = re.compile(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -24,7 +24,7 @@ def _prefix(text: str) -> str:
 Seconds = Annotated[int, Field(ge=1, le=LONGEST_S)]
 
 
-class Pfnet(Part):
+class Pfnet(SettingsPart):
     """Arguments of pfnet's gang plug-in, with the names from its README."""
 
     gang_annotation_prefix: Annotated[

@@ -13,6 +13,7 @@ from itertools import islice
 from operator import index
 
 from gangsched.core.objects.strategy import Room, Strategy
+from gangsched.core.objects.wording import printable
 
 ENTRY_POINTS = "gangsched.strategies"
 _LONGEST_NAME = 253
@@ -63,8 +64,7 @@ def _described(error: BaseException) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - an error that cannot be printed is shown as its type
         text = ""
-    said = " ".join(text.split())
-    return f"{type(error).__name__}: {said[:_LONGEST_TEXT]}" if said.isprintable() else type(error).__name__
+    return f"{type(error).__name__}: {printable(' '.join(text.split()), limit=_LONGEST_TEXT)}"
 
 
 class _Checked:

@@ -20,7 +20,7 @@ from gangsched.config.dialects import NAMES, DialectName
 from gangsched.config.limits import NamespaceLimits
 from gangsched.config.native import Native
 from gangsched.config.page import Page
-from gangsched.config.part import Part, part_of, unique
+from gangsched.config.part import SettingsPart, part_of, unique
 from gangsched.config.pfnet import Pfnet
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.spark import Fifo, Spark
@@ -60,7 +60,7 @@ Duration = Annotated[
 SchedulerName = Annotated[str, Field(min_length=1, max_length=253)]
 
 
-class Backoff(Part):
+class Backoff(SettingsPart):
     """The back-off of a group after a time-out: it doubles with each consecutive time-out, from `initial` to `max`."""
 
     initial: Duration = Field(
@@ -86,7 +86,7 @@ LATE_WRITE_S = 5.0
 to send it, 4 s to execute it."""
 
 
-class LeaderElection(Part):
+class LeaderElection(SettingsPart):
     """Leader election: only the holder of a Lease acts. Names and defaults are those of Kubernetes' components."""
 
     lease_duration: Duration = Field(
@@ -133,7 +133,7 @@ class LeaderElection(Part):
         return self
 
 
-class Settings(Part):
+class Settings(SettingsPart):
     """All settings of an installation."""
 
     scheduler_names: Annotated[
@@ -375,7 +375,7 @@ def _fault(fault: ErrorDetails) -> str:
 
 def _keys(path: Sequence[str | int]) -> str:
     """The keys of the part at this path; all top-level keys for an empty path."""
-    part: type[Part] = Settings
+    part: type[SettingsPart] = Settings
     for key in (each for each in path if isinstance(each, str)):
         held = (field.annotation for name, field in part.model_fields.items() if key == (field.alias or name))
         part = part_of(next(held)) or part

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gangsched.config.part import Part
+from gangsched.config.part import SettingsPart
 from gangsched.core.objects.duration import LONGEST_S
 from gangsched.core.objects.policy import FifoRules
 
@@ -14,7 +14,7 @@ AgeS = Annotated[int, Field(ge=0, le=LONGEST_S)]
 Label = Annotated[str, Field(min_length=1, max_length=317)]
 
 
-class PrioritizedNodeLabel(Part):
+class PrioritizedNodeLabel(SettingsPart):
     """A preference among nodes by the value of a label."""
 
     label_name: Label = Field(description="Key of the node label.")
@@ -23,7 +23,7 @@ class PrioritizedNodeLabel(Part):
     )
 
 
-class Spark(Part):
+class Spark(SettingsPart):
     """Settings of palantir's k8s-spark-scheduler, with the names from its README in camel case."""
 
     binpack: Literal[
@@ -49,7 +49,7 @@ class Spark(Part):
     )
 
 
-class Fifo(Part):
+class Fifo(SettingsPart):
     """Strict FIFO: in an instance group no group overtakes an earlier one that waits for room."""
 
     instance_group_label: Label = Field(

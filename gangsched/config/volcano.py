@@ -6,12 +6,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from gangsched.config.part import Part, unique
+from gangsched.config.part import SettingsPart, unique
 
 Namespace = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 
 
-class SchedulerLease(Part):
+class SchedulerLease(SettingsPart):
     """The Lease of Volcano's scheduler. While it is held, gangsched writes no phase."""
 
     name: Annotated[str, Field(min_length=1, max_length=253)] = Field(
@@ -24,7 +24,7 @@ class SchedulerLease(Part):
     )
 
 
-class Volcano(Part):
+class Volcano(SettingsPart):
     """Settings of the dialect volcano."""
 
     write_phase: Annotated[

@@ -19,7 +19,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, cast
 
-from gangsched.kube.client.errors import printable
+from gangsched.core.objects.wording import printable
 from gangsched.kube.client.session import ApiSession
 
 _log = logging.getLogger(__name__)

@@ -13,6 +13,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Literal, TextIO
 
+from gangsched.core.objects.wording import escaped
+
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
@@ -20,19 +22,12 @@ _OWN = "gangsched"
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-def escape(text: str) -> str:
-    """The text with every non-printable character (controls, line and paragraph separators, bidi marks) escaped."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
-
-
 def quote(value: object) -> str:
     """A value as written after `key=`: bare if that is unambiguous, otherwise in double quotes with escapes."""
     text = str(value)
     if text and not any(char in ' "=\\' for char in text) and text.isprintable():
         return text
-    return '"' + escape(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+    return '"' + escaped(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -52,10 +47,10 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One line, plus indented lines for a traceback."""
         values = "".join(f" {key}={quote(value)}" for key, value in _values(record).items())
-        line = f"{_time(record)} {record.levelname:<7} {record.name}: {escape(record.getMessage())}{values}"
+        line = f"{_time(record)} {record.levelname:<7} {record.name}: {escaped(record.getMessage())}{values}"
         if record.exc_info:
             trace = self.formatException(record.exc_info)
-            line += "".join(f"\n    {escape(part)}" for part in trace.splitlines())
+            line += "".join(f"\n    {escaped(part)}" for part in trace.splitlines())
         return line
 
 

@@ -25,10 +25,11 @@ import uvloop
 import yaml
 from aiohttp import web
 
+from gangsched.core.objects.wording import printable
 from gangsched.kube.client import credentials, exec_plugin
 from gangsched.kube.client.contact import Contact, Problem
 from gangsched.kube.client.credentials import Impersonation
-from gangsched.kube.client.errors import ApiError, ApiUnreachable, Garbled, NoCredentials, printable
+from gangsched.kube.client.errors import ApiError, ApiUnreachable, Garbled, NoCredentials
 from gangsched.kube.client.kubeconfigs import incluster_config
 from gangsched.kube.client.lease import LeaseClient, LeaseSpec
 from gangsched.kube.client.session import ApiSession, Response, connect

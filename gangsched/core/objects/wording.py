@@ -1,4 +1,4 @@
-"""Numbers in sentences."""
+"""Numbers in sentences, and texts of strangers in them."""
 
 from __future__ import annotations
 
@@ -33,3 +33,15 @@ def number_is_of_all(number: int, total: int, thing: str) -> str:
 def shortened(text: str, longest: int) -> str:
     """The text, cut to this number of characters; then it ends with an ellipsis."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def escaped(text: str) -> str:
+    """The text with every character escaped that is not printable: controls, separators of lines, bidi marks."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text)
+
+
+def printable(text: str, *, limit: int = 1000) -> str:
+    """What a stranger has written, for a log line or a sentence: cut at `limit` characters and escaped."""
+    return escaped(shortened(text, limit))

@@ -24,7 +24,8 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
 
-from gangsched.kube.client.errors import ANONYMOUS, ApiError, printable
+from gangsched.core.objects.wording import printable
+from gangsched.kube.client.errors import ANONYMOUS, ApiError
 
 _log = logging.getLogger(__name__)
 

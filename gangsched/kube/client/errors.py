@@ -7,6 +7,8 @@ from http import HTTPStatus
 
 import msgspec
 
+from gangsched.core.objects.wording import printable
+
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """The exceptions of decoding an answer: the second for bytes that are not UTF-8, the third for input that is nested
 more deeply than any object of an API server."""
@@ -16,14 +18,6 @@ _AUTHORIZER = re.compile(r"\bUser \".*\" cannot [a-z*]+ (resource|path) \"", re.
 
 ANONYMOUS = 'User "system:anonymous"'
 """The user, in the server's messages, of requests without credentials."""
-
-
-def printable(text: str, *, limit: int = 1000) -> str:
-    """The text for a log line: control characters escaped, cut at `limit` characters."""
-    cut = text if len(text) <= limit else text[: limit - 1] + "…"
-    if cut.isprintable():
-        return cut
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in cut)
 
 
 class KubeError(Exception):

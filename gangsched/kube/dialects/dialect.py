@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gangsched.config.dialects import Key, Row
 from gangsched.core.objects.declaration import Declaration, Keys
 from gangsched.core.objects.duration import parse_duration
-from gangsched.kube.client.errors import printable
+from gangsched.core.objects.wording import printable
 from gangsched.kube.dialects.fields import Field, Use, ignored_texts
 from gangsched.kube.dialects.kind import MOST_MEMBERS, Kind
 

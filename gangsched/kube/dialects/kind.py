@@ -16,8 +16,8 @@ from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec, SeenConditi
 from gangsched.core.objects.quantity import InvalidQuantity, unrounded
 from gangsched.core.objects.requests import counted_amounts
 from gangsched.core.objects.shape import Amounts
+from gangsched.core.objects.wording import printable
 from gangsched.kube import wire
-from gangsched.kube.client.errors import printable
 from gangsched.kube.dialects.fields import Field, Use, ignored_fields, ignored_texts
 
 MOST_MEMBERS = 2**31 - 1

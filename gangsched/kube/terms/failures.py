@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gangsched.api.times import parse_time
 from gangsched.core.objects.pod import Failure
+from gangsched.core.objects.wording import printable
 from gangsched.kube import wire
-from gangsched.kube.client.errors import printable
 
 LONGEST_SAID = 300
 """Maximum number of characters that are quoted of what the kubelet says."""

@@ -15,8 +15,8 @@ from gangsched.core.objects.requests import (
     pod_requests,
 )
 from gangsched.core.objects.shape import Amounts, Disk, HostPort, Shape
+from gangsched.core.objects.wording import printable
 from gangsched.kube import wire
-from gangsched.kube.client.errors import printable
 from gangsched.kube.terms.features import needed_features
 from gangsched.kube.terms.node_terms import node_term, toleration
 from gangsched.kube.terms.pod_terms import REQUIRED, labels, required_terms, spread

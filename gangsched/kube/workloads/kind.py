@@ -18,9 +18,9 @@ from gangsched.core.declarations.top_owners import shared
 from gangsched.core.objects.declaration import Beside, Declaration, GroupKey, Keys, Role, Topology
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
+from gangsched.core.objects.wording import printable
 from gangsched.core.objects.workload import GANG, Series, TopOwner, Workload, WorkloadFacts
 from gangsched.kube import wire
-from gangsched.kube.client.errors import printable
 from gangsched.kube.dialects.dialect import count, quoted
 from gangsched.kube.workloads import template
 from gangsched.kube.workloads.fields import unheeded

@@ -15,8 +15,8 @@ from msgspec import Raw, Struct
 
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.shape import Labels, Shape
+from gangsched.core.objects.wording import printable
 from gangsched.kube import wire
-from gangsched.kube.client.errors import printable
 from gangsched.kube.terms import preferences, shapes
 from gangsched.kube.terms.pod_terms import labels
 

@@ -6,7 +6,8 @@ from http import HTTPStatus
 
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
-from gangsched.kube.client.errors import KubeError, printable
+from gangsched.core.objects.wording import printable
+from gangsched.kube.client.errors import KubeError
 from gangsched.kube.client.paths import pod_path
 from gangsched.kube.client.session import ApiSession
 from gangsched.kube.writing.results import Outcome, WriteResult, refused

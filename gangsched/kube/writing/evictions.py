@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from gangsched.core.objects.effects import EvictPod
 from gangsched.core.objects.results import EvictionRefused, PodEvicted, Spared
-from gangsched.kube.client.errors import UNREADABLE, ApiError, KubeError, printable
+from gangsched.core.objects.wording import printable
+from gangsched.kube.client.errors import UNREADABLE, ApiError, KubeError
 from gangsched.kube.client.paths import pod_path
 from gangsched.kube.client.session import ApiSession, Response
 from gangsched.kube.writing.results import Outcome, WriteResult, refused

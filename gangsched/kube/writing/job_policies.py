@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from gangsched.core.objects.effects import LookUpOwner
 from gangsched.core.objects.results import OwnerSeen
+from gangsched.core.objects.wording import printable
 from gangsched.kube import wire
-from gangsched.kube.client.errors import UNREADABLE, KubeError, printable
+from gangsched.kube.client.errors import UNREADABLE, KubeError
 from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.session import ApiSession
 from gangsched.kube.writing.results import Outcome, WriteResult, failed
