@@ -25,7 +25,7 @@ hypothesis.settings.register_profile("check", _COMMON, max_examples=5, derandomi
 # A failing example is enough: shrinking it takes minutes.
 _UNSHRUNK = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
 hypothesis.settings.register_profile("mutations", hypothesis.settings.get_profile("check"), phases=_UNSHRUNK)
-hypothesis.settings.register_profile("test", _COMMON, derandomize=os.environ.get("CI") == "true")
+hypothesis.settings.register_profile("test", _COMMON, max_examples=40, derandomize=os.environ.get("CI") == "true")
 # No database of earlier failures, so that the seed alone reproduces a run.
 hypothesis.settings.register_profile("nightly", _COMMON, max_examples=2000, database=None)
 hypothesis.settings.load_profile("test")

@@ -1,7 +1,7 @@
 """How many cases tests try: a twentieth of the usual number in `make check`, twenty times as many in `make nightly`.
 
-The hypothesis profile decides this by its default number of examples, usually 100; `tests/conftest.py`
-defines the profiles and loads one before any test is imported.
+The name of the hypothesis profile decides this; `tests/conftest.py` defines the profiles and loads one before any test
+is imported.
 
 `make test` tries an eighth of random cases, of sweeps over many cases, and of the cases of slow tests: the rest would
 take longer than everything else. `make nightly` tries all of them.
@@ -18,7 +18,8 @@ import pytest
 
 Of = TypeVar("Of")
 
-_USUAL = 100
+_OF_PROFILE = {"check": 0.05, "mutations": 0.05, "test": 1, "nightly": 20}
+"""How many cases each profile tries of one that `make test` tries."""
 _MOST_KILLS = 20
 _KILLS_THAT_STRIKE = 2
 
@@ -28,12 +29,12 @@ first_seed = 1
 
 def tries(usual: int) -> int:
     """How many cases to try in this run if `make test` tries `usual`; at least one."""
-    return max(1, usual * hypothesis.settings().max_examples // _USUAL)
+    return max(1, int(usual * _OF_PROFILE[hypothesis.settings.get_current_profile_name()]))
 
 
 def examples(usual: int) -> int:
     """How many random examples, stories or seeds to try in this run; at least one."""
-    return -(-usual // 8) if tries(_USUAL) == _USUAL else tries(usual)
+    return -(-usual // 8) if tries(8) == 8 else tries(usual)
 
 
 def seeded(usual: int) -> Callable[[Callable[..., Any]], pytest.MarkDecorator]:

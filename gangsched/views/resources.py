@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gangsched.api.crd import GROUP
 from gangsched.config.dialects import DIALECTS
-from gangsched.core.declarations.resolution import OBJECT
-from gangsched.core.objects.declaration import OWN_DIALECT, GroupKey
+from gangsched.core.declarations.resolution import OBJECT, TREE
+from gangsched.core.objects.declaration import NATIVE, OWN_DIALECT, GroupKey
 
 OWN = f"podgroup.{GROUP}"
 """PodGroups of gangsched itself."""
@@ -21,6 +21,7 @@ _POD_GROUPS = {
         for each in row.resources
         if each.plural == "podgroups"
     },
+    TREE: f"compositepodgroup.{DIALECTS[NATIVE].resources[0].group}",
 }
 
 

@@ -15,6 +15,8 @@ from testbed.operator import Operator
 from testbed.workloads import member
 from tests import effort
 from tests.effort import kills
+from tests.faults.plan import Fault, Rates
+from tests.faults.proxy import ProxyProcess
 from tests.integration import devices
 from tests.integration.cluster import Cluster
 from tests.integration.test_native import (
@@ -30,6 +32,7 @@ GANG: Json = {"gang": {"minCount": 3}}
 MADE: Json = {"name": "gpu", "resourceClaimTemplateName": "gpus"}
 NAMED: Json = {"name": "gpu", "resourceClaimName": "c"}
 OWN: Json = {"name": "own", "resourceClaimName": "own"}
+_LATE_S = 1.0
 
 
 @pytest.fixture
@@ -168,35 +171,39 @@ def test_the_charts_rights_suffice(ruled: Cluster) -> None:
     assert [entry["requestURI"] for entry in ours if entry.get("responseStatus", {}).get("code") in (401, 403)] == []
 
 
-def await_write(gated: Cluster) -> None:
-    """Wait for the first write to a claim, without a pause: the bindings follow within milliseconds."""
-    ends = time.monotonic() + 30
-    while not devices.left(gated):
-        assert time.monotonic() < ends, "nothing is written within 30 s"
-
-
 @pytest.mark.timeout(1200)
 @pytest.mark.explores
 def test_wherever_the_leader_is_killed_the_claim_is_never_allocated_without_its_group_and_never_twice(
     gated: Cluster,
 ) -> None:
-    """Every second time a member is deleted while there is no leader, so that the gang is incomplete afterwards."""
+    """Every second time a member is deleted while there is no leader, so that the gang is incomplete afterwards.
+
+    In two of four rounds the leader learns late what its first write to the claim has done, so that the kill strikes
+    right after it. Bindings follow such a write within milliseconds, which a busy machine does not let a test hit.
+    """
     random = Random(37 + effort.first_seed)
     for name in ("n0", "n1"):
         gated.add_node(name, cpu="64")
         devices.add_gpus(gated, name, 1)
     devices.add_claim(gated, "c", "gpu")
     struck: list[int] = []
-    with Operator(gated.control_plane) as operator:
+    late = Rates(of={}, delay_s=(_LATE_S, _LATE_S))
+    with (
+        ProxyProcess(gated.control_plane, seed=4, rates=late) as proxy,
+        Operator(gated.control_plane, kubeconfig=proxy.kubeconfig_for()) as operator,
+    ):
         for number in kills(struck):
             group = f"g{number}"
+            is_late = number // 2 % 2 == 0
+            if is_late:
+                proxy.next(fault=Fault.DELAY_AFTER, method="PATCH", path_contains="/resourceclaims/")
             declare(gated, group, GANG, resourceClaims=[NAMED])
             for at in range(3):
                 add_pod(gated, f"p-{at}", NAMED, group=group)
-            if number // 2 % 2:
-                time.sleep(random.uniform(0.0, 0.2))
+            if is_late:
+                gated.until(lambda: devices.left(gated), what="something is written to the claim")
             else:
-                await_write(gated)
+                time.sleep(random.uniform(0.0, 0.2))
             operator.kill()
             if devices.left(gated) and not gated.bound():
                 struck.append(number)

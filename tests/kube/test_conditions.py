@@ -7,11 +7,16 @@ import pytest
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import PutCondition
 from gangsched.core.objects.podgroup import GroupCondition
-from gangsched.kube.writing.native_conditions import DENIED_S, Right, put_condition
+from gangsched.kube.writing.native_conditions import DENIED_S, PATIENCE_S, Right, put_condition
 from gangsched.kube.writing.results import Outcome, WriteResult
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 CONDITION = GroupCondition(scheduled=False, reason="Unschedulable", message="No room.", generation=3)
+
+FORBIDDEN = (
+    'podgroups.scheduling.k8s.io "g" is forbidden: User "system:serviceaccount:ns:gangsched" cannot patch '
+    'resource "podgroups/status" in API group "scheduling.k8s.io" in the namespace "ns"'
+)
 
 
 def path(version: str) -> str:
@@ -78,6 +83,7 @@ async def test_the_time_stays_if_the_status_does():
         (422, "metadata.uid: Invalid value: field is immutable", Outcome.GONE),
         (422, "status.conditions[0].reason: Invalid value", Outcome.REFUSED),
         (503, "later", Outcome.UNAVAILABLE),
+        (403, 'admission webhook "no.example.com" denied the request: not this one', Outcome.REFUSED),
     ],
 )
 async def test_what_the_server_answers_decides_what_follows(code, said, expected):
@@ -89,7 +95,7 @@ async def test_what_the_server_answers_decides_what_follows(code, said, expected
 @pytest.mark.parametrize(("apart_s", "requests"), [(1.0, 1), (DENIED_S + 1, 3)])
 async def test_without_the_right_one_write_in_a_while_asks_whether_it_is_still_missing(apart_s, requests):
     api = FakeApi()
-    api.answer("PATCH", path("v1beta1"), *[status(403, "podgroups/status is forbidden", reason="Forbidden")] * 3)
+    api.answer("PATCH", path("v1beta1"), *[status(403, FORBIDDEN, reason="Forbidden")] * 3)
     effects = [PutCondition(GroupKey("ns", "g"), "u1", CONDITION, "v1beta1")] * 3
     answers = await put(api, *effects, apart_s=apart_s)
     assert {answer.result for answer in answers} == {Outcome.REFUSED}
@@ -99,8 +105,35 @@ async def test_without_the_right_one_write_in_a_while_asks_whether_it_is_still_m
 
 async def test_a_right_that_is_granted_later_is_used():
     api = FakeApi()
-    forbidden = status(403, "podgroups/status is forbidden", reason="Forbidden")
+    forbidden = status(403, FORBIDDEN, reason="Forbidden")
     api.answer("PATCH", path("v1beta1"), forbidden, body({}), body({}))
     effects = [PutCondition(GroupKey("ns", "g"), "u1", CONDITION, "v1beta1")] * 3
     answers = await put(api, *effects, apart_s=DENIED_S + 1)
     assert [answer.result for answer in answers] == [Outcome.REFUSED, Outcome.WRITTEN, Outcome.WRITTEN]
+
+
+@pytest.mark.parametrize(
+    ("apart_s", "answers", "expected"),
+    [
+        (1.0, "+-++", "written, unavailable, written, written"),
+        (PATIENCE_S / 2, "+---", "written, unavailable, unavailable, refused"),
+        (PATIENCE_S, "+-+-", "written, unavailable, written, unavailable"),
+    ],
+)
+async def test_a_right_that_there_was_is_missing_only_after_a_minute(apart_s, answers, expected):
+    """A restarted API server denies it for some seconds."""
+    api = FakeApi()
+    denied = status(403, FORBIDDEN, reason="Forbidden")
+    api.answer("PATCH", path("v1beta1"), *(body({}) if each == "+" else denied for each in answers))
+    effects = [PutCondition(GroupKey("ns", "g"), "u1", CONDITION, "v1beta1")] * len(answers)
+    results = [answer.result for answer in await put(api, *effects, apart_s=apart_s)]
+    assert ", ".join(Outcome(each).name.lower() for each in results) == expected
+
+
+async def test_what_an_admission_plug_in_refuses_says_nothing_about_other_groups():
+    api = FakeApi()
+    refused = status(403, 'admission webhook "no.example.com" denied the request: not this one', reason="Forbidden")
+    api.answer("PATCH", path("v1beta1"), refused, body({}))
+    answers = await put(api, *[PutCondition(GroupKey("ns", "g"), "u1", CONDITION, "v1beta1")] * 2)
+    assert [answer.result for answer in answers] == [Outcome.REFUSED, Outcome.WRITTEN]
+    assert "give its account that right" not in answers[0].message

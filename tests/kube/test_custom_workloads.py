@@ -76,6 +76,8 @@ def test_the_annotations_count_as_for_every_kind():
     assert said(found)[0] == 3
 
 
+OWNER = {"apiVersion": "example.com/v1", "kind": "Farm", "name": "bert", "uid": "uid-bert"}
+"""It is not the pod's controller, as an operator writes it with SetOwnerReference."""
 OF_SET = {"labels": {"example.com/farm": "bert", "example.com/pool": "a"}}
 
 
@@ -90,6 +92,10 @@ OF_SET = {"labels": {"example.com/farm": "bert", "example.com/pool": "a"}}
         (POOLS, pod_of("Farm", "x", group="example.com", **OF_SET), ("farm.x", "a", "uid-x")),
         (POOLS, pod_of("Farm", "bert", group="example.com"), ("farm.bert", "", "uid-bert")),
         (POOLS, pod_of("ReplicaSet", "s", group="apps"), None),
+        (POOLS, {"metadata": {"name": "p", **OF_SET}}, ("farm.bert", "a", "")),
+        (POOLS, {"metadata": {"name": "p", "ownerReferences": [OWNER], **OF_SET}}, ("farm.bert", "a", "")),
+        (POOLS, {"metadata": {"name": "p"}}, None),
+        (COUNTED, {"metadata": {"name": "p", **OF_SET}}, None),
     ],
 )
 def test_a_pod_is_recognised_by_its_controller_or_by_the_label(custom, body, expected):

@@ -46,13 +46,22 @@ def native_group(policy: dict[str, Any], *, by_job: bool = True, delegated: bool
     return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
 
 
-def job() -> ForeignGroup:
-    meta = {"name": "train", "namespace": "default", "uid": "uid-train"}
+def job(**annotations: str) -> ForeignGroup:
+    meta = {"name": "train", "namespace": "default", "uid": "uid-train", "annotations": annotations}
     spec = {"parallelism": 5, "completions": 5}
     return WORKLOADS.kinds["job"].read(json.dumps({"metadata": meta, "spec": spec}).encode())[1]
 
 
-def of_job(number: int, *, owned: bool) -> Pod:
+def jobset(*, least: int) -> ForeignGroup:
+    """A JobSet with two Jobs of five pods each, of which so many are the least."""
+    annotations = {"gangsched.io/min-member": str(least)}
+    meta = {"name": "set", "namespace": "default", "uid": "uid-set", "annotations": annotations}
+    template = {"spec": {"parallelism": 5, "completions": 5}}
+    spec = {"replicatedJobs": [{"name": "w", "replicas": 2, "template": template}]}
+    return WORKLOADS.kinds["jobset"].read(json.dumps({"metadata": meta, "spec": spec}).encode())[1]
+
+
+def of_job(number: int, *, owned: bool, **labels: str) -> Pod:
     """A pod of the Job; `owned`: by the native group too, as its controller writes it."""
     owners = [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "uid-train", "controller": True}]
     if owned:
@@ -66,6 +75,7 @@ def of_job(number: int, *, owned: bool) -> Pod:
             "namespace": "default",
             "uid": f"uid-train-{number}",
             "creationTimestamp": CREATED,
+            "labels": labels,
             "ownerReferences": owners,
         },
         "spec": {
@@ -186,6 +196,33 @@ class TestWhatTheJobStatesForItsGroup:
         harness.add(native_group({"gang": {"minCount": 3}}))
         harness.wait(5)
         assert len(harness.bound()) == 3
+
+    def test_a_minimum_by_annotation_takes_precedence(self):
+        """Regression: the smaller of both counted, so a part of what the user asked for was bound."""
+        harness = Harness()
+        harness.label_namespace("default", ASKED)
+        least = {"gangsched.io/min-member": "4"}
+        harness.add(node("n1", cpu=3), job(**least), native_group({"gang": {"minCount": 3}}))
+        harness.add(*(of_job(number, owned=True) for number in range(5)))
+        harness.wait(5)
+        assert harness.bound() == []
+        harness.add(node("n2", cpu=1))
+        harness.wait(5)
+        assert len(harness.bound()) == 4
+
+    def test_the_group_of_one_job_says_nothing_about_a_gang_of_several(self):
+        """Regression: a JobSet's gang of eight got the minimum of the group that 1.36 makes for its first Job."""
+        harness = Harness()
+        harness.label_namespace("default", ASKED)
+        names = {"jobset.sigs.k8s.io/jobset-name": "set", "jobset.sigs.k8s.io/replicatedjob-name": "w"}
+        members = [of_job(number, owned=True, **names) for number in range(5)]
+        harness.add(node("n1", cpu=7), jobset(least=8), job(), native_group(GANG), *members)
+        harness.add(*(replace(pod, uid=f"{pod.uid}-b", name=f"{pod.name}-b") for pod in members))
+        harness.wait(5)
+        assert harness.bound() == []
+        harness.add(node("n2", cpu=3))
+        harness.wait(5)
+        assert len(harness.bound()) == 10
 
     @pytest.mark.without("disorder", why="asserts what one order of events leads to")
     @pytest.mark.without("restarts", "standbys", "leaderless", why="the story tells a watch what no list holds")

@@ -127,7 +127,7 @@ def test_a_group_whose_label_no_node_has_never_fits_and_is_told_so():
     harness.wait(2)
     condition = harness.condition("default/a")
     assert condition.reason == "NeverFits"
-    assert "No node has the label zone: label the nodes, or remove spec.placement.topology" in condition.message
+    assert "No node has the label zone" in condition.message
     harness.add(node("n1", labels={"zone": "a"}))
     harness.settle()
     assert harness.bound() == ["default/a-0"]

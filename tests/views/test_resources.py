@@ -19,6 +19,7 @@ from tests.whatif.test_native import GANG, job, pods, workload
         ("gangsched PodGroup", "podgroup.gangsched.io"),
         ("gangsched PodGroup, job pods", "podgroup.gangsched.io"),
         ("native PodGroup", "podgroup.scheduling.k8s.io"),
+        ("native CompositePodGroup", "compositepodgroup.scheduling.k8s.io"),
         ("volcano PodGroup", "podgroup.scheduling.volcano.sh"),
         ("Job", "gang"),
         ("gangsched pods", "gang"),

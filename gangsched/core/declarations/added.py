@@ -31,19 +31,27 @@ def is_users(added: Added, owner: Owner | None, namespace: str, foreign: Foreign
 
 
 def completed(spec: GroupSpec, key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> GroupSpec:
-    """The spec of an automatic gang with what its workload states in the group that its controller has added.
+    """The spec of a Job's automatic gang with what the Job states in the group that its controller has added.
 
-    A policy `basic` states no minimum.
+    A policy `basic` states no minimum, and a minimum by annotation takes precedence. The group of one Job says nothing
+    about a gang of several, such as a JobSet's.
     """
-    name = next((say.passed_over for say in says if say.passed_over and say.object_name), "")
-    found = foreign.find(NATIVE, GroupKey(key.namespace, name)) if name else None
-    if found is None or found.spec is None:
+    say = next((say for say in says if say.passed_over and say.object_name), None)
+    if say is None:
+        return spec
+    found = foreign.find(NATIVE, GroupKey(key.namespace, say.passed_over))
+    if found is None or found.spec is None or not found.made_for:
+        return spec
+    named = [foreign.find(kind, GroupKey(key.namespace, say.object_name)) for kind in say.objects]
+    job = next((each for each in named if each is not None and each.uid == found.made_for), None)
+    if job is None:
         return spec
     stated = found.spec
-    gang = stated.max_schedule_time_s is None
+    annotated = job.workload is not None and job.workload.least is not None
+    counts = stated.max_schedule_time_s is None and not annotated
     return replace(
         spec,
-        min_member=min(spec.min_member, stated.min_member) if gang else spec.min_member,
+        min_member=min(spec.min_member, stated.min_member) if counts else spec.min_member,
         topology=spec.topology or stated.topology,
         priority=stated.priority if spec.priority is None else spec.priority,
         priority_class=spec.priority_class or stated.priority_class,

@@ -38,7 +38,7 @@ from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, named
 
 OBJECT = "{} PodGroup"
 """Display name of an object of another system's dialect."""
-_TREE = f"{NATIVE} CompositePodGroup"
+TREE = f"{NATIVE} CompositePodGroup"
 
 
 def resolve(
@@ -184,7 +184,7 @@ def _source(group: Group | None, says: Sequence[Declaration], found: Sequence[Fo
 def _called(found: ForeignGroup) -> str:
     """The object's display name."""
     if found.dialect == COMPOSITE:
-        return _TREE
+        return TREE
     return found.workload.title if found.workload is not None else OBJECT.format(found.dialect)
 
 

@@ -167,7 +167,7 @@ def _why_no_node_helps(refusal: Refusal, them: str) -> str:
 def _within(head: str, wanted: int, domain: Domain) -> str:
     key, value = domain
     if value is None:
-        return f"No node has the label {key}: label the nodes, or remove spec.placement.topology, which names it"
+        return f"No node has the label {key}: label the nodes, or remove the topology from the group, which names it"
     if wanted == 1:
         return f"{head} in the domain {key}={value}"
     return f"{head} into one domain of {key} ({value} was tried: it has most room, or members already)"

@@ -107,7 +107,7 @@ def pod_value(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workload
         rejected=status.phase == "Failed" and is_rejection(status),
         bound_at=said.bound_at,
         soft=preferences.soft(spec, meta),
-        workload=_workload(meta, owner, declaration, workloads) if owner is not None else None,
+        workload=_workload(meta, owner, declaration, workloads) if owner is not None or workloads.by_label else None,
         failure=failure(status) if status.phase == "Failed" else None,
         gone_by=_moment(meta.deletion_timestamp) if meta.deletion_timestamp else 0.0,
     )
@@ -151,7 +151,7 @@ def _sharing_group(spec: wire.PodSpec, dialects: Dialects) -> str:
     return intern(spec.scheduling_group.pod_group_name or "")
 
 
-def _workload(meta: wire.Meta, owner: Owner, said: Declaration | None, workloads: Workloads) -> Workload | None:
+def _workload(meta: wire.Meta, owner: Owner | None, said: Declaration | None, workloads: Workloads) -> Workload | None:
     """The workload of the pod. A native group alone may have been added by the pod's controller.
 
     The Job controller makes its pods owned by the group too: pkg/controller/job/job_controller.go.

@@ -19,6 +19,8 @@ from gangsched.kube.workloads import custom
 from gangsched.kube.workloads.kind import Kind, Mark, Marks
 
 _KEPT = 1024
+_NOBODY = Owner("", "", "")
+"""The controller of a pod that has none."""
 
 
 class Workloads:
@@ -33,12 +35,20 @@ class Workloads:
                 self._by_controller.setdefault(controller, [*self._labelled]).append(kind)
         self._kept = lru_cache(_KEPT)(self._made)
 
-    def of(self, meta: wire.Meta, owner: Owner, *, named: bool = False, added: Added | None = None) -> Workload | None:
-        """The workload of a pod with this controller; None if it is of no known kind.
+    @property
+    def by_label(self) -> bool:
+        """Whether labels alone can show that a pod belongs to a workload."""
+        return bool(self._labelled)
+
+    def of(
+        self, meta: wire.Meta, owner: Owner | None, *, named: bool = False, added: Added | None = None
+    ) -> Workload | None:
+        """The workload of a pod with this controller, None if it has none; None if it is of no known kind.
 
         `named` says whether the pod names its group itself, `added` is the native group that its controller may have
         added.
         """
+        owner = owner or _NOBODY
         kinds = self._by_controller.get((owner.api_group, owner.kind), self._labelled)
         if not kinds:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from gangsched.config.workloads import WORKLOADS
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import (
     ForeignGroupGone,
@@ -37,7 +38,7 @@ def objects(kind: Kind[Any]) -> Subject:
 
     return Subject(
         dialect=row.name,
-        value="workloads",
+        value="workloads" if row.name in WORKLOADS else "workloads.custom",
         kind=row.resource,
         resource=resource,
         absent=ForeignGroupsReplaced(dialect=row.name, groups=()),

@@ -3,15 +3,15 @@
 Like kube-scheduler it sends a strategic merge patch of the subresource `status`, which leaves other conditions alone.
 The UID in the patch keeps another PodGroup of the name from getting the condition.
 
-If the right to write is missing, each write would fail, and be repeated by the core, once for each group. So after a
-refusal only one write in a while finds out whether it is still missing.
+If the right to write is missing, each write would fail, and be repeated by the core, once for each group. So once that
+is certain only one write in a while finds out whether it is still missing. A restarted API server, which does not know
+its roles yet, denies a right for some seconds: after a write that succeeded, only denials for a minute are certain.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from http import HTTPStatus
 
 from gangsched.api.times import format_time
 from gangsched.config.dialects import DIALECTS
@@ -25,7 +25,9 @@ from gangsched.kube.writing.results import Outcome, WriteResult, failed
 from gangsched.kube.writing.sending import has_another_uid, send
 
 DENIED_S = 300.0
-"""Seconds after a refusal for lack of the right in which nothing is sent."""
+"""Seconds in which nothing is sent once the right is certain to be missing."""
+PATIENCE_S = 60.0
+"""Seconds for which a right that there was may be denied before it counts as missing."""
 
 _KIND = DIALECTS[NATIVE].resources[0]
 DENIED = (
@@ -35,20 +37,29 @@ DENIED = (
 
 
 class Right:
-    """Whether the right to write was missing at the last attempt."""
+    """Whether the right to write is missing, by the answers to the writes."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._denied_until = float("-inf")
+        self._was_granted = False
+        self._denied_since: float | None = None
+        self._silent_until = float("-inf")
 
     @property
-    def denied(self) -> bool:
+    def missing(self) -> bool:
         """Whether it was missing only a short while ago."""
-        return self._monotonic() < self._denied_until
+        return self._monotonic() < self._silent_until
 
-    def deny(self) -> None:
-        """Note that it is missing."""
-        self._denied_until = self._monotonic() + DENIED_S
+    def granted(self) -> None:
+        """Note that a write was allowed."""
+        self._was_granted, self._denied_since = True, None
+
+    def denied(self) -> None:
+        """Note that a write was denied."""
+        now = self._monotonic()
+        self._denied_since = now if self._denied_since is None else self._denied_since
+        if not self._was_granted or now - self._denied_since >= PATIENCE_S:
+            self._silent_until = now + DENIED_S
 
 
 async def put_condition(session: ApiSession, effect: PutCondition, *, right: Right) -> WriteResult:
@@ -56,7 +67,7 @@ async def put_condition(session: ApiSession, effect: PutCondition, *, right: Rig
 
     `GONE` if the PodGroup no longer exists or another one has its name, `REFUSED` while the right is missing.
     """
-    if right.denied:
+    if right.missing:
         return WriteResult(Outcome.REFUSED, message=DENIED)
     said = effect.condition
     condition: dict[str, object] = {
@@ -73,8 +84,10 @@ async def put_condition(session: ApiSession, effect: PutCondition, *, right: Rig
     body = {"metadata": {"uid": effect.uid}, "status": {"conditions": [condition]}}
     sent = await send(session, "PATCH", f"{path}/status", body, content_type=STRATEGIC_MERGE_PATCH)
     if isinstance(sent, Response):
+        right.granted()
         return WriteResult(Outcome.WRITTEN)
-    if isinstance(sent, ApiError) and sent.status == HTTPStatus.FORBIDDEN:
-        right.deny()
-        return WriteResult(Outcome.REFUSED, message=f"{DENIED} The API server says: {sent}")
+    if isinstance(sent, ApiError) and sent.denied:
+        right.denied()
+        if right.missing:
+            return WriteResult(Outcome.REFUSED, message=f"{DENIED} The API server says: {sent}")
     return WriteResult(Outcome.GONE) if has_another_uid(sent) else failed(sent)
