@@ -1,4 +1,4 @@
-"""The page docs/rooms.md: the rooms of the core, their laws and modules, and a drawing of their imports."""
+"""The page docs/rooms.md: the rooms of the core and of kube, their laws and modules, and drawings of their imports."""
 
 from __future__ import annotations
 
@@ -6,47 +6,56 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-CORE = Path(__file__).resolve().parent.parent / "gangsched" / "core"
-_PACKAGE = "gangsched.core"
+_ROOT = Path(__file__).resolve().parent.parent / "gangsched"
 
 
 def page() -> str:
     """The page, generated from the docstrings and imports of the modules."""
-    rooms = [*_rooms()]
-    lines = ["# The packages of the core", "", _doc(CORE / "__init__.py"), "", "```mermaid", "flowchart BT"]
-    direct = _direct({room: _imports(room) for room in rooms})
-    lines += [f"    {room} --> {other}" for room in rooms for other in sorted(direct[room])]
-    lines += ["```", "", "An arrow leads to an imported package; imports that follow from other arrows are left out."]
-    for room in rooms:
-        path = CORE / room
-        if not path.is_dir():
-            lines += ["", f"## {room}.py", "", _doc(path.with_suffix(".py"))]
-            continue
-        lines += ["", f"## {room}/", "", _doc(path / "__init__.py"), "", "| module | contents |", "|---|---|"]
-        modules = (module for module in sorted(path.glob("*.py")) if module.stem != "__init__")
-        lines += [f"| `{module.name}` | {_doc(module).split(chr(10), 1)[0]} |" for module in modules]
+    lines = ["# The rooms of the core and of kube", ""]
+    lines += ["An arrow leads to an imported package; imports that follow from other arrows are left out."]
+    for house in ("core", "kube"):
+        lines += ["", *_of(_ROOT / house)]
     return "\n".join([*lines, ""])
 
 
-def _rooms() -> Iterator[str]:
-    """The packages and modules directly in the core, by name."""
-    for path in sorted(CORE.iterdir()):
+def _of(house: Path) -> Iterator[str]:
+    """The lines about one package."""
+    rooms = [*_rooms(house)]
+    yield from (f"## gangsched/{house.name}", "", _doc(house / "__init__.py"), "", "```mermaid", "flowchart BT")
+    direct = _direct({room: _imports(house, room) for room in rooms})
+    yield from (f"    {room} --> {other}" for room in rooms for other in sorted(direct[room]))
+    yield "```"
+    for room in rooms:
+        path = house / room
+        if not path.is_dir():
+            yield from ("", f"### {room}.py", "", _doc(path.with_suffix(".py")))
+            continue
+        yield from ("", f"### {room}/", "", _doc(path / "__init__.py"), "", "| module | contents |", "|---|---|")
+        modules = (module for module in sorted(path.glob("*.py")) if module.stem != "__init__")
+        yield from (f"| `{module.name}` | {_doc(module).split(chr(10), 1)[0]} |" for module in modules)
+
+
+def _rooms(house: Path) -> Iterator[str]:
+    """The packages and modules directly in this one, by name."""
+    for path in sorted(house.iterdir()):
         if path.is_dir() and (path / "__init__.py").exists():
             yield path.name
         elif path.suffix == ".py" and path.stem != "__init__":
             yield path.stem
 
 
-def _imports(room: str) -> set[str]:
-    """The other rooms that this one imports."""
-    path = CORE / room
+def _imports(house: Path, room: str) -> set[str]:
+    """The other rooms of the package that this one imports."""
+    path, package = house / room, f"gangsched.{house.name}"
     files = path.glob("*.py") if path.is_dir() else [path.with_suffix(".py")]
     found: set[str] = set()
     for file in files:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             module = node.module if isinstance(node, ast.ImportFrom) else None
-            if module is not None and module.startswith(f"{_PACKAGE}."):
-                found.add(module.removeprefix(f"{_PACKAGE}.").partition(".")[0])
+            if module == package and isinstance(node, ast.ImportFrom):
+                found.update(alias.name for alias in node.names)
+            elif module is not None and module.startswith(f"{package}."):
+                found.add(module.removeprefix(f"{package}.").partition(".")[0])
     return found - {room}
 
 
