@@ -44,10 +44,10 @@ control-plane: python ## find or build the control plane's programs; the last li
 	@"$(PYTHON)" -m testbed.binaries
 
 demo: setup ## the race of two groups on a real API server
-	@exec .venv/bin/python -m testbed.demo
+	@exec .venv/bin/python -m demo.show
 
 playground: setup ## a cluster with gangsched to experiment in, until Ctrl-C
-	@exec .venv/bin/python -m testbed.playground
+	@exec .venv/bin/python -m demo.playground
 
 # Without cached bytecode, each worker spends ten seconds on compiling and rewriting two hundred modules.
 check: setup ## the quick tests in less than a minute: no control plane, fewer random examples, in parallel
@@ -72,7 +72,7 @@ workloads: setup control-plane ## play real controllers beside gangsched and upd
 versions: setup control-plane ## play the main stories on each tested version of Kubernetes; writes the table of versions
 	@"$(PYTHON)" -m testbed.versions
 	@.venv/bin/python -m tests.versions.played --write
-	@exec .venv/bin/python -m testbed.docs
+	@exec .venv/bin/python -m documentation.generate
 
 nightly: DURATION = 3600
 nightly: SEED := $(or $(SEED),$(shell date +%s))
@@ -129,11 +129,11 @@ docs: setup ## regenerate the generated parts of docs/, crds/, charts/ and manif
 	@.venv/bin/python -m testbed.chromium
 	@.venv/bin/python -m tests.integration.why_pending
 	@.venv/bin/python -m tests.integration.pictures
-	@.venv/bin/python -m testbed.docs
-	@exec .venv/bin/python -m testbed.site
+	@.venv/bin/python -m documentation.generate
+	@exec .venv/bin/python -m documentation.site
 
 site: setup ## build the documentation as a site in build/site; a broken link fails the build
-	@exec .venv/bin/python -m testbed.site
+	@exec .venv/bin/python -m documentation.site
 
 clean: ## remove everything that the other targets created in this folder
 	@rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

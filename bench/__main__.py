@@ -17,7 +17,7 @@ import uvloop
 from bench import beside, core, page, podgroups, report, runs
 from bench.lab import Figures, lab
 from bench.scenarios import ALL, NODES_SWEPT, QUICK, SIZED, SIZES_SWEPT, Scenario
-from testbed import comparison, sizing
+from documentation import comparison, sizing
 
 RUNS = 3
 BRIEF_RUNS = 3

@@ -16,10 +16,10 @@ from bench import counting, devices, follower
 from bench.load import GROUPS, PODS, Load, Made
 from bench.scenarios import Scenario
 from bench.timeline import AUDIT_POLICY, Timeline
+from documentation.manifests import CHART
 from gangsched.kube.client.session import connect
 from testbed import crds
 from testbed.control_plane import ControlPlane
-from testbed.manifests import CHART
 from testbed.operator import HERE, Operator, address_of_page
 from testbed.tether import Child
 from testbed.workloads import Json

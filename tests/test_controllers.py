@@ -9,16 +9,17 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from documentation import matrix
+from documentation.generate import ROOT
+from documentation.matrix import Seen, merged
 from testbed.cache import SetupError
 from testbed.control_plane import ControlPlane
-from testbed.controllers import build, matrix
+from testbed.controllers import build
 from testbed.controllers import running as launching
 from testbed.controllers.build import ensure, folder_of, is_built
 from testbed.controllers.expected import ANNOTATION, AUTO, BY_HAND, COLUMNS, EXPECTED, OWN, PLAYS, RACE
-from testbed.controllers.matrix import Seen, merged
 from testbed.controllers.running import by_url, running
 from testbed.controllers.table import CONTROLLERS
-from testbed.docs import ROOT
 from tests.workloads.pages import blocks
 from tests.workloads.settings import SETTINGS
 from tests.workloads.sides import group_of

@@ -9,10 +9,10 @@ from importlib import import_module
 import pytest
 import yaml
 
+from documentation.dialects import with_tables
 from gangsched.config.dialects import DIALECTS, NAMES
 from gangsched.config.settings import Settings
 from gangsched.kube import dialects
-from testbed.dialects import with_tables
 from tests.toy_dialect import run_python, tree_with_a_toy
 
 SCRIPT = """
@@ -21,7 +21,7 @@ from pathlib import Path
 from gangsched.config.settings import Settings, load
 from gangsched.kube.dialects.table import chosen
 from gangsched.whatif.world.building import READ
-from testbed.docs import pages
+from documentation.generate import pages
 
 Path("config.yaml").write_text("dialects: [toy]")
 settings = load(Path("config.yaml"))

@@ -1,8 +1,8 @@
 import re
 from collections.abc import Iterable
 
-from testbed.docs import ROOT, pages
-from testbed.pictures import STEPS
+from documentation.generate import ROOT, pages
+from documentation.pictures import STEPS
 
 
 def missing_tests(named: Iterable[str]) -> list[str]:

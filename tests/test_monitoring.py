@@ -12,8 +12,8 @@ import promql_parser
 import pytest
 import yaml
 
+from documentation.monitoring import ALERTS, PANELS, RUNBOOK
 from gangsched.runtime.metrics import Described, describe
-from testbed.monitoring import ALERTS, PANELS, RUNBOOK
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = ROOT / "charts" / "gangsched" / "files"

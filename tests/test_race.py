@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed import demo
+from demo import show as demo
+from demo.race import Group, Member, RaceError, Scene
+from demo.show import Stage, build_while_simulating, table
 from testbed.cache import SetupError
-from testbed.demo import Stage, build_while_simulating, table
-from testbed.race import Group, Member, RaceError, Scene
 
 MESSAGE = "Only 2 of 5 members fit: cpu 2.9 more is needed. Held by default/blue (cpu 5)."
 

@@ -7,9 +7,10 @@ from xml.etree import ElementTree as ET
 
 import yaml
 
-from testbed import tested, versions
+from documentation import tested
+from documentation.generate import ROOT
+from testbed import versions
 from testbed.binaries import Pins
-from testbed.docs import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PICTURE = ROOT / "docs" / "images" / "race.svg"

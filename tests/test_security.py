@@ -7,10 +7,10 @@ import re
 import pytest
 import yaml
 
+from documentation.generate import ROOT
+from documentation.security import CHART, SecurityError, filled
 from gangsched.config.settings import Settings
 from gangsched.runtime.metrics import describe
-from testbed.docs import ROOT
-from testbed.security import CHART, SecurityError, filled
 
 TEMPLATE = (CHART / "templates" / "rbac.yaml").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.site import INDEX, ROOT, SiteError, build, navigation
+from documentation.site import INDEX, ROOT, SiteError, build, navigation
 
 STATES = "docs/states.html"
 SECTIONS = [
@@ -42,7 +42,7 @@ def made(root: Path, **pages: str) -> Path:
 @pytest.mark.slow
 def test_the_site_builds_and_nothing_in_it_comes_from_another_host(tmp_path: Path) -> None:
     out = tmp_path / "site"
-    command = [sys.executable, "-m", "testbed.site", "--out", str(out)]
+    command = [sys.executable, "-m", "documentation.site", "--out", str(out)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
     assert (ended.returncode, ended.stderr) == (0, "")

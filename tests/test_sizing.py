@@ -7,9 +7,9 @@ import json
 import pytest
 import yaml
 
-from testbed import sizing
-from testbed.docs import ROOT
-from testbed.manifests import CHART
+from documentation import sizing
+from documentation.generate import ROOT
+from documentation.manifests import CHART
 from tests.documented_commands import ALL
 
 

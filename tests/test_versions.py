@@ -6,8 +6,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from testbed import tested, versions
-from testbed.tested import Played
+from documentation import tested
+from documentation.tested import Played
+from testbed import versions
 from tests.natives import NATIVE
 from tests.versions.played import StoryError, counted
 from tests.versions.stories import LACKS

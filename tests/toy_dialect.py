@@ -43,7 +43,7 @@ def dialect(row, _):
 
 def tree_with_a_toy(folder: Path) -> Path:
     """Make the copy in the folder; nothing is generated in it yet."""
-    for part in ("gangsched", "testbed", "charts", "crds", "docs", "hack", "manifests"):
+    for part in ("gangsched", "testbed", "documentation", "charts", "crds", "docs", "hack", "manifests"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "README.md", folder)
     rows = (ROOT / REGISTRY).read_text()

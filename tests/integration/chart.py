@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
+from documentation.manifests import CHART
 from testbed.control_plane import ControlPlane
-from testbed.manifests import CHART
 
 
 def configuration(control_plane: ControlPlane, folder: Path, *values: str) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from testbed.fidelity import FIGURES, Figures
+from documentation.fidelity import FIGURES, Figures
 from tests.integration.aims import AIMS, Aims
 from tests.integration.device_aims import DEVICE_AIMS, DeviceAims
 from tests.integration.judged import Bench, Json, Surroundings, Verdicts, World

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from demo.playground import FOLDER, add_nodes
 from testbed import chromium, crds
 from testbed.chromium import Tab
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator, address_of_page
-from testbed.playground import FOLDER, add_nodes
 from tests.integration.cluster import Cluster
 from tests.integration.waiting import until
 

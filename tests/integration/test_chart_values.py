@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
+from documentation.generate import ROOT
 from gangsched.config.settings import InvalidConfig, Settings, load
 from testbed import binaries
-from testbed.docs import ROOT
 from tests.toy_dialect import run_python, tree_with_a_toy
 
 CHART = ROOT / "charts" / "gangsched"
@@ -265,7 +265,7 @@ def test_a_new_dialect_reaches_role_and_configuration_by_make_docs_though_the_sc
     tree = tree_with_a_toy(tmp_path)
     chart = tree / "charts" / "gangsched"
     assert "at '/dialects/0': value must be one of" in helm(values={"dialects": ["toy"]}, chart=chart).stderr
-    run_python(tree, "-m", "testbed.docs")
+    run_python(tree, "-m", "documentation.generate")
 
     done = helm(values={"dialects": ["toy", "kueue"]}, chart=chart)
     assert done.returncode == 0, done.stderr

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from documentation.generate import ROOT
 from testbed.control_plane import ControlPlane
-from testbed.docs import ROOT
 from testbed.operator import Operator
 from testbed.rights import chart_account
 from tests.integration.cluster import Cluster

@@ -36,7 +36,7 @@ def marker():
 
 def start(marker):
     return subprocess.Popen(
-        [sys.executable, "-m", "testbed.demo"],
+        [sys.executable, "-m", "demo.show"],
         cwd=ROOT,
         env=os.environ | {RUN_VARIABLE: marker},
         stdin=subprocess.DEVNULL,

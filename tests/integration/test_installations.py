@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from documentation.manifests import CHART
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
-from testbed.manifests import CHART
 from testbed.operator import Operator
 from tests.integration.waiting import until
 

@@ -10,9 +10,10 @@ import sys
 import pytest
 import yaml
 
-from testbed import crds, manifests
+from documentation import manifests
+from documentation.generate import ROOT
+from testbed import crds
 from testbed.control_plane import ControlPlane
-from testbed.docs import ROOT
 from testbed.operator import Operator
 from tests.integration.cluster import Cluster
 

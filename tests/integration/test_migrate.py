@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from documentation.generate import ROOT
 from testbed.control_plane import ControlPlane
-from testbed.docs import ROOT
 from testbed.operator import Operator
 from testbed.workloads import member
 from tests.integration.chart import configuration

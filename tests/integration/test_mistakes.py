@@ -1,4 +1,4 @@
-"""Common mistakes are answered with their remedy: tests the table of testbed/mistakes.py.
+"""Common mistakes are answered with their remedy: tests the table of documentation/mistakes.py.
 
 All objects of the table are created at once, beside three nodes; each row has its own names.
 """
@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 import yaml
 
+from documentation.manifests import CHART
+from documentation.mistakes.row import Mistake, Where, said
+from documentation.mistakes.table import MISTAKES, UNINSTALLED
 from gangsched.cli import main
 from testbed.control_plane import ControlPlane
-from testbed.manifests import CHART
-from testbed.mistakes.row import Mistake, Where, said
-from testbed.mistakes.table import MISTAKES, UNINSTALLED
 from testbed.operator import Operator
 from tests.integration.cluster import Cluster
 from tests.integration.foreign import served

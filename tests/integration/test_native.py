@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from documentation.generate import ROOT
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import PutCondition
 from gangsched.core.objects.podgroup import GroupCondition
@@ -20,7 +21,6 @@ from gangsched.kube.writing.results import Outcome
 from testbed import crds
 from testbed.api import Json
 from testbed.control_plane import ControlPlane
-from testbed.docs import ROOT
 from testbed.operator import Operator
 from testbed.rights import chart_account
 from testbed.workloads import member

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from demo.playground import STEPS
 from testbed import leftovers
-from testbed.playground import STEPS
 from testbed.tether import RUN_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ def marker() -> Iterator[str]:
 
 def test_the_printed_commands_show_what_they_promise_and_ctrl_c_leaves_nothing(marker: str) -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "testbed.playground"],
+        [sys.executable, "-m", "demo.playground"],
         cwd=ROOT,
         env=os.environ | {RUN_VARIABLE: marker},
         stdin=subprocess.DEVNULL,

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
+from demo.race import Race, RaceError
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
-from testbed.race import Race, RaceError
 
 ROUNDS = 8
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from documentation.waiting import KINDS, NAMESPACE
 from testbed import chromium
 from testbed.control_plane import ControlPlane
-from testbed.waiting import KINDS, NAMESPACE
 from tests.integration import pictures, why_pending
 from tests.integration.pictures import Camera
 

@@ -1,4 +1,4 @@
-"""Runs testbed/waiting.py on a real API server and collects the messages for fifteen kinds of waiting.
+"""Runs documentation/waiting.py on a real API server and collects the messages for fifteen kinds of waiting.
 
 `python -m tests.integration.why_pending` (make docs) writes docs/why-pending.md with the results, and pictures of the
 operator's page.
@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest import mock
 
+from documentation.waiting import KINDS, NAMESPACE, Waiting
 from gangsched.cli import main as gangsched
 from testbed import crds
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
-from testbed.waiting import KINDS, NAMESPACE, Waiting
 from testbed.workloads import Json
 from tests.integration.cluster import Cluster
 from tests.integration.pictures import IMAGES, SETTINGS, Camera, camera
@@ -27,7 +27,7 @@ from tests.integration.waiting import until
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "why-pending.md"
 PICTURES = IMAGES / "why-pending"
-_HEAD = """<!-- Made on a real API server by make docs: change testbed/waiting.py, not this page. -->
+_HEAD = """<!-- Made on a real API server by make docs: change documentation/waiting.py, not this page. -->
 
 # Why is my job pending?
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from testbed import binaries, tested, versions
+from documentation import tested
+from documentation.generate import ROOT
+from documentation.tested import Played
+from testbed import binaries, versions
 from testbed.binaries import Pins
-from testbed.docs import ROOT
-from testbed.tested import Played
 from tests.versions.stories import LACKS, STORIES
 
 _WORKERS = ("-n", "2", "--dist", "loadfile")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import yaml
 
+from documentation.generate import ROOT
+from documentation.matrix import PAGE
 from testbed.controllers.expected import ANNOTATION, EXPECTED, Workload
-from testbed.controllers.matrix import PAGE
-from testbed.docs import ROOT
 from tests.workloads.stage import Stage
 
 _NAME = "bert"

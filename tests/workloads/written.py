@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from testbed.controllers import matrix
-from testbed.controllers.matrix import Seen
-from testbed.docs import ROOT
+from documentation import matrix
+from documentation.generate import ROOT
+from documentation.matrix import Seen
 
 HERE = Path(__file__).resolve().parent
 

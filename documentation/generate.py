@@ -1,6 +1,6 @@
 """Writes the generated files: pages of docs/, the CRD, parts of the chart, and manifests/ from the chart.
 
-`python -m testbed.docs` (make docs) writes them. A test compares them with the code, so that they stay current.
+`python -m documentation.generate` (make docs) writes them. A test compares them with the code.
 """
 
 from __future__ import annotations
@@ -15,6 +15,23 @@ from pathlib import Path
 
 from pydantic.fields import FieldInfo
 
+from documentation import (
+    chart,
+    comparison,
+    dialects,
+    fidelity,
+    gangs,
+    manifests,
+    matrix,
+    monitoring,
+    pictures,
+    rooms,
+    security,
+    sizing,
+    tested,
+    walk,
+)
+from documentation.mistakes import table as mistakes
 from gangsched.api.crd import crd_yaml
 from gangsched.cli import make_parser
 from gangsched.config.part import SettingsPart, part_of
@@ -24,23 +41,6 @@ from gangsched.core.gang.steps import Step
 from gangsched.core.objects import reasons
 from gangsched.core.objects.record import Phase, Record
 from gangsched.runtime.metrics import describe
-from testbed import (
-    chart,
-    comparison,
-    dialects,
-    fidelity,
-    gangs,
-    manifests,
-    monitoring,
-    pictures,
-    rooms,
-    security,
-    sizing,
-    tested,
-    walk,
-)
-from testbed.controllers import matrix
-from testbed.mistakes import table as mistakes
 
 ROOT = Path(__file__).resolve().parent.parent
 _GROUPED = {"Waiting": states.WAITING, "Placed": states.PLACED}

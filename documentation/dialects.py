@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 
 import yaml
 
+from documentation.filling import put
 from gangsched.config.dialects import DIALECTS, NAMES, Key, Row
 from gangsched.kube.dialects.fields import Field, honoured
 from gangsched.kube.dialects.table import DEFAULT
-from testbed.filling import put
 
 IN_CHART = tuple(row.name for row in DIALECTS.values() if not row.left_out)
 """The chart's default."""

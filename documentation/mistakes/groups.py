@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from testbed.mistakes.row import LABEL, Mistake, Where, annotated, group_and_job, job, marked, template
+from documentation.mistakes.row import LABEL, Mistake, Where, annotated, group_and_job, job, marked, template
 from testbed.workloads import member, pod_group
 
 _NO_CLASS = "spec.priorityClassName names the PriorityClass urgent, which does not exist: create it or name another."

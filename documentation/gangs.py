@@ -6,12 +6,12 @@ from typing import Any
 
 import yaml
 
+from documentation.filling import put
 from gangsched.config.settings import Settings
 from gangsched.config.workloads import NAMES, WORKLOADS
 from gangsched.kube.workloads.fields import fields_of
 from gangsched.kube.workloads.kind import Kind
 from gangsched.kube.workloads.table import chosen
-from testbed.filling import put
 
 _SOURCE = "gangsched/config/workloads.py"
 

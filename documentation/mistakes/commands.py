@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from testbed.mistakes.row import Mistake, Where
+from documentation.mistakes.row import Mistake, Where
 
 
 def commands() -> Iterator[tuple[str, Mistake]]:

@@ -5,10 +5,10 @@ tests/integration/test_mistakes.py plays each row, and docs/mistakes.md shows it
 
 from __future__ import annotations
 
-from testbed.mistakes.commands import charts, commands
-from testbed.mistakes.groups import declared, refused
-from testbed.mistakes.pods import made, placed
-from testbed.mistakes.row import Mistake, Where
+from documentation.mistakes.commands import charts, commands
+from documentation.mistakes.groups import declared, refused
+from documentation.mistakes.pods import made, placed
+from documentation.mistakes.row import Mistake, Where
 
 MISTAKES: dict[str, Mistake] = {
     what: mistake for rows in (declared, refused, made, placed, commands, charts) for what, mistake in rows()

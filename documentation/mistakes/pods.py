@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from testbed.mistakes.row import (
+from documentation.mistakes.row import (
     Mistake,
     Where,
     annotated,

@@ -1,4 +1,4 @@
-"""The race of two groups on a real API server, for a person to watch: ``python -m testbed.demo`` (make demo).
+"""The race of two groups on a real API server, for a person to watch: ``python -m demo.show`` (make demo).
 
 While the first run builds the control plane's programs, ``gangsched simulate`` plays the same race.
 The demo ends by itself with a verdict; the exit status is 0 if the race went as expected.
@@ -16,11 +16,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from demo.race import FILES, FOLDER, Group, Race, RaceError, Scene
 from testbed import binaries, crds
 from testbed.cache import SetupError
 from testbed.control_plane import ControlPlane, ControlPlaneError
 from testbed.operator import Operator
-from testbed.race import FILES, FOLDER, Group, Race, RaceError, Scene
 
 PASSED, FAILED, INTERRUPTED = 0, 1, 130
 BUILD = (sys.executable, "-m", "testbed.binaries", "--only", "demo")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from testbed.filling import put
+from documentation.filling import put
 
 README = Path("README.md")
 PAGE = Path("docs") / "versions.md"

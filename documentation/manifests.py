@@ -12,10 +12,10 @@ from typing import Any
 
 import yaml
 
+from documentation.dialects import IN_CHART
 from gangsched.api.crd import crd_yaml
 from gangsched.config.workloads import NAMES as WORKLOADS
 from testbed import binaries
-from testbed.dialects import IN_CHART
 
 CHART = Path(__file__).resolve().parent.parent / "charts" / "gangsched"
 IMAGE = "REGISTRY/gangsched"

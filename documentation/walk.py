@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import Raw
 
+from documentation.filling import put
 from gangsched.api.status_conversion import status_to_object
 from gangsched.core.machine import Machine
 from gangsched.core.objects.effects import BindPod, Effect, PatchStatus
@@ -23,7 +24,6 @@ from gangsched.core.objects.events import Event, Synced
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.client.resource import Resource
 from gangsched.kube.reading.resources import GROUPS, NODES, PODS
-from testbed.filling import put
 from testbed.workloads import member, pod_group
 
 PACKAGE = Path(__file__).resolve().parent.parent / "gangsched"
@@ -68,7 +68,7 @@ _NODE = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "8", "pod
 def with_drawings(page: str) -> str:
     """The page with both drawings, each after a comment that names it."""
     for name, story, milestones in (("one pod", _one_pod, _ONE_POD), ("one restart", _one_restart, _ONE_RESTART)):
-        head = f"<!-- Drawing of {name}, made by make docs from what testbed/walk.py sees -->"
+        head = f"<!-- Drawing of {name}, made by make docs from what documentation/walk.py sees -->"
         drawn = "\n".join([head, "", *_drawn(story, milestones), ""])
         page = put(rf"<!-- Drawing of {name}, .*\n(\n```mermaid\n([^`].*\n)*```\n)?", drawn, page)
     return page

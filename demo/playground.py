@@ -1,4 +1,4 @@
-"""A cluster to try gangsched in, left running until Ctrl-C: ``python -m testbed.playground`` (make playground).
+"""A cluster to try gangsched in, left running until Ctrl-C: ``python -m demo.playground`` (make playground).
 
 It has the demo's control plane, nodes with GPUs and gangsched, and prints the commands to try. Nothing is left when it
 ends.
@@ -17,10 +17,10 @@ from pathlib import Path
 
 import yaml
 
+from demo.show import Stage, build, end_in_order
 from testbed import binaries, crds
 from testbed.cache import SetupError
 from testbed.control_plane import ControlPlane, ControlPlaneError
-from testbed.demo import Stage, build, end_in_order
 from testbed.operator import Operator
 
 ENDED, FAILED = 0, 1

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.filling import put
+from documentation.filling import put
 
 PAGE = Path("docs/comparison.md")
 README = Path("README.md")
@@ -96,7 +96,7 @@ def write(root: Path) -> None:
 def _filled(root: Path, page: str, rows: Sequence[Row]) -> str:
     lines = {line["scenario"]: line for line in map(json.loads, (root / FIGURES).read_text().splitlines())}
     table = "".join(f"{_row(row, lines[row.scenario][row.figure][1])}\n" for row in rows)
-    note = "<!-- Table of figures, made by make docs from docs/performance.jsonl and testbed/comparison.py -->"
+    note = "<!-- Table of figures, made by make docs from docs/performance.jsonl and documentation/comparison.py -->"
     return put(r"<!-- Table of figures, .*\n\n(\|.*\n)*", f"{note}\n\n{_HEAD}\n{table}", page)
 
 

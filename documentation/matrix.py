@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from documentation.filling import put
 from testbed.controllers.expected import COLUMNS, EXPECTED, PLAYS, RACE, Workload
-from testbed.filling import put
 
 PAGE = Path("docs") / "workloads" / "README.md"
 FIGURES = Path("docs") / "workloads" / "seen.jsonl"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import yaml
 
-from testbed.filling import put
+from documentation.filling import put
 
 CHART = Path(__file__).resolve().parent.parent / "charts" / "gangsched"
 Reasons = Mapping[str, Mapping[str, str]]
@@ -155,7 +155,7 @@ def filled(page: str, template: str) -> str:
         "users": [*_explained(view, VIEW, "view: "), *_explained(edit, EDIT, "edit: ")],
     }
     for name, rows in tables.items():
-        head = f"<!-- Rights in {name}, made by make docs from charts/gangsched and testbed/security.py -->"
+        head = f"<!-- Rights in {name}, made by make docs from charts/gangsched and documentation/security.py -->"
         lines = [head, "", "| resource | verbs | why |", "|---|---|---|", *rows, ""]
         page = put(rf"<!-- Rights in {name}, .*\n\n(\|.*\n)*", "\n".join(lines), page)
     return page
@@ -197,8 +197,12 @@ def _explained(rules: Sequence[Rule], reasons: Reasons, before: str = "") -> lis
 
 def _compare(asked: Sequence[tuple[str, str]], given: Sequence[tuple[str, str]]) -> None:
     for found, other, problem in (
-        (asked, given, "the chart grants {} of {} without a reason: say why in testbed/security.py"),
-        (given, asked, "testbed/security.py has a reason for {} of {}, which the chart does not grant: remove it"),
+        (asked, given, "the chart grants {} of {} without a reason: say why in documentation/security.py"),
+        (
+            given,
+            asked,
+            "documentation/security.py has a reason for {} of {}, which the chart does not grant: remove it",
+        ),
     ):
         for resource, verb in found:
             if (resource, verb) not in other:

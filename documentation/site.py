@@ -1,4 +1,4 @@
-"""The documentation as a site: `python -m testbed.site` (make site) builds build/site from the pages of the repository.
+"""The documentation as a site: `python -m documentation.site` (make site) builds build/site from the pages.
 
 The site has the same pages as the code forge; none is written for the site alone. docs/README.md lists them, and its
 headings and lists are the site's navigation. Sphinx reads the pages with MyST. Any warning fails the build, such as a
@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 INDEX = "docs/README"
 SETTINGS: dict[str, Any] = {
     "project": "gangsched",
-    "extensions": ["myst_parser", "testbed.site"],
+    "extensions": ["myst_parser", "documentation.site"],
     "root_doc": INDEX,
     "include_patterns": ["docs/**", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"],
     "exclude_patterns": [".*", "build", "dist", "**/__pycache__", "**/.*"],
@@ -223,7 +223,9 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 def main() -> int:
     """The command line; prints each problem on standard error, one per line."""
-    parser = argparse.ArgumentParser(prog="python -m testbed.site", description="Build the documentation as a site.")
+    parser = argparse.ArgumentParser(
+        prog="python -m documentation.site", description="Build the documentation as a site."
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "site", help="the folder (default: build/site)")
     out: Path = parser.parse_args().out.resolve()
     try:

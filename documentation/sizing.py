@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.filling import put
+from documentation.filling import put
 
 PAGE = Path("docs/sizing.md")
 FIGURES = Path("docs/performance.jsonl")
