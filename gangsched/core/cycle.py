@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
-from gangsched.core.decided import Decided
+from gangsched.core.decided import Decided, Left
 from gangsched.core.declarations.minima import Need
 from gangsched.core.gang import bindings, placeholders, rollback, steps
 from gangsched.core.gang.gang import Gang
@@ -200,30 +199,37 @@ class Cycle:
         parts, members = want.parts, want.extras
         if want.quorum is not None and gang.key in self._placed:
             parts, members = further(gang, want.quorum.members, self._assessments[gang.key].terms)
-        postponed = [pod for part in parts for pod in self._part(gang, part)]
-        left = [*postponed, *self._singles(gang, members, above=True)]
-        if postponed:
+        reached = [self._part(gang, part) for part in parts]
+        left = self._singles(gang, members, above=True)
+        if not all(reached):
             gang.attempt.try_again()
-        wanted = chain(members, *(part.members for part in parts))
-        self._decided.left[gang.key] = left + [pod for pod in wanted if pod.uid in gang.attempt.refused_members]
+        refused = gang.attempt.refused_members
+        self._decided.left[gang.key] = Left(
+            [
+                part
+                for part, was_reached in zip(parts, reached, strict=True)
+                if not was_reached or any(pod.uid in refused for pod in part.members)
+            ],
+            [*left, *(pod for pod in members if pod.uid in refused)],
+        )
 
-    def _part(self, gang: Gang, ask: Ask) -> Sequence[Pod]:
-        """Place a part of the group above its minimum, or none of it. Returns its members if it was not reached."""
+    def _part(self, gang: Gang, ask: Ask) -> bool:
+        """Place a part of the group above its minimum, or none of it. Returns whether the budget reached it."""
         members = [now for pod in ask.members if (now := as_it_is(gang, pod)) is not None]
         if not self._snapshot.budget:
-            return members
+            return False
         pause = self._state.avoidance.failures.closed(gang.key, gang.live())
         if pause.everywhere:
             gang.attempt.refused(None, pause)
         if pause.everywhere or len(members) < len(ask.members):
-            return ()
+            return True
         found = self._place(replace(ask, members=members, **self._avoided(gang, pause)))
         if isinstance(found, Placement):
             self._bind(gang, found.assignments, above=True)
         elif isinstance(found, Refusal):
             gang.attempt.members_refused({pod.uid: found for pod in members}, pause)
             self._decided.refusals[found.reason] += len(members)
-        return members if isinstance(found, Unfinished) else ()
+        return not isinstance(found, Unfinished)
 
     def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
         """Place each of these members on its own. Returns those that the budget did not reach."""

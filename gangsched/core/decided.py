@@ -5,20 +5,30 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.pod import Pod
+from gangsched.core.planning.ask import Ask
+
+
+class Left(NamedTuple):
+    """What a cycle did not place of the members above a gang's minimum: parts, each as a whole, and single members."""
+
+    parts: Sequence[Ask]
+    extras: Sequence[Pod]
 
 
 @dataclass(slots=True)
 class Decided:
     """The results of a cycle: the bindings to send, the gangs it tried, and the number of refusals by reason.
 
-    `left` are the members above each gang's minimum that have no node yet: refused, or not reached within the budget.
+    `left` are the parts above each gang's minimum, and the single members, that have no node yet: refused, or not
+    reached within the budget.
     """
 
     effects: list[BindPod] = field(default_factory=list)
     tried: dict[GroupKey, None] = field(default_factory=dict)
-    left: dict[GroupKey, Sequence[Pod]] = field(default_factory=dict)
+    left: dict[GroupKey, Left] = field(default_factory=dict)
     refusals: Counter[str] = field(default_factory=Counter)

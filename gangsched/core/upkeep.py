@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
+from gangsched.core.decided import Left
 from gangsched.core.gang import bindings, making, prebinding, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.reconcile import reconcile
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.faults import Step
-from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.stats import Measured
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
@@ -207,11 +207,11 @@ class Upkeep:
             if key in state.queue:
                 state.queue.file(gang, self._assessments[key])
 
-    def want_only(self, left: Mapping[GroupKey, Sequence[Pod]]) -> None:
-        """Reduce the members above the minimum that these gangs want to those that the cycle did not place."""
-        for key, extras in left.items():
+    def want_only(self, left: Mapping[GroupKey, Left]) -> None:
+        """Reduce what these gangs want above the minimum to what the cycle did not place."""
+        for key, (parts, extras) in left.items():
             assessment = self._assessments[key]
-            self._assessments[key] = replace(assessment, want=replace(assessment.want, extras=extras))
+            self._assessments[key] = replace(assessment, want=replace(assessment.want, parts=parts, extras=extras))
 
     def let_in(self) -> list[GroupKey]:
         """Admit the gangs for which there is room. Returns them."""

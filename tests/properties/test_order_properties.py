@@ -11,6 +11,7 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from gangsched.core import upkeep
 from gangsched.core.machine import Machine
@@ -68,7 +69,7 @@ def contender(at: int, draw: Random, *, lane: bool) -> Contender:
         # An automatic gang of a workload whose controller has added a native group that states the priority.
         native = foreign_group("native", f"{name}-added", min_member=size, created=created, priority=priority)
         declared = [
-            ForeignGroupSeen(native),
+            ForeignGroupSeen(structs.replace(native, made_for=f"uid-{name}")),
             ForeignGroupSeen(foreign_group("job", name, min_member=size, created=created)),
         ]
         fields["declaration"] = Declaration(

@@ -15,9 +15,9 @@ import pytest
 from gangsched.core.objects.declaration import COMPOSITE, GroupKey
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.node import Node
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.core.objects.record import Minima
+from gangsched.core.objects.record import Minima, Phase
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.kube.dialects.table import DEFAULT
 from tests.builders import node, pod
@@ -25,6 +25,7 @@ from tests.harness import Harness
 from tests.trees import inner, leaf, members_of, under
 
 ROOT = GroupKey("default", "root")
+OWNER = Owner("ReplicaSet", "rs", "uid-rs", "apps")
 
 
 def bound(harness: Harness) -> dict[str, int]:
@@ -253,6 +254,55 @@ class TestTheTree:
         harness.add(*members_of("pg1", 1, first=7))
         harness.wait(3)
         assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 3}
+
+    def test_another_part_that_is_whole_is_enough_if_that_of_the_quorum_cannot_be_bound(self):
+        """Regression: the whole part was evicted with what was bound of the quorum, again and again."""
+        harness = Harness()
+        harness.add(node(cpu=9), inner("root", least=1), leaf("a", "root", age=9, least=2), leaf("b", "root", least=2))
+        harness.refuse_bind = lambda effect: (
+            BindRefused(effect.uid, effect.node, Refused.DENIED, "no") if effect.name.startswith("a-") else None
+        )
+        harness.add(*members_of("a", 2, owner=OWNER), *members_of("b", 2, owner=OWNER))
+        harness.wait(60)
+        assert bound(harness) == {"b": 2}
+        assert harness.evicted == []
+        assert harness.machine.gangs[ROOT].record.phase is Phase.SCHEDULED
+
+    @pytest.mark.without("standbys", "leaderless", "disorder", why="the story has its own restart")
+    def test_a_part_that_a_raised_minimum_asks_for_is_bound_whole_or_not_at_all_after_a_restart_too(self):
+        """Regression: what was never bound counted as lost, and lost members are replaced one by one."""
+        harness = Harness()
+        harness.add(node(cpu=4), inner("root", least=1), leaf("a", "root", age=5), leaf("b", "root", least=2))
+        harness.add(*members_of("a", 3))
+        harness.wait(400)
+        harness.run_pods()
+        harness.wait(400)
+        harness.add(inner("root", least=2), *members_of("b", 2, created=harness.now))
+        harness.wait(60)
+        harness.restart()
+        harness.wait(120)
+        assert bound(harness) == {"a": 3}
+        harness.add(node("n2", cpu=1))
+        harness.wait(30)
+        assert bound(harness) == {"a": 3, "b": 2}
+
+    @pytest.mark.without("all", why="a call that ends before it has looked at every part")
+    def test_a_part_that_a_call_did_not_reach_is_not_bound_in_part_later(self):
+        """Regression: members of such a part, and of one that was refused, were wanted one by one from then on."""
+        harness = Harness()
+        harness.add(*(node(f"n{number}", cpu=1) for number in range(250)), node("big", cpu=6))
+        large = {name: leaf(name, "root", age=age, least=300) for name, age in (("p1", 5), ("p2", 4))}
+        harness.add(inner("root", least=1), leaf("a", "root", age=9, least=1), *large.values(), leaf("p3", "root"))
+        harness.add(*members_of("a", 1))
+        harness.wait(2)
+        for first, name in enumerate(large):
+            sizes = ["7", *(f"{400 * first + number}m" for number in range(1, 300))]
+            harness.add(
+                *(member for at, size in enumerate(sizes) for member in members_of(name, 1, first=at, cpu=size))
+            )
+        harness.add(*members_of("p3", 3, cpu=2), pod("other", group="", cpu=1, node="big"))
+        harness.wait(30)
+        assert bound(harness) == {"a": 1, "other": 1}
 
     def test_a_tree_without_enough_whole_parts_is_degraded(self):
         harness = Harness()

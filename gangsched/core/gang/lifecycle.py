@@ -80,10 +80,12 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         runs.end(gang)
         runs.go_on(gang, now)
     census = take_census(gang)
-    newly_scheduled = runs.note_scheduled(gang, census, terms, now)
+    newly_scheduled = runs.note_scheduled(gang, census, terms, now) or _goes_on_with_others(
+        gang, cluster, census, terms, now=now, policy=policy
+    )
     if not census.live:
         runs.end(gang)
-        census = take_census(gang)
+    census = take_census(gang)
     if placeholders.run_out(gang, census, terms, now=now):
         placeholders.release(gang, cluster)
     runs.note_shortness(gang, census, terms, now)
@@ -137,6 +139,16 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         timed_out=timed_out,
         newly_scheduled=newly_scheduled,
     )
+
+
+def _goes_on_with_others(
+    gang: Gang, cluster: Cluster, census: Census, terms: Terms, *, now: float, policy: Policy
+) -> bool:
+    """Whether a tree whose quorum would be rolled back is scheduled by other parts; what is left of it is given up."""
+    if not (rollback.is_due(gang, now, policy) and runs.go_on_with_others(gang, census, terms, now)):
+        return False
+    bindings.release_held(gang, cluster)
+    return True
 
 
 def _enter(gang: Gang, phase: Phase, now: float) -> None:

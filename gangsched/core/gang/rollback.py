@@ -1,10 +1,9 @@
 """Evicts members from their nodes: the rollback of a quorum that cannot be completed, and onDegraded Restart.
 
-Both evict and never delete (contract rule 13), because the Eviction API respects PodDisruptionBudgets. A rollback
-evicts all bound members except those that no controller would recreate and those of Jobs that would count the eviction
-as a failure; these are spared, and the status says so. A restart evicts every member that was alive when it began.
-While evictions are under way, nothing of the gang is planned. Once only refused evictions and spared members are left,
-a gang that was rolled back is planned again with them, because a whole gang is as good as a wholly unbound one.
+Both evict and never delete (contract rule 13). A rollback evicts all bound members except those that no controller
+would recreate and those of Jobs that would count it as a failure; these are spared, and the status says so. A restart
+evicts every member that was alive when it began. Meanwhile nothing of the gang is planned; once only refused evictions
+and spared members are left, a gang that was rolled back is planned again with them.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ LONGEST_RETRY_S = 15.0
 UNHEARD_S = 15.0
 """Time in seconds after which a look-up of a Job is repeated if it has no result."""
 REVIEW_S = 60.0
-"""Interval, in seconds, at which the reasons for sparing members are checked again: a suspended Job may have been
-resumed."""
+"""Seconds after which the reasons for sparing members are checked again: a suspended Job may have been resumed."""
 RESTART_NOTE = "The group fell below its minimum and onDegraded is Restart"
 
 
@@ -94,7 +92,7 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
     if under_way(gang) is not None:
         return
     restarts = terms.spec.on_degraded is OnDegraded.RESTART and not gang.record.late
-    if gang.operations.partial_since and now >= due_at(gang, policy):
+    if is_due(gang, now, policy):
         held = bindings.complaint(gang)
         bound = len(census.bound)
         note = (
@@ -112,6 +110,11 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
 def _begin(gang: Gang, note: str, now: float, restart: frozenset[str] | None = None) -> None:
     since = gang.operations.rollback.since if gang.operations.rollback is not None else now
     gang.operations.rollback = Rollback(since, note, restart, review_at=now + REVIEW_S)
+
+
+def is_due(gang: Gang, now: float, policy: Policy) -> bool:
+    """Whether a quorum has been partly bound for too long."""
+    return bool(gang.operations.partial_since) and now >= due_at(gang, policy)
 
 
 def due_at(gang: Gang, policy: Policy) -> float:

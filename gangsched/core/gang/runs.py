@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gangsched.core.declarations.minima import chosen, lowered, minima, missing_of
+from gangsched.core.declarations.minima import above, chosen, lowered, minima, missing_of, roles_in
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import rollback
 from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.steps import Step, begin_run, take
 from gangsched.core.gang.wants import quorum_need
+from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.record import Minima, Outcome, counted
@@ -148,6 +149,22 @@ def note_scheduled(gang: Gang, census: Census, terms: Terms, now: float) -> bool
     least = minima(terms.spec) if record.quorum is None else lowered(record.quorum, terms.spec)
     satisfied = chosen(least, census.bound_roles)
     take(gang, Step.SCHEDULED, scheduled_at=now, satisfied=satisfied)
+    rollback.end(gang)
+    return True
+
+
+def go_on_with_others(gang: Gang, census: Census, terms: Terms, now: float) -> bool:
+    """Record a tree as scheduled if other parts than those of its quorum, bound above it, are whole and enough.
+
+    Returns whether it is. No part may be bound in part or have a binding in flight: its members are rolled back.
+    """
+    least, there = terms.spec.tree, census.bound_roles
+    if least is None or not terms.minimum_known or gang.record.quorum is None or missing_of(least, there):
+        return False
+    begun = any(there[role] for part in above(least, there).parts for role in roles_in(part))
+    if begun or any(each.state is BindState.SENT for each in gang.operations.unconfirmed()):
+        return False
+    take(gang, Step.SCHEDULED, scheduled_at=now, satisfied=chosen(least, there))
     rollback.end(gang)
     return True
 

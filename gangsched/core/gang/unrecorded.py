@@ -17,7 +17,7 @@ from gangsched.core.gang.steps import Step, take
 from gangsched.core.objects.pod import PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.record import Outcome, Phase
+from gangsched.core.objects.record import Minima, Outcome, Phase
 
 OUTAGE_S = 300.0
 """Time in seconds, added to the repair deadline, after which a quorum is no longer taken for half bound unless a
@@ -94,9 +94,14 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None) -> None:
         gang.roster.end_run(gang.roster.past.union(pod.uid for pod in bound))
         return
     says = [pod.declaration for pod in bound if pod.declaration is not None]
-    least = said_minima(says) if spec is None else chosen(minima(spec), Counter(map(role_of, bound)))
+    there = Counter(map(role_of, bound))
+    least = said_minima(says) if spec is None else chosen(minima(spec), there)
     if least is None:
         return
+    if spec is not None and spec.tree is not None:
+        # A part of which nothing is bound is none that the group has lost: it is bound as a whole or not at all.
+        roles = tuple((role, number) for role, number in least.roles if there[role])
+        least = Minima(sum(number for _, number in roles), roles)
     begun_at = min(pod.bound_at for pod in bound) or 1.0
     by_template = any(role.template for say in says for role in say.roles)
     late = by_template and sum(pod.phase is not PodPhase.FAILED for pod in bound) < least.total
