@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -29,7 +30,7 @@ from gangsched.whatif.world.defaults import admitted_node
 from gangsched.whatif.world.doubts import doubts
 from gangsched.whatif.world.expanding import MAKERS, POD, Expansion, creates
 from gangsched.whatif.world.identities import Identity, identified, identity, named
-from gangsched.whatif.world.made import Existing, manager
+from gangsched.whatif.world.made import Existing, is_recorded, manager
 from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 from gangsched.whatif.world.objects import Objects
 from gangsched.whatif.world.pods import Pods, accepted, decoded
@@ -144,7 +145,9 @@ class _Builder:
         for pods in (self._world.pods, *self._world.successors.values()):
             pods[:] = self._objects.known(pods, self._world.namespaces)
         creating = {each.namespace for each in self._known if creates(each)}
-        unmade = [each for each in self._known if each.which not in READ]
+        all_pods = chain(self._world.pods, *self._world.successors.values())
+        custom = [each for each in self._known if each.which not in READ and not is_recorded(each)]
+        unmade = self._objects.lacking(custom, all_pods)
         self._world.doubts += self._expansion.doubts
         self._world.doubts += doubts(self._known, [*self._others, *unmade], self._world, read=READ, creating=creating)
         return self._world

@@ -8,8 +8,8 @@ from itertools import islice
 
 from gangsched.whatif.world import group_templates, native, operators, workloads
 from gangsched.whatif.world.group_templates import COMPOSITES, GROUPS, WORKLOADS
-from gangsched.whatif.world.made import MOST_PODS, RECORDED, Existing, MadePod, manager
-from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
+from gangsched.whatif.world.made import MOST_PODS, Existing, MadePod, is_recorded, manager
+from gangsched.whatif.world.manifests import Manifest, ManifestError
 
 POD = ("v1", "Pod")
 MAKERS = {**workloads.MAKERS, **operators.MAKERS}
@@ -25,7 +25,7 @@ def creates(manifest: Manifest) -> bool:
     """Whether pods are created for it: it is no pod that exists, and no workload whose pods are recorded too."""
     if manifest.which == POD:
         return not manifest.metadata.get("uid")
-    return manifest.which in MAKERS and RECORDED not in mapping(manifest.metadata.get("annotations"))
+    return manifest.which in MAKERS and not is_recorded(manifest)
 
 
 class Expansion:

@@ -234,6 +234,11 @@ def manager(workload: Manifest) -> str:
     return "" if own is None or said in own else said
 
 
+def is_recorded(workload: Manifest) -> bool:
+    """Whether the files are a snapshot with the workload's pods."""
+    return RECORDED in mapping(workload.metadata.get("annotations"))
+
+
 def controller_of(manifest: Manifest) -> Mapping[str, Any]:
     """The owner reference that names the object's controller: the first such one; empty without one."""
     owners = mappings(manifest.metadata.get("ownerReferences"))
