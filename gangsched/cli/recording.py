@@ -19,7 +19,7 @@ from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.discovery import listed_versions
 from gangsched.kube.errors import ApiError
 from gangsched.kube.failures import is_rejection
-from gangsched.kube.kept import Kept, kept_of
+from gangsched.kube.kept import Kept, kept_below, kept_of
 from gangsched.kube.pages import pages
 from gangsched.kube.resources import PRIORITY_CLASSES, Resource
 from gangsched.kube.session import ApiSession
@@ -76,7 +76,7 @@ def every_kind(workloads: Workloads, served: Container[str]) -> Iterator[Listed]
             yield Listed(kind.resource.name, path, _spec_of(partial(_told, kind.fields, kept_of(kind.spec))))
     for each in workloads.kinds.values():
         for path in _path(each.row.resource, served):
-            kept = kept_of(each.form, template.FORM)
+            kept = kept_of(each.form, template.FORM) if each.below is None else _spec_of(kept_below(each.below))
             yield Listed(each.row.resource.name, path, kept, frozenset(each.annotations), workload=True)
 
 
