@@ -79,10 +79,10 @@ def test_a_limit_range_refuses_what_breaks_it(item, said):
 
 def test_what_a_pod_states_itself_is_filled_in_after_what_its_containers_get():
     """Regression: the pod requested its own limit, as before 1.37, although a container had got a request."""
-    limited = {"resources": {"limits": {"cpu": "4"}}}
-    assert requests(made(pod(**limited), LIMITS)) == {"cpu": 2000}
-    assert requests(made(pod(**limited))) == {"cpu": 4000}
-    assert requests(made(pod(cpu="0", **limited))) == {}
+    limits = {"limits": {"cpu": "4"}}
+    assert requests(made(pod(resources=limits), LIMITS)) == {"cpu": 2000}
+    assert requests(made(pod(resources=limits))) == {"cpu": 4000}
+    assert requests(made(pod(cpu="0", resources=limits))) == {}
 
 
 LIMITED: Json = {"requests": {"cpu": "1", "hugepages-2Mi": "2Mi"}, "limits": {"cpu": "2", "hugepages-2Mi": "2Mi"}}

@@ -50,7 +50,7 @@ def test_a_custom_kind_for_jobs_counts_for_the_jobs_of_a_job_set():
     assert bound(kinds(), AUTO, job_set, node("n", "3")) == {"jobset.s": 0}
 
 
-def farm(number: int = 3, **annotations: str) -> Json:
+def farm(number: int = 3, annotations: Json | None = None) -> Json:
     template = {"spec": {"containers": [{"name": "main", "image": "x"}]}}
     return body("example.com/v1", "Farm", "f", annotations=annotations, n=number, template=template)
 
@@ -69,7 +69,7 @@ def members(number: int, **labels: str) -> list[Json]:
     [
         ([farm(), *members(3)], 0),
         ([*members(4), farm()], 0),
-        ([farm(**{RECORDED: "true"})], 0),
+        ([farm(annotations={RECORDED: "true"})], 0),
         ([farm(0)], 0),
         ([farm(), *members(2)], 1),
         ([farm()], 1),

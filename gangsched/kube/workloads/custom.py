@@ -56,9 +56,11 @@ def kind(found: Custom) -> Kind[_Custom]:
 def _read(found: Custom) -> Tree:
     """The fields of the spec that the paths of the setting name."""
     if found.roles is None:
-        return _tree([found.replicas or ""])["spec"]
-    item = _tree([found.roles.name, found.roles.replicas])
-    return _tree([found.roles.path], [item])["spec"]
+        named = _tree([found.replicas or ""])
+    else:
+        named = _tree([found.roles.path], [_tree([found.roles.name, found.roles.replicas])])
+    read: Tree = named["spec"]
+    return read
 
 
 def _tree(paths: Sequence[str], end: Any = None) -> dict[str, Any]:  # noqa: ANN401 - a tree of fields
