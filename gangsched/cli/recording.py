@@ -23,7 +23,7 @@ from gangsched.kube.client.session import ApiSession
 from gangsched.kube.dialects.fields import Field, mark_ignored
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.reading import storage
-from gangsched.kube.reading.kept import Kept, kept_of
+from gangsched.kube.reading.kept import Kept, kept_below, kept_of
 from gangsched.kube.reading.resources import PRIORITY_CLASSES
 from gangsched.kube.terms.failures import is_rejection
 from gangsched.kube.wire import devices as device_wire
@@ -80,7 +80,7 @@ def every_kind(workloads: Workloads, served: Container[str]) -> Iterator[Listed]
             yield Listed(kind.resource.name, path, _spec_of(partial(_told, kind.fields, kept_of(kind.spec))))
     for each in workloads.kinds.values():
         for path in _path(each.row.resource, served):
-            kept = kept_of(each.form, template.FORM)
+            kept = kept_of(each.form, template.FORM) if each.below is None else _spec_of(kept_below(each.below))
             yield Listed(each.row.resource.name, path, kept, frozenset(each.annotations), workload=True)
 
 

@@ -17,7 +17,7 @@ from msgspec import inspect
 
 from gangsched.cli.live import DECIDING
 from gangsched.cli.recording import ANNOTATIONS, Listed, every_kind, recorded
-from gangsched.config.settings import Settings
+from gangsched.config.settings import validated
 from gangsched.kube.client.resource import reading
 from gangsched.kube.dialects.fields import Use
 from gangsched.kube.dialects.table import DEFAULT
@@ -28,8 +28,20 @@ from gangsched.whatif.world.admitting import ADMITTING
 from gangsched.whatif.world.made import RECORDED
 from tests.effort import seeded
 
-WORKLOADS = chosen(Settings())
+FARMS = {"name": "farm", "apiVersion": "example.com/v1", "kind": "Farm", "plural": "farms", "label": "example.com/farm"}
+POOLS = {"path": "spec.pools.list", "name": "meta.name", "replicas": "meta.size.wanted", "label": "example.com/pool"}
+OWNS = {
+    "name": "own",
+    "apiVersion": "example.com/v1",
+    "kind": "Own",
+    "plural": "owns",
+    "replicas": "spec.worker.replicas",
+}
+CUSTOM = validated({"workloads": {"custom": [FARMS | {"roles": POOLS}, OWNS]}}, origin="f")
+WORKLOADS = chosen(CUSTOM)
 SECRET = "s3cr3t"
+TEXTS = {"disruptionMode": "PodGroup"}
+"""Fields that are told, but read as a text too, with a value: the API server accepts no others."""
 
 
 class Everything:
@@ -128,7 +140,9 @@ class Author:
         """Set the field that is not honoured, where the parts on the way to it are there."""
         name = path[0].removesuffix("[]")
         if len(path) == 1:
-            part[name] = self._draw.choice((self.secret(), *usual))
+            secret = self.secret()
+            told = TEXTS[name] if name in TEXTS and isinstance(secret, str) else secret
+            part[name] = self._draw.choice((told, *usual))
         elif name == path[0]:
             self.tell(part.setdefault(name, {}), path[1:], usual)
         else:
@@ -231,6 +245,56 @@ def test_a_workload_says_that_its_pods_are_recorded_too():
     kept = recorded({"metadata": {"name": "a"}}, KINDS["jobs.batch"])
     assert kept == {"metadata": {"name": "a", "annotations": {RECORDED: "true"}}}
     assert RECORDED in ANNOTATIONS
+
+
+@pytest.mark.parametrize(
+    ("version", "mode", "kept"),
+    [
+        ("v1alpha2", "PodGroup", "PodGroup"),
+        ("v1alpha2", "Pod", "Pod"),
+        ("v1beta1", {"all": {}}, {"all": {}}),
+        ("v1beta1", {"all": {"x": SECRET}, "y": SECRET}, {"all": {}}),
+        ("v1beta1", [SECRET], []),
+    ],
+)
+def test_the_disruption_mode_of_a_group_is_kept_as_each_version_writes_it(version, mode, kept):
+    """Regression: 1.36's text was kept as an empty one, and a group that is preempted whole was read as another."""
+    found = {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": mode}}
+    said = recorded(found, KINDS["podgroups.scheduling.k8s.io"])
+    assert said["spec"]["disruptionMode"] == kept
+    read = partial(DEFAULT.kinds["native"].read, "native")
+    assert read(msgspec.json.encode(said), version) == read(msgspec.json.encode(found), version)
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "kept"),
+    [
+        (
+            "farms.example.com",
+            {"pools": {"list": [{"meta": {"name": "a", "size": {"wanted": 2, "x": SECRET}}, "env": [SECRET]}]}},
+            {"pools": {"list": [{"meta": {"name": "a", "size": {"wanted": 2}}}]}},
+        ),
+        ("farms.example.com", {"pools": {"list": {"x": SECRET}}}, {"pools": {"list": {}}}),
+        (
+            "farms.example.com",
+            {"pools": {"list": [SECRET, {"meta": [SECRET]}]}},
+            {"pools": {"list": ["", {"meta": []}]}},
+        ),
+        (
+            "owns.example.com",
+            {"worker": {"replicas": 3, "image": SECRET}, "token": SECRET},
+            {"worker": {"replicas": 3}},
+        ),
+        ("owns.example.com", {"worker": {"replicas": {"x": SECRET}}}, {"worker": {"replicas": {}}}),
+        ("owns.example.com", {"token": SECRET}, {}),
+    ],
+)
+def test_of_an_object_of_a_custom_kind_only_what_the_setting_names_is_kept(name, spec, kept):
+    """Regression: objects of custom kinds were left out, and a snapshot said nothing of the size of their gangs."""
+    metadata = {"name": "a", "namespace": "n", "annotations": {"gangsched.io/gang": "true", "token": SECRET}}
+    found = recorded({"metadata": metadata, "spec": spec, "status": {"x": SECRET}}, KINDS[name])
+    annotations = {"gangsched.io/gang": "true", RECORDED: "true"}
+    assert found == {"metadata": metadata | {"annotations": annotations}, "spec": kept}
 
 
 def test_a_value_of_another_type_than_is_read_keeps_its_type_alone():

@@ -43,6 +43,25 @@ async def test_the_workloads_say_who_makes_the_group():
     assert said == "the PodGroup b-w-7fk, which the controller of Job train makes from the template w of the Workload b"
 
 
+@pytest.mark.parametrize(
+    ("group", "said"),
+    [
+        ("b-w-7fk", "the PodGroup b-w-7fk, which its controller makes from the template w of the Workload b"),
+        ("b-deep", "the PodGroup b-deep, which its controller makes from the template deep of the Workload b"),
+        ("b-c", "the CompositePodGroup b-c, which its controller makes from the template c of the Workload b"),
+        ("b-d-1", "the CompositePodGroup b-d-1, which its controller makes from the template d of the Workload b"),
+    ],
+)
+async def test_templates_below_composite_ones_say_so_too(group, said):
+    inner = {"name": "d", "podGroupTemplates": [{"name": "deep"}]}
+    outer = {"name": "c", "podGroupTemplates": [{"name": "w"}], "compositePodGroupTemplates": [inner]}
+    api = FakeApi()
+    found = {"metadata": {"name": "b"}, "spec": {"compositePodGroupTemplates": [outer]}}
+    api.answer("GET", PATH.format("v1beta1"), body({"items": [found]}))
+    async with serving(api) as session:
+        assert await origins(session, "n", group) == [said]
+
+
 async def test_the_next_version_is_asked_where_one_is_not_served_and_nothing_is_said_without_any():
     api = FakeApi()
     for version in ("v1beta1", "v1alpha3"):

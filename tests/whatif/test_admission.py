@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from gangsched.core.objects.pod import Pod
+from gangsched.whatif.world.admission import Admission
 from gangsched.whatif.world.building import build
 from gangsched.whatif.world.contents import World
 from gangsched.whatif.world.manifests import ManifestError, given
@@ -74,6 +75,39 @@ def test_a_limit_range_gives_containers_the_requests_that_they_lack():
 )
 def test_a_limit_range_refuses_what_breaks_it(item, said):
     assert said in refused(pod(cpu="2"), {**LIMITS, "spec": {"limits": [item]}})
+
+
+def test_what_a_pod_states_itself_is_filled_in_after_what_its_containers_get():
+    """Regression: the pod requested its own limit, as before 1.37, although a container had got a request."""
+    limits = {"limits": {"cpu": "4"}}
+    assert requests(made(pod(resources=limits), LIMITS)) == {"cpu": 2000}
+    assert requests(made(pod(resources=limits))) == {"cpu": 4000}
+    assert requests(made(pod(cpu="0", resources=limits))) == {}
+
+
+LIMITED: Json = {"requests": {"cpu": "1", "hugepages-2Mi": "2Mi"}, "limits": {"cpu": "2", "hugepages-2Mi": "2Mi"}}
+UNLIMITED: Json = {"requests": {"cpu": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("own", "containers", "limits"),
+    [
+        ({"requests": {"cpu": "1"}}, [LIMITED], {"cpu": "2000m", "hugepages-2Mi": 2097152}),
+        ({"requests": {"cpu": "3"}}, [LIMITED], {"cpu": "3", "hugepages-2Mi": 2097152}),
+        ({"requests": {"cpu": "3"}}, [LIMITED, LIMITED], {"cpu": "4000m", "hugepages-2Mi": 4194304}),
+        ({"requests": {"cpu": "3"}}, [UNLIMITED, UNLIMITED], {}),
+        ({"requests": {"cpu": "3"}}, [{"limits": {"cpu": "1"}}, UNLIMITED], {}),
+        ({"limits": {"cpu": "3"}}, [LIMITED], {"cpu": "3", "hugepages-2Mi": 2097152}),
+        ({"requests": {"memory": "1Gi"}}, [UNLIMITED], {}),
+        ({"requests": {"hugepages-2Mi": "8Mi"}}, [LIMITED], {"cpu": "2000m", "hugepages-2Mi": "8Mi"}),
+        ({}, [LIMITED], {}),
+    ],
+)
+def test_a_pod_that_states_amounts_has_the_limits_that_its_containers_all_have(own, containers, limits):
+    """`defaultPodLevelLimits` of 1.37: at least what the pod requests."""
+    named = [{"name": f"c{at}", "image": "x", "resources": each} for at, each in enumerate(containers)]
+    spec = Admission({}).spec("default", {"containers": named, "resources": own}, "p")
+    assert (spec["resources"].get("limits") or {}) == limits
 
 
 def test_a_claim_can_break_a_limit_range_too():

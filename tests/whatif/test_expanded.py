@@ -12,9 +12,10 @@ from gangsched.config.workloads import WORKLOADS
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.workloads.table import chosen
 from gangsched.whatif.simulation import Outcome, simulate
-from gangsched.whatif.world import building, jobsets, leader_workers, made
-from gangsched.whatif.world.building import MAKERS, build
+from gangsched.whatif.world import expanding, jobsets, leader_workers, made
+from gangsched.whatif.world.building import build
 from gangsched.whatif.world.contents import World
+from gangsched.whatif.world.expanding import MAKERS
 from gangsched.whatif.world.manifests import ManifestError, given
 
 Json = dict[str, Any]
@@ -262,7 +263,7 @@ CROWDS = [
 @pytest.mark.parametrize("workload", CROWDS, ids=[each["kind"] for each in CROWDS])
 def test_more_pods_than_a_cluster_may_have_are_refused_in_one_sentence(workload, monkeypatch):
     """Regression: they were expanded until the memory was full; Jobs without pods were counted for hours."""
-    for module in (building, made, jobsets, leader_workers):
+    for module in (expanding, made, jobsets, leader_workers):
         monkeypatch.setattr(module, "MOST_PODS", 100)
     with pytest.raises(ManifestError) as refused:
         build(given([workload], "f"))

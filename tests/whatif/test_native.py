@@ -11,7 +11,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.whatif.simulation import simulate
 from gangsched.whatif.world.building import build
 from gangsched.whatif.world.contents import World
-from gangsched.whatif.world.manifests import given
+from gangsched.whatif.world.manifests import ManifestError, given
 from tests.whatif.test_expanded import AUTO, Json, node, placed, spec
 
 OF_SUPER: Json = {"apiVersion": "x/v1", "kind": "SuperJob", "name": "top", "uid": "u", "controller": True}
@@ -89,12 +89,96 @@ def test_where_jobs_are_gangs_the_automatic_gang_counts_with_what_the_job_states
         job(),
         job(scheduling=GANG, template=spec(schedulingGroup={"podGroupName": "own"})),
         job(scheduling=GANG, ownerReferences=[OF_SUPER]),
-        job(scheduling=GANG) | {"status": {"startTime": "2026-01-01T00:00:00Z"}},
     ],
-    ids=["nothing asked", "a group of its own", "part of something larger", "started"],
+    ids=["nothing asked", "a group of its own", "part of something larger"],
 )
 def test_no_group_is_made_for_other_jobs(found):
     assert native(world(found)) == []
+
+
+def test_a_job_that_has_started_has_the_group_that_it_states():
+    """Regression: kubectl's export of a Job that waits was simulated as pods without a group."""
+    started = job(scheduling=GANG) | {"status": {"startTime": "2026-01-01T00:00:00Z", "active": 3}}
+    assert bound(started, node("n", "2")) == {"train-pgt-0": 0}
+
+
+ALL: Json = {"disruptionMode": {"all": {}}}
+
+
+@pytest.mark.parametrize(
+    ("scheduling", "least"),
+    [
+        ({"schedulingPolicy": {"basic": {}, "gang": None}}, 1),
+        ({"schedulingPolicy": {"basic": None, "gang": {"minCount": None}}}, 3),
+        ({"schedulingPolicy": None}, 1),
+        ({}, 1),
+        (GANG | ALL, 3),
+    ],
+)
+def test_null_is_as_good_as_no_field_in_what_a_job_states(scheduling, least):
+    [group] = native(world(job(scheduling=scheduling)))
+    assert group.spec is not None
+    assert group.spec.minimum == least
+
+
+TWO_KEYS = {"topology": [{"key": "rack"}, {"key": "zone"}]}
+NO_CLAIM = {"name": "c"}
+CLAIM = {"name": "c", "resourceClaimName": "x"}
+
+
+@pytest.mark.parametrize(
+    ("scheduling", "why"),
+    [
+        ("gang", "Expected `object`, got `str`"),
+        (["gang"], "Expected `object`, got `array`"),
+        ({"schedulingPolicy": "gang"}, "Expected `object | null`, got `str` - at `$.schedulingPolicy`"),
+        ({"schedulingPolicy": {"gang": ["x"]}}, "got `array` - at `$.schedulingPolicy.gang`"),
+        ({"schedulingPolicy": {"basic": True}}, "got `bool` - at `$.schedulingPolicy.basic`"),
+        ({"schedulingPolicy": {}}, "schedulingPolicy does not have exactly one of basic and gang"),
+        ({"schedulingPolicy": {"gang": None}}, "schedulingPolicy does not have exactly one of basic and gang"),
+        ({"schedulingPolicy": {"gangg": {}}}, "schedulingPolicy does not have exactly one of basic and gang"),
+        (
+            {"schedulingPolicy": {"gang": {}, "basic": {}}},
+            "schedulingPolicy does not have exactly one of basic and gang",
+        ),
+        (
+            {"schedulingPolicy": {"gang": {"minCount": 0}}},
+            "Expected `int` >= 1 - at `$.schedulingPolicy.gang.minCount`",
+        ),
+        ({"schedulingPolicy": {"gang": {"minCount": -1}}}, "Expected `int` >= 1"),
+        ({"schedulingPolicy": {"gang": {"minCount": 2**31}}}, "Expected `int` <= 2147483647"),
+        ({"schedulingPolicy": {"gang": {"minCount": "2"}}}, "Expected `int | null`, got `str`"),
+        (
+            {"schedulingPolicy": {"gang": {"minCount": 4}}},
+            "schedulingPolicy.gang.minCount is 4, above the parallelism 3",
+        ),
+        (GANG | {"disruptionMode": "PodGroup"}, "got `str` - at `$.disruptionMode`"),
+        (GANG | {"disruptionMode": {}}, "disruptionMode does not have exactly one of single and all"),
+        (ALL, "disruptionMode is all, which the policy basic excludes"),
+        (GANG | {"schedulingConstraints": {"topology": {"key": "rack"}}}, "got `object` - at"),
+        (GANG | {"schedulingConstraints": {"topology": [None]}}, "got `null` - at"),
+        (GANG | {"schedulingConstraints": {"topology": [{}]}}, "missing required field `key`"),
+        (GANG | {"schedulingConstraints": TWO_KEYS}, "of length <= 1 - at `$.schedulingConstraints.topology`"),
+        (GANG | {"resourceClaims": "abc"}, "got `str` - at `$.resourceClaims`"),
+        (GANG | {"resourceClaims": ["a"]}, "got `str` - at `$.resourceClaims[0]`"),
+        (GANG | {"resourceClaims": [NO_CLAIM]}, "does not have exactly one of resourceClaimName and"),
+        (GANG | {"resourceClaims": [CLAIM, CLAIM]}, "resourceClaims has the name c twice"),
+    ],
+)
+def test_what_the_api_server_would_refuse_of_a_job_is_refused(scheduling, why):
+    """Regression: it was read as another policy, or as none, with the exit status 0."""
+    with pytest.raises(ManifestError) as refused:
+        world(job(scheduling=scheduling))
+    assert len(refused.value.problems) == 1
+    assert "Job train: the API server would refuse spec.scheduling" in refused.value.problems[0]
+    assert why in refused.value.problems[0]
+
+
+def test_a_job_without_parallelism_runs_one_pod_and_asks_for_no_more():
+    alone = job(scheduling={"schedulingPolicy": {"gang": {"minCount": 2}}})
+    del alone["spec"]["parallelism"]
+    with pytest.raises(ManifestError, match="minCount is 2, above the parallelism 1"):
+        world(alone)
 
 
 def test_a_group_in_the_files_that_the_job_controls_is_taken():
@@ -116,6 +200,35 @@ def test_a_delegated_group_comes_from_the_template_that_the_jobs_owner_names():
     above = workload("drivers", "workers", least=2, apiGroup="x", kind="SuperJob", name="top")
     assert bound(delegated, above, node("n", "2")) == {"w-workers-train": 2}
     assert native(world(delegated)) == []
+
+
+DELEGATED = {"scheduling.k8s.io/group-template-name": "workers"}
+SUPER = {"apiGroup": "x", "kind": "SuperJob", "name": "top"}
+
+
+@pytest.mark.parametrize(
+    ("controller", "wanted", "names"),
+    [
+        (SUPER, "workers", {"w-workers-train": 2}),
+        (SUPER, "", {"w-drivers-train": 2}),
+        (SUPER | {"apiGroup": "y"}, "workers", {}),
+        (SUPER | {"kind": "OtherJob"}, "workers", {}),
+        (SUPER, "others", {}),
+    ],
+)
+def test_a_job_is_delegated_by_the_controller_of_its_api_group_and_template(controller, wanted, names):
+    """Regression: a controller of another API group counted. Without a name the first template counts."""
+    annotations = {"scheduling.k8s.io/group-template-name": wanted}
+    delegated = job(ownerReferences=[OF_SUPER], annotations=annotations)
+    assert bound(delegated, workload("drivers", "workers", least=2, **controller), node("n", "2")) == names
+
+
+def test_of_two_controllers_the_first_counts():
+    """Regression: the Job could not be read."""
+    other = OF_SUPER | {"name": "other", "uid": "o"}
+    above = workload("workers", least=2, **SUPER)
+    for owners, names in (([OF_SUPER, other], {"w-workers-train": 2}), ([other, OF_SUPER], {})):
+        assert bound(job(ownerReferences=owners, annotations=DELEGATED), above, node("n", "2")) == names
 
 
 @pytest.mark.parametrize("name", ["workers", "w-workers", "w-workers-7xk2p"])

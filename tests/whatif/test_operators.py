@@ -13,7 +13,8 @@ import yaml
 
 from gangsched.core.objects.policy import Policy
 from gangsched.whatif.simulation import simulate
-from gangsched.whatif.world.building import MAKERS, build
+from gangsched.whatif.world.building import build
+from gangsched.whatif.world.expanding import MAKERS
 from gangsched.whatif.world.made import Existing, MadePod
 from gangsched.whatif.world.manifests import Manifest, ManifestError
 from testbed.controllers.expected import AUTO, BY_HAND

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gangsched.whatif.world.building import MAKERS
+from gangsched.whatif.world.expanding import MAKERS
 from gangsched.whatif.world.made import Existing, MadePod
 from gangsched.whatif.world.manifests import read
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from msgspec import inspect
 
-from gangsched.kube.workloads.fields import is_ignored
+from gangsched.kube.workloads.fields import FieldTree, is_ignored
 
 Kept: TypeAlias = "Callable[[Any], Any]"
 """Returns what is kept of a value; of a value of another type than the reader expects, only that type."""
@@ -23,6 +23,15 @@ _CONTAINERS = (dict, list)
 def kept_of(form: Any, raw: Any = None) -> Kept:  # noqa: ANN401 - any type that msgspec decodes
     """What is kept of a value that is decoded as `form`; what the form keeps undecoded is decoded as `raw`."""
     return _kept(inspect.type_info(form), raw)
+
+
+def kept_below(fields: FieldTree | None) -> Kept:
+    """What is kept of a value of which these fields are read."""
+    if fields is None:
+        return _scalar
+    if isinstance(fields, list):
+        return _each_item(kept_below(fields[0]))
+    return _fields({name: kept_below(inner) for name, inner in fields.items()})
 
 
 def _kept(said: inspect.Type, raw: Any) -> Kept:  # noqa: ANN401 - a table
@@ -37,15 +46,18 @@ def _kept(said: inspect.Type, raw: Any) -> Kept:  # noqa: ANN401 - a table
     if isinstance(said, inspect.UnionType):
         others = [each for each in said.types if not isinstance(each, inspect.NoneType)]
         containers = [each for each in others if isinstance(each, inspect.StructType | inspect.CollectionType)]
-        return _kept((containers or others)[0], raw)
+        kept = _kept((containers or others)[0], raw)
+        return _scalar_or(kept) if containers and len(others) > len(containers) else kept
     if isinstance(said, inspect.RawType):
         return _nothing if raw is None else kept_of(raw)
     return _nothing if isinstance(said, inspect.AnyType) else _scalar
 
 
 def _struct(said: inspect.StructType, raw: Any) -> Kept:  # noqa: ANN401
-    fields = {field.encode_name: _kept(field.type, raw) for field in said.fields if not _is_free(field.type)}
+    return _fields({field.encode_name: _kept(field.type, raw) for field in said.fields if not _is_free(field.type)})
 
+
+def _fields(fields: Mapping[str, Kept]) -> Kept:
     def kept(value: Any) -> Any:  # noqa: ANN401
         if not isinstance(value, Mapping):
             return _nothing(value)
@@ -78,6 +90,10 @@ def _each_value(inner: Kept) -> Kept:
 
 def _each_item(inner: Kept) -> Kept:
     return lambda value: [inner(each) for each in value] if isinstance(value, list) else _nothing(value)
+
+
+def _scalar_or(container: Kept) -> Kept:
+    return lambda value: container(value) if isinstance(value, _CONTAINERS) else value
 
 
 def _scalar(value: Any) -> Any:  # noqa: ANN401

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -13,7 +13,7 @@ from gangsched.config.dialects import CustomResource
 from gangsched.config.workloads import Row
 from gangsched.kube.dialects.dialect import quoted
 from gangsched.kube.dialects.kind import MOST_ROLES
-from gangsched.kube.workloads.fields import means
+from gangsched.kube.workloads.fields import FieldTree, means
 from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, Object, controlled
 from gangsched.kube.workloads.template import NOTHING
 
@@ -49,7 +49,29 @@ def kind(found: Custom) -> Kind[_Custom]:
         size = sum(counts.values()) if roles is not None else _number(spec, found.replicas or "", "")
         return Desired(size=size, pods=size, roles=counts, idle="" if size else "has no replicas")
 
-    return Kind(row=row, controllers=controllers, mark=mark, form=_Custom, desired=desired)
+    return Kind(row=row, controllers=controllers, mark=mark, form=_Custom, desired=desired, below=_read(found))
+
+
+def _read(found: Custom) -> FieldTree:
+    """The fields of the spec that the paths of the setting name."""
+    if found.roles is None:
+        named = _tree([found.replicas or ""])
+    else:
+        named = _tree([found.roles.path], [_tree([found.roles.name, found.roles.replicas])])
+    read: FieldTree = named["spec"]
+    return read
+
+
+def _tree(paths: Sequence[str], end: Any = None) -> dict[str, Any]:  # noqa: ANN401 - a tree of fields
+    """The fields on these paths, with `end` below the last one of each. A path within another one adds nothing."""
+    tree: dict[str, Any] = {}
+    for path in sorted(paths, key=len, reverse=True):
+        *above, last = path.split(".")
+        level = tree
+        for key in above:
+            level = level.setdefault(key, {})
+        level.setdefault(last, end)
+    return tree
 
 
 def _roles(spec: object, roles: Roles) -> Iterator[tuple[str, int]]:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Raw, Struct
+
+FieldTree: TypeAlias = "Mapping[str, FieldTree | None] | list[FieldTree]"
+"""Fields by name with the fields below them, None for a value; a list with one tree is a list of such objects."""
 
 _KEPT = 256
 _IGNORED = "ignored"

@@ -23,7 +23,7 @@ from gangsched.core.objects.workload import GANG, Series, TopOwner, Workload, Wo
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import count, quoted
 from gangsched.kube.workloads import template
-from gangsched.kube.workloads.fields import unheeded
+from gangsched.kube.workloads.fields import FieldTree, unheeded
 
 MINIMUM = Key("gangsched.io/min-member")
 """The annotation of a workload's object with the minimum of each of its gangs."""
@@ -104,7 +104,8 @@ class Kind(Generic[Form]):
     `form` has the fields of the object that are read. `desired` converts them; it raises ValueError with a sentence for
     a person. The success of a gang is that of its role `leading`; empty if all members must succeed. `tops` are the
     kinds whose objects create objects of this kind, if they are watched too: their names by API group and kind.
-    `annotations` are those of the object that count, beside the ones that all kinds have, with their meaning.
+    `annotations` are those of the object that count, beside the ones that all kinds have, with their meaning. `below`
+    are the fields that are read of a spec that the form leaves undecoded; None if it decodes the spec.
     """
 
     row: Row
@@ -115,6 +116,7 @@ class Kind(Generic[Form]):
     leading: str = ""
     tops: Mapping[tuple[str, str], str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    below: FieldTree | None = None
 
     @cached_property
     def _decoder(self) -> msgspec.json.Decoder[Form]:

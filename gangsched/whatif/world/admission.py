@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gangsched.whatif.world import consistency, hooks, label_keys, tolerations
-from gangsched.whatif.world.defaults import Spec, defaulted_pod_spec
+from gangsched.whatif.world.defaults import Spec, defaulted_pod_spec, with_pod_level
 from gangsched.whatif.world.limit_ranges import LimitRanges
 from gangsched.whatif.world.manifests import Manifest
 from gangsched.whatif.world.priorities import Priorities
@@ -46,14 +46,14 @@ class Admission:
         spec = self.limits.apply(namespace, defaulted_pod_spec(given, title))
         spec = {**spec, **self.priorities.of(spec, title)}
         spec["tolerations"] = tolerations.with_defaults(spec["tolerations"])
-        spec = self._runtimes.apply(spec, title)
+        spec = with_pod_level(self._runtimes.apply(spec, title))
         consistency.check(spec, title)
         self.limits.check(namespace, spec, title)
         return spec
 
     def stored(self, given: Mapping[str, Any], title: str) -> Spec:
         """The spec of a pod that was admitted before. Raises the same errors as `spec`."""
-        spec = defaulted_pod_spec(given, title)
+        spec = with_pod_level(defaulted_pod_spec(given, title))
         return {
             **spec,
             **self.priorities.of(spec, title),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -18,36 +18,35 @@ from gangsched.api.conversion import group_from_object
 from gangsched.api.crd import GROUP, KIND, VERSION
 from gangsched.api.times import format_time, parse_time
 from gangsched.config.settings import Settings
-from gangsched.core.objects.declaration import NATIVE
+from gangsched.core.objects.declaration import COMPOSITE, NATIVE
 from gangsched.core.objects.shape import Labels
 from gangsched.kube import wire
 from gangsched.kube.dialects.table import DEFAULT
 from gangsched.kube.reading.nodes import node_value
 from gangsched.kube.workloads.table import Workloads, chosen
-from gangsched.whatif.world import admission, native, offered, operators, stored, trainer, workloads
+from gangsched.whatif.world import admission, group_templates, offered, stored, trainer
 from gangsched.whatif.world.admission import Admission
 from gangsched.whatif.world.contents import EPOCH, World
 from gangsched.whatif.world.defaults import admitted_node
 from gangsched.whatif.world.doubts import doubts
+from gangsched.whatif.world.expanding import MAKERS, POD, Expansion, creates
 from gangsched.whatif.world.identities import Identity, identified, identity, named
-from gangsched.whatif.world.made import MOST_PODS, RECORDED, Existing, manager
+from gangsched.whatif.world.made import Existing, is_recorded, manager
 from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 from gangsched.whatif.world.objects import Objects
 from gangsched.whatif.world.pods import Pods, accepted, decoded
 
-POD, NODE, NAMESPACE = ("v1", "Pod"), ("v1", "Node"), ("v1", "Namespace")
+NODE, NAMESPACE = ("v1", "Node"), ("v1", "Namespace")
 POD_GROUP = (f"{GROUP}/{VERSION}", KIND)
 FOREIGN = {
     (version, kind.title): dialect for dialect, kind in DEFAULT.kinds.items() for version in kind.resource.served_in
 }
 """The dialects of other systems' PodGroups, by apiVersion and kind."""
-MAKERS = {**workloads.MAKERS, **operators.MAKERS}
-"""The functions that expand workloads into pods, by apiVersion and kind."""
 ALL = chosen(Settings())
 """The kinds of workloads by default: all."""
 DEVICES = (*offered.KINDS, offered.TEMPLATE)
 ADMITTING = (admission.PRIORITY_CLASS, admission.RUNTIME_CLASS, admission.LIMIT_RANGE, admission.RESOURCE_QUOTA)
-PARTS = (*trainer.RUNTIMES, *native.WORKLOADS)
+PARTS = (*trainer.RUNTIMES, *group_templates.WORKLOADS)
 """Objects from which controllers make others."""
 READ = (POD, NODE, NAMESPACE, *ADMITTING, POD_GROUP, *stored.KINDS, *DEVICES, *FOREIGN, *PARTS, *MAKERS)
 """The supported objects, by apiVersion and kind. All others are counted in `World.ignored`."""
@@ -64,10 +63,6 @@ _NAME_LABEL = "kubernetes.io/metadata.name"
 _MALFORMED = (AttributeError, KeyError, TypeError, ValueError, msgspec.MsgspecError)
 """What reading raises where a part of an object is of another type than the API allows."""
 
-_TOO_MANY = (
-    f"makes more than {MOST_PODS} pods, together with the workloads before it, and simulate expands no more: reduce "
-    "its number of pods"
-)
 _NODE = msgspec.json.Decoder(wire.Node)
 
 
@@ -97,7 +92,6 @@ class _Builder:
         self._stored = stored.Stored(manifests)
         self._world = World(start=start, devices=self._offered.objects, storage=self._stored.objects)
         self._problems: list[str] = []
-        self._expanded = 0
         self._others: list[Manifest] = []
         known: list[Manifest] = []
         for manifest in manifests:
@@ -108,9 +102,9 @@ class _Builder:
         self._check_names()
         self._stamps = self._date()
         self._admission = Admission(priority_classes)
-        self._existing = Existing(
-            list(self._of(POD)), [each for each in self._known if each.which in (*MAKERS, *PARTS, *native.GROUPS)]
-        )
+        others = (*MAKERS, *PARTS, *group_templates.GROUPS)
+        existing = Existing(list(self._of(POD)), [each for each in self._known if each.which in others])
+        self._expansion = Expansion(self._known, existing)
         self._pods = Pods(self._world, kinds, self._admission, self._stored, self._offered)
         self._adders: Mapping[tuple[str, str], Callable[[Manifest], None]] = {
             **dict.fromkeys(MAKERS, self._add_pods_of),
@@ -121,16 +115,19 @@ class _Builder:
             **dict.fromkeys(stored.KINDS, self._add_stored),
             **dict.fromkeys(DEVICES, self._add_devices),
             **dict.fromkeys(FOREIGN, self._add_foreign),
-            **dict.fromkeys(native.WORKLOADS, self._add_groups_of),
             POD: self._add_pod,
         }
 
     def build(self) -> World:
         # The admission of pods needs all of its objects, and a workload creates only the claims that do not exist yet.
-        # Pods share the claims that are created for their PodGroups.
+        # Pods share the claims that are created for their PodGroups, and name the groups that controllers make.
         first = (ADMITTING, (*stored.KINDS, *DEVICES), tuple(FOREIGN))
         for manifest in (each for kinds in first for each in self._known if each.which in kinds):
             self._attempt(self._adders[manifest.which], manifest)
+        for manifest in (each for each in self._known if each.which in MAKERS):
+            self._attempt(self._expansion.expand, manifest)
+        for group, made_with in self._expansion.groups():
+            self._attempt(partial(self._add_foreign_of, group), made_with)
         for manifest in self._of(POD):
             if manifest.metadata.get("uid"):
                 self._attempt(self._count, manifest)
@@ -148,8 +145,11 @@ class _Builder:
         self._world.foreign += self._objects.all()
         for pods in (self._world.pods, *self._world.successors.values()):
             pods[:] = self._objects.known(pods, self._world.namespaces)
-        creating = {each.namespace for each in self._known if _creates(each)}
-        unmade = [each for each in self._known if each.which not in READ]
+        creating = {each.namespace for each in self._known if creates(each)}
+        all_pods = chain(self._world.pods, *self._world.successors.values())
+        custom = [each for each in self._known if each.which not in READ and not is_recorded(each)]
+        unmade = self._objects.lacking(custom, all_pods)
+        self._world.doubts += self._expansion.doubts
         self._world.doubts += doubts(self._known, [*self._others, *unmade], self._world, read=READ, creating=creating)
         return self._world
 
@@ -236,21 +236,12 @@ class _Builder:
     def _add_foreign_of(self, manifest: Manifest, made_with: Manifest) -> None:
         dialect = FOREIGN[manifest.which]
         body = {**manifest.body, "metadata": {**manifest.metadata, **self._identity_of(manifest, made_with)}}
+        if dialect in (NATIVE, COMPOSITE) and not manifest.metadata.get("uid"):
+            body["spec"] = {**manifest.spec, **self._admission.priorities.of_group(manifest.spec, str(manifest))}
         read = partial(DEFAULT.kinds[dialect].read, dialect)
         self._world.foreign.append(decoded(read, body, manifest)[1])
         if dialect == NATIVE:
             self._offered.share(body)
-
-    def _add_groups_of(self, workload: Manifest) -> None:
-        there = {each.name for each in self._known if each.which in native.GROUPS and _beside(each, workload)}
-        bodies = (
-            each.body if each.which == POD else each.spec.get("template")
-            for each in self._known
-            if _beside(each, workload)
-        )
-        names = dict.fromkeys(name for name in map(native.named_by, bodies) if name and name not in there)
-        for group in native.of_workload(workload, names):
-            self._add_foreign_of(group, workload)
 
     def _add_stored(self, manifest: Manifest) -> None:
         if manifest.which == stored.CLAIM and not manifest.metadata.get("uid"):
@@ -267,24 +258,13 @@ class _Builder:
         self._pods.add(manifest, self._metadata(manifest))
 
     def _add_pods_of(self, manifest: Manifest) -> None:
-        if not _creates(manifest):
-            return
-        if by := manager(manifest):
+        if creates(manifest) and (by := manager(manifest)):
             self._world.ignored[f"{manifest.kind} managed by {by}"] += 1
-            return
-        if self._expanded > MOST_PODS:
-            return  # which has been said
-        made = list(islice(MAKERS[manifest.which](manifest, self._existing), MOST_PODS - self._expanded + 1))
-        self._expanded += len(made)
-        if self._expanded > MOST_PODS:
-            raise ManifestError([f"{manifest}: {_TOO_MANY}"])
-        makers = {id(maker): maker for each in made for maker in (*each.above, each.maker) if maker is not manifest}
-        for maker in makers.values():
-            if maker.which in native.GROUPS and id(maker) not in self._stamps:
-                self._add_foreign_of(maker, manifest)
-            elif maker in self._objects:
-                self._add_object(maker, manifest)
-        self._pods.add_made(manifest, made, self._stamps[id(manifest)])
+        for part in self._expansion.parts(manifest):
+            if part in self._objects:
+                self._add_object(part, manifest)
+        if made := self._expansion.pods(manifest):
+            self._pods.add_made(manifest, made, self._stamps[id(manifest)])
 
     def _add_owner(self, manifest: Manifest) -> None:
         self._add_object(manifest, manifest)
@@ -306,17 +286,6 @@ class _Builder:
             "uid": manifest.uid,
             "creationTimestamp": self._stamps[id(made_with)],
         }
-
-
-def _creates(manifest: Manifest) -> bool:
-    """Whether pods are created for it: it is no pod that exists, and no workload whose pods are recorded too."""
-    if manifest.which == POD:
-        return not manifest.metadata.get("uid")
-    return manifest.which in MAKERS and RECORDED not in mapping(manifest.metadata.get("annotations"))
-
-
-def _beside(manifest: Manifest, other: Manifest) -> bool:
-    return manifest.namespace == other.namespace
 
 
 def _ignored_kind(manifest: Manifest) -> str:

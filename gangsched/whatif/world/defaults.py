@@ -1,7 +1,7 @@
 """The API server's defaults for pods and nodes, as far as scheduling depends on them.
 
 The rules are `SetDefaults_Pod`, `defaultHostNetworkPorts` and `SetDefaults_NodeStatus` in
-k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, and `defaultPodLevelRequests` in pkg/api/pod/util.go, at v1.37.2. They
+k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, and `DefaultPodLevelResources` in pkg/api/pod/util.go, at v1.37.2. They
 are idempotent.
 """
 
@@ -11,14 +11,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gangsched.core.objects.quantity import InvalidQuantity, amount
+from gangsched.core.objects.requests import pod_level_supported
 from gangsched.whatif.world import pod_amounts
 from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 
 Spec = dict[str, Any]
 
+_WHICH: tuple[pod_amounts.Which, ...] = ("requests", "limits")
+_HUGE = "hugepages-"
+
 
 def defaulted_pod_spec(spec: Mapping[str, Any], title: str) -> Spec:
-    """A copy of the pod's spec with the API server's defaults; `title` names the pod or workload in messages.
+    """A copy of the pod's spec with the API server's defaults, except those of the amounts that the pod states itself.
+
+    `title` names the pod or workload in messages.
 
     Raises:
         ManifestError: the API server would refuse it.
@@ -33,13 +39,46 @@ def defaulted_pod_spec(spec: Mapping[str, Any], title: str) -> Spec:
         "initContainers": init_containers,
         "tolerations": list(_listed(spec, "tolerations", title)),
     }
-    if resources := mapping(spec.get("resources")):
-        admitted["resources"] = _pod_level(resources, admitted, title)
+    for which in _WHICH:
+        check_quantities(mapping(spec.get("resources")).get(which), f"{title}: spec.resources.{which}")
     check_quantities(spec.get("overhead"), f"{title}: spec.overhead")
     if spec.get("hostNetwork") is True:
         admitted["containers"] = [_with_host_ports(container) for container in containers]
         admitted["initContainers"] = [_with_host_ports(container) for container in init_containers]
     return admitted
+
+
+def with_pod_level(spec: Spec) -> Spec:
+    """The spec of a pod with what it requests as a whole and is limited to, if it states any amount itself.
+
+    It is filled in from its containers, after what admission gives these. The pod requests of cpu and memory what they
+    do, and else what it is limited to. Where all of them are limited, so is the pod, but not below what it requests.
+    """
+    given = mapping(spec.get("resources"))
+    requests, limits = (mapping(given.get(which)) for which in _WHICH)
+    if not requests and not limits:
+        return spec
+    containers = [mapping(each.get("resources")) for each in (*spec["containers"], *spec["initContainers"])]
+    most = _of_containers(spec, "limits")
+    limits = {name: most[name] for name in most if name.startswith(_HUGE) and name not in requests} | {**limits}
+    asked = _of_containers(spec, "requests")
+    requests = {**limits, **{name: asked[name] for name in asked if name in ("cpu", "memory")}, **requests}
+    limited = set(most).intersection(*(mapping(each.get("limits")) for each in containers))
+    for name in sorted(limited & requests.keys() - limits.keys()):
+        above = pod_amounts.exact({name: requests[name]})[name] > pod_amounts.exact({name: most[name]})[name]
+        limits[name] = requests[name] if above else most[name]
+    return {**spec, "resources": {**given, "requests": requests, "limits": limits}}
+
+
+def _of_containers(spec: Spec, which: pod_amounts.Which) -> dict[str, Any]:
+    """What the containers together request or are limited to, of the resources that a pod may state itself."""
+    containers = (*spec["containers"], *spec["initContainers"])
+    named = {name for each in containers for name in mapping(mapping(each.get("resources")).get(which))}
+    found = pod_amounts.of_pod({**spec, "resources": None}, which, overhead=False)
+    return {
+        name: f"{found.get(name, 0)}m" if name == "cpu" else found.get(name, 0)
+        for name in sorted(filter(pod_level_supported, named))
+    }
 
 
 def admitted_node(manifest: Manifest) -> Mapping[str, Any]:
@@ -67,23 +106,6 @@ def _with_requests(container: Mapping[str, Any], title: str) -> Spec:
     check_quantities(limits, where)
     check_quantities(requests, where)
     return {**container, "resources": {**resources, "requests": {**limits, **requests}}}
-
-
-def _pod_level(resources: Mapping[str, Any], spec: Spec, title: str) -> Spec:
-    """A pod that states amounts itself requests what its containers do of cpu and memory, else its limit.
-
-    An amount that it requests itself stays.
-    """
-    limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
-    check_quantities(limits, f"{title}: spec.resources.limits")
-    check_quantities(requests, f"{title}: spec.resources.requests")
-    if not limits and not requests:
-        return {**resources}
-    asked = {name for each in (*spec["containers"], *spec["initContainers"]) for name in each["resources"]["requests"]}
-    whole = pod_amounts.of_pod({**spec, "resources": None}, "requests", overhead=False)
-    cpu, memory = f"{whole.get('cpu', 0)}m", whole.get("memory", 0)
-    of_containers = {name: size for name, size in (("cpu", cpu), ("memory", memory)) if name in asked}
-    return {**resources, "requests": {**limits, **of_containers, **requests}}
 
 
 def _with_host_ports(container: Spec) -> Spec:

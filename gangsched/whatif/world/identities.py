@@ -11,11 +11,13 @@ from gangsched.whatif.world.manifests import Manifest, mappings
 
 Which = tuple[str, str]
 Identity = tuple[Which, str, str]
+"""API group and kind, namespace and name."""
 
 
 def identity(manifest: Manifest, name: str, cluster_wide: Collection[Which]) -> Identity:
-    """The identity that the object has with this name. It must be unique."""
-    return manifest.which, "" if manifest.which in cluster_wide else manifest.namespace, name
+    """The identity that the object has with this name, in every version of its API. It must be unique."""
+    group = manifest.api_version.rpartition("/")[0]
+    return (group, manifest.kind), "" if manifest.which in cluster_wide else manifest.namespace, name
 
 
 def named(manifests: Sequence[Manifest], cluster_wide: Collection[Which]) -> list[Manifest]:

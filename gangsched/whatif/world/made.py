@@ -234,15 +234,19 @@ def manager(workload: Manifest) -> str:
     return "" if own is None or said in own else said
 
 
-def is_controlled(manifest: Manifest) -> bool:
-    """Whether another object controls this one."""
-    return _controller(manifest) != ("", "", "")
+def is_recorded(workload: Manifest) -> bool:
+    """Whether the files are a snapshot with the workload's pods."""
+    return RECORDED in mapping(workload.metadata.get("annotations"))
+
+
+def controller_of(manifest: Manifest) -> Mapping[str, Any]:
+    """The owner reference that names the object's controller: the first such one; empty without one."""
+    owners = mappings(manifest.metadata.get("ownerReferences"))
+    return next((owner for owner in owners if owner.get("controller") is True), _NONE)
 
 
 def _controller(manifest: Manifest) -> tuple[str, str, str]:
     """Kind, name and UID of the object's controller; empty without one."""
-    for reference in mappings(manifest.metadata.get("ownerReferences")):
-        if reference.get("controller") is True:
-            kind, name, uid = (str(reference.get(key) or "") for key in ("kind", "name", "uid"))
-            return kind, name, uid
-    return "", "", ""
+    owner = controller_of(manifest)
+    kind, name, uid = (str(owner.get(key) or "") for key in ("kind", "name", "uid"))
+    return kind, name, uid

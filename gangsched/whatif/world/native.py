@@ -1,108 +1,82 @@
-"""Kubernetes' own groups in a simulated cluster: those that controllers make for Jobs and from Workloads.
+"""Kubernetes' own groups that the Job controller makes in a simulated cluster.
 
-The Job controller makes one for each Job that states `spec.scheduling`, which exists only in Kubernetes 1.37 with the
-feature gate WorkloadWithJob (pkg/controller/job/job_scheduling_manager.go and component-helpers' workloadbuilder at
-v1.37.2). For other Jobs it makes one of the policy basic with that gate, which changes nothing, and none without it.
-
-Which groups another controller makes from its Workload is not known, but its pods name them. A name is that of a
-template, alone or after the name of the Workload, to which the workloadbuilder adds a hash.
+It makes one for each Job that states `spec.scheduling`, which exists only in Kubernetes 1.37 with the feature gate
+WorkloadWithJob (pkg/controller/job/job_scheduling_manager.go and component-helpers' workloadbuilder at v1.37.2). For
+other Jobs it makes one of the policy basic with that gate, which changes nothing, and none without it. A Job that has
+started has its group if it states that field, because the API server drops the field where the gate is off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
-from gangsched.config.dialects import DIALECTS
-from gangsched.core.objects.declaration import NATIVE
-from gangsched.kube.dialects.native import template_of
-from gangsched.whatif.world.made import Existing, is_controlled, owner_of, with_parts
-from gangsched.whatif.world.manifests import Manifest, mapping, mappings
-
-POD_GROUP, WORKLOAD = "PodGroup", "Workload"
-GROUPS = tuple((version, POD_GROUP) for version in DIALECTS[NATIVE].resources[0].served_in)
-WORKLOADS = tuple((version, WORKLOAD) for version in DIALECTS[NATIVE].resources[0].served_in)
-"""Both kinds, by apiVersion and kind."""
+from gangsched.whatif.world import job_scheduling
+from gangsched.whatif.world.group_templates import GROUPS, POD_GROUP, WORKLOAD, group, templates
+from gangsched.whatif.world.made import Existing, controller_of, owner_of, with_parts
+from gangsched.whatif.world.manifests import Manifest, mapping
 
 _DELEGATED = "scheduling.k8s.io/group-template-name"
 """The annotation of a Job with the template of its owner's Workload from which its controller makes the group."""
-_COPIED = ("schedulingConstraints", "disruptionMode", "resourceClaims", "priorityClassName")
+_COPIED = ("schedulingConstraints", "disruptionMode", "resourceClaims")
 
 Object = Mapping[str, Any]
 
 
 def named_by(template: object) -> str:
     """The group that pods of this template, or a pod, name; empty if they name none."""
-    spec = mapping(mapping(template).get("spec"))
+    return named_in(mapping(mapping(template).get("spec")))
+
+
+def named_in(spec: Object) -> str:
+    """The group that a pod of this spec names; empty if it names none."""
     return str(mapping(spec.get("schedulingGroup")).get("podGroupName") or "")
 
 
-def naming(template: object, group: Manifest) -> Object:
+def naming(template: object, made: Manifest) -> Object:
     """The pod template as the Job controller applies it: its pods name the group."""
-    return with_parts(template, labels={}, annotations={}, schedulingGroup={"podGroupName": group.name})
+    return with_parts(template, labels={}, annotations={}, schedulingGroup={"podGroupName": made.name})
 
 
 def of_job(job: Manifest, existing: Existing) -> Manifest | None:
-    """The group of this Job's pods: that in the files, or the one that its controller makes; None if there is none."""
+    """The group of this Job's pods: that in the files, or the one that its controller makes; None if there is none.
+
+    Raises:
+        ManifestError: the API server would refuse the Job's `spec.scheduling`.
+    """
+    asked = job.spec.get("scheduling")
+    least = job_scheduling.minimum(job) if asked is not None else None
     found = existing.made_by(job, POD_GROUP)
-    if found is not None or named_by(job.spec.get("template")) or mapping(job.body.get("status")).get("startTime"):
+    if found is not None or named_by(job.spec.get("template")):
         return found
-    if is_controlled(job):
+    if controller_of(job):
         return _delegated(job, existing)
-    asked = mapping(job.spec.get("scheduling"))
-    if not asked:
+    if asked is None:
         return None
-    policy = mapping(asked.get("schedulingPolicy")) or {"basic": {}}
-    if "gang" in policy:
-        parallelism = job.spec.get("parallelism", 1)
-        least = mapping(policy["gang"]).get("minCount") or max(1, parallelism if isinstance(parallelism, int) else 1)
-        policy = {"gang": {"minCount": least}}
     pods = mapping(mapping(job.spec.get("template")).get("spec"))
-    template = {**asked, "schedulingPolicy": policy, "priorityClassName": pods.get("priorityClassName")}
+    template = {
+        "schedulingPolicy": {"basic": {}} if least is None else {"gang": {"minCount": least}},
+        "priorityClassName": pods.get("priorityClassName"),
+        **{key: asked.get(key) for key in _COPIED},
+    }
     # Its real name has hashes of the Job's UID, around this name of the only template.
     name = f"{job.name}-pgt-0"
-    return _group(job, name, template, workload=job.name, template_name=name, owned=True)
+    workload = {"apiVersion": GROUPS[0][0], "kind": WORKLOAD, "name": job.name, "uid": ""}
+    return group(job, GROUPS[0], name, template, origin=(job.name, name), owners=[owner_of(job), workload])
 
 
 def _delegated(job: Manifest, existing: Existing) -> Manifest | None:
+    """The group of the template that the Job names, or else of the first one, of the Workload of the Job's owner."""
     wanted = mapping(job.metadata.get("annotations")).get(_DELEGATED)
-    [owner] = [each for each in mappings(job.metadata.get("ownerReferences")) if each.get("controller") is True]
-    for workload in existing.objects(job.namespace, WORKLOAD) if wanted else ():
+    owner = controller_of(job)
+    by = (str(owner.get("apiVersion") or "").rpartition("/")[0], owner.get("kind"), owner.get("name"))
+    for workload in existing.objects(job.namespace, WORKLOAD) if wanted is not None else ():
         ref = mapping(workload.spec.get("controllerRef"))
-        if (ref.get("kind"), ref.get("name")) == (owner.get("kind"), owner.get("name")):
-            for template in _templates(workload):
-                if template.get("name") == wanted:
-                    name = f"{workload.name}-{wanted}-{job.name}"
-                    return _group(job, name, template, workload=workload.name, template_name=str(wanted), owned=False)
+        if (ref.get("apiGroup") or "", ref.get("kind"), ref.get("name")) == by:
+            for template in templates(workload):
+                title = str(template.get("name") or "")
+                if wanted in ("", title):
+                    name = f"{workload.name}-{title}-{job.name}"
+                    origin = (workload.name, title)
+                    return group(job, GROUPS[0], name, template, origin=origin, owners=[owner_of(job)])
     return None
-
-
-def of_workload(workload: Manifest, names: Iterable[str]) -> Iterator[Manifest]:
-    """The groups of these names, which pods name and which are not in the files, that come from its templates."""
-    templates = {str(each.get("name")): each for each in _templates(workload)}
-    for name in names:
-        title = template_of(name, workload.name, templates)
-        if title:
-            yield _group(workload, name, templates[title], workload=workload.name, template_name=title, owned=False)
-
-
-def _templates(workload: Manifest) -> Sequence[Object]:
-    return mappings(workload.spec.get("podGroupTemplates"))
-
-
-def _group(
-    made_for: Manifest, name: str, template: Object, *, workload: str, template_name: str, owned: bool
-) -> Manifest:
-    """The PodGroup of that template; `owned` by the Workload too, as for a Job that belongs to nothing larger."""
-    owners = [owner_of(made_for)] if made_for.kind != WORKLOAD else []
-    if owned:
-        owners.append({"apiVersion": GROUPS[0][0], "kind": WORKLOAD, "name": workload, "uid": ""})
-    spec: dict[str, Any] = {
-        "workloadRef": {"workloadName": workload, "templateName": template_name},
-        "schedulingPolicy": template.get("schedulingPolicy"),
-        **{key: template[key] for key in _COPIED if template.get(key) is not None},
-    }
-    metadata = {"name": name, "namespace": made_for.namespace, "ownerReferences": owners}
-    version, kind = GROUPS[0]
-    return replace(made_for, api_version=version, kind=kind, body={"metadata": metadata, "spec": spec})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,18 +21,21 @@ from gangsched.whatif.world.manifests import Manifest
 
 
 class Objects:
-    """The objects of these kinds, in order. If two have the same kind and name, the first one counts."""
+    """The objects of these kinds, in order. If two have the same kind and name, the first one counts.
+
+    An object may be of several kinds, because a custom kind may be one that gangsched knows itself.
+    """
 
     def __init__(self, kinds: Workloads) -> None:
-        self._kinds: dict[tuple[str, str], tuple[Kind[Any], str]] = {
-            (f"{kind.row.resource.group}/{version}", kind.row.kind): (kind, version)
-            for kind in kinds.kinds.values()
-            for version in kind.row.resource.versions
-        }
+        self._kinds: defaultdict[tuple[str, str], list[tuple[Kind[Any], str]]] = defaultdict(list)
+        for kind in kinds.kinds.values():
+            for version in kind.row.resource.versions:
+                which = f"{kind.row.resource.group}/{version}", kind.row.kind
+                self._kinds[which].append((kind, version))
         self._found: dict[tuple[str, GroupKey], ForeignGroup] = {}
 
     def __contains__(self, manifest: Manifest) -> bool:
-        return (manifest.api_version, manifest.kind) in self._kinds
+        return manifest.which in self._kinds
 
     def add(self, manifest: Manifest, metadata: Mapping[str, Any]) -> None:
         """Read an object of one of these kinds, with this metadata.
@@ -39,9 +43,10 @@ class Objects:
         Raises:
             msgspec.MsgspecError, TypeError: it is not a Kubernetes object.
         """
-        kind, version = self._kinds[manifest.api_version, manifest.kind]
-        _, found = kind.read(msgspec.json.encode({**manifest.body, "metadata": metadata}), version)
-        self._found.setdefault((found.dialect, found.key), found)
+        raw = msgspec.json.encode({**manifest.body, "metadata": metadata})
+        for kind, version in self._of(manifest):
+            _, found = kind.read(raw, version)
+            self._found.setdefault((found.dialect, found.key), found)
 
     def all(self) -> Iterator[ForeignGroup]:
         """All objects. An owner that is not in the files, such as the TrainJob of a JobSet, is ignored."""
@@ -52,6 +57,21 @@ class Objects:
                 yield found
             else:
                 yield with_minimum(replace(found, workload=replace(facts, top=None)))
+
+    def lacking(self, manifests: Iterable[Manifest], pods: Iterable[Pod]) -> Iterator[Manifest]:
+        """Those of the manifests, which are of these kinds, that want more pods than they have among these."""
+        there = Counter(
+            (pod.workload.kind, GroupKey(pod.namespace, pod.workload.name)) for pod in pods if pod.workload is not None
+        )
+        for manifest in manifests:
+            keys = [(kind.row.name, GroupKey(manifest.namespace, manifest.name)) for kind, _ in self._of(manifest)]
+            facts = {key: self._found[key].workload for key in keys if key in self._found}
+            if all(said is None or said.size > there[key] for key, said in facts.items()):
+                yield manifest
+
+    def _of(self, manifest: Manifest) -> Sequence[tuple[Kind[Any], str]]:
+        """The kinds of the object, with the version of the API in which it is written."""
+        return self._kinds.get(manifest.which, ())
 
     def known(self, pods: Iterable[Pod], namespaces: Mapping[str, Labels]) -> Iterator[Pod]:
         """The pods. A pod loses its workload if that is not in the files and its namespace lacks the label."""

@@ -1,4 +1,4 @@
-"""PriorityClasses of a simulated cluster, and the priority that the admission plug-in Priority gives a pod."""
+"""PriorityClasses of a simulated cluster, and the priority that the admission plug-in Priority gives what names one."""
 
 from __future__ import annotations
 
@@ -43,9 +43,33 @@ class Priorities:
         if isinstance(given, int):
             return {"priority": given}
         if name:
-            raise ManifestError(
-                [f"{title}: the API server would refuse it, because PriorityClass {name} is missing: add its manifest"]
-            )
+            raise _missing(name, title)
+        return self._usual()
+
+    def of_group(self, spec: Mapping[str, Any], title: str) -> dict[str, Any]:
+        """The same of a PodGroup or CompositePodGroup of Kubernetes, which `title` names in messages.
+
+        Raises:
+            ManifestError: it names an unknown PriorityClass, or a priority that is not that of its PriorityClass.
+        """
+        name, given = spec.get("priorityClassName"), spec.get("priority")
+        if name and name not in self.values:
+            raise _missing(name, title)
+        found = {"priority": self.values[name], "priorityClassName": name} if name else self._usual()
+        if given is not None and given != found["priority"]:
+            by = f"its PriorityClass {found['priorityClassName']} gives" if "priorityClassName" in found else ""
+            why = f"spec.priority is {given}, and {by or 'without a PriorityClass it is'} {found['priority']}"
+            raise ManifestError([f"{title}: the API server would refuse it, because {why}: remove it"])
+        return found
+
+    def _usual(self) -> dict[str, Any]:
+        """The fields without a PriorityClass: those of the default one, if there is one."""
         if self._default is None:
             return {"priority": 0}
         return {"priority": self._default[0], "priorityClassName": self._default[1]}
+
+
+def _missing(name: object, title: str) -> ManifestError:
+    return ManifestError(
+        [f"{title}: the API server would refuse it, because PriorityClass {name} is missing: add its manifest"]
+    )

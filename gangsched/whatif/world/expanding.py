@@ -1,0 +1,87 @@
+"""The pods that controllers create for the workloads in the files, and Kubernetes' own groups made for these pods."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from gangsched.whatif.world import group_templates, native, operators, workloads
+from gangsched.whatif.world.group_templates import COMPOSITES, GROUPS, WORKLOADS
+from gangsched.whatif.world.made import MOST_PODS, Existing, MadePod, is_recorded, manager
+from gangsched.whatif.world.manifests import Manifest, ManifestError
+
+POD = ("v1", "Pod")
+MAKERS = {**workloads.MAKERS, **operators.MAKERS}
+"""The functions that expand workloads into pods, by apiVersion and kind."""
+
+_TOO_MANY = (
+    f"makes more than {MOST_PODS} pods, together with the workloads before it, and simulate expands no more: reduce "
+    "its number of pods"
+)
+
+
+def creates(manifest: Manifest) -> bool:
+    """Whether pods are created for it: it is no pod that exists, and no workload whose pods are recorded too."""
+    if manifest.which == POD:
+        return not manifest.metadata.get("uid")
+    return manifest.which in MAKERS and not is_recorded(manifest)
+
+
+class Expansion:
+    """The pods of each workload among these manifests, and the native groups of the pods that are not among them."""
+
+    def __init__(self, manifests: Sequence[Manifest], existing: Existing) -> None:
+        self._manifests = manifests
+        self._existing = existing
+        self._made: dict[int, Sequence[MadePod]] = {}
+        self._number = 0
+        self.doubts: list[str] = []
+
+    def expand(self, workload: Manifest) -> None:
+        """Expand the workload, if its own controller creates its pods.
+
+        Raises:
+            ManifestError: the API server or the controller would refuse it, or it has too many pods.
+        """
+        if not creates(workload) or manager(workload) or self._number > MOST_PODS:
+            return
+        made = list(islice(MAKERS[workload.which](workload, self._existing), MOST_PODS - self._number + 1))
+        self._number += len(made)
+        if self._number > MOST_PODS:
+            raise ManifestError([f"{workload}: {_TOO_MANY}"])
+        self._made[id(workload)] = made
+
+    def pods(self, workload: Manifest) -> Sequence[MadePod]:
+        """The pods of the workload; empty if it could not be expanded."""
+        return self._made.get(id(workload), ())
+
+    def parts(self, workload: Manifest) -> Sequence[Manifest]:
+        """The objects that are created on the way from the workload to its pods."""
+        found = {id(each): each for pod in self.pods(workload) for each in (*pod.above, pod.maker)}
+        return [each for each in found.values() if each is not workload]
+
+    def groups(self) -> Iterator[tuple[Manifest, Manifest]]:
+        """The native groups that controllers make, each with the manifest because of which it is made.
+
+        Adds to `doubts` what is not certain about them. All workloads must have been expanded.
+        """
+        there = {id(manifest) for manifest in self._manifests}
+        named: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        taken = {(each.namespace, each.name) for each in self._manifests if each.which in GROUPS}
+        for manifest in self._manifests:
+            for part in self.parts(manifest):
+                if part.which in GROUPS and id(part) not in there:
+                    taken.add((part.namespace, part.name))
+                    yield part, manifest
+            specs = [manifest.spec] if manifest.which == POD else [pod.template for pod in self.pods(manifest)]
+            named[manifest.namespace].update(dict.fromkeys(map(native.named_in, specs)))
+        composites = {(each.namespace, each.name) for each in self._manifests if each.which in COMPOSITES}
+        by_namespace: defaultdict[str, list[Manifest]] = defaultdict(list)
+        for manifest in (each for each in self._manifests if each.which in WORKLOADS):
+            by_namespace[manifest.namespace].append(manifest)
+        for namespace, found in by_namespace.items():
+            missing = [name for name in named[namespace] if name and (namespace, name) not in taken]
+            made, doubts = group_templates.made(found, missing, composites)
+            yield from made
+            self.doubts += doubts
