@@ -199,19 +199,13 @@ class Cycle:
         parts, members = want.parts, want.extras
         if want.quorum is not None and gang.key in self._placed:
             parts, members = further(gang, want.quorum.members, self._assessments[gang.key].terms)
-        reached = [self._part(gang, part) for part in parts]
-        left = self._singles(gang, members, above=True)
-        if not all(reached):
+        reached = [(part, self._part(gang, part)) for part in parts]
+        extras = [*self._singles(gang, members, above=True)]
+        if not all(was_reached for _, was_reached in reached):
             gang.attempt.try_again()
         refused = gang.attempt.refused_members
-        self._decided.left[gang.key] = Left(
-            [
-                part
-                for part, was_reached in zip(parts, reached, strict=True)
-                if not was_reached or any(pod.uid in refused for pod in part.members)
-            ],
-            [*left, *(pod for pod in members if pod.uid in refused)],
-        )
+        extras += [pod for pod in members if pod.uid in refused]
+        self._decided.left[gang.key] = Left.of(reached, extras, refused)
 
     def _part(self, gang: Gang, ask: Ask) -> bool:
         """Place a part of the group above its minimum, or none of it. Returns whether the budget reached it."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod
@@ -18,6 +18,12 @@ class Left(NamedTuple):
 
     parts: Sequence[Ask]
     extras: Sequence[Pod]
+
+    @classmethod
+    def of(cls, parts: Iterable[tuple[Ask, bool]], extras: Iterable[Pod], refused: Container[str]) -> Self:
+        """What is left of these parts, each with whether it was reached, if these members were refused, by UID."""
+        left = [part for part, reached in parts if not reached or any(pod.uid in refused for pod in part.members)]
+        return cls(left, [*extras])
 
 
 @dataclass(slots=True)

@@ -54,12 +54,13 @@ class Right:
         """Note that a write was allowed."""
         self._was_granted, self._denied_since = True, None
 
-    def denied(self) -> None:
-        """Note that a write was denied."""
+    def denied(self) -> bool:
+        """Note that a write was denied. Returns whether the right is certain to be missing."""
         now = self._monotonic()
         self._denied_since = now if self._denied_since is None else self._denied_since
         if not self._was_granted or now - self._denied_since >= PATIENCE_S:
             self._silent_until = now + DENIED_S
+        return self.missing
 
 
 async def put_condition(session: ApiSession, effect: PutCondition, *, right: Right) -> WriteResult:
@@ -86,8 +87,6 @@ async def put_condition(session: ApiSession, effect: PutCondition, *, right: Rig
     if isinstance(sent, Response):
         right.granted()
         return WriteResult(Outcome.WRITTEN)
-    if isinstance(sent, ApiError) and sent.denied:
-        right.denied()
-        if right.missing:
-            return WriteResult(Outcome.REFUSED, message=f"{DENIED} The API server says: {sent}")
+    if isinstance(sent, ApiError) and sent.denied and right.denied():
+        return WriteResult(Outcome.REFUSED, message=f"{DENIED} The API server says: {sent}")
     return WriteResult(Outcome.GONE) if has_another_uid(sent) else failed(sent)
