@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import tempfile
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,28 @@ def test_what_is_signed_is_built_from_the_lock_by_what_is_named_by_commit_digest
     assert all("--locked" in each for each in syncs)
     assert "uvx" not in commands("release.yaml")
     assert "uv build" not in commands("release.yaml")
+
+
+def locked(*extras: str, group: str = "") -> set[str]:
+    """The packages that uv installs from the lock beside gangsched: with these extras, and with this group."""
+    packages = {each["name"]: each for each in tomllib.loads((ROOT / "uv.lock").read_text())["package"]}
+    own = packages["gangsched"]
+    waiting = [*own["dependencies"], *own.get("dev-dependencies", {}).get(group, ())]
+    waiting += [needed for extra in extras for needed in own["optional-dependencies"][extra]]
+    names = set[str]()
+    while waiting:
+        needed = waiting.pop()
+        if needed["name"] not in names and "win32" not in needed.get("marker", ""):
+            names.add(needed["name"])
+            waiting += packages[needed["name"]].get("dependencies", ())
+    return names
+
+
+def test_kopf_finds_no_client_library_where_the_operator_runs_or_is_measured() -> None:
+    """Regression: kopf imports those that are installed, which cost each operator 40 MB for nothing (ADR 51)."""
+    libraries = {"kubernetes", "kubernetes-asyncio", "pykube-ng"}
+    assert not (locked() | locked(group="dev")) & libraries
+    assert "kubernetes-asyncio" in locked("auth-providers")
 
 
 def test_the_uv_of_a_release_is_that_of_make_setup() -> None:
