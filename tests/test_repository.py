@@ -124,5 +124,13 @@ def test_kopf_finds_no_client_library_where_the_operator_runs_or_is_measured() -
     assert "kubernetes-asyncio" in locked("auth-providers")
 
 
+def test_the_image_has_at_most_thirty_packages_and_what_evaluates_device_selectors() -> None:
+    image = locked("devices")
+    assert len(image) <= 30, sorted(image)
+    assert "cel-expr-python" in image - locked()
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert dockerfile.count("--no-default-groups --extra devices") == dockerfile.count("--no-default-groups") == 2
+
+
 def test_the_uv_of_a_release_is_that_of_make_setup() -> None:
     assert f"{UV} \\" in (ROOT / "hack/uv.txt").read_text(encoding="utf-8").splitlines()
