@@ -9,11 +9,11 @@ ENV UV_PROJECT_ENVIRONMENT=/opt/gangsched \
     UV_PYTHON_DOWNLOADS=never
 # The dependencies are a layer of their own, which a change of the code leaves as it is.
 COPY pyproject.toml uv.lock ./
-RUN uv sync --locked --no-default-groups --no-install-project
+RUN uv sync --locked --no-default-groups --extra devices --no-install-project
 COPY README.md LICENSE ./
 COPY gangsched gangsched
 RUN uv sync --locked --only-group release --no-install-project --inexact \
- && uv sync --locked --no-default-groups --no-editable --no-build-isolation
+ && uv sync --locked --no-default-groups --extra devices --no-editable --no-build-isolation
 
 FROM python:3.11-slim@sha256:9c900dea9e8fb7e16277c179b555cc72d29a352dbc33cff48ad5a0412fd5bfc7
 COPY --from=build /opt/gangsched /opt/gangsched

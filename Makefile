@@ -26,7 +26,7 @@ QUICK = -n auto --dist worksteal --hypothesis-profile=check -m "not slow and not
 PLAYS = -n 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo playground check coverage test samples workloads versions nightly soak outages mutations lint fmt bench bench-quick sizing bench-compare docs site control-plane clean python
+.PHONY: help setup demo playground check coverage test test-extras samples workloads versions nightly soak outages mutations lint audit fmt bench bench-quick sizing bench-compare docs site control-plane clean python
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name what; do \
@@ -60,6 +60,9 @@ coverage: setup ## the tests of make check, with the coverage of the core, which
 test: setup control-plane ## all tests, also on a real control plane, except the soak, the outages, real workload controllers and older versions
 	@exec env PYTHONDONTWRITEBYTECODE= $(GO) .venv/bin/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder \
 		-m "not workloads and not sample and not versions"
+
+test-extras: python ## the tests of what .venv lacks: kubernetes-asyncio, which kopf imports where it finds it
+	@exec "$(PYTHON)" -m testbed.extras
 
 samples: setup control-plane ## a minute each of make soak, make outages, make workloads and the fuzzing of readers
 	@"$(PYTHON)" -m testbed.controllers.build --quick
@@ -96,11 +99,15 @@ outages: setup control-plane ## kills of the API server while gangs are bound; S
 mutations: setup ## count how many of NUMBER=100 random defects in the core make check detects; SEED=n chooses others
 	@exec .venv/bin/python -m tests.mutations --number $(NUMBER) $(if $(SEED),--seed $(SEED))
 
-lint: setup ## style, types and import contracts
+lint: setup ## style, types, import contracts and workflows
 	@.venv/bin/ruff check
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
+	@.venv/bin/zizmor --offline --quiet --no-progress .github
+
+audit: python ## whether something that uv.lock names has a known vulnerability; asks PyPI
+	@exec hack/audit.sh "$(PYTHON)"
 
 fmt: setup ## format the code and apply automatic fixes
 	@.venv/bin/ruff check --fix-only --quiet

@@ -19,12 +19,12 @@ from gangsched.config.settings import InvalidConfig, Settings
 from gangsched.core.machine import Machine
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.client.contact import Problem
-from gangsched.kube.client.credentials import own_namespace
 from gangsched.kube.client.discovery import Discovery
 from gangsched.kube.client.errors import NoCredentials
 from gangsched.kube.client.lease import SETTINGS, LeaseClient
 from gangsched.kube.client.reflector import Reflector
 from gangsched.kube.client.session import ApiSession, connect
+from gangsched.kube.client.token_files import own_namespace
 from gangsched.kube.dialects.table import chosen
 from gangsched.kube.foreign.demands import DEMANDS
 from gangsched.kube.foreign.watch import ForeignWatch, groups

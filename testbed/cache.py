@@ -70,8 +70,10 @@ def write_atomically(path: Path, text: str) -> None:
     unfinished.replace(path)
 
 
-def pypi_environment(requirement: str, *, report: Report) -> Path:
+def pypi_environment(requirement: str, *, report: Report, hashes: Path | None = None) -> Path:
     """A virtual environment in the cache with one tool, ``NAME==VERSION``, from its wheel on PyPI.
+
+    `hashes` is a requirements file with the tool's version and the hashes that its wheels may have.
 
     Raises:
         SetupError: this Python has no ensurepip, or pip failed.
@@ -83,7 +85,7 @@ def pypi_environment(requirement: str, *, report: Report) -> Path:
             report(f"installing {requirement} from PyPI into {environment}")
             unfinished = environment.with_name(f"{name}.part")
             _create_environment(unfinished)
-            _pip_install(unfinished, requirement)
+            _pip_install(unfinished, requirement, hashes)
             unfinished.replace(environment)
     return environment
 
@@ -100,12 +102,14 @@ def _create_environment(directory: Path) -> None:
         ) from error
 
 
-def _pip_install(environment: Path, requirement: str) -> None:
+def _pip_install(environment: Path, requirement: str, hashes: Path | None) -> None:
+    what = [requirement] if hashes is None else ["--require-hashes", "--requirement", str(hashes)]
     pip = subprocess.run(
         [
             str(environment / "bin" / "python"),
             *("-m", "pip", "install", "--quiet", "--no-cache-dir", "--disable-pip-version-check"),
-            *("--only-binary", ":all:", requirement),
+            *("--only-binary", ":all:"),
+            *what,
         ],
         capture_output=True,
         text=True,

@@ -14,6 +14,7 @@ from testbed.cache import SetupError, pypi_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 UV = "uv==0.13.8"
+UV_HASHES = ROOT / "hack" / "uv.txt"
 READY = ROOT / ".venv" / ".ready"
 """Newer than the lock when .venv is up to date; the Makefile compares the two."""
 
@@ -24,7 +25,7 @@ def prepare() -> None:
     Raises:
         SetupError: uv could not be installed, or could not install the dependencies.
     """
-    uv = pypi_environment(UV, report=print) / "bin" / "uv"
+    uv = pypi_environment(UV, report=print, hashes=UV_HASHES) / "bin" / "uv"
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     sync = subprocess.run(
         [str(uv), "sync", "--locked", "--quiet", "--python", sys.executable],

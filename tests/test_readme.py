@@ -22,11 +22,7 @@ def test_the_versions_are_those_that_the_tests_pin() -> None:
     pins = Pins.read()
     kubernetes = pins.kubernetes.removeprefix("v")
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yaml").read_text())
-    [python] = [
-        step["with"]["python-version"]
-        for step in workflow["jobs"]["test"]["steps"]
-        if "with" in step and "python-version" in step["with"]
-    ]
+    python, *_ = workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
     assert named == {
         "Kubernetes": kubernetes,
         "kubectl": kubernetes,

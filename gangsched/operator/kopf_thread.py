@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
-from typing import Any, cast
 
 from gangsched.core.objects.wording import printable
 from gangsched.kube.client.session import ApiSession
@@ -29,7 +26,6 @@ BEGIN_S = 10.0
 PAUSE_S = 10.0
 """Delay of kopf's restart after it has ended."""
 _JOIN_S = 1.0
-_CLIENT_LIBRARIES = ("kubernetes", "kubernetes_asyncio", "pykube")
 
 
 class KopfThread:
@@ -84,7 +80,6 @@ class KopfThread:
             self._stop.wait(self._pause_s)
 
     async def _watch(self) -> None:
-        _load_kopf()
         import kopf  # noqa: PLC0415 - see the module
 
         from gangsched.operator.handlers import make_registry, make_settings  # noqa: PLC0415
@@ -101,24 +96,6 @@ class KopfThread:
             await kopf.operator(registry=registry, settings=make_settings(), clusterwide=True, stop_flag=end)
         finally:
             await session.close()
-
-
-def _load_kopf() -> None:
-    """Import kopf without the client libraries whose objects it accepts beside its own: they would cost 34 MB (ADR 42).
-
-    Only during this import, which takes 0.1 s, another thread cannot import these libraries.
-    """
-    if "kopf" in sys.modules:
-        return
-    hidden = {name: None for name in _CLIENT_LIBRARIES if name not in sys.modules}
-    # None makes the import of a module fail, as if it were not installed.
-    sys.modules.update(cast("dict[str, Any]", hidden))
-    try:
-        import_module("kopf")
-    finally:
-        for name in hidden:
-            if sys.modules.get(name, name) is None:
-                del sys.modules[name]
 
 
 def _said(error: Exception) -> str:

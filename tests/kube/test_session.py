@@ -15,7 +15,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,10 @@ import yaml
 from aiohttp import web
 
 from gangsched.core.objects.wording import printable
-from gangsched.kube.client import credentials, exec_plugin
+from gangsched.kube.client import credentials, exec_plugin, token_files
 from gangsched.kube.client.contact import Contact, Problem
 from gangsched.kube.client.credentials import Impersonation
 from gangsched.kube.client.errors import ApiError, ApiUnreachable, Garbled, NoCredentials
-from gangsched.kube.client.kubeconfigs import incluster_config
 from gangsched.kube.client.lease import LeaseClient, LeaseSpec
 from gangsched.kube.client.session import ApiSession, Response, connect
 from gangsched.kube.writing.sending import write
@@ -181,10 +179,17 @@ async def test_requests_say_whose_rights_they_have(tmp_path: Path, user, flags, 
 
 
 @pytest.mark.parametrize(
-    "user", [{"as-groups": ["a"]}, {"as": "jane", "as-groups": "a"}, {"as": "j", "as-user-extra": 3}]
+    ("user", "told"),
+    [
+        ({"as-groups": ["a"]}, "lacks `as`"),
+        ({"as": "jane", "as-groups": "a"}, r"\.user\.as-groups"),
+        ({"as": "j", "as-user-extra": 3}, r"\.user\.as-user-extra"),
+    ],
 )
-async def test_an_impersonation_that_is_not_understood_is_refused_rather_than_used_in_part(tmp_path, user) -> None:
-    with pytest.raises(NoCredentials, match="has an invalid `as-groups`"):
+async def test_an_impersonation_that_is_not_understood_is_refused_rather_than_used_in_part(
+    tmp_path, user, told
+) -> None:
+    with pytest.raises(NoCredentials, match=told):
         await connection(kubeconfig=kubeconfig(tmp_path / "config", user=user))
 
 
@@ -195,9 +200,9 @@ async def test_a_name_with_a_control_character_never_reaches_a_header(tmp_path: 
 
 def test_the_namespace_is_the_pods_own_or_default_outside_of_one(tmp_path):
     file = tmp_path / "namespace"
-    assert credentials.own_namespace(file) == "default"
+    assert token_files.own_namespace(file) == "default"
     file.write_text("gangsched-system\n")
-    assert credentials.own_namespace(file) == "gangsched-system"
+    assert token_files.own_namespace(file) == "gangsched-system"
 
 
 async def test_a_directory_is_no_kubeconfig(tmp_path: Path) -> None:
@@ -457,12 +462,15 @@ async def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(
     token.write_text("first\n")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", certifi.where())
-    monkeypatch.setattr(incluster_config, "TOKEN_REFRESH_PERIOD", timedelta(0))
+    (tmp_path / "ca.crt").write_text(base64.b64decode(_authority_data()).decode())
+    (tmp_path / "namespace").write_text("gangsched-system\n")
+    monkeypatch.setattr(token_files, "SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setattr(token_files, "FRESH_S", 0.0)
     kubeconfig(tmp_path / ".kube" / "config", server="http://home")
     found = await connection()
-    assert found.server == "https://[fd00::1]:443"
+    assert (found.server, found.namespace) == ("https://[fd00::1]:443", "gangsched-system")
+    assert found.tls is not None
+    assert found.tls.verify_mode is ssl.CERT_REQUIRED
     assert await found.authorization() == "Bearer first"
     assert (await connection(context="two")).server == "http://two"
     token.write_text("second")

@@ -48,32 +48,6 @@ def test_an_outage_of_the_api_server_is_outlasted():
     assert sum(islice(backoffs, 3)) < 10, "every request begins anew with short pauses"
 
 
-@pytest.mark.slow
-def test_kopf_comes_without_the_client_libraries_whose_objects_it_accepts(record_property):
-    """Regression: they cost each operator 34 MB of memory for nothing."""
-    program = """
-import os, sys, threading
-import gangsched.app
-from gangsched.operator.kopf_thread import KopfThread
-
-def resident_mb():
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-begun, before = threading.Event(), resident_mb()
-KopfThread(begun.set, on_crd=print, begin_s=0).start()
-assert begun.wait(30) and "kopf" in sys.modules
-print(f"{resident_mb() - before:.0f} MB")
-print([name for name in list(sys.modules) if name.startswith("kubernetes_asyncio")])
-from kubernetes_asyncio.client import V1Pod
-print(V1Pod().kind)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=False)
-    took, *told = done.stdout.split("\n")
-    assert told == ["[]", "None", ""]
-    record_property("measured", f"kopf: importing it took {took} of memory")
-
-
 def installed(version: int, *, old: bool = False) -> dict[str, Any]:
     """Our CustomResourceDefinition; an old one lacks a field."""
     found = copy.deepcopy(crd())

@@ -76,7 +76,7 @@ class DeviceSupply:
         for selector in (*device_class.selectors, *request.selectors):
             result = selector.evaluate(offer.key[0], offer.device)
             if result is SelectorResult.ERROR:
-                self._failing.setdefault((request, row), selector.expression)
+                self._failing.setdefault((request, row), selector.failure())
             if result is not SelectorResult.TRUE:
                 return False
         return True

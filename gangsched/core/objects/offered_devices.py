@@ -110,6 +110,10 @@ class Selector(Struct, frozen=True, gc=False):
         """Whether it selects the device. Always the same for the same device, and without I/O."""
         raise NotImplementedError
 
+    def failure(self) -> str:
+        """What is said of the expression where it cannot be evaluated."""
+        return self.expression
+
 
 class ResourceSlice(Struct, frozen=True, gc=False, tag=True):
     """A part of a pool of devices. The pool consists of all slices of its newest generation, `parts` in number.

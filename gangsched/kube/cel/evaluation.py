@@ -1,31 +1,27 @@
-"""Evaluates device selectors in the Common Expression Language (CEL).
+"""Evaluates device selectors in the Common Expression Language (CEL) with Google's library, cel-expr-python.
 
-Source: k8s.io/dynamic-resource-allocation/cel at v1.37.2. An expression that uses anything unknown to `cel_syntax.py`,
-`cel_functions.py` and the library is an error, and the pod is refused.
+Source: k8s.io/dynamic-resource-allocation/cel at v1.37.2. An expression that uses anything unknown to the library and
+to `functions.py` and `networks.py` is an error, and the pod is refused.
 """
 
 from __future__ import annotations
 
-import logging
-import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
-import cel
+from cel_expr_python import cel
 
 from gangsched.core.objects.offered_devices import Attribute, AttributeType, SelectorResult
 from gangsched.core.objects.quantity import InvalidQuantity
 from gangsched.kube.cel.functions import FUNCTIONS, quantity, semver
-from gangsched.kube.cel.syntax import readable
+from gangsched.kube.cel.networks import NETWORK_FUNCTIONS
+from gangsched.kube.cel.syntax_tree import content
 
-MOST_LOOPS = 3
-"""Largest number of loops over lists in an expression. Each multiplies the work; the API server limits the cost of each
-expression."""
-logging.getLogger(cel.__name__).setLevel(logging.ERROR)  # it logs a warning with users' text for each call that fails
+LONGEST_RANGE = 100
+"""Largest argument of `lists.range`; the library makes a list of any length, in each of the 10,000 steps of loops."""
 _LONGEST = 10 * 1024
-_LOOPS = re.compile(r"\.\s*(?:all|exists|exists_?[oO]ne|map|filter|sortBy|transform\w+)\s*\(")
-_DOMAINS = re.compile(r"device\s*\.\s*(attributes|capacity)\s*\[\s*(?:\"([^\"]*)\"|'([^']*)')\s*\]")
-_ASKS_FOR_DOMAINS = re.compile(r"\bin\s+device\s*\.\s*(?:attributes|capacity)\s*(?![\s\[.])")
+_EXTENSIONS = ("bindings", "lists", "optional", "sets", "two-var-comprehensions")
+"""The library's extensions that Kubernetes has too. That of texts is ours, because it cannot be added to."""
 
 
 @lru_cache(maxsize=10_000)
@@ -51,33 +47,59 @@ def evaluate(
         for full_name, amount in capacity:
             domain, _, name = full_name.partition("/")
             found["capacity"].setdefault(domain, {})[name] = quantity(amount)
-        context = cel.Context(
-            variables={"device": {"driver": driver, "allowMultipleAllocations": multiple, **found}}, functions=FUNCTIONS
-        )
-        result = program.execute(context)
-    except (ArithmeticError, InvalidQuantity, LookupError, RuntimeError, TypeError, ValueError):
+        device = {"driver": driver, "allowMultipleAllocations": multiple, **found}
+        result = program.eval(data={"device": device})
+    except (InvalidQuantity, RuntimeError, TypeError, ValueError):
         return SelectorResult.ERROR
-    if not isinstance(result, bool):
+    if result.type() != cel.Type.BOOL:
         return SelectorResult.ERROR
-    return SelectorResult.TRUE if result else SelectorResult.FALSE
+    return SelectorResult.TRUE if result.value() else SelectorResult.FALSE
 
 
 @lru_cache(maxsize=1024)
-def _compiled(expression: str) -> tuple[cel.Program | None, tuple[tuple[str, str], ...]]:
+def _compiled(expression: str) -> tuple[cel.Expression | None, frozenset[tuple[str, str]]]:
     """The program, and the domains that it reads, which need not exist. The program is None for an invalid expression.
 
-    An expression that is too long or has too many loops counts as invalid. There are no domains if the expression asks
-    with `in` whether a domain exists.
+    There are no domains if the expression also asks which domains there are.
     """
-    if len(expression) > _LONGEST or len(_LOOPS.findall(expression)) > MOST_LOOPS:
-        return None, ()
+    if len(expression) > _LONGEST:
+        return None, frozenset()
     try:
-        program = cel.compile(readable(expression))
+        program = _environment().compile(expression)
     except (RuntimeError, TypeError, ValueError):
-        return None, ()
-    if _ASKS_FOR_DOMAINS.search(expression):
-        return program, ()
-    return program, tuple((field, double or single) for field, double, single in _DOMAINS.findall(expression))
+        return None, frozenset()
+    known = content(program.serialize())
+    if known.misread or known.longest_range > LONGEST_RANGE:
+        return None, frozenset()
+    return program, frozenset() if known.whole else frozenset(known.domains)
+
+
+def may_be_misread(expression: str) -> bool:
+    """Whether a valid expression is refused because the library might evaluate it wrongly."""
+    return content(_environment().compile(expression).serialize()).misread
+
+
+@cache
+def _environment() -> cel.Env:
+    declared = [
+        cel.FunctionDecl(
+            name,
+            [
+                cel.Overload(
+                    f"{name}_{number}",
+                    return_type=overload.result,
+                    parameters=list(overload.parameters),
+                    is_member=overload.member,
+                    impl=overload.impl,
+                )
+                for number, overload in enumerate(overloads)
+            ],
+        )
+        for name, overloads in (FUNCTIONS | NETWORK_FUNCTIONS).items()
+    ]
+    extensions = "".join(f"- name: {name}\n" for name in _EXTENSIONS)
+    config = cel.NewEnvConfigFromYaml(f"name: devices\nextensions:\n{extensions}")
+    return cel.NewEnv(config=config, variables={"device": cel.Type.DYN}, functions=declared)
 
 
 def _value(attribute: Attribute) -> object:

@@ -7,20 +7,17 @@ they raise an ArithmeticError, LookupError, TypeError or ValueError, which count
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-import cel
+from cel_expr_python import cel
 
 from gangsched.core.objects.quantity import InvalidQuantity, exact
-from gangsched.kube.cel.networks import NETWORK_FUNCTIONS
+from gangsched.kube.cel.overloads import BOOL, DOUBLE, INT, LIST, TEXT, TEXTS, VALUE, Overload, Value
+from gangsched.kube.cel.patterns import find, find_all
 
-Value = dict[str, Any]
-"""A quantity or a version in the form in which expressions handle it."""
-
-Container = cel.OptionalValue | dict[str | int, object] | list[object]
 _NUMBERS = 3
 _SEMVER = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
@@ -28,7 +25,6 @@ _SEMVER = re.compile(
     r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
     re.ASCII,
 )
-_TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False")
 _ESCAPES = str.maketrans(
     {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v", "\\": r"\\", '"': r"\""}
 )
@@ -41,10 +37,6 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "X": (int,),
     "o": (int,),
 }
-_LONGEST_LIST = 10_000
-_MOST_WORK = 1_000_000
-"""Largest number of steps that matching a pattern may take. A pattern that could take more is an error, because users
-write patterns and all groups wait while one is matched."""
 _SPACE = " \t\n\v\f\r\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 
 
@@ -130,6 +122,14 @@ def _integer(value: Value) -> int:
     return int(number)
 
 
+def _is_integer(value: Value) -> bool:
+    return _number(value).denominator == 1 and abs(_number(value)) < 1 << 63
+
+
+def _sums(impl: Callable[[Value, Any], Value]) -> tuple[Overload, ...]:
+    return tuple(Overload(VALUE, (VALUE, other), impl, member=True) for other in (VALUE, INT))
+
+
 def _part(at: int) -> Callable[[Value], int]:
     def part(version: Value) -> int:
         return int(version["semver"].partition("-")[0].split(".")[at])
@@ -138,14 +138,6 @@ def _part(at: int) -> Callable[[Value], int]:
 
 
 # Texts
-
-
-def _bool(value: bool | str) -> bool:  # noqa: FBT001 - expressions pass it by position
-    if isinstance(value, bool):
-        return value
-    if value not in _TRUE + _FALSE:
-        raise ValueError(value)
-    return value in _TRUE
 
 
 def _ascii(change: Callable[[str], str]) -> Callable[[str], str]:
@@ -222,141 +214,78 @@ def _format(text: str, values: list[Any]) -> str:
     return made
 
 
-def _pattern(pattern: str, text: str) -> re.Pattern[str]:
-    repeats, choices = len(re.findall(r"[*+{]", pattern)), len(re.findall(r"[|?]", pattern))
-    if re.search(r"\)\s*[*+{]|\(\?[^:]|\\[1-9]", pattern) or max(2, len(text)) ** repeats << choices > _MOST_WORK:
-        raise ValueError(f"the pattern {pattern!r} could take too long")
-    try:
-        return re.compile(pattern, re.ASCII)
-    except re.error as error:
-        raise ValueError(pattern) from error
-
-
-def _find(text: str, pattern: str) -> str:
-    found = _pattern(pattern, text).search(text)
-    return found[0] if found else ""
-
-
-def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
-    found = [each[0] for each in _pattern(pattern, text).finditer(text)]
-    return found if most < 0 else found[:most]
-
-
-# Lists and sets
+# Lists
 
 
 def _is_sorted(found: list[Any]) -> bool:
     return all(one <= other for one, other in pairwise(found))
 
 
-def _slice(found: list[Any], start: int, end: int) -> list[Any]:
-    if not 0 <= start <= end <= len(found):
-        raise IndexError(start, end)
-    return found[start:end]
+_ANY = (INT, cel.Type.UINT, DOUBLE, TEXT, BOOL, VALUE, LIST)
+"""The kinds of values of which lists consist; the library finds a function only by the kind of each argument."""
 
 
-def _flatten(found: list[Any], depth: int = 1) -> list[Any]:
-    if depth < 0:
-        raise ValueError(depth)
-    out: list[Any] = []
-    for each in found:
-        if isinstance(each, list) and depth:
-            out += _flatten(each, depth - 1)
-        else:
-            out.append(each)
-    return out
+def _compares(impl: Callable[[Value, Value], object], result: cel.Type) -> tuple[Overload, ...]:
+    return (Overload(result, (VALUE, VALUE), impl, member=True),)
 
 
-def _range(number: int) -> list[int]:
-    if number > _LONGEST_LIST:
-        raise ValueError(number)
-    return list(range(number))
-
-
-def _entries(found: list[Any] | dict[str, Any]) -> list[list[Any]]:
-    """The pairs of key, or index, and value."""
-    return [[key, value] for key, value in (found.items() if isinstance(found, dict) else enumerate(found))]
-
-
-def _distinct(found: list[Any]) -> list[Any]:
-    return [each for at, each in enumerate(found) if each not in found[:at]]
-
-
-def _within(inner: Sequence[Any], outer: Sequence[Any]) -> bool:
-    return all(each in outer for each in inner)
-
-
-# Optional values
-
-
-def _optional_field(found: Container, key: str | int) -> cel.OptionalValue:
-    """The value, if any, under the key or index of a map or list, which may itself be optional."""
-    if isinstance(found, cel.OptionalValue):
-        return _optional_field(found.value(), key) if found.has_value() else found
-    if isinstance(found, list):
-        return _first(found[key : key + 1] if isinstance(key, int) and key >= 0 else [])
-    return cel.OptionalValue.of(found[key]) if key in found else cel.OptionalValue.none()
-
-
-def _first(found: Sequence[object]) -> cel.OptionalValue:
-    return cel.OptionalValue.of(found[0]) if found else cel.OptionalValue.none()
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "quantity": quantity,
-    "isQuantity": _is(quantity),
-    "semver": semver,
-    "isSemver": _is(semver),
-    "compareTo": _compare,
-    "isGreaterThan": lambda one, other: _compare(one, other) > 0,
-    "isLessThan": lambda one, other: _compare(one, other) < 0,
-    "sign": lambda value: (_number(value) > 0) - (_number(value) < 0),
-    "isInteger": lambda value: _number(value).denominator == 1 and abs(_number(value)) < 1 << 63,
-    "asInteger": _integer,
-    "asApproximateFloat": lambda value: float(_number(value)),
-    "add": lambda one, other: _amount(_number(one) + _number(other)),
-    "sub": lambda one, other: _amount(_number(one) - _number(other)),
-    "major": _part(0),
-    "minor": _part(1),
-    "patch": _part(2),
-    "bool": _bool,
-    "sizeOf": len,
-    "charAt": _char_at,
-    "indexOf": _index_of,
-    "join": lambda found, by="": by.join(found),
-    "lastIndexOf": _last_index_of,
-    "lowerAscii": _ascii(str.lower),
-    "replace": lambda text, old, new, most=-1: text.replace(old, new, most),
-    "split": _split,
-    "substring": _substring,
-    "format": _format,
-    "strings_quote": _quote,
-    "trim": lambda text: text.strip(_SPACE),
-    "upperAscii": _ascii(str.upper),
-    "find": _find,
-    "findAll": _find_all,
-    "isSorted": _is_sorted,
-    "sum": sum,
-    "min": min,
-    "max": max,
-    "slice": _slice,
-    "flatten": _flatten,
-    "distinct": _distinct,
-    "sort": sorted,
-    "reverse": lambda found: found[::-1],
-    "sortedBy": lambda pairs: [value for _, value in sorted(pairs, key=lambda pair: pair[0])],
-    "lists_range": _range,
-    "entries": _entries,
-    "mapOf": dict,
-    "sets_contains": lambda outer, inner: _within(inner, outer),
-    "sets_equivalent": lambda one, other: _within(one, other) and _within(other, one),
-    "sets_intersects": lambda one, other: any(each in other for each in one),
-    **NETWORK_FUNCTIONS,
-    "optionalField": _optional_field,
-    "present": lambda found: [found.value()] if found.has_value() else [],
-    "firstPresent": _first,
-    "firstOfFirst": lambda found: _first(_flatten(found)),
-    "first": _first,
-    "last": lambda found: _first(found[-1:]),
+FUNCTIONS: dict[str, tuple[Overload, ...]] = {
+    "quantity": (Overload(VALUE, (TEXT,), quantity),),
+    "isQuantity": (Overload(BOOL, (TEXT,), _is(quantity)),),
+    "semver": (Overload(VALUE, (TEXT,), semver), Overload(VALUE, (TEXT, BOOL), semver)),
+    "isSemver": (Overload(BOOL, (TEXT,), _is(semver)), Overload(BOOL, (TEXT, BOOL), _is(semver))),
+    "compareTo": _compares(_compare, INT),
+    "isGreaterThan": _compares(lambda one, other: _compare(one, other) > 0, BOOL),
+    "isLessThan": _compares(lambda one, other: _compare(one, other) < 0, BOOL),
+    "sign": (Overload(INT, (VALUE,), lambda value: (_number(value) > 0) - (_number(value) < 0)),),
+    "isInteger": (Overload(BOOL, (VALUE,), _is_integer, member=True),),
+    "asInteger": (Overload(INT, (VALUE,), _integer, member=True),),
+    "asApproximateFloat": (Overload(DOUBLE, (VALUE,), lambda value: float(_number(value)), member=True),),
+    "add": _sums(lambda one, other: _amount(_number(one) + _number(other))),
+    "sub": _sums(lambda one, other: _amount(_number(one) - _number(other))),
+    "major": (Overload(INT, (VALUE,), _part(0), member=True),),
+    "minor": (Overload(INT, (VALUE,), _part(1), member=True),),
+    "patch": (Overload(INT, (VALUE,), _part(2), member=True),),
+    "charAt": (Overload(TEXT, (TEXT, INT), _char_at, member=True),),
+    "indexOf": (
+        Overload(INT, (TEXT, TEXT), _index_of, member=True),
+        Overload(INT, (TEXT, TEXT, INT), _index_of, member=True),
+        *(Overload(INT, (LIST, kind), _index_of, member=True) for kind in _ANY),
+    ),
+    "lastIndexOf": (
+        Overload(INT, (TEXT, TEXT), _last_index_of, member=True),
+        Overload(INT, (TEXT, TEXT, INT), _last_index_of, member=True),
+        *(Overload(INT, (LIST, kind), _last_index_of, member=True) for kind in _ANY),
+    ),
+    "join": (
+        Overload(TEXT, (TEXTS,), "".join, member=True),
+        Overload(TEXT, (TEXTS, TEXT), lambda texts, by: by.join(texts), member=True),
+    ),
+    "lowerAscii": (Overload(TEXT, (TEXT,), _ascii(str.lower), member=True),),
+    "upperAscii": (Overload(TEXT, (TEXT,), _ascii(str.upper), member=True),),
+    "replace": (
+        Overload(TEXT, (TEXT, TEXT, TEXT), str.replace, member=True),
+        Overload(TEXT, (TEXT, TEXT, TEXT, INT), str.replace, member=True),
+    ),
+    "split": (
+        Overload(TEXTS, (TEXT, TEXT), _split, member=True),
+        Overload(TEXTS, (TEXT, TEXT, INT), _split, member=True),
+    ),
+    "substring": (
+        Overload(TEXT, (TEXT, INT), _substring, member=True),
+        Overload(TEXT, (TEXT, INT, INT), _substring, member=True),
+    ),
+    "trim": (Overload(TEXT, (TEXT,), lambda text: text.strip(_SPACE), member=True),),
+    "format": (Overload(TEXT, (TEXT, LIST), _format, member=True),),
+    "strings.quote": (Overload(TEXT, (TEXT,), _quote),),
+    "find": (Overload(TEXT, (TEXT, TEXT), find, member=True),),
+    "findAll": (
+        Overload(TEXTS, (TEXT, TEXT), find_all, member=True),
+        Overload(TEXTS, (TEXT, TEXT, INT), find_all, member=True),
+    ),
+    "isSorted": (Overload(BOOL, (LIST,), _is_sorted, member=True),),
+    "sum": (Overload(cel.Type.DYN, (LIST,), sum, member=True),),
+    "min": (Overload(cel.Type.DYN, (LIST,), min, member=True),),
+    "max": (Overload(cel.Type.DYN, (LIST,), max, member=True),),
 }
-"""The functions by the names that `cel_syntax.py` leaves unchanged or gives them."""
+"""The functions by name, each with its overloads."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
-from typing import Any
 
-Value = dict[str, Any]
+from cel_expr_python import cel
+
+from gangsched.kube.cel.overloads import BOOL, INT, TEXT, VALUE, Overload, Value
+
 Address = IPv4Address | IPv6Address
 Interface = IPv4Interface | IPv6Interface
 
@@ -73,21 +75,29 @@ def _link_local_multicast(found: Value) -> bool:
     return address.packed[0] == 0xFF and address.packed[1] & 0x0F == 0x02  # noqa: PLR2004 - ff02::/16, any flags
 
 
-NETWORK_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "ip": _ip,
-    "isIP": _is(_address),
-    "ip_isCanonical": lambda text: str(_address(text)) == text,
-    "family": lambda found: _address(found).version,
-    "isUnspecified": lambda found: _address(found).is_unspecified,
-    "isLoopback": lambda found: _address(found).is_loopback,
-    "isLinkLocalMulticast": _link_local_multicast,
-    "isLinkLocalUnicast": lambda found: _address(found).is_link_local,
-    "isGlobalUnicast": _global,
-    "cidr": lambda text: {"cidr": str(_network(text))},
-    "isCIDR": _is(_network),
-    "containsIP": _contains,
-    "containsCIDR": _contains_network,
-    "masked": lambda found: {"cidr": str(_network(found).network)},
-    "prefixLength": lambda found: _network(found).network.prefixlen,
+def _tells(impl: Callable[[Value], object], result: cel.Type) -> tuple[Overload, ...]:
+    return (Overload(result, (VALUE,), impl, member=True),)
+
+
+def _either(impl: Callable[[Value, str | Value], bool]) -> tuple[Overload, ...]:
+    return tuple(Overload(BOOL, (VALUE, other), impl, member=True) for other in (VALUE, TEXT))
+
+
+NETWORK_FUNCTIONS: dict[str, tuple[Overload, ...]] = {
+    "ip": (Overload(VALUE, (TEXT,), _ip), Overload(VALUE, (VALUE,), _ip, member=True)),
+    "isIP": (Overload(BOOL, (TEXT,), _is(_address)),),
+    "ip.isCanonical": (Overload(BOOL, (TEXT,), lambda text: str(_address(text)) == text),),
+    "family": _tells(lambda found: _address(found).version, INT),
+    "isUnspecified": _tells(lambda found: _address(found).is_unspecified, BOOL),
+    "isLoopback": _tells(lambda found: _address(found).is_loopback, BOOL),
+    "isLinkLocalMulticast": _tells(_link_local_multicast, BOOL),
+    "isLinkLocalUnicast": _tells(lambda found: _address(found).is_link_local, BOOL),
+    "isGlobalUnicast": _tells(_global, BOOL),
+    "cidr": (Overload(VALUE, (TEXT,), lambda text: {"cidr": str(_network(text))}),),
+    "isCIDR": (Overload(BOOL, (TEXT,), _is(_network)),),
+    "containsIP": _either(_contains),
+    "containsCIDR": _either(_contains_network),
+    "masked": _tells(lambda found: {"cidr": str(_network(found).network)}, VALUE),
+    "prefixLength": _tells(lambda found: _network(found).network.prefixlen, INT),
 }
-"""The functions by the names that `cel_syntax.py` leaves unchanged or gives them."""
+"""The functions by name, each with its overloads."""

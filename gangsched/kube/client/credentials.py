@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import ssl
-import tempfile
 import urllib.parse
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from gangsched.config.yaml_documents import document
+from gangsched.kube.client import token_files
+from gangsched.kube.client.auth_providers import AuthProvider
 from gangsched.kube.client.errors import NoCredentials
-from gangsched.kube.client.exec_plugin import ExecPlugin
-from gangsched.kube.client.kubeconfigs import (
-    ConfigException,
-    Configuration,
-    exec_provider,
-    incluster_config,
-    kube_config,
-)
+from gangsched.kube.client.exec_plugin import ExecPlugin, call, load_certificate
+from gangsched.kube.client.kubeconfigs import Cluster, InvalidKubeconfig, User, read_kubeconfig
+from gangsched.kube.client.token_files import TokenFile, own_namespace
 
-_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-_UNRENEWABLE = (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError, RuntimeError)
-"""The library's exceptions for credentials that cannot be renewed, and for a missing file."""
+_UNREADABLE = (OSError, ValueError, TypeError, yaml.YAMLError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,25 +90,26 @@ async def find_connection(
 
 
 def _in_pod() -> bool:
-    named = os.environ.get(incluster_config.SERVICE_HOST_ENV_NAME)
-    return bool(named) and Path(incluster_config.SERVICE_TOKEN_FILENAME).exists()
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and (token_files.SERVICE_ACCOUNT / "token").exists()
 
 
 def _in_cluster() -> Connection:
-    found = Configuration()
+    host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT") or "443"
+    server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+    folder = token_files.SERVICE_ACCOUNT
+    token = TokenFile(folder / "token", server)
     try:
-        incluster_config.load_incluster_config(client_configuration=found)  # type: ignore[no-untyped-call]
-    except (ConfigException, OSError) as error:
+        token.read()
+        authority = (folder / "ca.crt").read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
         raise NoCredentials(f"The pod's service account cannot be used: {error}") from error
-    return replace(_connection(found), namespace=own_namespace())
-
-
-def own_namespace(file: Path = _OWN_NAMESPACE) -> str:
-    """The namespace of the pod that this process runs in; `default` outside of a pod."""
-    try:
-        return file.read_text(encoding="utf-8").strip() or "default"
-    except OSError:
-        return "default"
+    return Connection(
+        server=server,
+        authorization=token.authorization,
+        tls=_tls(server, authority),
+        proxy=_proxy_of_environment(server),
+        namespace=own_namespace(folder / "namespace"),
+    )
 
 
 def _existing(paths: str) -> list[str]:
@@ -131,82 +126,37 @@ def _existing(paths: str) -> list[str]:
 
 async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
     where = f"The kubeconfig {' + '.join(files)}"
-    found = Configuration()
-    # Keys and certificates pass through files because Python's ssl cannot load them from memory.
-    with tempfile.TemporaryDirectory(prefix="gangsched-") as folder:
-        try:
-            for name in files:
-                _content(name)
-            loader = await kube_config.load_kube_config(
-                config_file=os.pathsep.join(files),
-                context=context or _current_of_first(files),
-                client_configuration=found,
-                persist_config=False,
-                temp_file_path=folder,
-            )
-            # The library reads user and context, but not these keys.
-            user: Any = loader._user  # noqa: SLF001
-            chosen: Any = loader._current_context  # noqa: SLF001
-            return replace(
-                _with_plugin(_connection(found), loader),
-                acting_as=_impersonated(user.value if user is not None else {}, where),
-                namespace=str(chosen.value["context"].get("namespace") or "default"),
-            )
-        except ConfigException as error:
-            raise NoCredentials(_unknown_context(files, context) or f"{where} cannot be used: {error}") from error
-        except (OSError, ValueError, TypeError, AttributeError, KeyError, AssertionError, yaml.YAMLError) as error:
-            missing = _missing_plugin(files, error) if isinstance(error, FileNotFoundError) else ""
-            raise NoCredentials(
-                missing
-                or f"{where} cannot be read as a kubeconfig ({type(error).__name__}: {error}):"
-                " compare it with the output of `kubectl config view`."
-            ) from error
-        finally:
-            # The library keeps references to those files, but ours are deleted with the folder.
-            kube_config._temp_files.clear()  # noqa: SLF001
+    try:
+        content = read_kubeconfig(files)
+        if context is not None and context not in content.contexts:
+            names = f"it has {', '.join(content.contexts)}" if content.contexts else "it has none"
+            raise NoCredentials(f"{where} has no context {context}: {names}.")
+        chosen, cluster, user = content.chosen(context)
+        impersonation = _impersonation(user, where)
+        connection = await _connection(cluster, user, f"The user {chosen.user} of {where[0].lower()}{where[1:]}")
+    except InvalidKubeconfig as error:
+        raise NoCredentials(f"{where} cannot be used: {error}") from error
+    except _UNREADABLE as error:
+        raise NoCredentials(
+            f"{where} cannot be read as a kubeconfig ({type(error).__name__}: {error}):"
+            " compare it with the output of `kubectl config view`."
+        ) from error
+    return replace(connection, acting_as=impersonation, namespace=chosen.namespace or "default")
 
 
-def _impersonated(user: Mapping[str, Any], where: str) -> Impersonation | None:
+def _impersonation(user: User, where: str) -> Impersonation | None:
     """The impersonation that the kubeconfig's user asks for; None if there is none."""
-    name, groups, extra = user.get("as"), user.get("as-groups") or [], user.get("as-user-extra") or {}
-    listed = [groups, *(extra.values() if isinstance(extra, dict) else [None])]
-    if not all(isinstance(each, list) for each in listed) or ((groups or extra) and not name):
-        # With a part of it left out, requests would have other rights than intended.
-        raise NoCredentials(f"{where} has an invalid `as-groups` or `as-user-extra`, or lacks `as`: correct it.")
-    if not name:
+    if not user.impersonate:
+        if user.as_groups or user.as_user_extra:
+            # Without them, requests would have other rights than intended.
+            raise NoCredentials(f"{where} has `as-groups` or `as-user-extra` and lacks `as`: correct it.")
         return None
     return Impersonation(
-        user=str(name),
-        groups=tuple(map(str, groups)),
-        uid=str(user.get("as-uid") or ""),
-        extra=tuple((str(key), tuple(map(str, values))) for key, values in extra.items()),
+        user=user.impersonate,
+        groups=tuple(user.as_groups),
+        uid=user.as_uid,
+        extra=tuple((key, tuple(values)) for key, values in user.as_user_extra.items()),
     )
-
-
-def _current_of_first(files: list[str]) -> str | None:
-    """The current context of the first file that names one, as in kubectl; the library would take that of the last.
-
-    None for a single file, which the library reads as kubectl does.
-
-    Raises:
-        OSError, ValueError, yaml.YAMLError: a file cannot be read.
-    """
-    for name in files if len(files) > 1 else ():
-        content = _content(name)
-        if isinstance(content, dict) and content.get("current-context"):
-            return str(content["current-context"])
-    return None
-
-
-def _unknown_context(files: list[str], context: str | None) -> str:
-    """A sentence about a context that the kubeconfig lacks; empty if it has the context, or if none was named."""
-    if context is None:
-        return ""
-    known = [name for name, _ in _entries(files, "contexts")]
-    if context in known:
-        return ""
-    has = f"it has {', '.join(known)}" if known else "it has none"
-    return f"The kubeconfig {' + '.join(files)} has no context {context}: {has}."
 
 
 def contexts(kubeconfig: str | None) -> list[str]:
@@ -215,85 +165,94 @@ def contexts(kubeconfig: str | None) -> list[str]:
     Raises:
         NoCredentials, OSError, ValueError, yaml.YAMLError: there is no kubeconfig, or one cannot be read.
     """
-    files = _existing(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
-    return [name for name, _ in _entries(files, "contexts")]
+    return list(read_kubeconfig(_existing(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")).contexts)
 
 
-def _missing_plugin(files: list[str], error: FileNotFoundError) -> str:
-    """A sentence about an exec plug-in that is not installed; empty if another file is missing."""
-    for user, entry in _entries(files, "users"):
-        plugin = (entry.get("user") or {}).get("exec") or {}
-        if plugin.get("command") == error.filename:
-            hint = str(plugin.get("installHint") or "").strip()
-            return (
-                f"The user {user} of the kubeconfig {' + '.join(files)} gets its credentials from the exec plug-in "
-                f"{error.filename}, which is not installed here: install it, put it on the PATH, or use a kubeconfig "
-                f"without it.{f' The kubeconfig says: {hint}' if hint else ''}"
-            )
-    return ""
-
-
-def _content(name: str) -> Any:  # noqa: ANN401 - anything that YAML can say
-    """The content of this file. The library reads it without a limit to its nesting, so it is read here before.
-
-    Raises:
-        OSError, ValueError, yaml.YAMLError: it cannot be read.
-    """
-    return document(Path(name).read_text(encoding="utf-8"))
-
-
-def _entries(files: list[str], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The entries of the list `key` in these YAML files, each with its name."""
-    for name in files:
-        content = _content(name)
-        listed = content.get(key) if isinstance(content, dict) else None
-        for entry in listed if isinstance(listed, list) else ():
-            if isinstance(entry, dict):
-                yield str(entry.get("name")), entry
-
-
-def _with_plugin(found: Connection, loader: kube_config.KubeConfigLoader) -> Connection:
-    """The connection with the kubeconfig's exec plug-in, which the library calls only once, if it has one."""
-    user: Any = loader._user  # noqa: SLF001 - as above
-    if user is None or "exec" not in user:
-        return found
-    plugin = ExecPlugin(exec_provider.ExecProvider(user["exec"]).run, server=found.server, tls=found.tls)
-    plugin.note(getattr(loader, "token", None), getattr(loader, "exec_plugin_expiry", None))
-    return replace(found, authorization=plugin.authorization, plugin=plugin)
-
-
-def _connection(found: Configuration) -> Connection:
-    server = str(found.host).rstrip("/")
-
-    async def authorization() -> str | None:
-        try:
-            key = await found.get_api_key_with_prefix("BearerToken")
-        except _UNRENEWABLE as error:
-            raise NoCredentials(f"The credentials for {server} cannot be renewed: {error}") from error
-        return str(key).strip() if key else None
-
+async def _connection(cluster: Cluster, user: User, where: str) -> Connection:
+    server = cluster.server.rstrip("/")
+    tls = _tls_of(cluster, user) if server.startswith("https:") else None
+    plugin = await _plugin(cluster, user, tls, where)
     return Connection(
         server=server,
-        authorization=authorization,
-        tls=_tls(found) if server.startswith("https:") else None,
-        tls_name=found.tls_server_name,
-        proxy=found.proxy or _proxy_of_environment(server),
+        authorization=plugin.authorization if plugin is not None else _authorization(user, server),
+        plugin=plugin,
+        tls=tls,
+        tls_name=cluster.tls_server_name or None,
+        proxy=cluster.proxy_url or _proxy_of_environment(server),
     )
 
 
-def _tls(found: Configuration) -> ssl.SSLContext:
+async def _plugin(cluster: Cluster, user: User, tls: ssl.SSLContext | None, where: str) -> ExecPlugin | None:
+    """The user's plug-in with its first credentials; None if the user has none."""
+    if user.exec is not None:
+        plugin = ExecPlugin(partial(call, user.exec, cluster), server=cluster.server, tls=tls)
+    elif user.auth_provider is not None:
+        plugin = ExecPlugin(AuthProvider(user.auth_provider, cluster.server).token, server=cluster.server, tls=tls)
+    else:
+        return None
     try:
-        context = ssl.create_default_context(cafile=found.ssl_ca_cert)
-        if found.cert_file:
-            context.load_cert_chain(found.cert_file, keyfile=found.key_file)
-    except (OSError, ValueError) as error:
-        raise NoCredentials(f"A certificate or key for {found.host} cannot be read: {error}") from error
-    # Python 3.13 requires extensions that the CAs of many clusters lack; kubectl and the API server do not.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if not found.verify_ssl:
+        await plugin.renew()
+    except FileNotFoundError as error:
+        if user.exec is None or error.filename != user.exec.command:
+            raise
+        hint = user.exec.install_hint.strip()
+        raise NoCredentials(
+            f"{where} gets its credentials from the exec plug-in {error.filename}, which is not installed here: install"
+            f" it, put it on the PATH, or use a kubeconfig without it.{f' The kubeconfig says: {hint}' if hint else ''}"
+        ) from error
+    except (OSError, ValueError, TypeError) as error:
+        raise NoCredentials(f"{where} gets no credentials: {error}") from error
+    return plugin
+
+
+def _authorization(user: User, server: str) -> Callable[[], Awaitable[str | None]]:
+    """What returns the Authorization header of a user without a plug-in."""
+    if user.token_file and not user.token:
+        token = TokenFile(Path(user.token_file), server)
+        token.read()
+        return token.authorization
+    header = None
+    if user.token:
+        header = f"Bearer {user.token.strip()}"
+    elif user.username:
+        header = f"Basic {base64.b64encode(f'{user.username}:{user.password}'.encode()).decode()}"
+
+    async def authorization() -> str | None:
+        return header
+
+    return authorization
+
+
+def _tls_of(cluster: Cluster, user: User) -> ssl.SSLContext:
+    context = _tls(cluster.server, cluster.authority())
+    certificate = user.certificate()
+    if certificate is not None:
+        try:
+            load_certificate(context, *certificate)
+        except (OSError, ValueError) as error:
+            raise _unreadable_certificate(cluster.server, error) from error
+    if cluster.insecure_skip_tls_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def _tls(server: str, authority: str | None) -> ssl.SSLContext:
+    """TLS that trusts this authority, in PEM, or those of the system."""
+    if authority is not None and not authority.strip():
+        # ssl would trust the system's authorities instead.
+        raise _unreadable_certificate(server, "the file of its authority is empty")
+    try:
+        context = ssl.create_default_context(cadata=authority)
+    except (OSError, ValueError) as error:
+        raise _unreadable_certificate(server, error) from error
+    # Python 3.13 requires extensions that the CAs of many clusters lack; kubectl and the API server do not.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
+def _unreadable_certificate(server: str, error: Exception | str) -> NoCredentials:
+    return NoCredentials(f"A certificate or key for {server} cannot be read: {error}")
 
 
 def _proxy_of_environment(server: str) -> str | None:

@@ -7,35 +7,54 @@ which may come before: a token need not say when it expires, and may be revoked.
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
+import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from gangsched.kube.client.errors import NoCredentials
-from gangsched.kube.client.kubeconfigs import ConfigException
+from gangsched.kube.client.kubeconfigs import Cluster, Exec
 
 _LONGEST_S = 30.0
 """Time limit of the plug-in. After a failure the next request calls it again."""
 LEAST_S = 10.0
 """Credentials younger than this, in seconds, are not replaced when they are refused: new ones would be, too."""
-_FAILURES = (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError, RuntimeError)
-"""The library's exceptions for a plug-in that fails or gives an invalid answer."""
+_FAILURES = (OSError, ValueError, TypeError)
+"""A plug-in that fails or takes too long, and an answer that is invalid."""
+_CLUSTER_EXTENSION = "client.authentication.k8s.io/exec"
+
+
+class Given(Struct, rename="camel"):
+    """What a plug-in gives: a token, or a certificate with its key in PEM, and when they expire, if ever."""
+
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+    expiration_timestamp: datetime | None = None
+
+
+class _Answer(Struct, rename="camel"):
+    kind: str
+    api_version: str
+    status: Given
 
 
 class ExecPlugin:
     """The current credentials. `number` counts how often they were given, `certificates` how often a certificate was.
 
-    `run` calls the plug-in and returns the status of its answer. A new certificate is loaded into `tls`: it is used by
-    connections that are opened from then on.
+    `run` calls the plug-in. A new certificate is loaded into `tls`: it is used by connections that are opened from
+    then on.
     """
 
-    def __init__(
-        self, run: Callable[[], Awaitable[Mapping[str, Any]]], *, server: str, tls: ssl.SSLContext | None
-    ) -> None:
+    def __init__(self, run: Callable[[], Awaitable[Given]], *, server: str, tls: ssl.SSLContext | None) -> None:
         self.number = 0
         self.certificates = 0
         self._run = run
@@ -54,7 +73,10 @@ class ExecPlugin:
         """
         async with self._one_at_a_time:
             if time.time() >= self._expires:
-                await self._renew()
+                try:
+                    await self.renew()
+                except _FAILURES as error:
+                    raise NoCredentials(f"The credentials for {self._server} cannot be renewed: {error}") from error
             return self._header
 
     async def replaced(self, number: int) -> bool:
@@ -62,42 +84,102 @@ class ExecPlugin:
         async with self._one_at_a_time:
             if number == self.number and time.monotonic() - self._given >= LEAST_S:
                 try:
-                    await self._renew()
-                except NoCredentials:
+                    await self.renew()
+                except (NoCredentials, *_FAILURES):
                     # What the API server has said of the old ones tells more.
                     return False
             return number != self.number
 
-    async def _renew(self) -> None:
-        try:
-            # A watch waits for credentials without a time limit, and all other requests wait behind it.
-            async with asyncio.timeout(_LONGEST_S):
-                said = await self._run()
-            expires, token = said.get("expirationTimestamp"), said.get("token")
-            certificate, key = said.get("clientCertificateData"), said.get("clientKeyData")
-            if not token and not (certificate and key):
-                raise ValueError("its answer has neither a token nor a certificate with a key")
-            if certificate and key:
-                self._load(str(certificate), str(key))
-            self.note(f"Bearer {token}" if token else None, datetime.fromisoformat(expires) if expires else None)
-        except _FAILURES as error:
-            raise NoCredentials(f"The credentials for {self._server} cannot be renewed: {error}") from error
+    async def renew(self) -> None:
+        """Call the plug-in.
 
-    def note(self, header: str | None, expires: datetime | None) -> None:
-        """Note credentials that it has given: the Authorization header, if any, and when they expire, if ever."""
-        self._header = header
+        Raises:
+            NoCredentials, OSError, ValueError, TypeError: it fails, takes too long, or gives nothing that is valid.
+        """
+        # A watch waits for credentials without a time limit, and all other requests wait behind it.
+        try:
+            async with asyncio.timeout(_LONGEST_S):
+                given = await self._run()
+        except TimeoutError as error:
+            raise ValueError(f"there was no answer within {_LONGEST_S:g} s") from error
+        if given.client_certificate_data and given.client_key_data:
+            if self._tls is not None:
+                load_certificate(self._tls, given.client_certificate_data, given.client_key_data)
+                self.certificates += 1
+        elif not given.token:
+            raise ValueError("its answer has neither a token nor a certificate with a key")
+        expires = given.expiration_timestamp
+        self._header = f"Bearer {given.token}" if given.token else None
         self._expires = expires.timestamp() if expires is not None else float("inf")
         self._given = time.monotonic()
         self.number += 1
 
-    def _load(self, certificate: str, key: str) -> None:
-        """Load a certificate; ssl reads it from files only."""
-        if self._tls is None:
-            return
-        with tempfile.TemporaryDirectory(prefix="gangsched-") as folder:
-            files = Path(folder, "certificate"), Path(folder, "key")
-            for file, text in zip(files, (certificate, key), strict=True):
-                file.touch(mode=0o600)
-                file.write_text(text, encoding="utf-8")
-            self._tls.load_cert_chain(*files)
-        self.certificates += 1
+
+async def call(plugin: Exec, cluster: Cluster) -> Given:
+    """Run the program that the kubeconfig names, as client.authentication.k8s.io prescribes.
+
+    Raises:
+        OSError: it cannot be started.
+        ValueError: it failed, or its answer is invalid; the message is its own, if it gave one.
+    """
+    interactive = plugin.interactive_mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
+    if plugin.interactive_mode == "Always" and not interactive:
+        raise ValueError(f"the exec plug-in {plugin.command} must ask somebody, and there is no terminal")
+    process = await asyncio.create_subprocess_exec(
+        plugin.command,
+        *plugin.args,
+        env=os.environ
+        | {variable.name: variable.value for variable in plugin.env}
+        | {"KUBERNETES_EXEC_INFO": _request(plugin, cluster, interactive=interactive)},
+        stdin=None if interactive else DEVNULL,
+        stdout=PIPE,
+        stderr=PIPE,
+    )
+    try:
+        output, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+    if process.returncode != 0:
+        told = errors.decode("utf-8", "replace").strip()
+        raise ValueError(f"exec: process returned {process.returncode}{told and f'. {told}'}")
+    answer = msgspec.json.decode(output, type=_Answer)
+    if answer.kind != "ExecCredential" or answer.api_version != plugin.api_version:
+        raise ValueError(f"exec: the answer is {answer.api_version} {answer.kind}, not {plugin.api_version}")
+    return answer.status
+
+
+def _request(plugin: Exec, cluster: Cluster, *, interactive: bool) -> str:
+    """What the plug-in finds in its environment: whether it may ask, and on request for which cluster it works."""
+    spec: dict[str, object] = {"interactive": interactive}
+    if plugin.provide_cluster_info:
+        told: dict[str, object] = {"server": cluster.server}
+        if cluster.tls_server_name:
+            told["tls-server-name"] = cluster.tls_server_name
+        if cluster.insecure_skip_tls_verify:
+            told["insecure-skip-tls-verify"] = True
+        authority = cluster.authority()
+        if authority is not None:
+            told["certificate-authority-data"] = authority.encode()  # written in base64
+        if cluster.proxy_url:
+            told["proxy-url"] = cluster.proxy_url
+        for extension in cluster.extensions:
+            if extension.get("name") == _CLUSTER_EXTENSION:
+                told["config"] = extension.get("extension")
+        spec["cluster"] = told
+    request = {"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec}
+    return msgspec.json.encode(request).decode()
+
+
+def load_certificate(tls: ssl.SSLContext, certificate: str, key: str) -> None:
+    """Load a client certificate and its key, both in PEM, which ssl reads from files only.
+
+    Raises:
+        OSError, ValueError: they are no certificate and its key.
+    """
+    with tempfile.TemporaryDirectory(prefix="gangsched-") as folder:
+        files = Path(folder, "certificate"), Path(folder, "key")
+        for file, text in zip(files, (certificate, key), strict=True):
+            file.touch(mode=0o600)
+            file.write_text(text, encoding="utf-8")
+        tls.load_cert_chain(*files)

@@ -1,63 +1,203 @@
-"""Loads the part of kubernetes_asyncio that reads kubeconfigs and service accounts, without the rest.
-
-Importing any module of that library imports all of it first: some 700 model classes, a client of each API, a watch.
-They would cost every process 38 MB and a quarter of a second (ADR 42).
-"""
+"""Reads kubeconfigs: the clusters, users and contexts of several files, merged as kubectl merges them."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
-from importlib import import_module
-from importlib.util import find_spec
-from types import ModuleType
-from typing import TYPE_CHECKING
+import base64
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from kubernetes_asyncio.client.configuration import Configuration
-    from kubernetes_asyncio.config import exec_provider, incluster_config, kube_config
-    from kubernetes_asyncio.config.config_exception import ConfigException
+import msgspec
+from msgspec import Struct, field
 
-__all__ = ["ConfigException", "Configuration", "exec_provider", "incluster_config", "kube_config"]
-
-_LIBRARY = "kubernetes_asyncio"
-_CLIENT = f"{_LIBRARY}.client"
+from gangsched.config.yaml_documents import document
 
 
-def _parts() -> tuple[object, ...]:
-    """The names that this module exports, imported through packages that skip the library's own `__init__`.
+class InvalidKubeconfig(ValueError):  # noqa: N818 - it says what is the matter
+    """A kubeconfig lacks something or contradicts itself; the message says what."""
 
-    Afterwards `sys.modules` no longer contains these packages, so that a plug-in that imports the library gets all of
-    it.
+
+class Cluster(Struct, rename="kebab"):
+    """How to reach a cluster. Paths are absolute once it is read."""
+
+    server: str = ""
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str = ""
+    proxy_url: str = ""
+    extensions: list[dict[str, Any]] = []
+
+    def authority(self) -> str | None:
+        """The certificates of its authority in PEM; None if the system's are to be trusted.
+
+        Raises:
+            OSError, ValueError: they cannot be read.
+        """
+        return _data_or_file(self.certificate_authority_data, self.certificate_authority)
+
+
+class Variable(Struct):
+    """A variable of the environment of an exec plug-in."""
+
+    name: str
+    value: str = ""
+
+
+class Exec(Struct, rename="camel"):
+    """A program that gives credentials, as in client.authentication.k8s.io/v1."""
+
+    command: str
+    api_version: str
+    args: list[str] = []
+    env: list[Variable] = []
+    install_hint: str = ""
+    interactive_mode: str = "IfAvailable"
+    provide_cluster_info: bool = False
+
+
+class User(Struct, rename="kebab"):
+    """The credentials of a user, and whom it impersonates. Paths are absolute once it is read."""
+
+    token: str = ""
+    token_file: str = field(default="", name="tokenFile")
+    username: str = ""
+    password: str = ""
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    exec: Exec | None = None
+    auth_provider: dict[str, Any] | None = None
+    impersonate: str = field(default="", name="as")
+    as_uid: str = ""
+    as_groups: list[str] = []
+    as_user_extra: dict[str, list[str]] = {}
+
+    def certificate(self) -> tuple[str, str] | None:
+        """The client certificate and its key in PEM; None if the user has none.
+
+        Raises:
+            OSError, ValueError: they cannot be read.
+        """
+        certificate = _data_or_file(self.client_certificate_data, self.client_certificate)
+        key = _data_or_file(self.client_key_data, self.client_key)
+        return None if certificate is None else (certificate, certificate if key is None else key)
+
+
+class Context(Struct):
+    """The names of a cluster and of a user, and the namespace to use if none is named."""
+
+    cluster: str = ""
+    user: str = ""
+    namespace: str = ""
+
+
+class _Entry(Struct):
+    name: str
+    cluster: Cluster | None = None
+    context: Context | None = None
+    user: User | None = None
+
+
+class _File(Struct, rename="kebab"):
+    current_context: str = ""
+    clusters: list[_Entry] = []
+    contexts: list[_Entry] = []
+    users: list[_Entry] = []
+
+
+class Kubeconfig(Struct):
+    """The entries of the files by name. The first file that has an entry or a current context decides it."""
+
+    current_context: str = ""
+    clusters: dict[str, Cluster] = {}
+    contexts: dict[str, Context] = {}
+    users: dict[str, User] = {}
+
+    def chosen(self, context: str | None) -> tuple[Context, Cluster, User]:
+        """The context of this name, or the current one, with its cluster and its user.
+
+        Raises:
+            InvalidKubeconfig: one of them is missing.
+        """
+        name = context or self.current_context
+        if not name:
+            raise InvalidKubeconfig("it has no current-context")
+        chosen = self.contexts.get(name)
+        if chosen is None:
+            raise InvalidKubeconfig(f"it has no context {name}")
+        cluster = self.clusters.get(chosen.cluster)
+        if cluster is None or not cluster.server:
+            raise InvalidKubeconfig(f"its context {name} names no cluster that has a server")
+        user = self.users.get(chosen.user) if chosen.user else User()
+        if user is None:
+            raise InvalidKubeconfig(f"it lacks the user {chosen.user} of the context {name}")
+        return chosen, cluster, user
+
+
+def read_kubeconfig(files: Iterable[str]) -> Kubeconfig:
+    """The merged content of these files.
+
+    Raises:
+        OSError, ValueError, yaml.YAMLError: a file cannot be read, or is no kubeconfig.
     """
-    found = find_spec(_LIBRARY)
-    if found is None:
-        raise ModuleNotFoundError(f"No module named {_LIBRARY!r}", name=_LIBRARY)
-    before = _forget_library()
-    try:
-        folders = found.submodule_search_locations or ()
-        _add_package(_LIBRARY, folders)
-        client = _add_package(_CLIENT, [f"{folder}/client" for folder in folders])
-        configuration = import_module(f"{_CLIENT}.configuration").Configuration
-        vars(client).update(Configuration=configuration, ApiClient=object)
-        config = import_module(f"{_LIBRARY}.config")
-        return config.ConfigException, configuration, config.exec_provider, config.incluster_config, config.kube_config
-    finally:
-        _forget_library()
-        sys.modules.update(before)
+    merged = Kubeconfig()
+    for file_name in files:
+        path = Path(file_name)
+        content = document(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise InvalidKubeconfig("it is no mapping")
+        file = msgspec.convert(_without_nulls(content), _File)
+        merged.current_context = merged.current_context or file.current_context
+        folder = path.absolute().parent
+        for name, cluster in _named(file.clusters, "cluster"):
+            merged.clusters.setdefault(name, _cluster_in(folder, cluster or Cluster()))
+        for name, context in _named(file.contexts, "context"):
+            merged.contexts.setdefault(name, context or Context())
+        for name, user in _named(file.users, "user"):
+            merged.users.setdefault(name, _user_in(folder, user or User()))
+    return merged
 
 
-def _add_package(name: str, folders: Iterable[str]) -> ModuleType:
-    package = sys.modules[name] = ModuleType(name)
-    package.__path__ = list(folders)
-    return package
+def _named(entries: list[_Entry], kind: str) -> Iterator[tuple[str, Any]]:
+    """The names and values of entries of this kind, none of which may occur twice in a file."""
+    names = set()
+    for entry in entries:
+        if entry.name in names:
+            raise InvalidKubeconfig(f"it has the {kind} {entry.name} twice")
+        names.add(entry.name)
+        yield entry.name, getattr(entry, kind)
 
 
-def _forget_library() -> dict[str, ModuleType]:
-    """Remove all modules of the library from `sys.modules` and return them."""
-    names = [name for name in sys.modules if name.partition(".")[0] == _LIBRARY]
-    return {name: sys.modules.pop(name) for name in names}
+def _cluster_in(folder: Path, cluster: Cluster) -> Cluster:
+    cluster.certificate_authority = _absolute(folder, cluster.certificate_authority)
+    return cluster
 
 
-if not TYPE_CHECKING:
-    ConfigException, Configuration, exec_provider, incluster_config, kube_config = _parts()
+def _user_in(folder: Path, user: User) -> User:
+    user.token_file = _absolute(folder, user.token_file)
+    user.client_certificate = _absolute(folder, user.client_certificate)
+    user.client_key = _absolute(folder, user.client_key)
+    if user.exec is not None and os.sep in user.exec.command:
+        # A bare name is looked up on the PATH.
+        user.exec.command = _absolute(folder, user.exec.command)
+    return user
+
+
+def _absolute(folder: Path, path: str) -> str:
+    return str(folder / path) if path else ""
+
+
+def _without_nulls(value: object) -> object:
+    """The value without the keys that have no value, which mean the same as missing ones."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _data_or_file(data: str, file: str) -> str | None:
+    if data:
+        return base64.b64decode(data).decode("utf-8")
+    return Path(file).read_text(encoding="utf-8") if file else None
