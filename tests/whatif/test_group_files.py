@@ -291,3 +291,13 @@ def test_one_group_in_two_versions_is_one_object():
 def test_groups_of_two_systems_may_have_one_name():
     other = body("scheduling.volcano.sh/v1beta1", "PodGroup", "g", minMember=1)
     assert len(world(group(), other).foreign) == 2
+
+
+def test_an_object_gets_the_uid_that_its_own_parts_refer_to():
+    """Regression: one of another API group with the same kind and name got it too."""
+    owner = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "name": "g", "uid": "u"}
+    [part, *_] = pods("other", 1)
+    part["metadata"]["ownerReferences"] = [owner | {"controller": True}]
+    other = body("scheduling.volcano.sh/v1beta1", "PodGroup", "g", minMember=1)
+    found = {each.dialect: each.uid for each in world(group(), other, part).foreign}
+    assert found == {"native": "PodGroup/default/g", "volcano": "u"}

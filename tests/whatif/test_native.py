@@ -16,6 +16,8 @@ from tests.whatif.test_expanded import AUTO, Json, node, placed, spec
 
 OF_SUPER: Json = {"apiVersion": "x/v1", "kind": "SuperJob", "name": "top", "uid": "u", "controller": True}
 GANG: Json = {"schedulingPolicy": {"gang": {}}}
+DELEGATED = {"scheduling.k8s.io/group-template-name": "workers"}
+SUPER = {"apiGroup": "x", "kind": "SuperJob", "name": "top"}
 
 
 def job(*, completions: int | None = 3, template: Json | None = None, **fields: Any) -> Json:
@@ -100,6 +102,22 @@ def test_a_job_that_has_started_has_the_group_that_it_states():
     """Regression: kubectl's export of a Job that waits was simulated as pods without a group."""
     started = job(scheduling=GANG) | {"status": {"startTime": "2026-01-01T00:00:00Z", "active": 3}}
     assert bound(started, node("n", "2")) == {"train-pgt-0": 0}
+
+
+@pytest.mark.parametrize(("there", "cpus", "number"), [(0, "2", 0), (2, "2", 0), (2, "3", 3), (3, "2", 0), (3, "3", 3)])
+@pytest.mark.parametrize("delegated", [False, True])
+def test_the_group_of_a_job_has_the_name_that_its_pods_in_the_files_have(there, cpus, number, delegated):
+    """An export of a Job and its pods, without the group and with its real name."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u-train", "controller": True}
+    named = [
+        each | {"metadata": each["metadata"] | {"uid": f"u{at}", "ownerReferences": [owner]}}
+        for at, each in enumerate(pods("train-x7-train-pgt-0-b2", there))
+    ]
+    above = {"annotations": DELEGATED, "ownerReferences": [OF_SUPER]} if delegated else {"scheduling": GANG}
+    found = job(uid="u-train", **above) | {"status": {"startTime": "2026-01-01T00:00:00Z", "active": 3}}
+    name = "train-x7-train-pgt-0-b2" if there else "w-workers-train" if delegated else "train-pgt-0"
+    parent = [workload("workers", least=3, **SUPER)] if delegated else []
+    assert bound(found, *parent, *named, node("n", cpus)) == {name: number}
 
 
 ALL: Json = {"disruptionMode": {"all": {}}}
@@ -200,10 +218,6 @@ def test_a_delegated_group_comes_from_the_template_that_the_jobs_owner_names():
     above = workload("drivers", "workers", least=2, apiGroup="x", kind="SuperJob", name="top")
     assert bound(delegated, above, node("n", "2")) == {"w-workers-train": 2}
     assert native(world(delegated)) == []
-
-
-DELEGATED = {"scheduling.k8s.io/group-template-name": "workers"}
-SUPER = {"apiGroup": "x", "kind": "SuperJob", "name": "top"}
 
 
 @pytest.mark.parametrize(

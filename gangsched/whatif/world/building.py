@@ -236,7 +236,7 @@ class _Builder:
     def _add_foreign_of(self, manifest: Manifest, made_with: Manifest) -> None:
         dialect = FOREIGN[manifest.which]
         body = {**manifest.body, "metadata": {**manifest.metadata, **self._identity_of(manifest, made_with)}}
-        if dialect in (NATIVE, COMPOSITE) and not manifest.metadata.get("uid"):
+        if dialect in (NATIVE, COMPOSITE) and manifest.spec and not manifest.metadata.get("uid"):
             body["spec"] = {**manifest.spec, **self._admission.priorities.of_group(manifest.spec, str(manifest))}
         read = partial(DEFAULT.kinds[dialect].read, dialect)
         self._world.foreign.append(decoded(read, body, manifest)[1])

@@ -70,8 +70,8 @@ class Expansion:
         named: defaultdict[str, dict[str, None]] = defaultdict(dict)
         taken = {(each.namespace, each.name) for each in self._manifests if each.which in GROUPS}
         for manifest in self._manifests:
-            for part in self.parts(manifest):
-                if part.which in GROUPS and id(part) not in there:
+            for part in (*self.parts(manifest), *self._groups_of_pods(manifest)):
+                if part.which in GROUPS and id(part) not in there and (part.namespace, part.name) not in taken:
                     taken.add((part.namespace, part.name))
                     yield part, manifest
             specs = [manifest.spec] if manifest.which == POD else [pod.template for pod in self.pods(manifest)]
@@ -85,3 +85,11 @@ class Expansion:
             made, doubts = group_templates.made(found, missing, composites)
             yield from made
             self.doubts += doubts
+
+    def _groups_of_pods(self, workload: Manifest) -> Iterator[Manifest]:
+        """The group of a Job that its pods in the files name."""
+        if workload.which == workloads.JOB and id(workload) in self._made:
+            group = native.of_job(workload, self._existing)
+            names = {native.named_in(pod.spec) for pod in self._existing.pods_of(workload)}
+            if group is not None and group.name in names:
+                yield group

@@ -16,8 +16,8 @@ Identity = tuple[Which, str, str]
 
 def identity(manifest: Manifest, name: str, cluster_wide: Collection[Which]) -> Identity:
     """The identity that the object has with this name, in every version of its API. It must be unique."""
-    group = manifest.api_version.rpartition("/")[0]
-    return (group, manifest.kind), "" if manifest.which in cluster_wide else manifest.namespace, name
+    which = _group(manifest.api_version), manifest.kind
+    return which, "" if manifest.which in cluster_wide else manifest.namespace, name
 
 
 def named(manifests: Sequence[Manifest], cluster_wide: Collection[Which]) -> list[Manifest]:
@@ -42,17 +42,22 @@ def named(manifests: Sequence[Manifest], cluster_wide: Collection[Which]) -> lis
 
 def identified(manifests: Sequence[Manifest]) -> list[Manifest]:
     """The manifests. A controller's object without a UID, as in a user's file, gets the one that its pods refer to."""
-    known: dict[tuple[str, str, str], str] = {}
+    known: dict[tuple[str, str, str, str], str] = {}
     for manifest in manifests:
         for owner in mappings(manifest.metadata.get("ownerReferences")):
             if owner.get("controller") is True and owner.get("uid"):
-                place = manifest.namespace, str(owner.get("kind")), str(owner.get("name"))
+                group, kind, name = _group(str(owner.get("apiVersion"))), str(owner.get("kind")), str(owner.get("name"))
+                place = manifest.namespace, group, kind, name
                 known.setdefault(place, str(owner["uid"]))
     found: list[Manifest] = []
     for manifest in manifests:
-        uid = known.get((manifest.namespace, manifest.kind, manifest.name))
+        uid = known.get((manifest.namespace, _group(manifest.api_version), manifest.kind, manifest.name))
         if uid is not None and not manifest.metadata.get("uid"):
             found.append(replace(manifest, body={**manifest.body, "metadata": {**manifest.metadata, "uid": uid}}))
         else:
             found.append(manifest)
     return found
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]

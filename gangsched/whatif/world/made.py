@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
@@ -59,9 +60,10 @@ class Existing:
     def __init__(self, pods: Sequence[Manifest], others: Sequence[Manifest]) -> None:
         self._names = {(pod.namespace, pod.name) for pod in pods}
         live = [pod for pod in pods if mapping(pod.body.get("status")).get("phase") not in _ENDED]
-        self._controlled = [
-            (pod.namespace, *_controller(pod), mapping(pod.metadata.get("labels")).items()) for pod in live
-        ]
+        self._controlled: defaultdict[tuple[str, str, str], list[tuple[str, Manifest]]] = defaultdict(list)
+        for pod in live:
+            kind, name, uid = _controller(pod)
+            self._controlled[pod.namespace, kind, name].append((uid, pod))
         self._others = {(each.namespace, each.kind, each.name): each for each in others}
         self._by_controller = {(each.namespace, each.kind, *_controller(each)[:2]): each for each in others}
 
@@ -79,18 +81,18 @@ class Existing:
             return self._others.get((namespace, kind, name))
         return next((found for (_, *rest), found in self._others.items() if rest == [kind, name]), None)
 
-    def labels_of(self, workload: Manifest) -> list[Mapping[str, Any]]:
-        """The labels of each of this controller's pods that has not ended.
+    def pods_of(self, workload: Manifest) -> list[Manifest]:
+        """This controller's pods that have not ended.
 
         Pods of another object that had its name, and hence another UID, are not its pods.
         """
-        mine = (workload.namespace, workload.kind, workload.name)
+        mine = self._controlled.get((workload.namespace, workload.kind, workload.name), ())
         given = str(workload.metadata.get("uid") or "")
-        return [
-            dict(labels)
-            for there, kind, name, uid, labels in self._controlled
-            if (there, kind, name) == mine and (uid in ("", given) or not given)
-        ]
+        return [pod for uid, pod in mine if uid in ("", given) or not given]
+
+    def labels_of(self, workload: Manifest) -> list[Mapping[str, Any]]:
+        """The labels of each of this controller's pods that has not ended."""
+        return [mapping(pod.metadata.get("labels")) for pod in self.pods_of(workload)]
 
     def controlled(self, workload: Manifest, labels: Mapping[str, str] = _NONE) -> int:
         """The number of this controller's pods that have not ended and have these labels."""
@@ -99,8 +101,9 @@ class Existing:
     def of_deployment(self, namespace: str, name: str) -> int:
         """The number of pods that have not ended and belong to a ReplicaSet with a name of this Deployment's form."""
         return sum(
-            (there, kind, owner.rpartition("-")[0]) == (namespace, "ReplicaSet", name)
-            for there, kind, owner, *_ in self._controlled
+            len(pods)
+            for (there, kind, owner), pods in self._controlled.items()
+            if (there, kind, owner.rpartition("-")[0]) == (namespace, "ReplicaSet", name)
         )
 
     def has_made(self, workload: Manifest, kind: str) -> bool:

@@ -46,11 +46,12 @@ def of_job(job: Manifest, existing: Existing) -> Manifest | None:
     """
     asked = job.spec.get("scheduling")
     least = job_scheduling.minimum(job) if asked is not None else None
-    found = existing.made_by(job, POD_GROUP)
+    named = next(filter(None, (named_in(pod.spec) for pod in existing.pods_of(job))), "")
+    found = existing.made_by(job, POD_GROUP) or existing.object(job.namespace, POD_GROUP, named)
     if found is not None or named_by(job.spec.get("template")):
         return found
     if controller_of(job):
-        return _delegated(job, existing)
+        return _delegated(job, existing, named)
     if asked is None:
         return None
     pods = mapping(mapping(job.spec.get("template")).get("spec"))
@@ -60,13 +61,16 @@ def of_job(job: Manifest, existing: Existing) -> Manifest | None:
         **{key: asked.get(key) for key in _COPIED},
     }
     # Its real name has hashes of the Job's UID, around this name of the only template.
-    name = f"{job.name}-pgt-0"
+    title = f"{job.name}-pgt-0"
     workload = {"apiVersion": GROUPS[0][0], "kind": WORKLOAD, "name": job.name, "uid": ""}
-    return group(job, GROUPS[0], name, template, origin=(job.name, name), owners=[owner_of(job), workload])
+    return group(job, GROUPS[0], named or title, template, origin=(job.name, title), owners=[owner_of(job), workload])
 
 
-def _delegated(job: Manifest, existing: Existing) -> Manifest | None:
-    """The group of the template that the Job names, or else of the first one, of the Workload of the Job's owner."""
+def _delegated(job: Manifest, existing: Existing, named: str) -> Manifest | None:
+    """The group of the template that the Job names, or else of the first one, of the Workload of the Job's owner.
+
+    It is called as its pods call it in `named`.
+    """
     wanted = mapping(job.metadata.get("annotations")).get(_DELEGATED)
     owner = controller_of(job)
     by = (str(owner.get("apiVersion") or "").rpartition("/")[0], owner.get("kind"), owner.get("name"))
@@ -76,7 +80,7 @@ def _delegated(job: Manifest, existing: Existing) -> Manifest | None:
             for template in templates(workload):
                 title = str(template.get("name") or "")
                 if wanted in ("", title):
-                    name = f"{workload.name}-{title}-{job.name}"
+                    name = named or f"{workload.name}-{title}-{job.name}"
                     origin = (workload.name, title)
                     return group(job, GROUPS[0], name, template, origin=origin, owners=[owner_of(job)])
     return None
