@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -139,12 +140,15 @@ def _decisions() -> str:
         "",
         "# Decisions",
         "",
-        "Design decisions, each on half a page: the context, the decision, and the alternatives that were considered.",
+        "Design decisions, each on half a page. A page begins with the problem, the decision and its price, a sentence",
+        "each, and with the decision that supersedes it, if any; the details follow.",
         "",
     ]
     for page in sorted((ROOT / "docs" / "adr").glob("[0-9]*.md")):
-        number, _, title = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").partition(". ")
-        lines.append(f"- {number}: [{title}]({page.name})")
+        text = page.read_text(encoding="utf-8")
+        number, _, title = text.partition("\n")[0].removeprefix("# ").partition(". ")
+        later = re.search(r"^\*Superseded by \[ADR (\d+)\]", text, flags=re.MULTILINE)
+        lines.append(f"- {number}: [{title}]({page.name}){f', superseded by {later.group(1)}' if later else ''}")
     return "\n".join([*lines, ""])
 
 
