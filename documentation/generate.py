@@ -6,11 +6,8 @@
 from __future__ import annotations
 
 import argparse
-import ast
-import inspect
-import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
 
 from pydantic.fields import FieldInfo
@@ -19,6 +16,7 @@ from documentation import (
     chart,
     comparison,
     dialects,
+    evidence,
     fidelity,
     gangs,
     manifests,
@@ -26,12 +24,14 @@ from documentation import (
     monitoring,
     pictures,
     podgroup,
+    reasons,
     rooms,
     security,
     sizing,
     tested,
     walk,
 )
+from documentation.docstrings import documented, members
 from documentation.mistakes import table as mistakes
 from gangsched.api.crd import crd_yaml
 from gangsched.cli import make_parser
@@ -39,7 +39,6 @@ from gangsched.config.part import SettingsPart, part_of
 from gangsched.config.settings import Settings
 from gangsched.core.gang import states
 from gangsched.core.gang.steps import Step
-from gangsched.core.objects import reasons
 from gangsched.core.objects.record import Phase, Record
 from gangsched.runtime.metrics import describe
 
@@ -52,6 +51,7 @@ _FILLED: dict[Path, Callable[[str], str]] = {
     Path("docs/gangs.md"): gangs.with_table,
     Path("docs/migrate/palantir.md"): dialects.with_all_named,
     Path("docs/security.md"): security.with_tables,
+    reasons.PAGE: lambda text: reasons.with_tables(ROOT, text),
     matrix.PAGE: lambda text: matrix.page(ROOT, text),
     sizing.PAGE: lambda text: sizing.with_tables(ROOT, text),
     comparison.PAGE: lambda text: comparison.with_all(ROOT, text),
@@ -75,12 +75,12 @@ def pages() -> dict[Path, str]:
         tested.NOTES: tested.notes(ROOT),
         Path(monitoring.RUNBOOK): _NOTE + monitoring.runbook(),
         Path("docs/states.md"): _NOTE + _states(),
-        Path("docs/reasons.md"): _NOTE + _reasons(),
         Path("docs/metrics.md"): _NOTE + _metrics(),
         Path("docs/configuration.md"): _NOTE + _configuration(),
         Path("docs/cli.md"): _NOTE + _cli(),
         Path("docs/podgroup.md"): _NOTE + podgroup.page(),
         Path("docs/rooms.md"): _NOTE + rooms.page(),
+        evidence.PAGE: evidence.page(ROOT),
         Path("docs/fidelity.md"): _NOTE + fidelity.page(ROOT),
         Path("docs/mistakes.md"): _NOTE + mistakes.page(),
         Path("docs/adr/README.md"): _decisions(),
@@ -105,9 +105,9 @@ def _states() -> str:
         "This page lists the phases of a PodGroup (`status.phase`):",
         "",
     ]
-    lines += [f"- **{phase}**: {text}" for phase, text in _members(Phase)]
+    lines += [f"- **{phase}**: {text}" for phase, text in members(Phase)]
     lines += ["", "The conditions of the transitions, derived from the state of the cluster after every event:", ""]
-    lines += [f"- **{name}**: {text}" for name, text in _documented(states.Facts)]
+    lines += [f"- **{name}**: {text}" for name, text in documented(states.Facts)]
     lines += ["", "```mermaid", "stateDiagram-v2", "    [*] --> Pending"]
     for name, phases in _GROUPED.items():
         lines += [f"    state {name} {{", *(f"        {phase}" for phase in phases), "    }"]
@@ -128,7 +128,7 @@ def _states() -> str:
         "| step | when | sets | clears | last attempt |",
         "|---|---|---|---|---|",
     ]
-    for name, when in _documented(Step):
+    for name, when in documented(Step):
         sets, forgets, attempt = Step[name].value
         then = attempt.__name__.replace("_", " ") if attempt is not None else ""
         lines.append(f"| {name} | {when} | {_of_record(sets)} | {_of_record(forgets)} | {then} |")
@@ -142,12 +142,15 @@ def _decisions() -> str:
         "",
         "# Decisions",
         "",
-        "Design decisions, each on half a page: the context, the decision, and the alternatives that were considered.",
+        "Design decisions, each on half a page. A page begins with the problem, the decision and its price, a sentence",
+        "each, and with the decision that supersedes it, if any; the details follow.",
         "",
     ]
     for page in sorted((ROOT / "docs" / "adr").glob("[0-9]*.md")):
-        number, _, title = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").partition(". ")
-        lines.append(f"- {number}: [{title}]({page.name})")
+        text = page.read_text(encoding="utf-8")
+        number, _, title = text.partition("\n")[0].removeprefix("# ").partition(". ")
+        later = re.search(r"^\*Superseded by \[ADR (\d+)\]", text, flags=re.MULTILINE)
+        lines.append(f"- {number}: [{title}]({page.name}){f', superseded by {later.group(1)}' if later else ''}")
     return "\n".join([*lines, ""])
 
 
@@ -167,19 +170,6 @@ def _together(starts: Sequence[Phase]) -> Iterator[str]:
             left = [phase for phase in left if phase not in phases]
             yield name
     yield from left
-
-
-def _reasons() -> str:
-    lines = [
-        "# Reasons",
-        "",
-        "The reasons in a PodGroup's conditions, in its Events and in its members' condition `PodScheduled`:",
-        "",
-    ]
-    lines += [f"- **{reason}**: {text}" for reason, text in _members(reasons.Reason)]
-    lines += ["", "The reasons why a node does not accept a member:", ""]
-    lines += [f"- **{reason}**: {text}" for reason, text in _members(reasons.NodeReason)]
-    return "\n".join([*lines, ""])
 
 
 def _metrics() -> str:
@@ -246,26 +236,6 @@ def _block(parser: argparse.ArgumentParser) -> str:
     # The committed text must not depend on the terminal's width and colours.
     parser.formatter_class = lambda prog: argparse.HelpFormatter(prog, width=100)
     return f"```\n{parser.format_help()}```\n"
-
-
-def _members(kind: type[StrEnum]) -> Iterator[tuple[str, str]]:
-    texts = dict(_documented(kind))
-    for member in kind:
-        yield member.value, texts[member.name]
-
-
-def _documented(kind: type) -> Iterator[tuple[str, str]]:
-    """The names assigned or annotated in a class body, each with the string that follows it."""
-    [body] = [node.body for node in ast.parse(inspect.getsource(kind)).body if isinstance(node, ast.ClassDef)]
-    for node, after in itertools.pairwise(body):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            name = node.targets[0].id
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            name = node.target.id
-        else:
-            continue
-        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-            yield name, " ".join(inspect.cleandoc(str(after.value.value)).split())
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ ELSEWHERE = {
     "test_the_page_about_the_python_interface_prints_what_it_shows",
     ("docs/replay.md", "gangsched replay examples/.*"): "tests/cli/test_replay.py::"
     "test_the_example_of_the_page_runs_as_it_is_written",
-    ("docs/troubleshooting.md", "gangsched explain default/training"): "tests/views/test_nodegroups.py::"
+    ("docs/reasons.md", "gangsched explain default/training"): "tests/views/test_nodegroups.py::"
     "test_the_page_about_waiting_groups_shows_what_is_printed",
     ("docs/why-pending.md", "gangsched explain team/[a-z]+"): "tests/integration/test_why_pending.py::"
     "test_the_page_shows_what_is_told_of_each_kind",

@@ -1,6 +1,7 @@
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from documentation import evidence
 from documentation.generate import ROOT, pages
 from documentation.pictures import STEPS
 
@@ -29,6 +30,38 @@ def test_every_test_that_a_page_names_exists() -> None:
     assert missing_tests(name for name in sorted(named) if "::" in name) == []
 
 
+def test_every_decision_begins_with_problem_decision_and_price_in_a_sentence_each() -> None:
+    pages = {page.name: page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "adr").glob("[0-9]*.md")}
+    names = ("Problem", "Decision", "Price")
+
+    assert len(pages) > 40
+    for name, text in pages.items():
+        title, *begin = text.split("\n\n")[:4]
+        assert re.fullmatch(r"# \d+\. .+", title), name
+        for expected, line in zip(names, begin, strict=True):
+            said = " ".join(line.split())
+            assert re.fullmatch(rf"\*\*{expected}\.\*\* \S.*\.", said), f"{name}: {expected} is missing: {line}"
+            assert not re.search(r"[.?!] [A-Z]", said.partition("** ")[2]), f"{name}: {expected} is several sentences"
+
+
+def test_a_decision_that_supersedes_another_is_named_there() -> None:
+    pages = {int(page.name[:4]): page.read_text(encoding="utf-8") for page in (ROOT / "docs/adr").glob("[0-9]*.md")}
+    pattern = r"^\*{} \[ADR (\d+)\]"
+    newer = {
+        (number, int(old))
+        for number, text in pages.items()
+        for old in re.findall(pattern.format("Supersedes"), text, flags=re.MULTILINE)
+    }
+    older = {
+        (int(new), number)
+        for number, text in pages.items()
+        for new in re.findall(pattern.format("Superseded by"), text, flags=re.MULTILINE)
+    }
+
+    assert newer == older
+    assert newer
+
+
 def test_each_arrow_of_the_picture_of_phases_is_explained() -> None:
     page = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
     section = page.partition("## Phases")[2].partition("\n## ")[0]
@@ -37,27 +70,42 @@ def test_each_arrow_of_the_picture_of_phases_is_explained() -> None:
     assert explained == [str(number) for number in range(1, len(STEPS) + 1)]
 
 
-def test_every_test_that_the_fault_matrix_names_exists_and_every_number_is_explained() -> None:
-    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    named = dict(re.findall(r"^\[(\d+)\] `(tests/\S+)`", page, flags=re.MULTILINE))
-    table = [line for line in page.splitlines() if line.startswith("|")]
+def test_every_statement_of_the_appendix_is_in_its_page() -> None:
+    found = evidence.read(ROOT)
 
-    assert missing_tests(named.values()) == []
-    assert {number for line in table for number in re.findall(r"\[(\d+)\]", line)} == set(named)
+    assert len(found) > 5
+    for page, statements in found.items():
+        text = _on_one_line((ROOT / "docs" / page).read_text(encoding="utf-8"))
+        assert statements
+        assert [said for said in statements if _on_one_line(said) not in text] == [], page
 
 
-def test_every_cell_of_the_fault_matrix_that_claims_something_names_a_test() -> None:
+def test_the_pages_with_an_appendix_leave_the_names_of_tests_to_it() -> None:
+    pages = {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in evidence.read(ROOT)}
+    assert pages
+    assert [name for name, text in pages.items() if re.search(r"`tests/", text)] == []
+
+
+def test_every_cell_of_the_fault_matrix_that_claims_something_has_a_test() -> None:
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
     table = page[page.index("| What fails |") :].partition("\n\n")[0].splitlines()
     stages = cells_of(table[0])[1:]
-
-    assert len(table) > 20
-    assert [
+    claimed = {
         (cells_of(row)[0], stage)
         for row in table[2:]
         for stage, cell in zip(stages, cells_of(row)[1:], strict=True)
-        if cell != "—" and not re.search(r"\[\d+\]$", cell)
-    ] == []
+        if cell != "—"
+    }
+    proved = {
+        (row, stage)
+        for row, tests in evidence.read(ROOT)["reliability.md"].items()
+        if isinstance(tests, Mapping)
+        for stage, of_stage in tests.items()
+        if of_stage
+    }
+
+    assert len(table) > 20
+    assert claimed == proved
 
 
 def cells_of(row: str) -> list[str]:
@@ -65,9 +113,14 @@ def cells_of(row: str) -> list[str]:
     return [cell.strip() for cell in row.strip("|").split("|")]
 
 
-def test_every_test_that_the_features_name_exists_and_all_are_listed() -> None:
+def test_every_feature_that_is_there_has_a_test_and_all_are_listed() -> None:
     page = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\d+) \|.*\|$", page, flags=re.MULTILINE)
+    rows = [cells_of(line) for line in re.findall(r"^\| \d+ \|.*\|$", page, flags=re.MULTILINE)]
 
-    assert missing_tests(re.findall(r"`(tests/\S+)`", page)) == []
-    assert [int(number) for number in rows] == list(range(1, 48))
+    assert [int(number) for number, *_ in rows] == list(range(1, 48))
+    there = {name for _, name, provided in rows if provided != "not yet"}
+    assert there == evidence.read(ROOT)["features.md"].keys()
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())

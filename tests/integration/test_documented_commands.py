@@ -76,7 +76,7 @@ BEFORE = {
         INSTALL,
         "helm upgrade gangsched charts/gangsched --namespace gangsched-system --reuse-values",
     ),
-    ("docs/troubleshooting.md", "kubectl get podgroups.gangsched.io -A"): (TRAINING,),
+    ("docs/reasons.md", "kubectl get podgroups.gangsched.io -A"): (TRAINING,),
 }
 """A page's prerequisites: commands that run before the one with this prefix; training.yaml is the README's first
 gang."""
@@ -90,8 +90,8 @@ SHOWN = {
     ("README.md", "gangsched events training"): ("Scheduled",),
     ("README.md", "gangsched simulate nodes.yaml training.yaml"): ("Completely bound: 1 of 1 group",),
     ("README.md", "gangsched simulate cluster.json"): ("training",),
-    ("docs/troubleshooting.md", "kubectl describe podgroups.gangsched.io NAME"): ("Phase:", "Running"),
-    ("docs/troubleshooting.md", "gangsched explain NAMESPACE/NAME"): ("training: Running",),
+    ("docs/reasons.md", "kubectl describe podgroups.gangsched.io NAME"): ("Phase:", "Running"),
+    ("docs/reasons.md", "gangsched explain NAMESPACE/NAME"): ("training: Running",),
 }
 """The output that a page's queries must show eventually. All other commands only have to succeed, at once."""
 ENDLESS = {"gangsched dashboard": "http://127.0.0.1:"}

@@ -26,7 +26,7 @@ OF_EVENTS = {Fault.WATCH_DUPLICATES, Fault.WATCH_REORDERS, Fault.WATCH_LAGS}
 PROVOKED_BY = {Fault.STALE_LIST: Fault.EXPIRED_LATER}
 """Lists are rare: something else has to ask for them."""
 CITED = {Fault.RESET_BEFORE, Fault.THROTTLED, Fault.ERROR, Fault.UNAVAILABLE, Fault.TIMEOUT}
-"""docs/reliability.md names these."""
+"""docs/evidence.md names the test of these."""
 OUTAGES_S = (0.5, 1, 2, 5, 30)
 
 

@@ -29,12 +29,12 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "why-pending.md"
 PICTURES = IMAGES / "why-pending"
 _HEAD = """<!-- Made on a real API server by make docs: change documentation/waiting.py, not this page. -->
 
-# Why is my job pending?
+# Gallery of groups that wait
 
-This page shows fifteen reasons why a group waits, so that you can recognise yours. For each it has manifests that
-reproduce the situation, the condition in `kubectl get podgroups.gangsched.io NAME -o yaml` (`status.conditions`), the
-[dashboard](dashboard.md), and the output of `gangsched explain`. `kubectl describe pod` shows the same reason for each
-pod. [Troubleshooting](troubleshooting.md) says what to do about each reason.
+This page shows fifteen groups that wait, so that you can recognise yours; [why does my group wait?](reasons.md) says
+what to do about each reason. Each example has manifests that reproduce the situation, the condition in
+`kubectl get podgroups.gangsched.io NAME -o yaml` (`status.conditions`), the [dashboard](dashboard.md), and the output
+of `gangsched explain`. `kubectl describe pod` shows the same reason for each pod.
 """
 
 

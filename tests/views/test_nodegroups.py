@@ -195,7 +195,7 @@ def test_the_page_about_waiting_groups_shows_what_is_printed():
         *(group(min_member=16), *members(16, cpu=2, gpu=1, tolerations=["nvidia.com/gpu"])),
     )
     printed = "\n".join(prose.lines(found, Reading(group=None))).replace("default/a:", "default/training:")
-    page = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
+    page = Path(__file__).parents[2] / "docs" / "reasons.md"
     assert f"$ gangsched explain default/training\n{printed}\n```" in page.read_text()
 
 

@@ -6,7 +6,7 @@ to `functions.py` and `networks.py` is an error, and the pod is refused.
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from cel_expr_python import cel
@@ -79,7 +79,7 @@ def may_be_misread(expression: str) -> bool:
     return content(_environment().compile(expression).serialize()).misread
 
 
-@cache
+@lru_cache(maxsize=1)
 def _environment() -> cel.Env:
     declared = [
         cel.FunctionDecl(

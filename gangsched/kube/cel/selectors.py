@@ -6,7 +6,7 @@ saves its 19 MB.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from importlib.util import find_spec
 
 from gangsched.core.objects.offered_devices import Device, Selector, SelectorResult
@@ -30,6 +30,6 @@ class CelSelector(Selector, frozen=True, gc=False):
         return f"{self.expression} (no expression can be evaluated: pip install 'gangsched[devices]')"
 
 
-@cache
+@lru_cache(maxsize=1)
 def _installed() -> bool:
     return find_spec("cel_expr_python") is not None
