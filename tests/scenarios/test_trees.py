@@ -494,6 +494,17 @@ class TestTopologyBelowTheRoot:
         assert where(harness) == {"pg1": {"z1_r1"}}
 
 
+def test_a_group_and_a_tree_of_one_name_are_both_named():
+    harness = Harness()
+    harness.add(node(cpu=20), inner("x", least=1), leaf("a", "x", least=2), leaf("x", least=2))
+    harness.add(*members_of("a", 2), *members_of("x", 2))
+    harness.wait(5)
+    assert bound(harness) == {}
+    reason, message = told(harness, "a-0")
+    assert reason == "Contradiction"
+    assert "the CompositePodGroup x, which is the root of a tree, and the PodGroup x have one name" in message
+
+
 class TestKai:
     """KAI's subgroups are the same tree in one object."""
 
