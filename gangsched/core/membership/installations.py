@@ -15,9 +15,10 @@ from itertools import chain
 from msgspec import Struct
 
 from gangsched.core.declarations.installation import owner_of
+from gangsched.core.declarations.trees import TREE_KINDS
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.contenders import Contenders
-from gangsched.core.objects.declaration import NATIVE, OWN_DIALECT, Declaration, GroupKey
+from gangsched.core.objects.declaration import OWN_DIALECT, Declaration, GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
@@ -40,11 +41,11 @@ def is_heard(pod: Pod) -> bool:
 def concerns(said: Declaration, gang: Gang | None) -> bool:
     """Whether a pod of another scheduler with this declaration is told that it is no member of the gang of that name.
 
-    Other schedulers share most dialects: there, what their pods say is not meant for gangsched. A native group is meant
-    for one scheduler, so it is told while it has pods of gangsched's too.
+    Other schedulers share most dialects: there, what their pods say is not meant for gangsched. A native group, or a
+    tree of them, is meant for one scheduler, so it is told while it has pods of gangsched's too.
     """
-    if said.source == NATIVE:
-        return gang is not None and (NATIVE, "") in (gang.observed.traits.objects or ())
+    if said.source in TREE_KINDS:
+        return gang is not None and (said.source, "") in (gang.observed.traits.objects or ())
     return said.source == OWN_DIALECT
 
 
