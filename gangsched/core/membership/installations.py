@@ -62,8 +62,9 @@ class Installations:
     """Pods `beside` the gangs by the group they name, PodGroups that are not ours, and the owner of each such group.
 
     A group is in doubt when something has changed that decides which installation owns it. `changed` are pods, by UID,
-    of which one of another scheduler appeared or changed, or which disappeared; their reader removes them. `_heard`
-    counts, by schedulerName, the pods kept here to which a scheduler has reacted.
+    of which one of another scheduler appeared or changed, or which disappeared; their reader removes them. `_left` are
+    the groups that a pod named until it disappeared, and the native groups that it named in its spec. `_heard` counts,
+    by schedulerName, the pods kept here to which a scheduler has reacted.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -76,6 +77,7 @@ class Installations:
         self._doubted: dict[GroupKey, None] = {}
         self._contenders: dict[GroupKey, Contenders] = {}
         self._heard: Counter[str] = Counter()
+        self._left: dict[GroupKey, None] = {}
         self.changed: dict[str, None] = {}
 
     def whose(self, key: GroupKey) -> str:
@@ -142,7 +144,10 @@ class Installations:
         key = self._named.pop(uid, None)
         if key is None:
             return
-        self._count(self._beside[key].pop(uid), -1)
+        pod = self._beside[key].pop(uid)
+        self._count(pod, -1)
+        if pod.declaration is not None and pod.declaration.native_group:
+            self._left |= {key: None, GroupKey(pod.namespace, pod.declaration.native_group): None}
         if not self._beside[key]:
             del self._beside[key]
             self._contenders.pop(key, None)
@@ -192,8 +197,14 @@ class Installations:
         doubted, self._doubted = [*self._doubted], {}
         return doubted
 
+    def take_left(self) -> list[GroupKey]:
+        """The groups beside which there is a pod less that names a native group, since the last call of this method."""
+        left, self._left = [*self._left], {}
+        return left
+
     def forget_gone(self) -> None:
         """Forget which pods of other schedulers are gone, where nobody reads it yet, as on a standby."""
+        self._left.clear()
         self.changed = {uid: None for uid in self.changed if uid in self._named}
 
     # Ownership
