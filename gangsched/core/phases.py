@@ -7,7 +7,8 @@ nothing to wait for. A phase that another client wrote is left alone while it st
 
 Kubernetes' own PodGroups have a condition that says whether the group was scheduled. kube-scheduler writes it for each
 group of which it schedules a pod, and never takes True back (pkg/scheduler/schedule_one_podgroup.go); so does gangsched
-where all pods are its own. A message alone is written at the interval of messages.
+where all pods are its own. Each PodGroup of a tree has its own: True once the tree is scheduled and the PodGroup's
+minCount is bound. A message alone is written at the interval of messages.
 
 A write that the watch does not show is repeated, at growing intervals: another writer may have been first, Volcano's
 scheduler may be the leader, or the right may be missing.
@@ -15,7 +16,7 @@ scheduler may be the leader, or the right may be missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from gangsched.core.gang.gang import Gang
@@ -32,30 +33,13 @@ from gangsched.core.objects.events import (
 )
 from gangsched.core.objects.podgroup import ForeignGroup, ForeignPhase, GroupCondition, SeenCondition, SeenPhase
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.retry import doubled
 from gangsched.core.queueing.deadlines import Deadlines
-from gangsched.core.status.conditions import NO_ROOM
+from gangsched.core.status.native_conditions import Parts, condition_of, named_by
 
 LONGEST_RETRY_S = 300.0
 """The longest pause, in seconds, before a write that the watch does not show is repeated."""
-LONGEST_MESSAGE = 1024
-"""Longest message of a condition, in characters: quoted foreign text must not fill the object."""
-ERRORS = frozenset(
-    {
-        Reason.INVALID_DECLARATION,
-        Reason.CONTRADICTION,
-        Reason.NOT_SUPPORTED,
-        Reason.PRIORITY_CLASS_NOT_FOUND,
-        Reason.STRATEGY_UNKNOWN,
-        Reason.BINDING_REFUSED,
-        Reason.BINDING_UNDONE,
-    }
-)
-"""Reasons for which the condition says SchedulerError: the group was not tried, or trying it failed."""
-REFUSALS = NO_ROOM | {Reason.VOLUME_NOT_READY, Reason.RESOURCE_CLAIM_NOT_READY}
-"""Reasons for which the condition says Unschedulable: the group was tried and found no place."""
 Wanted = ForeignPhase | GroupCondition
 
 
@@ -72,8 +56,8 @@ class _Sent:
 class Phases:
     """Keeps the statuses of other systems' PodGroups that gangsched may write consistent with their gangs.
 
-    Objects are keyed by namespace, name and, instead of a UID, their dialect. `_gang_of` holds the gangs of objects
-    that have another name than the gang.
+    Objects are keyed by namespace, name and, instead of a UID, their dialect. `_named` holds the native groups that the
+    pods of a gang name, and `_gangs_of` the gangs whose pods name a native group, which may have another name.
     """
 
     def __init__(self, policy: Policy, installations: Installations) -> None:
@@ -81,7 +65,8 @@ class Phases:
         self._installations = installations
         self._groups: dict[GroupKey, ForeignGroup] = {}
         self._dialects: dict[str, None] = {}
-        self._gang_of: dict[GroupKey, GroupKey] = {}
+        self._named: dict[GroupKey, frozenset[GroupKey]] = {}
+        self._gangs_of: dict[GroupKey, set[GroupKey]] = {}
         self._touched: dict[GroupKey, None] = {}
         self._sent: dict[GroupKey, _Sent] = {}
         self._due = Deadlines()
@@ -109,31 +94,41 @@ class Phases:
 
         A gang without an assessment was not reconciled yet, as after a restart: it will be among the changed ones.
         """
-        if not self._groups:
-            return []
         places = self._touched
         self._touched = {}
         for key in changed:
-            places |= dict.fromkeys(self._named_by(key, gangs.get(key)))
+            places |= dict.fromkeys(_place(dialect, key) for dialect in self._dialects)
+            places |= dict.fromkeys(self._note_named(key, gangs.get(key)))
+        for key in self._installations.take_left():
+            places |= dict.fromkeys((*sorted(self._named.get(key, ())), _place(NATIVE, key)))
         places = {place: None for place in places if (key := self._key(place)) in assessments or key not in gangs}
         while (due := self._due.take_due(now)) is not None:
             places[due] = None
         effects: list[Effect] = []
+        parts: dict[GroupKey, Parts] = {}
         for place in places:
             key = self._key(place)
             # Only the installation that has a group knows its state.
             if place in self._groups and not self._installations.whose(key):
-                effects += self._write(place, self._wanted(place, gangs.get(key), assessments.get(key)), now)
+                wanted = self._wanted(place, gangs.get(key), assessments.get(key), parts)
+                effects += self._write(place, wanted, now)
         return effects
 
     def next_due(self) -> float:
         """When the next write is due even without an event, in epoch seconds; infinity if none is."""
         return self._due.next()
 
-    def validate(self) -> list[str]:
-        """A sentence for each entry of an object that is gone."""
+    def validate(self, alive: Container[GroupKey]) -> list[str]:
+        """A sentence for each entry of an object that is gone, or of a gang that is not among those `alive`."""
         left = [place for place in (*self._sent, *self._touched) if place not in self._groups]
-        return [f"{place}: a status of it is remembered though it is gone" for place in left]
+        return [
+            *(f"{place}: a status of it is remembered though it is gone" for place in left),
+            *(
+                f"{key}: native groups of it are remembered though it is gone"
+                for key in self._named
+                if key not in alive
+            ),
+        ]
 
     def _see(self, group: ForeignGroup) -> None:
         if group.phase is None or self._policy.namespace not in ("", group.key.namespace):
@@ -144,38 +139,49 @@ class Phases:
         self._touched[place] = None
 
     def _forget(self, place: GroupKey) -> None:
-        for known in (self._groups, self._touched, self._sent, self._gang_of):
+        for known in (self._groups, self._touched, self._sent):
             known.pop(place, None)
         self._due.drop(place)
 
     def _key(self, place: GroupKey) -> GroupKey:
-        """The key of the gang to which the object belongs."""
-        return self._gang_of.get(place, GroupKey(place.namespace, place.name))
+        """The key of the gang to which the object belongs: one whose pods name it, else the one of its name."""
+        return min(self._gangs_of.get(place, ()), default=GroupKey(place.namespace, place.name))
 
-    def _named_by(self, key: GroupKey, gang: Gang | None) -> Iterator[GroupKey]:
-        """The objects that the gang's pods name, or would name."""
-        for dialect in self._dialects:
-            yield _place(dialect, key)
-        for dialect, name in (gang.observed.traits.objects or ()) if gang is not None else ():
-            if name and (place := _place(dialect, GroupKey(key.namespace, name))) in self._groups:
-                self._gang_of[place] = key
-                yield place
+    def _note_named(self, key: GroupKey, gang: Gang | None) -> list[GroupKey]:
+        """Note which native groups the gang's pods name. Returns these, and those that they do not name any more."""
+        now = named_by(gang) if gang is not None else frozenset[GroupKey]()
+        before = self._named.pop(key, frozenset())
+        if now:
+            self._named[key] = now
+        for place in before - now:
+            self._gangs_of[place].discard(key)
+            if not self._gangs_of[place]:
+                del self._gangs_of[place]
+        for place in now - before:
+            self._gangs_of.setdefault(place, set()).add(key)
+        return sorted(now | before)
 
-    def _wanted(self, place: GroupKey, gang: Gang | None, assessment: Assessment | None) -> Wanted | None:
+    def _wanted(
+        self, place: GroupKey, gang: Gang | None, assessment: Assessment | None, parts: dict[GroupKey, Parts]
+    ) -> Wanted | None:
+        """What the object's status should say; None for nothing. `parts` keeps what is found out of each gang."""
         group = self._groups[place]
         if not isinstance(group.phase, SeenCondition):
             return _phase(group, gang, assessment)
-        if gang is None or assessment is None or not uses(gang, NATIVE) or self._has_others(group.key):
+        if gang is None or assessment is None or place not in self._named.get(gang.key, ()):
+            return None
+        if self._has_others(group.key, gang.key):
             return None
         last = self._sent.get(place)
         if last is not None and last.uid == group.uid and isinstance(last.what, GroupCondition) and last.what.scheduled:
             return last.what
-        return _condition(gang, group.phase.generation)
+        return condition_of(gang, assessment, group, group.phase, parts)
 
-    def _has_others(self, key: GroupKey) -> bool:
-        """Whether a pod of another scheduler names the native group."""
-        others = self._installations.beside(key).values()
-        return any(pod.declaration is not None and NATIVE in pod.declaration.objects for pod in others)
+    def _has_others(self, named: GroupKey, key: GroupKey) -> bool:
+        """Whether a pod of another scheduler names the native group, or another one of the tree that is its gang."""
+        beside = self._installations.beside
+        pods = {**beside(key), **beside(named)} if named != key else beside(key)
+        return any(pod.declaration is not None and pod.declaration.native_group for pod in pods.values())
 
     def _write(self, place: GroupKey, wanted: Wanted | None, now: float) -> list[Effect]:
         group, last = self._groups[place], self._sent.get(place)
@@ -221,18 +227,6 @@ def _effect(group: ForeignGroup, wanted: Wanted, now: float) -> Effect:
     seen = group.phase if isinstance(group.phase, SeenCondition) else SeenCondition()
     changes = seen.condition is None or seen.condition.scheduled != wanted.scheduled
     return PutCondition(group.key, group.uid, wanted, seen.version, since=now if changes else 0.0)
-
-
-def _condition(gang: Gang, generation: int) -> GroupCondition | None:
-    """The condition that kube-scheduler would write for the gang; None before anything is decided about it."""
-    if gang.record.scheduled_at:
-        return GroupCondition(scheduled=True, reason="Scheduled", generation=generation)
-    said = gang.written
-    if said.reason not in REFUSALS | ERRORS:
-        return None
-    message = said.message if len(said.message) <= LONGEST_MESSAGE else f"{said.message[: LONGEST_MESSAGE - 1]}…"
-    reason = "SchedulerError" if said.reason in ERRORS else "Unschedulable"
-    return GroupCondition(scheduled=False, reason=reason, message=message, generation=generation)
 
 
 def _phase(group: ForeignGroup, gang: Gang | None, assessment: Assessment | None) -> ForeignPhase:

@@ -119,7 +119,7 @@ class State:
             *self.restarts.validate(),
             *self.surroundings.resting.validate(alive),
             *self.unserved.validate(),
-            *self.phases.validate(),
+            *self.phases.validate(alive),
         ]
 
     def _misplaced(self) -> Iterator[str]:

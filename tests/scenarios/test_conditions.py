@@ -16,7 +16,8 @@ from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, SeenCondition, SeenPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
-from gangsched.core.phases import LONGEST_MESSAGE, LONGEST_RETRY_S
+from gangsched.core.phases import LONGEST_RETRY_S
+from gangsched.core.status.native_conditions import LONGEST_MESSAGE
 from gangsched.kube.dialects.table import chosen
 from tests.builders import group, node, pod
 from tests.harness import Harness

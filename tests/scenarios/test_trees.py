@@ -544,6 +544,38 @@ class TestTopologyBelowTheRoot:
         assert where(harness) == {"pg1": {"z1_r1"}}
 
 
+class TestPodsOfAnotherScheduler:
+    @pytest.mark.parametrize("theirs_first", [False, True])
+    def test_the_pod_and_the_tree_are_told(self, theirs_first):
+        harness = Harness()
+        theirs = members_of("pg2", 1, first=2, scheduler="default-scheduler")
+        if theirs_first:
+            harness.add(*theirs)
+            harness.settle()
+        harness.add(node(cpu=20), inner("root"), leaf("pg1", "root"), leaf("pg2", "root"))
+        harness.add(*members_of("pg1", 3), *members_of("pg2", 2))
+        harness.settle()
+        harness.add(*theirs)
+        harness.wait(60)
+        notes = {event.name: event.note for event in harness.emitted if event.reason == "ForeignMember"}
+        assert notes.keys() == {"pg2-2", "pg1-0"}
+        assert notes["pg2-2"].startswith("The pod names the group pg2, which is a part of the group root, but its ")
+        assert "field spec.schedulingGroup.podGroupName" in notes["pg2-2"]
+        assert "1 pod does not count, because its schedulerName is default-scheduler" in told(harness, "pg1-0")[1]
+        assert bound(harness) == {}
+
+
+def test_a_group_and_a_tree_of_one_name_are_both_named():
+    harness = Harness()
+    harness.add(node(cpu=20), inner("x", least=1), leaf("a", "x", least=2), leaf("x", least=2))
+    harness.add(*members_of("a", 2), *members_of("x", 2))
+    harness.wait(5)
+    assert bound(harness) == {}
+    reason, message = told(harness, "a-0")
+    assert reason == "Contradiction"
+    assert "the CompositePodGroup x, which is the root of a tree, and the PodGroup x have one name" in message
+
+
 class TestKai:
     """KAI's subgroups are the same tree in one object."""
 

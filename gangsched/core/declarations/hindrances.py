@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.terms import Hindrance
-from gangsched.core.objects.declaration import OWN_KEYS, Declaration, GroupKey, Keys, Role
+from gangsched.core.declarations.trees import KINDS, TREE_KINDS
+from gangsched.core.objects.declaration import COMPOSITE, NATIVE, OWN_KEYS, Declaration, GroupKey, Keys, Role
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
@@ -66,7 +67,13 @@ def contradictions(said: Said, specs: Mapping[str, GroupSpec]) -> Iterator[Hindr
 def _among_members(said: Said) -> Iterator[str]:
     # Members of different dialects may be two groups with the same name by chance: only their owner knows.
     groups = {say.source: say.keys.group for say in said.says}
-    if len(groups) > 1:
+    if groups.keys() >= TREE_KINDS:
+        name = said.says[0].group
+        yield (
+            f"Members are of two groups, as the {KINDS[COMPOSITE]} {name}, which is the root of a tree, and the "
+            f"{KINDS[NATIVE]} {name} have one name: give one of these objects another name."
+        )
+    elif len(groups) > 1:
         yield (
             f"Members name the group in different ways, by {' and by '.join(groups.values())}: if they are one group, "
             "name it in the same way on all of them; if not, give the groups different names."

@@ -15,9 +15,10 @@ from itertools import chain
 from msgspec import Struct
 
 from gangsched.core.declarations.installation import owner_of
+from gangsched.core.declarations.trees import TREE_KINDS
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.contenders import Contenders
-from gangsched.core.objects.declaration import NATIVE, OWN_DIALECT, Declaration, GroupKey
+from gangsched.core.objects.declaration import OWN_DIALECT, Declaration, GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
@@ -40,11 +41,11 @@ def is_heard(pod: Pod) -> bool:
 def concerns(said: Declaration, gang: Gang | None) -> bool:
     """Whether a pod of another scheduler with this declaration is told that it is no member of the gang of that name.
 
-    Other schedulers share most dialects: there, what their pods say is not meant for gangsched. A native group is meant
-    for one scheduler, so it is told while it has pods of gangsched's too.
+    Other schedulers share most dialects: there, what their pods say is not meant for gangsched. A native group, or a
+    tree of them, is meant for one scheduler, so it is told while it has pods of gangsched's too.
     """
-    if said.source == NATIVE:
-        return gang is not None and (NATIVE, "") in (gang.observed.traits.objects or ())
+    if said.source in TREE_KINDS:
+        return gang is not None and (said.source, "") in (gang.observed.traits.objects or ())
     return said.source == OWN_DIALECT
 
 
@@ -61,8 +62,9 @@ class Installations:
     """Pods `beside` the gangs by the group they name, PodGroups that are not ours, and the owner of each such group.
 
     A group is in doubt when something has changed that decides which installation owns it. `changed` are pods, by UID,
-    of which one of another scheduler appeared or changed, or which disappeared; their reader removes them. `_heard`
-    counts, by schedulerName, the pods kept here to which a scheduler has reacted.
+    of which one of another scheduler appeared or changed, or which disappeared; their reader removes them. `_left` are
+    the groups that a pod named until it disappeared, and the native groups that it named in its spec. `_heard` counts,
+    by schedulerName, the pods kept here to which a scheduler has reacted.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -75,6 +77,7 @@ class Installations:
         self._doubted: dict[GroupKey, None] = {}
         self._contenders: dict[GroupKey, Contenders] = {}
         self._heard: Counter[str] = Counter()
+        self._left: dict[GroupKey, None] = {}
         self.changed: dict[str, None] = {}
 
     def whose(self, key: GroupKey) -> str:
@@ -141,7 +144,10 @@ class Installations:
         key = self._named.pop(uid, None)
         if key is None:
             return
-        self._count(self._beside[key].pop(uid), -1)
+        pod = self._beside[key].pop(uid)
+        self._count(pod, -1)
+        if pod.declaration is not None and pod.declaration.native_group:
+            self._left |= {key: None, GroupKey(pod.namespace, pod.declaration.native_group): None}
         if not self._beside[key]:
             del self._beside[key]
             self._contenders.pop(key, None)
@@ -191,8 +197,14 @@ class Installations:
         doubted, self._doubted = [*self._doubted], {}
         return doubted
 
+    def take_left(self) -> list[GroupKey]:
+        """The groups beside which there is a pod less that names a native group, since the last call of this method."""
+        left, self._left = [*self._left], {}
+        return left
+
     def forget_gone(self) -> None:
         """Forget which pods of other schedulers are gone, where nobody reads it yet, as on a standby."""
+        self._left.clear()
         self.changed = {uid: None for uid in self.changed if uid in self._named}
 
     # Ownership

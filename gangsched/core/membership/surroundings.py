@@ -17,7 +17,7 @@ from gangsched.core.objects import events
 from gangsched.core.objects.declaration import COMPOSITE, NATIVE, GroupKey
 from gangsched.core.objects.devices import DeviceKind
 from gangsched.core.objects.node import Node
-from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.podgroup import ForeignGroup, without_status
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.shape import Labels
@@ -199,11 +199,11 @@ class Surroundings:
         in_trees = dialect in TREE_KINDS
         stored, roots = (foreign.stored(dialect, key), self._roots(dialect, key)) if in_trees else (None, set[str]())
         yield
-        if in_trees and foreign.stored(dialect, key) != stored:
+        if in_trees and without_status(foreign.stored(dialect, key)) != without_status(stored):
             self._tree_changed(dialect, key, roots | self._roots(dialect, key))
         for place, old in zip(places, before, strict=True):
             new = foreign.known(*place)
-            if old != new:
+            if without_status(old) != without_status(new):
                 self._foreign_changed(*place, old, new)
 
     def _foreign_changed(self, dialect: str, key: GroupKey, old: ForeignGroup | None, new: ForeignGroup | None) -> None:

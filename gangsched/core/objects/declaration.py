@@ -161,3 +161,9 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     def complete(self) -> bool:
         """Whether it states the group's terms, or names the object that does."""
         return bool(self.roles or self.min_member or self.objects)
+
+    @property
+    def native_group(self) -> str:
+        """The group of Kubernetes' own that the pod names, whether or not it is the one declared; empty if none."""
+        own = self.own or self
+        return own.group if NATIVE in own.objects else self.passed_over

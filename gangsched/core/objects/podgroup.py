@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import GroupKey, Level, Preference, Role, Topology
 from gangsched.core.objects.pod import DeviceUse
@@ -157,3 +158,8 @@ class ForeignGroup(Struct, frozen=True, gc=False):
     made_for: str = ""
     ignored: tuple[str, ...] = ()
     parent: str = ""
+
+
+def without_status(group: ForeignGroup | None) -> ForeignGroup | None:
+    """The object as its users wrote it, without the phase or condition that gangsched itself may write."""
+    return group if group is None or group.phase is None else replace(group, phase=None)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gangsched.core.declarations.trees import TREE_KINDS
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.objects.declaration import NATIVE
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.reasons import Reason
@@ -77,17 +77,19 @@ def has_news(gang: Gang, assessment: Assessment) -> bool:
 def _on_foreign_pod(gang: Gang, assessment: Assessment, pod: Pod, scheduler: str) -> list[Effect]:
     """The Event on a pod of another scheduler and, of a native group, on the group too."""
     said = pod.declaration
-    native = said is not None and said.source == NATIVE
+    native = said is not None and said.source in TREE_KINDS
     field = said.keys.group if said is not None and native else "the label"
+    own = said.own.group if said is not None and said.own is not None else ""
+    named = f"{own}, which is a part of the group {gang.key.name}" if own else gang.key.name
     note = (
-        f"The pod names the group {gang.key.name}, but its schedulerName is {pod.scheduler}: it is not a "
+        f"The pod names the group {named}, but its schedulerName is {pod.scheduler}: it is not a "
         f"member. Set schedulerName to {scheduler} or remove {field}."
     )
     about = ("Pod", pod.namespace, pod.name, pod.uid)
     effects: list[Effect] = [EmitEvent(*about, "Warning", Reason.FOREIGN_MEMBER, "Scheduling", note)]
     if native:
         note = (
-            f"The pod {pod.name} names the group {gang.key.name} too, but its schedulerName is {pod.scheduler}: it "
+            f"The pod {pod.name} names the group {named} too, but its schedulerName is {pod.scheduler}: it "
             "counts for nothing here, and kube-scheduler binds no pod of a group with several schedulerNames. Give all "
             "pods of the group the same one."
         )

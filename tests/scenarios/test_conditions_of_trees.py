@@ -1,0 +1,181 @@
+"""The condition of each PodGroup by itself: in a tree, beside another group of its name, and of an automatic gang."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core.objects.declaration import NATIVE, GroupKey
+from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.policy import Policy
+from gangsched.core.phases import LONGEST_RETRY_S
+from tests.builders import node, pod
+from tests.harness import Harness
+from tests.scenarios.test_conditions import SCHEDULED, condition, puts, read
+from tests.scenarios.test_native_of_jobs import ASKED, job, of_job
+from tests.scenarios.test_trees import ROOT, bound, told
+from tests.trees import inner, members_of
+
+
+def leaf(name: str, parent: str = "", *, least: int = 3) -> ForeignGroup:
+    """A PodGroup below `parent` without a condition."""
+    above = {"parentCompositePodGroupName": parent} if parent else {}
+    spec = {"schedulingPolicy": {"gang": {"minCount": least}}} | above
+    return read(spec, name=name, uid=f"uid-{name}")
+
+
+def said(harness: Harness, name: str) -> tuple[bool, str] | None:
+    found = condition(harness, name)
+    return (found.scheduled, found.reason) if found is not None else None
+
+
+class TestTrees:
+    """kube-scheduler 1.37 writes it on every PodGroup of a tree (submitPodGroupAlgorithmResult in its
+    pkg/scheduler/schedule_one_podgroup.go), and on no CompositePodGroup."""
+
+    def test_none_before_an_attempt_then_false_and_true_once_the_tree_is_bound(self):
+        harness = Harness()
+        harness.add(inner("root"), leaf("pg1", "root"), leaf("pg2", "root"), *members_of("pg1", 3))
+        harness.wait(60)
+        assert puts(harness) == []
+        harness.add(node(cpu=3), *members_of("pg2", 3))
+        harness.wait(5)
+        assert said(harness, "pg1") == said(harness, "pg2") == (False, "Unschedulable")
+        harness.add(node("n2", cpu=3))
+        harness.wait(5)
+        assert condition(harness, "pg1") == condition(harness, "pg2") == SCHEDULED
+        assert {(effect.key.name, effect.uid) for effect in puts(harness)} == {("pg1", "uid-pg1"), ("pg2", "uid-pg2")}
+
+    def test_a_group_that_the_tree_does_not_need_is_scheduled_when_its_own_minimum_is_bound(self):
+        harness = Harness()
+        harness.add(node(cpu=4), inner("root", least=1), leaf("pg1", "root"), leaf("pg2", "root", least=2))
+        harness.add(*members_of("pg1", 3))
+        harness.wait(5)
+        assert (condition(harness, "pg1"), condition(harness, "pg2")) == (SCHEDULED, None)
+        harness.add(*members_of("pg2", 1))
+        harness.wait(40)
+        assert condition(harness, "pg2") is None
+        harness.add(*members_of("pg2", 1, first=1))
+        harness.wait(40)
+        refused = condition(harness, "pg2")
+        assert refused is not None
+        assert (refused.scheduled, refused.reason) == (False, "Unschedulable")
+        assert refused.message == told(harness, "pg2-0")[1]
+        harness.add(node("n2", cpu=1))
+        harness.wait(5)
+        assert condition(harness, "pg2") == SCHEDULED
+
+    def test_a_declaration_that_cannot_be_honoured_is_an_error_of_each(self):
+        harness = Harness()
+        harness.add(node(), inner("root", priorityClassName="missing"), leaf("pg1", "root"), leaf("pg2", "root"))
+        harness.add(*members_of("pg1", 3), *members_of("pg2", 3))
+        harness.wait(5)
+        assert said(harness, "pg1") == said(harness, "pg2") == (False, "SchedulerError")
+
+    def test_of_a_tree_with_pods_of_another_scheduler_nothing_is_written_until_they_are_gone(self):
+        harness = Harness()
+        harness.add(node(cpu=9), inner("root"), leaf("pg1", "root"), leaf("pg2", "root"))
+        harness.add(*members_of("pg1", 3), *members_of("pg2", 3))
+        harness.add(*members_of("pg2", 1, first=3, scheduler="default-scheduler"))
+        harness.wait(60)
+        assert puts(harness) == []
+        harness.delete("default/pg2-3")
+        harness.wait(5)
+        assert condition(harness, "pg1") == condition(harness, "pg2") == SCHEDULED
+
+    @pytest.mark.without("all", why="the back-off of one leader is observed")
+    def test_what_is_written_does_not_end_the_back_off_of_the_tree(self):
+        harness = Harness(Policy(default_max_schedule_time_s=60.0))
+        harness.add(node(cpu=1), inner("root", least=1), leaf("pg1", "root"), *members_of("pg1", 3))
+        harness.wait(65)
+        levels = []
+        for _ in range(20):
+            harness.wait(30)
+            levels.append(harness.gang("default/root").record.level)
+        assert len({effect.condition.message for effect in puts(harness)}) > 1
+        assert levels == sorted(levels)
+        assert levels[-1] > 1
+
+
+def test_a_group_of_the_name_of_a_tree_is_not_scheduled_with_it():
+    harness = Harness()
+    harness.add(node(cpu=20), inner("x", least=1), leaf("a", "x", least=2), *members_of("a", 2))
+    harness.wait(5)
+    harness.run_pods()
+    harness.add(leaf("x", least=2), *members_of("x", 2))
+    harness.wait(60)
+    assert bound(harness) == {"a": 2}
+    assert (said(harness, "a"), said(harness, "x")) == ((True, "Scheduled"), (False, "SchedulerError"))
+
+
+class TestWhoseGroupItIs:
+    def group(self) -> ForeignGroup:
+        return replace(read({"schedulingPolicy": {"gang": {"minCount": 5}}}, name="train-7fk2p"), made_for="uid-train")
+
+    def test_after_an_automatic_gang_has_become_a_native_one(self):
+        harness = Harness()
+        harness.label_namespace("default", ASKED)
+        harness.add(node("n1", cpu=2), job(), self.group(), *(of_job(number, owned=True) for number in range(5)))
+        harness.wait(60)
+        assert said(harness, "train-7fk2p") == (False, "Unschedulable")
+        harness.label_namespace("default", {})
+        harness.wait(60)
+        harness.add(node("n2", cpu=5))
+        harness.wait(60)
+        assert len(harness.bound()) == 5
+        assert condition(harness, "train-7fk2p") == SCHEDULED
+
+    def test_after_a_native_group_has_become_an_automatic_gang(self):
+        harness = Harness()
+        harness.label_namespace("default", {})
+        harness.add(node("n1", cpu=2), job(), self.group(), *(of_job(number, owned=True) for number in range(5)))
+        harness.wait(60)
+        assert said(harness, "train-7fk2p") == (False, "Unschedulable")
+        harness.label_namespace("default", ASKED)
+        harness.wait(60)
+        harness.add(node("n2", cpu=5))
+        harness.wait(60)
+        assert len(harness.bound()) == 5
+        assert condition(harness, "train-7fk2p") == SCHEDULED
+
+    def test_after_a_group_has_joined_a_tree(self):
+        harness = Harness()
+        harness.add(node(cpu=2), leaf("pg1"), *members_of("pg1", 3))
+        harness.wait(60)
+        assert said(harness, "pg1") == (False, "Unschedulable")
+        seen = harness.foreign[NATIVE, GroupKey("default", "pg1")].phase
+        harness.add(inner("root", least=1), replace(leaf("pg1", "root"), phase=seen))
+        harness.wait(5)
+        assert harness.machine.assessments.keys() == {ROOT}
+        harness.add(node("n2", cpu=1))
+        harness.wait(LONGEST_RETRY_S)
+        assert condition(harness, "pg1") == SCHEDULED
+
+
+def test_once_a_pod_that_has_ended_is_gone_the_condition_is_written():
+    harness = Harness()
+    harness.add(node(cpu=3), leaf("g"), *members_of("g", 3))
+    harness.add(*members_of("g", 1, first=3, scheduler="default-scheduler", phase=PodPhase.SUCCEEDED))
+    harness.wait(60)
+    assert puts(harness) == []
+    harness.delete("default/g-3")
+    harness.wait(5)
+    assert condition(harness, "g") == SCHEDULED
+
+
+@pytest.mark.without("standbys", "leaderless", "disorder", why="a leader fails by itself, at a given time")
+def test_a_group_half_bound_before_a_long_time_without_a_leader_is_not_scheduled():
+    harness = Harness()
+    harness.add(node(cpu=9), leaf("g"))
+    harness.withhold = lambda effect: effect.name != "g-0"
+    harness.add(*members_of("g", 3))
+    harness.wait(1)
+    harness.withhold = lambda _: False
+    harness.now += 400
+    harness.add(pod("rival", group="", cpu=7, node="n1", scheduler="other"))
+    harness.restart()
+    harness.wait(300)
+    assert bound(harness).get("g", 0) < 3
+    found = condition(harness, "g")
+    assert found is None or not found.scheduled
