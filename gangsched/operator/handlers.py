@@ -31,11 +31,11 @@ def make_registry(*, deletion: bool) -> kopf.OperatorRegistry:
     """
     registry = kopf.OperatorRegistry()
     kopf.on.login(id="session", registry=registry)(session)
+    kopf.on.cleanup(id="end", registry=registry)(end)
     kopf.on.event(*CRDS, id="crd", registry=registry)(crd)
     if deletion:
         kopf.on.startup(id="selector", backoff=_RETRY_S, registry=registry)(select_finished)
         kopf.on.startup(id="deletion", registry=registry)(begin_deleting)
-        kopf.on.cleanup(id="deletion", registry=registry)(end_deleting)
         kopf.on.event(*PODGROUPS, id="finished", registry=registry)(podgroup)
     return registry
 
@@ -82,8 +82,9 @@ async def begin_deleting(memo: Memo, **_: object) -> None:
         memo.deleting = asyncio.create_task(_delete(memo, memo.deletion), name="deletion of finished PodGroups")
 
 
-async def end_deleting(memo: Memo, **_: object) -> None:
-    """Stop that, and wait until it has stopped."""
+async def end(memo: Memo, **_: object) -> None:
+    """Report no PodGroups any more, and tell that kopf is about to end."""
+    memo.ending.set()
     if memo.deleting is not None:
         memo.deleting.cancel()
         with suppress(asyncio.CancelledError):

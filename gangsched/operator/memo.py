@@ -41,7 +41,8 @@ class Memo:
     """The state of one run of kopf. kopf copies it for each object, so that only what it refers to is shared.
 
     `session` is kopf's own. `on_crd` receives the fields that the installed CustomResourceDefinition lacks. Without
-    `deletion` PodGroups are not watched. `logged_lacking` belongs to the definition's copy: the fields in the log.
+    `deletion` PodGroups are not watched; `deleting` is its task. `ending`: kopf is about to end. `logged_lacking`
+    belongs to the definition's copy: the fields in the log.
     """
 
     session: ApiSession
@@ -49,4 +50,5 @@ class Memo:
     deletion: Deletion | None = None
     expiries: Expiries = field(default_factory=Expiries)
     deleting: asyncio.Task[None] | None = None
+    ending: asyncio.Event = field(default_factory=asyncio.Event)
     logged_lacking: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""When a finished PodGroup is due to be deleted; whether it may be is decided by the machine (scenarios/test_expired)."""
+"""When a finished PodGroup is due to be deleted; whether it may be, the machine decides (scenarios/test_expired.py)."""
 
 from __future__ import annotations
 

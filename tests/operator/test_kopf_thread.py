@@ -251,7 +251,9 @@ ERROR_500, ERROR_410, GARBAGE = error(500, "InternalError"), error(410, "Expired
 FAULTS = {
     **{str(code): ([code], []) for code in (401, 403, 404, 410, 500)},
     **{f"watch {code}": ([], [code]) for code in (401, 403, 404, 410, 500)},
-    "ERROR 500": ([], [ERROR_500]), "ERROR 410": ([], [ERROR_410]), "garbage": ([], [GARBAGE]),
+    "ERROR 500": ([], [ERROR_500]),
+    "ERROR 410": ([], [ERROR_410]),
+    "garbage": ([], [GARBAGE]),
 }
 
 
