@@ -179,7 +179,7 @@ class _Shell:
             deletion=Deletion.of(
                 settings.pod_groups,
                 leads=lambda: self._terms.may_write() and self._engine.synced,
-                post=partial(loop.call_soon_threadsafe, self._inbox.post),
+                post=lambda expired: loop.call_soon_threadsafe(self._inbox.post, expired),
             ),
         )
         self._page = self._make_page() if settings.page.enabled else None

@@ -85,7 +85,7 @@ async def test_a_definition_of_another_form_ends_nothing(session: ApiSession, sp
 @pytest.mark.parametrize("deletion", [False, True])
 def test_groups_are_watched_only_for_their_deletion_and_no_handler_makes_kopf_write(*, deletion: bool) -> None:
     made = registry(deletion=deletion)
-    watched = {each.selector.any_name for each in made._watching.get_all_handlers()}  # noqa: SLF001
+    watched = {each.selector and each.selector.any_name for each in made._watching.get_all_handlers()}  # noqa: SLF001
     assert watched == {"customresourcedefinitions", *(["podgroups"] if deletion else [])}
     for writing in ("_changing", "_spawning", "_indexing", "_webhooks"):
         assert list(getattr(made, writing).get_all_handlers()) == []

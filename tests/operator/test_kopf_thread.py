@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice, pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiohttp import web
@@ -51,7 +51,7 @@ def test_nothing_of_an_object_is_copied_to_find_differences():
 
     from gangsched.operator.settings import make_settings
 
-    storage, group = make_settings().persistence.diffbase_storage, kopf.Body(podgroup())
+    storage, group = make_settings().persistence.diffbase_storage, kopf.Body(cast("kopf.RawBody", podgroup()))
     patch = kopf.Patch(body=group)
     storage.store(body=group, patch=patch, essence=storage.build(body=group))
     assert (storage.build(body=group, extra_fields=["spec"]), storage.fetch(body=group), dict(patch)) == ({}, None, {})

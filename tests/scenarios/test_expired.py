@@ -35,8 +35,7 @@ def finished(*phases: PodPhase, **policy: Any) -> Harness:
 def expire(harness: Harness, **fields: str) -> bool:
     """Report that the group has expired, as it is now but for these fields; returns whether it is gone."""
     there = harness.groups[A]
-    told = {"key": A, "uid": there.uid, "resource_version": there.resource_version, **fields}
-    harness.report(GroupExpired(**told))
+    harness.report(replace(GroupExpired(A, there.uid, there.resource_version), **fields))
     harness.settle()
     return A not in harness.groups
 
