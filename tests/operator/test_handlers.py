@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gangsched.api.crd import NAME, crd
+from gangsched.config.pod_groups import PodGroups
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import GroupExpired
 from gangsched.kube.client.credentials import Connection
@@ -153,3 +154,17 @@ async def test_what_has_expired_is_posted_while_this_replica_leads(session: ApiS
     assert posted == [GroupExpired(GroupKey("team", "a"), "uid-a", "7")]
     assert memo.deleting is not None
     assert memo.deleting.done()
+
+
+@pytest.mark.parametrize(
+    ("settings", "default_ttl_s"),
+    [
+        (PodGroups(delete_finished=True, ttl_after_finished="1m"), 60.0),
+        (PodGroups(delete_finished=True), None),
+    ],
+)
+def test_the_settings_say_how_long_groups_live_that_do_not(settings: PodGroups, default_ttl_s: float | None) -> None:
+    made = Deletion.of(settings, leads=lambda: True, post=print)
+    assert made is not None
+    assert made.default_ttl_s == default_ttl_s
+    assert Deletion.of(PodGroups(), leads=lambda: True, post=print) is None
