@@ -71,6 +71,8 @@ CLUSTER: Reasons = {
     "gangsched.io/podgroups": {
         _READ: "The groups.",
         "create": "Creates a PodGroup for groups without one, to record places that must survive a restart.",
+        "delete": "Deletes a finished group after its time to live, if no pod that names it lives: only with "
+        "`config.podGroups.deleteFinished`.",
     },
     "gangsched.io/podgroups/status": {"patch": "Writes phase, conditions and the record of a group."},
     "events.k8s.io/events": {"create": "Writes Events on groups and pods."},

@@ -35,6 +35,7 @@ from gangsched.kube.workloads import table as workloads
 from gangsched.kube.workloads.watch import objects
 from gangsched.kube.writing.volcano_phases import Rival
 from gangsched.operator.kopf_thread import KopfThread
+from gangsched.operator.memo import Deletion
 from gangsched.runtime.alone import Alone
 from gangsched.runtime.backlog import AT_FIRST
 from gangsched.runtime.clock import Clock, measure_loop_lag
@@ -171,7 +172,16 @@ class _Shell:
             role=readiness.role,
             notes=readiness.notes,
         )
-        self._kopf = KopfThread(partial(session.for_loop, asyncio.get_running_loop()), on_crd=self._metrics.crd_seen)
+        loop = asyncio.get_running_loop()
+        self._kopf = KopfThread(
+            partial(session.for_loop, loop),
+            on_crd=self._metrics.crd_seen,
+            deletion=Deletion.of(
+                settings.pod_groups,
+                leads=lambda: self._terms.may_write() and self._engine.synced,
+                post=lambda expired: loop.call_soon_threadsafe(self._inbox.post, expired),
+            ),
+        )
         self._page = self._make_page() if settings.page.enabled else None
         self._tasks: dict[str, asyncio.Task[None]] = {}
 

@@ -27,6 +27,7 @@ from gangsched.core.objects.demands import DemandKey, DemandObject, SeenDemand
 from gangsched.core.objects.devices import DeviceKind, DeviceObject
 from gangsched.core.objects.effects import (
     BindPod,
+    DeleteGroup,
     DropDemand,
     Effect,
     EmitEvent,
@@ -598,8 +599,8 @@ class Harness:
                 self.inbox += [answer] if answer is not None else []
             case PatchStatus():
                 self._patch_status(effect)
-            case MakeGroup():
-                self._make(effect)
+            case MakeGroup() | DeleteGroup():
+                self._make_or_delete(effect)
             case PatchPodCondition(uid, _, _, reason, message):
                 if uid in self.pods:
                     self.add(replace(self.pods[uid], condition_reason=reason, condition_message=message))
@@ -678,7 +679,12 @@ class Harness:
         given = (event for events, _, _ in self.history for event in events)
         return any(isinstance(event, BindRefused) and event.uid == effect.uid for event in given)
 
-    def _make(self, effect: MakeGroup) -> None:
+    def _make_or_delete(self, effect: MakeGroup | DeleteGroup) -> None:
+        if isinstance(effect, DeleteGroup):
+            there = self.groups.get(effect.key)
+            if there is not None and (there.uid, there.resource_version) == (effect.uid, effect.resource_version):
+                self.delete_group(str(effect.key))
+            return
         refused = self.refuse_making(effect)
         if refused is not None:
             self.inbox.append(refused)

@@ -30,6 +30,8 @@ MADE_LABEL, MADE_BY = "gangsched.io/created-by", "gangsched"
 """Marks a PodGroup that the operator has created."""
 SCHEDULER = "gangsched.io/scheduler"
 """The annotation that names the schedulerName of a PodGroup whose pods do not, such as one without pods."""
+KEEP = "gangsched.io/keep"
+"""The annotation that keeps a finished PodGroup from being deleted if its value is `true`."""
 _SHOWN_ERRORS = 3
 
 

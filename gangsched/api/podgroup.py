@@ -213,6 +213,13 @@ class PodGroupSpec(PodGroupPart):
     placement: Placement | None = Field(
         default=None, description="Where the members go. Defaults to strategy Pack without preferences."
     )
+    ttl_after_finished: Duration | None = Field(
+        default=None,
+        description="How long after it has Succeeded or Failed the PodGroup is deleted, unless a pod that names it "
+        "lives: hours, minutes and seconds such as 90s, 5m or 1h30m, from 1s to 168h (7 days). It has an effect only "
+        "if the operator's setting podGroups.deleteFinished is true, and none with the annotation gangsched.io/keep of "
+        "the value true. Defaults to the operator's podGroups.ttlAfterFinished; without that the PodGroup stays.",
+    )
     on_degraded: Annotated[OnDegraded, Strict(strict=False)] = Field(
         default=OnDegraded.REPAIR,
         description="Action when a scheduled group falls below its minimum. Repair (the default): replacements are "

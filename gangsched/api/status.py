@@ -224,6 +224,9 @@ class PodGroupStatus(StatusPart):
     )
     scheduled_time: Time | None = Field(default=None, description="When the minimum was first bound in this run.")
     running_time: Time | None = Field(default=None, description="When the minimum was first seen running in this run.")
+    finished_time: Time | None = Field(
+        default=None, description="Since when the phase has been Succeeded or Failed; absent in any other phase."
+    )
     attempts: Count = Field(default=0, description="Time-outs and rollbacks of this run, plus the current attempt.")
     source: Annotated[str, Field(max_length=253)] | None = Field(
         default=None, description="How the group was declared."

@@ -1,13 +1,15 @@
-"""The base class of the parts of settings and PodGroups, and that of all parts of the settings."""
+"""The base class of the parts of settings and PodGroups, that of all parts of the settings, and durations."""
 
 from __future__ import annotations
 
 import inspect
-from typing import TypeVar, get_args
+from typing import Annotated, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
+
+from gangsched.core.objects.duration import PATTERN, parse_duration
 
 Name = TypeVar("Name", bound=str)
 
@@ -22,6 +24,22 @@ class SettingsPart(Part):
     """A part of the settings."""
 
     model_config = ConfigDict(validate_default=True)
+
+
+def _duration(value: object) -> object:
+    try:
+        parse_duration(value if isinstance(value, str) else repr(value))
+    except ValueError as error:
+        raise PydanticCustomError("duration", "{reason}", {"reason": str(error)}) from None
+    return value
+
+
+Duration = Annotated[
+    str,
+    BeforeValidator(_duration),
+    # A digit other than 0 means at least 1 s. A schema cannot check the limit of 168h, because the parts add up.
+    WithJsonSchema({"type": "string", "allOf": [{"pattern": PATTERN}, {"pattern": "[1-9]"}]}),
+]
 
 
 def part_of(annotation: object) -> type[SettingsPart] | None:

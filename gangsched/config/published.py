@@ -20,7 +20,9 @@ _MOST_BYTES = 8192
 _LONGEST = 4 * _MOST_BYTES
 """Longest text that is read, in characters: whoever may create a Lease may write a quarter of a megabyte into it."""
 _DIGEST = "sha256:"
-_NO_RULES = frozenset({"leader_election", "listen", "page", "log_format", "log_level", "bind_concurrency"})
+_NO_RULES = frozenset(
+    {"leader_election", "listen", "page", "log_format", "log_level", "bind_concurrency", "pod_groups"}
+)
 """Settings of the process, which affect no decision about a group."""
 _ATTEMPTS = 64
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from gangsched.config.custom import Workloads
@@ -20,27 +20,20 @@ from gangsched.config.dialects import NAMES, DialectName
 from gangsched.config.limits import NamespaceLimits
 from gangsched.config.native import Native
 from gangsched.config.page import Page
-from gangsched.config.part import SettingsPart, part_of, unique
+from gangsched.config.part import Duration, SettingsPart, part_of, unique
 from gangsched.config.pfnet import Pfnet
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
+from gangsched.config.pod_groups import PodGroups
 from gangsched.config.spark import Fifo, Spark
 from gangsched.config.volcano import Volcano
 from gangsched.config.yaml_documents import Unfollowable, document
-from gangsched.core.objects.duration import PATTERN, parse_duration
+from gangsched.core.objects.duration import parse_duration
 from gangsched.core.objects.policy import OwnerGuard, Policy, PriorityFrom
 from gangsched.core.planning.strategies import STRATEGIES
 
 
 class InvalidConfig(ValueError):  # noqa: N818 - what it names is the file, as the person who wrote it sees it
     """The configuration cannot be used; the message says which file, which key and what to do."""
-
-
-def _duration(value: object) -> object:
-    try:
-        parse_duration(value if isinstance(value, str) else repr(value))
-    except ValueError as error:
-        raise PydanticCustomError("duration", "{reason}", {"reason": str(error)}) from None
-    return value
 
 
 def _address(text: str) -> str:
@@ -51,12 +44,6 @@ def _address(text: str) -> str:
     return text
 
 
-Duration = Annotated[
-    str,
-    BeforeValidator(_duration),
-    # A digit other than 0 means at least 1 s. A schema cannot check the limit of 168h, because the parts add up.
-    WithJsonSchema({"type": "string", "allOf": [{"pattern": PATTERN}, {"pattern": "[1-9]"}]}),
-]
 SchedulerName = Annotated[str, Field(min_length=1, max_length=253)]
 
 
@@ -247,6 +234,7 @@ class Settings(SettingsPart):
         "Flag: an Event on the group. Refuse: only members of the first owner are bound, until they are gone. Off: "
         "neither. docs/adr/0014-owners.md says which owners count as one.",
     )
+    pod_groups: PodGroups = Field(default_factory=PodGroups, description="The deletion of finished PodGroups.")
     leader_election: LeaderElection = Field(
         default_factory=LeaderElection, description="Leader election between replicas; no effect in a dry run."
     )

@@ -79,16 +79,8 @@ class Intake:
                 self._take_list(in_order, map(PodGone, self._members.unlisted(pods)), now)
                 # Statuses and conditions written for them may have been lost.
                 self._members.dirty.note(*self._members.gangs)
-            case seen.GroupSeen(group):
-                self._members.group_seen(group, now=now, synced=self.synced)
-            case seen.GroupGone(key):
-                self._members.group_gone(key)
-            case seen.GroupsReplaced(groups):
-                listed = {group.key for group in groups}
-                declared = [key for key, gang in self._members.gangs.items() if gang.observed.group is not None]
-                declared += [group.key for group in self._members.installations.groups()]
-                gone = [key for key in declared if key not in listed]
-                self._take_list(event, map(seen.GroupGone, gone), now)
+            case seen.GroupSeen() | seen.GroupGone() | seen.GroupExpired() | seen.GroupsReplaced():
+                self._apply_to_group(event, now)
             case seen.ForeignGroupsReplaced(dialect, groups):
                 shown = self._state.surroundings.show(dialect)
                 there = {group.key for group in groups}
@@ -115,6 +107,24 @@ class Intake:
                 self._results.note(event, now)
             case _:
                 self._state.surroundings.note(event)
+
+    def _apply_to_group(
+        self, event: seen.GroupSeen | seen.GroupGone | seen.GroupExpired | seen.GroupsReplaced, now: float
+    ) -> None:
+        members = self._members
+        match event:
+            case seen.GroupSeen(group):
+                members.group_seen(group, now=now, synced=self.synced)
+            case seen.GroupGone(key):
+                members.group_gone(key)
+            case seen.GroupExpired() if self.synced:
+                self._state.expired.note(event)
+            case seen.GroupsReplaced(groups):
+                listed = {group.key for group in groups}
+                declared = [key for key, gang in members.gangs.items() if gang.observed.group is not None]
+                declared += [group.key for group in members.installations.groups()]
+                gone = [key for key in declared if key not in listed]
+                self._take_list(event, map(seen.GroupGone, gone), now)
 
     def _take_list(self, event: Event, gone: Iterable[Event], now: float) -> None:
         """Apply a complete list, object by object, after what is `gone` according to it."""

@@ -122,6 +122,7 @@ class Machine:
         contain = partial(state.contain, effects, now, Step.DEMAND)
         effects += state.scaling.decide(touched, state.gangs, state.assessments, contain=contain, now=now)
         effects += state.phases.decide((*touched, *unwritten), state.gangs, state.assessments, now)
+        effects += state.expired.decide(state.containment.parked)
         for effect in effects:
             if isinstance(effect, BindPod):
                 state.members.note_sent(effect.uid, effect.node)

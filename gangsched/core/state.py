@@ -11,6 +11,7 @@ from gangsched.core.autoscaling.scaling import Scaling
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.containment import Containment
+from gangsched.core.expired import Expired
 from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
@@ -62,6 +63,7 @@ class State:
         self.unserved = Unserved(self.members.installations, policy)
         self.scaling = Scaling(self.cluster, policy, self.deadlines)
         self.phases = Phases(policy, self.members.installations)
+        self.expired = Expired(self.gangs, self.members.installations)
         self.leftovers = Leftovers(policy.scheduler_names)
         self.surroundings = Surroundings(self.cluster, self.members, self.assessments, policy)
         self.holders = Holders(self.cluster)

@@ -1,80 +1,110 @@
-"""kopf's settings and handlers. They read the installed CustomResourceDefinition and never write to it."""
+"""kopf's handlers: of our CustomResourceDefinition, and of finished PodGroups. None of them writes to an object."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from itertools import chain, repeat
+import time
+from contextlib import suppress
+from http import HTTPStatus
 
-import aiohttp
 import kopf
 
-from gangsched.api.crd import NAME, lacking
+from gangsched.api.crd import API_VERSION, NAME, PLURAL, lacking
+from gangsched.kube.client.errors import KubeError
+from gangsched.operator.finished import SELECTOR, finished_group
+from gangsched.operator.memo import Deletion, Memo
+from gangsched.operator.settings import CRDS, PODGROUPS
 
 _log = logging.getLogger(__name__)
 
-CRDS = ("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+MOST_A_SECOND = 20
+"""The largest number of finished PodGroups that are deleted in a second."""
 _NAMED = 5
+_RETRY_S = 5.0
 
 
-class _Backoffs:
-    """The endless back-offs of kopf's requests, in seconds, so that an outage of the API server does not end kopf."""
+def make_registry(*, deletion: bool) -> kopf.OperatorRegistry:
+    """The handlers, in a separate registry, so that a process can have several; they expect a `Memo`.
 
-    def __iter__(self) -> Iterator[float]:
-        return chain((1.0, 1.0, 2.0, 3.0, 5.0, 8.0), repeat(13.0))
-
-
-def make_settings() -> kopf.OperatorSettings:
-    """Reduce kopf to watching one CustomResourceDefinition: standalone, without Events and without scanning.
-
-    `worker_limit` stays unset because an idle worker keeps its slot.
-    """
-    settings = kopf.OperatorSettings()
-    settings.peering.standalone = True
-    settings.scanning.disabled = True
-    settings.posting.enabled = False
-    settings.queueing.worker_limit = None
-    settings.queueing.idle_timeout = 1.0
-    settings.queueing.exit_timeout = 2.0
-    settings.watching.field_selectors[CRDS] = f"metadata.name={NAME}"
-    settings.watching.server_timeout = 300
-    settings.watching.connect_timeout = 5
-    settings.watching.inactivity_timeout = 70
-    settings.networking.request_timeout = 15
-    settings.networking.enforce_retry_after = True
-    settings.networking.error_backoffs = _Backoffs()
-    # With a time limit kopf kills the whole process this long after its own end (seen with 1.45).
-    settings.process.ultimate_exiting_timeout = None
-    return settings
-
-
-def make_registry(
-    *, server: str, make_client: Callable[[], aiohttp.ClientSession], on_crd: Callable[[list[str]], None]
-) -> kopf.OperatorRegistry:
-    """The handlers, in a separate registry, so that a process can have several.
-
-    `make_client` returns a new session to `server`, which kopf closes. kopf calls it again whenever the API server has
-    answered 401. `on_crd` receives the fields that the installed CustomResourceDefinition lacks, at each event.
+    PodGroups are watched only for their `deletion`.
     """
     registry = kopf.OperatorRegistry()
-    logged: list[str] = []
-
-    @kopf.on.event(*CRDS, id="crd", registry=registry)
-    async def crd(event: kopf.RawEvent, **_: object) -> None:
-        nonlocal logged
-        missing = [] if event["type"] == "DELETED" else lacking(event["object"])
-        on_crd(missing)
-        if missing and missing != logged:
-            more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-            _log.warning(
-                "the installed CustomResourceDefinition is older than this operator: the API server drops the fields"
-                " that it lacks; apply the one that `gangsched crd` prints",
-                extra={"crd": NAME, "lacks": ", ".join(missing[:_NAMED]) + more},
-            )
-        logged = missing
-
-    @kopf.on.login(id="session", registry=registry)
-    async def session(**_: object) -> kopf.AiohttpSession:
-        return kopf.AiohttpSession(server=server, aiohttp_session=make_client())
-
+    kopf.on.login(id="session", registry=registry)(session)
+    kopf.on.cleanup(id="end", registry=registry)(end)
+    kopf.on.event(*CRDS, id="crd", registry=registry)(crd)
+    if deletion:
+        kopf.on.startup(id="selector", backoff=_RETRY_S, registry=registry)(select_finished)
+        kopf.on.startup(id="deletion", registry=registry)(begin_deleting)
+        kopf.on.event(*PODGROUPS, id="finished", registry=registry)(podgroup)
     return registry
+
+
+async def session(memo: Memo, **_: object) -> kopf.AiohttpSession:
+    """A new session with our credentials, which kopf closes. kopf asks again whenever the API server answers 401."""
+    return kopf.AiohttpSession(server=memo.session.server, aiohttp_session=memo.session.client())
+
+
+async def crd(event: kopf.RawEvent, memo: Memo, **_: object) -> None:
+    """Report which fields the installed CustomResourceDefinition lacks."""
+    missing = [] if event["type"] == "DELETED" else lacking(event["object"])
+    memo.on_crd(missing)
+    if missing and missing != memo.logged_lacking:
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        _log.warning(
+            "the installed CustomResourceDefinition is older than this operator: the API server drops the fields"
+            " that it lacks; apply the one that `gangsched crd` prints",
+            extra={"crd": NAME, "lacks": ", ".join(missing[:_NAMED]) + more},
+        )
+    memo.logged_lacking = missing
+
+
+async def select_finished(memo: Memo, settings: kopf.OperatorSettings, **_: object) -> None:
+    """Have the API server limit the watch of PodGroups to finished ones, unless it does not know the field.
+
+    Raises:
+        kopf.TemporaryError: it cannot say now; for example, PodGroups are not served yet.
+    """
+    path, query = f"/apis/{API_VERSION}/{PLURAL}", {"fieldSelector": SELECTOR, "limit": "1"}
+    try:
+        response = await memo.session.request("GET", path, params=query, essential=False)
+    except KubeError as error:
+        raise kopf.TemporaryError(str(error), delay=_RETRY_S) from error
+    if response.ok:
+        settings.watching.field_selectors[PODGROUPS] = SELECTOR
+    elif response.status != HTTPStatus.BAD_REQUEST:
+        raise kopf.TemporaryError(str(response.error()), delay=_RETRY_S)
+
+
+async def begin_deleting(memo: Memo, **_: object) -> None:
+    """Begin to report PodGroups that have expired."""
+    if memo.deletion is not None:
+        memo.deleting = asyncio.create_task(_delete(memo, memo.deletion), name="deletion of finished PodGroups")
+
+
+async def end(memo: Memo, **_: object) -> None:
+    """Report no PodGroups any more, and tell that kopf is about to end."""
+    memo.ending.set()
+    if memo.deleting is not None:
+        memo.deleting.cancel()
+        with suppress(asyncio.CancelledError):
+            await memo.deleting
+
+
+async def podgroup(event: kopf.RawEvent, memo: Memo, **_: object) -> None:
+    """Note when a finished PodGroup is due. One that is no longer finished arrives as deleted, if the server limits."""
+    body = event["object"]
+    default_ttl_s = memo.deletion.default_ttl_s if memo.deletion is not None else None
+    group = finished_group(body, default_ttl_s=default_ttl_s, now=time.time())
+    if event["type"] == "DELETED" or group is None:
+        memo.expiries.forget(body["metadata"]["uid"])
+    else:
+        memo.expiries.note(group)
+
+
+async def _delete(memo: Memo, deletion: Deletion) -> None:
+    while True:
+        await asyncio.sleep(1.0)
+        expired = memo.expiries.take(time.time(), MOST_A_SECOND) if deletion.leads() else []
+        if expired:
+            deletion.post(expired)

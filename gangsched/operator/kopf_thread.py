@@ -2,9 +2,6 @@
 
 When kopf ends, it cancels all tasks of its event loop that are younger than itself, and many answers of an API server
 end it (401, 403, 404, an ERROR in a watch). In a separate event loop neither affects the scheduler.
-
-The results of kopf are not urgent, but at the start thousands of pods may need all the processor time. Therefore kopf
-is imported and started some seconds later.
 """
 
 from __future__ import annotations
@@ -12,26 +9,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from gangsched.core.objects.wording import printable
 from gangsched.kube.client.session import ApiSession
+from gangsched.operator.memo import Deletion, Memo
 
 _log = logging.getLogger(__name__)
 
-BEGIN_S = 10.0
-"""Delay of kopf after the start of the process."""
-PAUSE_S = 10.0
+PAUSE_S = 5.0
 """Delay of kopf's restart after it has ended."""
 _JOIN_S = 1.0
+_ROUNDS, _ROUND_S = 5, 0.1
 
 
 class KopfThread:
-    """kopf in its thread. It calls `open_session` there for the connections of kopf's own session.
+    """kopf in its thread, where it also calls these functions.
 
-    It also calls `on_crd` there, with the fields that the installed CustomResourceDefinition lacks.
+    `open_session` opens the connections of kopf's own session. `on_crd` receives the fields that the installed
+    CustomResourceDefinition lacks. Without `deletion` finished PodGroups stay.
     """
 
     def __init__(
@@ -39,12 +38,12 @@ class KopfThread:
         open_session: Callable[[], ApiSession],
         *,
         on_crd: Callable[[list[str]], None],
-        begin_s: float = BEGIN_S,
+        deletion: Deletion | None = None,
         pause_s: float = PAUSE_S,
     ) -> None:
         self._open_session = open_session
         self._on_crd = on_crd
-        self._begin_s = begin_s
+        self._deletion = deletion
         self._pause_s = pause_s
         self._stop = threading.Event()
         self._end: Callable[[], object] = lambda: None
@@ -55,6 +54,8 @@ class KopfThread:
         """Start the thread."""
         # kopf logs the error that ends it twice, with tracebacks, and then raises it. It is logged once, below.
         logging.getLogger("kopf._core.reactor").setLevel(logging.CRITICAL)
+        # A start that is tried again: what hinders it hinders the watches of the scheduler too, which report it.
+        logging.getLogger("kopf.activities").setLevel(logging.CRITICAL)
         self._thread.start()
 
     async def stop(self) -> None:
@@ -67,7 +68,6 @@ class KopfThread:
 
     def _run(self) -> None:
         logged = ""
-        self._stop.wait(self._begin_s)
         while not self._stop.is_set():
             try:
                 asyncio.run(self._watch())
@@ -76,13 +76,14 @@ class KopfThread:
                 if failure != logged:
                     logged = failure
                     extra = {"error": failure, "again_in_s": f"{self._pause_s:g}"}
-                    _log.warning("the watch of our CustomResourceDefinition has ended", extra=extra)
+                    _log.warning("kopf has ended; it is started again", extra=extra)
             self._stop.wait(self._pause_s)
 
     async def _watch(self) -> None:
         import kopf  # noqa: PLC0415 - see the module
 
-        from gangsched.operator.handlers import make_registry, make_settings  # noqa: PLC0415
+        from gangsched.operator.handlers import make_registry  # noqa: PLC0415
+        from gangsched.operator.settings import make_settings  # noqa: PLC0415
 
         # With a threading.Event, kopf would wait for it in another thread, and this loop could not end before that. A
         # restart of kopf would then take five minutes.
@@ -92,10 +93,42 @@ class KopfThread:
             return
         session = self._open_session()
         try:
-            registry = make_registry(server=session.server, make_client=session.client, on_crd=self._on_crd)
-            await kopf.operator(registry=registry, settings=make_settings(), clusterwide=True, stop_flag=end)
+            memo = Memo(session=session, on_crd=self._on_crd, deletion=self._deletion)
+            operator = kopf.operator(
+                registry=make_registry(deletion=self._deletion is not None),
+                settings=make_settings(),
+                memo=memo,
+                clusterwide=True,
+                stop_flag=end,
+            )
+            await _run_to_the_end(operator, memo.ending)
         finally:
             await session.close()
+
+
+async def _run_to_the_end(operator: Coroutine[Any, Any, None], ending: asyncio.Event) -> None:
+    """Run kopf, and help it to end within about a second once it is `ending`.
+
+    If one of several watches fails, kopf (seen with 1.45) leaves the others for 5 s and then cancels each together with
+    a task that it waits for. A watch takes that for a pause and goes on, and kopf waits for ever. So all tasks that
+    kopf has left are cancelled here one after another, several times, because one may have begun another.
+
+    Raises:
+        Exception: the error that has ended kopf.
+    """
+    older = asyncio.all_tasks()
+    # Both begin before kopf notes which tasks are not its own.
+    running, cleaned = asyncio.create_task(operator), asyncio.create_task(ending.wait())
+    await asyncio.wait({running, cleaned}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({running}, timeout=_JOIN_S)
+    cleaned.cancel()
+    for _ in range(_ROUNDS):
+        for task in asyncio.all_tasks() - older - {running, cleaned}:
+            task.cancel()
+            await asyncio.wait({task}, timeout=_ROUND_S)
+        await asyncio.wait({running}, timeout=_ROUND_S)
+    async with asyncio.timeout(_JOIN_S):
+        await running
 
 
 def _said(error: Exception) -> str:

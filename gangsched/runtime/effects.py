@@ -10,6 +10,7 @@ from functools import partial
 
 from gangsched.core.objects.effects import (
     BindPod,
+    DeleteGroup,
     DropDemand,
     EmitEvent,
     EvictPod,
@@ -30,7 +31,7 @@ from gangsched.kube.writing.binding import bind, outcome
 from gangsched.kube.writing.demands import drop_demand, put_demand
 from gangsched.kube.writing.events import emit_event
 from gangsched.kube.writing.evictions import evict
-from gangsched.kube.writing.groups import make_group
+from gangsched.kube.writing.groups import delete_group, make_group
 from gangsched.kube.writing.job_policies import look_up_owner
 from gangsched.kube.writing.native_conditions import Right, put_condition
 from gangsched.kube.writing.pod_conditions import patch_condition
@@ -107,6 +108,18 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival
             done="created a PodGroup that records a group's reservation",
             failed="creating a PodGroup failed",
         ),
+        DeleteGroup: Write[DeleteGroup](
+            # Not behind what informs people: a decision that waits grows old. There are at most 20 a second.
+            lane=_always(Lane.ACTION),
+            key=lambda effect: ("deletion", effect.key),
+            send=partial(delete_group, session),
+            # A retry would follow an old decision: a member may live by then.
+            retry=Retry.NEVER,
+            about=_keyed,
+            done="deleted a finished PodGroup",
+            failed="deleting a finished PodGroup failed; it is tried again later",
+            repeated=True,
+        ),
         PatchStatus: Write[PatchStatus](
             lane=_lane_of_status,
             key=lambda effect: ("status", effect.key),
@@ -178,5 +191,5 @@ def _named(effect: BindPod | EvictPod | LookUpOwner | PatchPodCondition | EmitEv
     return f"{effect.namespace}/{effect.name}"
 
 
-def _keyed(effect: MakeGroup | PatchStatus | PutDemand | DropDemand | PutPhase | PutCondition) -> str:
+def _keyed(effect: MakeGroup | DeleteGroup | PatchStatus | PutDemand | DropDemand | PutPhase | PutCondition) -> str:
     return str(effect.key)

@@ -82,8 +82,8 @@ class Metrics:
         )
         self._writes = Counter(
             "gangsched_writes",
-            "Other requests (status patches, conditions, Events, Demands, look-ups of owners, creations of PodGroups),"
-            " by kind and result. Dropped ones were never sent because of a shutdown.",
+            "Other requests (status patches, conditions, Events, Demands, look-ups of owners, creations and"
+            " deletions of PodGroups), by kind and result. Dropped ones were never sent because of a shutdown.",
             ["kind", "result"],
             registry=registry,
         )

@@ -263,6 +263,7 @@ FULL = manifest(
         "maxMember": 12,
         "maxScheduleTime": "1h30m",
         "timeoutPolicy": "Fail",
+        "ttlAfterFinished": "168h",
         "priority": 1_000_000_000,
         "roles": [
             {"name": "launcher", "minMember": 1, "maxMember": 1},

@@ -159,6 +159,7 @@ def test_every_field_can_be_written():
         reservation=Reservation(expires=1.0, placements=()),
         source="PodGroup",
         scheduler="other",
+        finished_at=5.0,
         demand=(Demand(count=1, requests=()),),
         fitting=(Fitting(1, 1),),
         helps=("less",),

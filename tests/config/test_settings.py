@@ -47,6 +47,7 @@ def test_every_key_is_read(tmp_path):
           {leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 3s, resourceName: mine, resourceNamespace: sys}
         listen: 127.0.0.1:0
         page: {enabled: true, port: 9001}
+        podGroups: {deleteFinished: true, ttlAfterFinished: 1h}
         logFormat: json
         logLevel: warning
         dialects: [koordinator, pfnet, volcano]
@@ -175,7 +176,7 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
                 "schedulerName is not a known key: correct or remove it; known keys are backoff, "
                 "bindConcurrency, defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, "
                 "logFormat, logLevel, maxHoldTime, maxPriority, namespace, namespaceLimits, native, ownerGuard, page, "
-                "pfnet, preBindTimeout, priorityFrom, repairDeadline, restartHold, schedulerNames, spark, volcano, "
+                "pfnet, podGroups, preBindTimeout, priorityFrom, repairDeadline, restartHold, schedulerNames, spark, volcano, "
                 "workloads"
             ),
         ),
@@ -312,6 +313,11 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
         ("- a", "must be a mapping of settings: write one 'key: value' per line"),
         ("1: a", "must be a mapping of settings: write one 'key: value' per line"),
         ("a: [", "is not YAML: while parsing"),
+        (
+            "podGroups: {ttlAfterFinished: 1h}",
+            "podGroups: ttlAfterFinished has no effect without deleteFinished: set podGroups.deleteFinished to true",
+        ),
+        ("podGroups: {deleteFinished: true, ttlAfterFinished: 8d}", "podGroups.ttlAfterFinished"),
         ("namespace: 1\nlogFormat: xml", "namespace must be a valid string; logFormat must be 'text' or 'json'"),
     ],
 )

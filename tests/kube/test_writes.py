@@ -7,14 +7,14 @@ from msgspec.structs import replace
 
 from gangsched.api.conversion import made_group
 from gangsched.core.objects.declaration import GroupKey, Role
-from gangsched.core.objects.effects import EmitEvent, MakeGroup, PatchPodCondition, PatchStatus
+from gangsched.core.objects.effects import DeleteGroup, EmitEvent, MakeGroup, PatchPodCondition, PatchStatus
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.results import GroupNotMade, StatusRefused, StatusWritten
 from gangsched.core.objects.status import GroupStatus, Reservation
 from gangsched.core.objects.workload import Reference
 from gangsched.kube.writing.events import emit_event
-from gangsched.kube.writing.groups import make_group
+from gangsched.kube.writing.groups import delete_group, make_group
 from gangsched.kube.writing.pod_conditions import patch_condition
 from gangsched.kube.writing.results import Outcome, WriteResult
 from gangsched.kube.writing.statuses import patch_status
@@ -56,6 +56,26 @@ async def test_a_group_is_made_and_its_being_there_left_to_the_watch(code: int, 
     found, api = await sent(MAKE, status(code, "it is there"))
     assert found == WriteResult(outcome)
     assert api.asked[0].body == made_group(MAKE.key, MAKE.spec, DRIVER)
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        (200, Outcome.WRITTEN),
+        (404, Outcome.GONE),
+        (409, Outcome.STALE),
+        (403, Outcome.REFUSED),
+        (429, Outcome.UNAVAILABLE),
+        (500, Outcome.UNAVAILABLE),
+    ],
+)
+async def test_a_group_is_deleted_only_if_it_is_the_same_and_unchanged(code: int, outcome: Outcome) -> None:
+    api = FakeApi()
+    api.answer("DELETE", f"{GROUPS_PATH}/g", status(code, "because"))
+    async with serving(api) as session:
+        found = await delete_group(session, DeleteGroup(GroupKey("team", "g"), "g1", "77"))
+    assert found.result == outcome
+    assert api.asked[0].body["preconditions"] == {"uid": "g1", "resourceVersion": "77"}
 
 
 @pytest.mark.parametrize("code", [403, 422, 429, 500])

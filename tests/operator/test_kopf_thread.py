@@ -12,35 +12,53 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
-from typing import Any
+from itertools import islice, pairwise
+from typing import Any, cast
 
 import pytest
 from aiohttp import web
 
 from gangsched.api.crd import NAME, crd
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.events import GroupExpired
 from gangsched.kube.client.credentials import Connection
 from gangsched.kube.client.session import ApiSession
-from gangsched.operator.kopf_thread import KopfThread
+from gangsched.operator.finished import SELECTOR
+from gangsched.operator.kopf_thread import PAUSE_S, KopfThread
+from gangsched.operator.memo import Deletion
+from tests.operator.groups import podgroup
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+PODGROUPS = "/apis/gangsched.io/v1alpha1/podgroups"
 LACKING = "spec.minMember"
 
 
 def test_the_settings_keep_kopf_from_writing_and_from_ending_the_process():
-    from gangsched.operator.handlers import make_settings
+    from gangsched.operator.settings import make_settings
 
     settings = make_settings()
     assert settings.posting.enabled is False
     assert settings.peering.standalone is True
     assert settings.scanning.disabled is True
-    assert settings.queueing.worker_limit is None
     assert settings.process.ultimate_exiting_timeout is None
+    assert settings.persistence.finalizer == "gangsched.io/none", "kopf removes a finalizer of this name"
+
+
+def test_nothing_of_an_object_is_copied_to_find_differences():
+    import kopf
+
+    from gangsched.operator.settings import make_settings
+
+    storage, group = make_settings().persistence.diffbase_storage, kopf.Body(cast("kopf.RawBody", podgroup()))
+    patch = kopf.Patch(body=group)
+    storage.store(body=group, patch=patch, essence=storage.build(body=group))
+    assert (storage.build(body=group, extra_fields=["spec"]), storage.fetch(body=group), dict(patch)) == ({}, None, {})
 
 
 def test_an_outage_of_the_api_server_is_outlasted():
-    from gangsched.operator.handlers import make_settings
+    from gangsched.operator.settings import make_settings
 
     backoffs = make_settings().networking.error_backoffs
     assert not isinstance(backoffs, float | int)
@@ -58,25 +76,25 @@ def installed(version: int, *, old: bool = False) -> dict[str, Any]:
 
 
 class FakeApi:
-    """Serves CustomResourceDefinitions. `lists` and `watches` hold the next refusals; later calls succeed."""
+    """Serves CustomResourceDefinitions and PodGroups, each with its own `Kind`. `writes` are requests to write."""
 
     def __init__(self) -> None:
-        self.lists: deque[int] = deque()
-        self.watches: deque[int | dict] = deque()
+        self.crds = Kind(f"metadata.name={NAME}", [installed(5, old=True)])
+        self.groups = Kind(SELECTOR, [])
         self.asked: list[str] = []
-        self.lines: asyncio.Queue[bytes] = asyncio.Queue()
 
     def app(self) -> web.Application:
         app = web.Application()
-        group = {"groupVersion": "apiextensions.k8s.io/v1", "version": "v1"}
         for path, answer in {
             "/api": {"versions": ["v1"]},
             "/api/v1": _resources(("namespaces", "Namespace"), ("events", "Event")),
-            "/apis": {"groups": [{"name": "apiextensions.k8s.io", "versions": [group], "preferredVersion": group}]},
+            "/apis": {"groups": [_group("apiextensions.k8s.io", "v1"), _group("gangsched.io", "v1alpha1")]},
             "/apis/apiextensions.k8s.io/v1": _resources(("customresourcedefinitions", "CustomResourceDefinition")),
+            "/apis/gangsched.io/v1alpha1": _resources(("podgroups", "PodGroup")),
         }.items():
             app.router.add_get(path, partial(self._static, answer))
-        app.router.add_get(CRDS, self._crds)
+        app.router.add_get(CRDS, self.crds.answer)
+        app.router.add_get(PODGROUPS, self.groups.answer)
         app.router.add_route("*", "/{path:.*}", self._other)
         return app
 
@@ -87,14 +105,29 @@ class FakeApi:
         self.asked.append(f"{request.method} {request.path}")
         return _status(404)
 
-    async def _crds(self, request: web.Request) -> web.StreamResponse:
-        assert request.query["fieldSelector"] == f"metadata.name={NAME}"
+
+@dataclass
+class Kind:
+    """A kind of objects. `lists` and `watches` hold the next answers that are no success; `lines` those of watches."""
+
+    selector: str
+    items: list[dict[str, Any]]
+    lists: deque[int] = field(default_factory=deque)
+    watches: deque[int | bytes] = field(default_factory=deque)
+    asked: list[str] = field(default_factory=list)
+    lines: asyncio.Queue[bytes] = field(default_factory=asyncio.Queue)
+    knows_field: bool = True
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if request.query.get("limit") == "1":
+            return web.json_response({"items": []}) if self.knows_field else _status(400)
+        assert request.query.get("fieldSelector") == (self.selector if self.knows_field else None)
         if "watch" not in request.query:
             self.asked.append("list")
             return (
                 _status(self.lists.popleft())
                 if self.lists
-                else web.json_response({"metadata": {"resourceVersion": "7"}, "items": [installed(5, old=True)]})
+                else web.json_response({"metadata": {"resourceVersion": "7"}, "items": self.items})
             )
         self.asked.append("watch")
         refused = self.watches.popleft() if self.watches else None
@@ -103,11 +136,16 @@ class FakeApi:
         answer = web.StreamResponse()
         await answer.prepare(request)
         if refused is not None:
-            await answer.write(json.dumps(refused).encode() + b"\n")
+            await answer.write(refused + b"\n")
             return answer
         while line := await self.lines.get():
             await answer.write(line + b"\n")
         return answer
+
+
+def _group(name: str, version: str) -> dict:
+    served = {"groupVersion": f"{name}/{version}", "version": version}
+    return {"name": name, "versions": [served], "preferredVersion": served}
 
 
 def _resources(*names: tuple[str, str]) -> dict:
@@ -129,7 +167,12 @@ async def _nobody() -> str | None:
 
 
 @asynccontextmanager
-async def framed(api: FakeApi | None, told: Callable[[list[str]], None]) -> AsyncIterator[None]:
+async def framed(
+    api: FakeApi | None,
+    told: Callable[[list[str]], None] = lambda _: None,
+    deletion: Deletion | None = None,
+    pause_s: float = 0.05,
+) -> AsyncIterator[None]:
     server, runner = "http://127.0.0.1:1", None
     if api is not None:
         runner = web.AppRunner(api.app(), shutdown_timeout=0.1)
@@ -137,7 +180,7 @@ async def framed(api: FakeApi | None, told: Callable[[list[str]], None]) -> Asyn
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         server = f"http://127.0.0.1:{runner.addresses[0][1]}"
     made = partial(ApiSession, Connection(server=server, authorization=_nobody))
-    thread = KopfThread(made, on_crd=told, begin_s=0.0, pause_s=0.05)
+    thread = KopfThread(made, on_crd=told, deletion=deletion, pause_s=pause_s)
     thread.start()
     try:
         yield
@@ -165,41 +208,86 @@ async def test_it_tells_what_is_installed_writes_nothing_and_ends():
     told: list[list[str]] = []
     async with framed(api, told.append) as _:
         await until(lambda: told == [[LACKING]])
-        api.lines.put_nowait(json.dumps({"type": "MODIFIED", "object": installed(8)}).encode())
+        api.crds.lines.put_nowait(json.dumps({"type": "MODIFIED", "object": installed(8)}).encode())
         await until(lambda: told[1:] == [[]])
-        api.lines.put_nowait(json.dumps({"type": "DELETED", "object": installed(9, old=True)}).encode())
+        api.crds.lines.put_nowait(json.dumps({"type": "DELETED", "object": installed(9, old=True)}).encode())
         await until(lambda: told[2:] == [[]])
     await until(lambda: not alive())
-    assert set(api.asked) == {"list", "watch"}
+    assert api.asked == []
+    assert api.groups.asked == []
 
 
-ERROR_500 = {"type": "ERROR", "object": {"kind": "Status", "code": 500, "reason": "InternalError"}}
-ERROR_410 = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}
+def error(code: int, reason: str) -> bytes:
+    return json.dumps({"type": "ERROR", "object": {"kind": "Status", "code": code, "reason": reason}}).encode()
 
 
-@pytest.mark.parametrize(
-    ("lists", "watches"),
-    [
-        *(([code], []) for code in (401, 403, 404, 500)),
-        *(([], [answer]) for answer in (403, 404, ERROR_500, ERROR_410)),
-    ],
-    ids=["401", "403", "404", "500", "watch 403", "watch 404", "ERROR 500", "ERROR 410"],
-)
+ERROR_500, ERROR_410, GARBAGE = error(500, "InternalError"), error(410, "Expired"), b"{no json"
+FAULTS = {
+    **{str(code): ([code], []) for code in (401, 403, 404, 410, 500)},
+    **{f"watch {code}": ([], [code]) for code in (401, 403, 404, 410, 500)},
+    "ERROR 500": ([], [ERROR_500]),
+    "ERROR 410": ([], [ERROR_410]),
+    "garbage": ([], [GARBAGE]),
+}
+
+
+@pytest.mark.parametrize(("lists", "watches"), FAULTS.values(), ids=FAULTS)
 @pytest.mark.slow
 async def test_whatever_the_server_answers_kopf_is_begun_again(lists, watches, caplog):
     api = FakeApi()
     told: list[list[str]] = []
-    api.lists.extend(lists)
-    api.watches.extend(watches)
+    api.crds.lists.extend(lists)
+    api.crds.watches.extend(watches)
     async with framed(api, told.append) as _:
-        await until(lambda: not api.lists and not api.watches and told[:1] == [[LACKING]])
+        await until(lambda: not api.crds.lists and not api.crds.watches and told[:1] == [[LACKING]])
         known = len(told)
-        api.lines.put_nowait(json.dumps({"type": "MODIFIED", "object": installed(99)}).encode())
+        api.crds.lines.put_nowait(json.dumps({"type": "MODIFIED", "object": installed(99)}).encode())
         await until(lambda: len(told) > known and told[-1] == [])
         assert alive()
-    assert set(api.asked) <= {"list", "watch"}
-    ended = [record for record in caplog.records if record.message.startswith("the watch of our Custom")]
+    assert api.asked == []
+    ended = [record for record in caplog.records if record.message.startswith("kopf has ended")]
     assert len(ended) <= 1, "the same failure is told once"
+
+
+@pytest.mark.parametrize(("lists", "watches"), FAULTS.values(), ids=FAULTS)
+@pytest.mark.slow
+async def test_whatever_ends_kopf_finished_groups_go_on_being_reported_within_15_s(lists, watches):
+    api, posted = FakeApi(), list[GroupExpired]()
+    api.groups.lists.extend(lists)
+    api.groups.watches.extend(watches)
+    api.groups.items = [podgroup("a", ttl="1s")]
+    deletion = Deletion(default_ttl_s=None, leads=lambda: True, post=posted.extend)
+    began = time.monotonic()
+    async with framed(api, deletion=deletion, pause_s=PAUSE_S):
+        await until(lambda: not api.groups.lists and not api.groups.watches and bool(posted))
+        api.groups.lines.put_nowait(json.dumps({"type": "ADDED", "object": podgroup("b", ttl="1s")}).encode())
+        await until(lambda: any(each.key.name == "b" for each in posted))
+        assert time.monotonic() - began < 15
+    assert api.asked == [], "kopf has written"
+
+
+@pytest.mark.slow
+async def test_a_server_that_does_not_know_the_field_gets_the_watch_without():
+    api, posted = FakeApi(), list[GroupExpired]()
+    api.groups.knows_field = False
+    api.groups.items = [podgroup("a"), podgroup("b", phase="Running"), podgroup("c", phase=None)]
+    async with framed(api, deletion=Deletion(default_ttl_s=1.0, leads=lambda: True, post=posted.extend)):
+        await until(lambda: bool(posted))
+    assert posted == [GroupExpired(GroupKey("team", "a"), "uid-a", "7")]
+
+
+@pytest.mark.slow
+async def test_many_at_once_cost_no_more_than_a_share_of_the_time_and_go_twenty_a_second():
+    api, posted = FakeApi(), list[tuple[float, int]]()
+    api.groups.items = [podgroup(f"g{number}") for number in range(200)]
+
+    def post(expired: list[GroupExpired]) -> None:
+        posted.append((time.monotonic(), len(expired)))
+
+    async with framed(api, deletion=Deletion(default_ttl_s=1.0, leads=lambda: True, post=post)):
+        await until(lambda: sum(count for _, count in posted) >= 60)
+    assert max(count for _, count in posted) <= 20
+    assert all(after - before >= 0.9 for (before, _), (after, _) in pairwise(posted))
 
 
 @pytest.mark.slow
@@ -211,28 +299,23 @@ async def test_without_a_server_it_waits_and_still_ends():
     assert told == []
 
 
-async def test_it_begins_some_time_after_the_start_and_ends_at_once_before_it():
+async def test_it_begins_at_once():
     tried = threading.Event()
 
     def open_session() -> ApiSession:
         tried.set()
         raise OSError("no")
 
-    soon, later = (KopfThread(open_session, on_crd=lambda _: None, begin_s=begin_s) for begin_s in (0.2, 60.0))
+    thread = KopfThread(open_session, on_crd=lambda _: None, pause_s=60.0)
     began = time.monotonic()
-    later.start()
-    soon.start()
+    thread.start()
     await until(tried.is_set)
-    assert time.monotonic() - began >= 0.2
-    tried.clear()
-    await later.stop()
-    await soon.stop()
+    await thread.stop()
     assert time.monotonic() - began < 10
-    assert not tried.is_set()
 
 
 @pytest.mark.slow
-def test_until_then_it_is_not_even_imported():
+def test_the_import_of_the_operator_does_not_wait_for_kopf():
     code = "import sys, gangsched.app; sys.exit('kopf' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -248,7 +331,7 @@ async def test_a_fault_in_it_is_told_and_ends_nobody(caplog):
             tried.set()
             raise OSError("another") from None
 
-    thread = KopfThread(open_session, on_crd=lambda _: None, begin_s=0.0, pause_s=0.01)
+    thread = KopfThread(open_session, on_crd=lambda _: None, pause_s=0.01)
     thread.start()
     await until(tried.is_set)
     await thread.stop()

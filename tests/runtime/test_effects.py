@@ -14,6 +14,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.demands import DemandKey, DemandObject, PoolDemand
 from gangsched.core.objects.effects import (
     BindPod,
+    DeleteGroup,
     DropDemand,
     Effect,
     EmitEvent,
@@ -67,6 +68,7 @@ SAMPLES: tuple[Effect, ...] = (
     LookUpOwner(uid="u", namespace="ns", name="p"),
     PatchStatus(key=KEY, uid="u", status=GroupStatus()),
     MakeGroup(key=KEY, spec=SPEC, owner=Reference("v1", "Pod", "driver", "d")),
+    DeleteGroup(key=KEY, uid="u", resource_version="7"),
     PatchPodCondition(uid="u", namespace="ns", name="p", reason="GangIncomplete", message="1 more"),
     EmitEvent(kind="Pod", namespace="ns", name="p", uid="u", type="Normal", reason="R", action="A", note=""),
     PutPhase(key=KEY, uid="u", phase=ForeignPhase.INQUEUE),

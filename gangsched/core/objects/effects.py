@@ -95,6 +95,14 @@ class MakeGroup(Effect, frozen=True):
     scheduler: str = ""
 
 
+class DeleteGroup(Effect, frozen=True):
+    """Delete the PodGroup if it still has this UID and this resourceVersion."""
+
+    key: GroupKey
+    uid: str
+    resource_version: str
+
+
 class PatchPodCondition(Effect, frozen=True):
     """Set `PodScheduled=False` with this reason and message on the pod, if it still has this UID.
 

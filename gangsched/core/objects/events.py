@@ -67,6 +67,14 @@ class GroupGone(Event, frozen=True):
     key: GroupKey
 
 
+class GroupExpired(Event, frozen=True):
+    """The time to live of a PodGroup with this UID, which is finished in this version of it, is over."""
+
+    key: GroupKey
+    uid: str
+    resource_version: str
+
+
 class GroupsReplaced(Event, frozen=True):
     """These are all the PodGroups there are (after a list)."""
 

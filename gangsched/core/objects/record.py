@@ -40,6 +40,10 @@ class Phase(StrEnum):
     """No member is left, and the workload that created them is suspended or scaled to 0."""
 
 
+FINISHED = frozenset({Phase.SUCCEEDED, Phase.FAILED})
+"""Phases of a group that has come to its end."""
+
+
 class Outcome(StrEnum):
     """How a run has ended."""
 

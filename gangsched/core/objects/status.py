@@ -76,7 +76,8 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     """`status` of a PodGroup, as written by the engine and read back after a restart. Times are 0.0 where unset.
 
     A restart recovers from the `record`, which is None before the status is first written; the rest is for users.
-    `scheduler` is the schedulerName of the installation that wrote it; empty for the default name.
+    `scheduler` is the schedulerName of the installation that wrote it; empty for the default name. `finished_at` is
+    since when the phase has been one of `FINISHED`.
     """
 
     record: Record | None = None
@@ -91,6 +92,7 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     fitting: tuple[Fitting, ...] = ()
     helps: tuple[str, ...] = ()
     scheduler: str = ""
+    finished_at: float = 0.0
 
     @property
     def phase(self) -> str:

@@ -110,6 +110,7 @@ def status_of(gang: Gang, message: str, *, scheduled: bool, known: bool, now: fl
         status,
         record=replace(record, phase=Phase.DEGRADED if partly else waiting, clock_start=0.0, capped=None),
         conditions=(fault, degraded) if partly else (fault,),
+        finished_at=last.finished_at if waiting is Phase.FAILED and not partly else 0.0,
         attempts=max(0, last.attempts - bool(trying)),
     )
 

@@ -20,7 +20,7 @@ from gangsched.core.objects.effects import Effect, PatchStatus
 from gangsched.core.objects.pod import role_of
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.objects.record import Outcome, Phase
+from gangsched.core.objects.record import FINISHED, NO_RECORD, Outcome, Phase, Record
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
 from gangsched.core.status import explanation, members, pod_events, remedies
@@ -142,7 +142,9 @@ class StatusWriter:
             if demanded:
                 told = not alike or (new and due)
             conditions.append(replace(condition, message=text, since=since, generation=generation))
-        status = replace(status, conditions=tuple(conditions), demand=demand)
+        status = replace(
+            status, conditions=tuple(conditions), demand=demand, finished_at=_finished_at(gang.record, last, now)
+        )
         if not told:
             return replace(status, fitting=last.fitting, helps=last.helps)
         refusal = gang.attempt.refusal
@@ -211,8 +213,17 @@ def _settled(status: GroupStatus) -> GroupStatus:
         demand=(),
         fitting=(),
         helps=(),
+        finished_at=0.0,
         conditions=tuple(replace(condition, message="", since=0.0, generation=0) for condition in status.conditions),
     )
+
+
+def _finished_at(record: Record, last: GroupStatus, now: float) -> float:
+    """Since when this run has been finished; `last` is the last status. 0.0 if it is not."""
+    if record.phase not in FINISHED:
+        return 0.0
+    same_run = (last.record or NO_RECORD).run_start == record.run_start
+    return (last.finished_at if same_run else 0.0) or now
 
 
 def _reservation(gang: Gang, terms: Terms, policy: Policy) -> Reservation | None:

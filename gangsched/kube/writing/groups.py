@@ -1,4 +1,4 @@
-"""Creates PodGroups."""
+"""Creates and deletes PodGroups."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from http import HTTPStatus
 
 from gangsched.api.conversion import made_group
 from gangsched.api.crd import API_VERSION, PLURAL
-from gangsched.core.objects.effects import MakeGroup
+from gangsched.core.objects.effects import DeleteGroup, MakeGroup
 from gangsched.core.objects.results import GroupNotMade
 from gangsched.kube.client.errors import ApiError
 from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.session import ApiSession, Response
 from gangsched.kube.writing.results import Outcome, WriteResult
-from gangsched.kube.writing.sending import send
+from gangsched.kube.writing.sending import answered, send
 
 
 async def make_group(session: ApiSession, effect: MakeGroup) -> WriteResult:
@@ -22,7 +22,7 @@ async def make_group(session: ApiSession, effect: MakeGroup) -> WriteResult:
     """
     key = effect.key
     body = made_group(key, effect.spec, effect.owner, scheduler=effect.scheduler)
-    path = f"/apis/{API_VERSION}/namespaces/{quoted(key.namespace)}/{PLURAL}"
+    path = _path(key.namespace)
     sent = await send(session, "POST", path, body)
     if isinstance(sent, Response):
         return WriteResult(Outcome.WRITTEN)
@@ -30,3 +30,17 @@ async def make_group(session: ApiSession, effect: MakeGroup) -> WriteResult:
         return WriteResult(Outcome.STALE)
     said = f"the PodGroup {key.name}, which must record its reservation, was not created: {sent}"
     return WriteResult(Outcome.REFUSED, GroupNotMade(key, said), message=said)
+
+
+async def delete_group(session: ApiSession, effect: DeleteGroup) -> WriteResult:
+    """Delete the PodGroup; `STALE` if it has changed, or another one has its name."""
+    conditions = {"uid": effect.uid, "resourceVersion": effect.resource_version}
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": conditions}
+    sent = await send(session, "DELETE", f"{_path(effect.key.namespace)}/{quoted(effect.key.name)}", options)
+    if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
+        return WriteResult(Outcome.STALE)
+    return answered(sent)
+
+
+def _path(namespace: str) -> str:
+    return f"/apis/{API_VERSION}/namespaces/{quoted(namespace)}/{PLURAL}"
