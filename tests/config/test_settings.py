@@ -176,8 +176,8 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
                 "schedulerName is not a known key: correct or remove it; known keys are backoff, "
                 "bindConcurrency, defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, "
                 "logFormat, logLevel, maxHoldTime, maxPriority, namespace, namespaceLimits, native, ownerGuard, page, "
-                "pfnet, podGroups, preBindTimeout, priorityFrom, repairDeadline, restartHold, schedulerNames, spark, volcano, "
-                "workloads"
+                "pfnet, podGroups, preBindTimeout, priorityFrom, repairDeadline, restartHold, schedulerNames, spark, "
+                "volcano, workloads"
             ),
         ),
         (
