@@ -159,8 +159,8 @@ async def test_what_has_expired_is_posted_while_this_replica_leads(session: ApiS
 @pytest.mark.parametrize(
     ("settings", "default_ttl_s"),
     [
-        (PodGroups(delete_finished=True, ttl_after_finished="1m"), 60.0),
-        (PodGroups(delete_finished=True), None),
+        (PodGroups.model_validate({"deleteFinished": True, "ttlAfterFinished": "1m"}), 60.0),
+        (PodGroups.model_validate({"deleteFinished": True}), None),
     ],
 )
 def test_the_settings_say_how_long_groups_live_that_do_not(settings: PodGroups, default_ttl_s: float | None) -> None:
