@@ -40,8 +40,8 @@ OWNS = {
 CUSTOM = validated({"workloads": {"custom": [FARMS | {"roles": POOLS}, OWNS]}}, origin="f")
 WORKLOADS = chosen(CUSTOM)
 SECRET = "s3cr3t"
-TEXTS = {"disruptionMode": "PodGroup"}
-"""Fields that are told, but read as a text too, with a value: the API server accepts no others."""
+TEXTS = {"disruptionMode": "PodGroup", "preferredTopologyLevel": "rack"}
+"""Fields that are told, but read as a text too, with a value."""
 
 
 class Everything:

@@ -13,6 +13,7 @@ from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.devices import AllocatedDevice, Allocation
 from gangsched.core.objects.effects import (
     BindPod,
+    DeleteGroup,
     DropDemand,
     Effect,
     EvictPod,
@@ -386,8 +387,12 @@ def rehearsed(name: str) -> list[tuple[Effect, bool]]:
 
 
 def test_the_process_dies_at_every_kind_of_effect():
-    """The sweep below kills the process at each effect of each story; the stories cover every kind of effect."""
-    assert {type(effect) for name in STORIES for effect, _ in rehearsed(name)} == set(Effect.__subclasses__())
+    """The sweep below kills the process at each effect of each story; the stories cover every kind of effect.
+
+    No gang depends on the deletion of a PodGroup that is finished: test_expired.py has its courses.
+    """
+    kinds = set(Effect.__subclasses__()) - {DeleteGroup}
+    assert {type(effect) for name in STORIES for effect, _ in rehearsed(name)} == kinds
 
 
 DEATHS = {
