@@ -79,13 +79,10 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
     if gang.roster.take_emptied() or (_is_remade(gang) and not _has_bound(gang)):
         runs.end(gang)
         runs.go_on(gang, now)
-    census = take_census(gang)
-    newly_scheduled = runs.note_scheduled(gang, census, terms, now) or _goes_on_with_others(
-        gang, cluster, census, terms, now=now, policy=policy
-    )
+    census, newly_scheduled = _note_scheduled(gang, cluster, terms, now=now, policy=policy)
     if not census.live:
         runs.end(gang)
-    census = take_census(gang)
+        census = take_census(gang)
     if placeholders.run_out(gang, census, terms, now=now):
         placeholders.release(gang, cluster)
     runs.note_shortness(gang, census, terms, now)
@@ -141,14 +138,17 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
     )
 
 
-def _goes_on_with_others(
-    gang: Gang, cluster: Cluster, census: Census, terms: Terms, *, now: float, policy: Policy
-) -> bool:
-    """Whether a tree whose quorum would be rolled back is scheduled by other parts; what is left of it is given up."""
-    if not (rollback.is_due(gang, now, policy) and runs.go_on_with_others(gang, census, terms, now)):
-        return False
-    bindings.release_held(gang, cluster)
-    return True
+def _note_scheduled(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Policy) -> tuple[Census, bool]:
+    """The census, and whether the gang has just become scheduled: by its quorum or, before that of a tree is rolled
+    back, by other parts. Then what is left of the quorum is given up.
+    """
+    census = take_census(gang)
+    if runs.note_scheduled(gang, census, terms, now):
+        return census, True
+    if rollback.is_due(gang, now, policy) and runs.go_on_with_others(gang, census, terms, now):
+        bindings.release_held(gang, cluster)
+        return take_census(gang), True
+    return census, False
 
 
 def _enter(gang: Gang, phase: Phase, now: float) -> None:

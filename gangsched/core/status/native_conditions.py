@@ -15,6 +15,7 @@ from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, SeenCondition
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.wording import shortened
 from gangsched.core.status.conditions import NO_ROOM
 
 LONGEST_MESSAGE = 1024
@@ -93,6 +94,6 @@ def _refusal(why: str, message: str, generation: int) -> GroupCondition | None:
     """The condition of a group that was not scheduled for this reason; None if nothing was decided about it yet."""
     if why not in REFUSALS | ERRORS:
         return None
-    text = message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 1]}…"
+    text = shortened(message, LONGEST_MESSAGE)
     reason = "SchedulerError" if why in ERRORS else "Unschedulable"
     return GroupCondition(scheduled=False, reason=reason, message=text, generation=generation)
