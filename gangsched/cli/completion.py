@@ -118,17 +118,17 @@ def _names(arguments: argparse.Namespace, *, namespaced: bool) -> list[str]:
 async def _listed(arguments: argparse.Namespace, *, namespaced: bool) -> list[str]:
     import asyncio  # noqa: PLC0415 - see the package
     import json  # noqa: PLC0415
-    from urllib.parse import quote  # noqa: PLC0415
 
     from gangsched.api.crd import API_VERSION  # noqa: PLC0415
     from gangsched.cli.access import connected, namespace_of  # noqa: PLC0415
+    from gangsched.kube.client.paths import quoted  # noqa: PLC0415
 
     async with asyncio.timeout(_WITHIN_S), connected(arguments) as session:
         path, of_all = "/api/v1/namespaces", False
         if namespaced:
             namespace = namespace_of(arguments, session)
             of_all = not namespace
-            inside = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+            inside = f"/namespaces/{quoted(namespace)}" if namespace else ""
             path = f"/apis/{API_VERSION}{inside}/podgroups"
         answer = await session.request("GET", path, params={"limit": _MOST}, timeout_s=_WITHIN_S)
         found = [item["metadata"] for item in json.loads(answer.checked().body)["items"]]

@@ -7,7 +7,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from gangsched.cli.access import add_cluster, add_namespace, add_rules, connected, named, note, run, split_name
 from gangsched.cli.completion import complete_groups
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.cli.following import Item
     from gangsched.core.objects.declaration import GroupKey
-    from gangsched.kube.client.session import ApiSession
+    from gangsched.kube.client.paths import quoted
+from gangsched.kube.client.session import ApiSession
 
 Event = dict[str, Any]
 
@@ -115,7 +115,7 @@ async def _members(arguments: argparse.Namespace, session: ApiSession, key: Grou
 async def _events(session: ApiSession, key: GroupKey, members: Collection[str]) -> list[Event]:
     from gangsched.kube.client.pages import objects, pages  # noqa: PLC0415
 
-    path = f"{_API}/namespaces/{quote(key.namespace, safe='')}/events"
+    path = f"{_API}/namespaces/{quoted(key.namespace)}/events"
     found = [
         each
         async for page in pages(session, path, "events", resumes=True)

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 import msgspec
 
@@ -20,6 +19,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.kube.client.errors import UNREADABLE, AccessDenied, ApiError, CrdMissing, Expired, Garbled
 from gangsched.kube.client.pages import pages as pages_of
+from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.resource import Resource
 from gangsched.kube.client.session import ApiSession
 from gangsched.kube.dialects.table import DEFAULT
@@ -167,14 +167,14 @@ async def _list_namespaces(session: ApiSession, only: str) -> Event:
         with suppress(ApiError):
             return await _list(session, NAMESPACES)
         return NAMESPACES.replaced(())
-    answer = await session.request("GET", f"{NAMESPACES.path}/{quote(only, safe='')}")
+    answer = await session.request("GET", f"{NAMESPACES.path}/{quoted(only)}")
     if not answer.ok:
         return NAMESPACES.replaced(())
     return NAMESPACES.replaced((_decoded(lambda: NAMESPACES.read(msgspec.Raw(answer.body))[1], "A namespace"),))
 
 
 async def _read_group(session: ApiSession, key: GroupKey) -> Group | None:
-    path = f"/apis/{API_VERSION}/namespaces/{quote(key.namespace, safe='')}/podgroups/{quote(key.name, safe='')}"
+    path = f"/apis/{API_VERSION}/namespaces/{quoted(key.namespace)}/podgroups/{quoted(key.name)}"
     answer = await session.request("GET", path)
     if answer.status == HTTPStatus.NOT_FOUND:
         # For a missing object the server sends a Status, for an unknown path a plain line.
@@ -190,7 +190,7 @@ async def _list(session: ApiSession, resource: Resource[Value], namespace: str =
     With a `namespace`, only its own.
     """
     folder, _, plural = resource.path.rpartition("/")
-    path = f"{folder}/namespaces/{quote(namespace, safe='')}/{plural}" if namespace else resource.path
+    path = f"{folder}/namespaces/{quoted(namespace)}/{plural}" if namespace else resource.path
     for _ in range(_LISTS - 1):
         with suppress(Expired):
             return await _list_once(session, resource, path)

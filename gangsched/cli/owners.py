@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 import msgspec
 from msgspec import Raw, Struct
@@ -21,6 +20,7 @@ from gangsched.core.objects.wording import printable
 from gangsched.core.objects.workload import COMPLETED, ENDED, WorkloadFacts
 from gangsched.kube import wire
 from gangsched.kube.client.errors import UNREADABLE, KubeError
+from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.session import ApiSession
 from gangsched.kube.workloads.kind import Kind, group_name
 from gangsched.kube.workloads.table import Workloads
@@ -117,7 +117,7 @@ async def read_owners(session: ApiSession, namespace: str, group: str, workloads
     kinds = {each.row.kind: each for each in workloads.kinds.values()}
     for kind, paths in {**dict(map(_listing, kinds.values())), **_OTHERS}.items():
         for path in paths:
-            page = await _read(session, path.format(quote(namespace, safe="")), _LIST, {"limit": _MOST})
+            page = await _read(session, path.format(quoted(namespace)), _LIST, {"limit": _MOST})
             if page is not None:
                 listed[kind] = page.items or []
                 break
@@ -127,7 +127,7 @@ async def read_owners(session: ApiSession, namespace: str, group: str, workloads
     notes: dict[tuple[str, str], tuple[float, str]] = {}
     for reason in _NOT_MADE:
         params = {"fieldSelector": f"reason={reason}", "limit": _MOST}
-        events = await _read(session, _EVENTS.format(quote(namespace, safe="")), _EVENT_LIST, params)
+        events = await _read(session, _EVENTS.format(quoted(namespace)), _EVENT_LIST, params)
         for event in (events.items if events is not None else None) or ():
             if event.regarding is not None:
                 about, note = (event.regarding.kind, event.regarding.name), printable(event.note or "", limit=300)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
@@ -14,6 +13,7 @@ from gangsched.core.objects.declaration import COMPOSITE, NATIVE
 from gangsched.core.objects.wording import printable
 from gangsched.kube import wire
 from gangsched.kube.client.errors import UNREADABLE, KubeError
+from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.session import ApiSession
 from gangsched.kube.dialects.native import template_of
 
@@ -55,7 +55,7 @@ _LIST = msgspec.json.Decoder(_List)
 async def origins(session: ApiSession, namespace: str, group: str) -> list[str]:
     """What would help a group of this name that does not exist, according to the Workloads of the namespace."""
     for version in DIALECTS[NATIVE].resources[0].versions:
-        path = f"/apis/scheduling.k8s.io/{version}/namespaces/{quote(namespace, safe='')}/workloads"
+        path = f"/apis/scheduling.k8s.io/{version}/namespaces/{quoted(namespace)}/workloads"
         try:
             answer = await session.request("GET", path, params={"limit": _MOST})
             found = _LIST.decode(answer.checked().body).items or []

@@ -10,7 +10,7 @@ from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.session import MERGE_PATCH, ApiSession
 from gangsched.kube.foreign.demands import demand_to_object, demands_path
 from gangsched.kube.writing.results import Outcome, WriteResult
-from gangsched.kube.writing.sending import answered, has_another_uid, send
+from gangsched.kube.writing.sending import answered, deletion, has_another_uid, send
 
 
 async def put_demand(session: ApiSession, effect: PutDemand) -> WriteResult:
@@ -32,8 +32,7 @@ async def put_demand(session: ApiSession, effect: PutDemand) -> WriteResult:
 async def drop_demand(session: ApiSession, effect: DropDemand) -> WriteResult:
     """Delete the Demand object if its UID still matches."""
     path = f"{demands_path(effect.key.namespace)}/{quoted(effect.key.name)}"
-    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": effect.uid}}
-    sent = await send(session, "DELETE", path, options)
+    sent = await send(session, "DELETE", path, deletion(effect.uid))
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
         return WriteResult(Outcome.GONE)
     return answered(sent)

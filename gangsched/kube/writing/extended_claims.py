@@ -55,11 +55,6 @@ def made(found: Json, what: UseDevices) -> str:
     return str(meta["uid"]) if ours and not meta.get("deletionTimestamp") else ""
 
 
-def deletion(what: UseDevices) -> Json:
-    """The options that delete the claim only if its UID matches."""
-    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": what.uid}}
-
-
 def naming(what: UseDevices, making: Making) -> Json:
     """The patch of the pod's status that names the claim."""
     mappings = [

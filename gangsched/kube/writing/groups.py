@@ -12,7 +12,7 @@ from gangsched.kube.client.errors import ApiError
 from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.session import ApiSession, Response
 from gangsched.kube.writing.results import Outcome, WriteResult
-from gangsched.kube.writing.sending import answered, send
+from gangsched.kube.writing.sending import answered, deletion, send
 
 
 async def make_group(session: ApiSession, effect: MakeGroup) -> WriteResult:
@@ -34,9 +34,8 @@ async def make_group(session: ApiSession, effect: MakeGroup) -> WriteResult:
 
 async def delete_group(session: ApiSession, effect: DeleteGroup) -> WriteResult:
     """Delete the PodGroup; `STALE` if it has changed, or another one has its name."""
-    conditions = {"uid": effect.uid, "resourceVersion": effect.resource_version}
-    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": conditions}
-    sent = await send(session, "DELETE", f"{_path(effect.key.namespace)}/{quoted(effect.key.name)}", options)
+    path = f"{_path(effect.key.namespace)}/{quoted(effect.key.name)}"
+    sent = await send(session, "DELETE", path, deletion(effect.uid, version=effect.resource_version))
     if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
         return WriteResult(Outcome.STALE)
     return answered(sent)

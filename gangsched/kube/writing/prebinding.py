@@ -23,7 +23,7 @@ from gangsched.kube.client.session import JSON, MERGE_PATCH, ApiSession
 from gangsched.kube.reading.storage import MARK, SELECTED_NODE
 from gangsched.kube.writing import claiming, extended_claims
 from gangsched.kube.writing.results import Outcome, WriteResult
-from gangsched.kube.writing.sending import TIMEOUT_S, write
+from gangsched.kube.writing.sending import TIMEOUT_S, deletion, write
 
 _MOST_READS = 8
 _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -115,7 +115,7 @@ async def _unmaking(session: ApiSession, what: UseDevices) -> WriteResult:
     unnamed = await _send(session, "PATCH", _pod_status_path(what), extended_claims.unnaming(what))
     if not unnamed.done and unnamed.result is not Outcome.GONE:
         return unnamed
-    gone = await _send(session, "DELETE", _path(what), extended_claims.deletion(what))
+    gone = await _send(session, "DELETE", _path(what), deletion(what.uid))
     if gone.done:
         await _change(session, what, partial(claiming.leaving, what=what), "/status")
         await _change(session, what, partial(claiming.unmarking, what=what))

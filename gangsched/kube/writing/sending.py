@@ -88,5 +88,12 @@ def has_another_uid(sent: Response | KubeError) -> bool:
     return "metadata.uid" in sent.message
 
 
+def deletion(uid: str, *, version: str = "") -> dict[str, object]:
+    """The options that delete an object only if this is its UID and, if given, its resourceVersion."""
+    conditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
+    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": conditions}
+
+
 def answered(sent: Response | KubeError) -> WriteResult:
+    """The result of a write whose failure is judged by the error's status alone."""
     return WriteResult(Outcome.WRITTEN) if isinstance(sent, Response) else failed(sent)
