@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from documentation import figures
 from gangsched.core.constraints.constraint import Constraint
 from gangsched.core.constraints.registry import CONSTRAINTS
 
@@ -140,8 +141,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(root: Path) -> list[Figures]:
     """The committed figures."""
-    lines = (root / FIGURES).read_text(encoding="utf-8").splitlines()
-    return [msgspec.json.decode(line, type=Figures) for line in lines]
+    return figures.read(root / FIGURES, Figures)
 
 
 def filter_of(constraint: type[Constraint]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from documentation import figures
 from documentation.filling import put
 from testbed.controllers.expected import COLUMNS, EXPECTED, PLAYS, RACE, Workload
 
@@ -30,8 +31,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 def read(root: Path) -> list[Seen]:
     """The results of the last runs."""
-    lines = (root / FIGURES).read_text(encoding="utf-8").splitlines()
-    return [msgspec.json.decode(line, type=Seen) for line in lines]
+    return figures.read(root / FIGURES, Seen)
 
 
 def merged(before: Iterable[Seen], now: Sequence[Seen]) -> list[Seen]:
@@ -42,8 +42,7 @@ def merged(before: Iterable[Seen], now: Sequence[Seen]) -> list[Seen]:
 
 def write(root: Path, seen: Iterable[Seen]) -> None:
     """Writes the results, one per line."""
-    lines = [msgspec.json.encode(each).decode() for each in seen]
-    (root / FIGURES).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    figures.write(root / FIGURES, seen)
 
 
 def _expected() -> list[tuple[str, str, str]]:

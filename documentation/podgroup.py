@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import yaml
+
 from gangsched.api.conversion import group_from_object
 from gangsched.api.crd import API_VERSION, KIND, crd
 
@@ -45,7 +47,7 @@ def page() -> str:
         "and `tolerations` are those of a pod's spec.",
         "",
         "```yaml",
-        *_example(),
+        _example(),
         "```",
         "",
         "## spec",
@@ -64,29 +66,15 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def _example() -> Iterator[str]:
-    """A PodGroup that uses most fields of the spec, as lines of YAML."""
-    metadata = {"name": "train", "namespace": "team-a", "uid": "-", "creationTimestamp": "2026-01-01T00:00:00Z"}
-    group = group_from_object({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": _EXAMPLE})
+def _example() -> str:
+    """A PodGroup that uses most fields of the spec, in YAML."""
+    metadata = {"name": "train", "namespace": "team-a"}
+    body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": _EXAMPLE}
+    stored = metadata | {"uid": "-", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    group = group_from_object(body | {"metadata": stored})
     if group.error:
         raise ValueError(f"the example is not valid: {group.error}")
-    yield from (f"apiVersion: {API_VERSION}", f"kind: {KIND}", "metadata:", "  name: train", "  namespace: team-a")
-    yield "spec:"
-    yield from (f"  {line}" for line in _yaml(_EXAMPLE))
-
-
-def _yaml(value: Mapping[str, Any]) -> Iterator[str]:
-    for key, item in value.items():
-        if isinstance(item, Mapping):
-            yield f"{key}:"
-            yield from (f"  {line}" for line in _yaml(item))
-        elif isinstance(item, list):
-            yield f"{key}:"
-            for element in item:
-                first, *others = _yaml(element)
-                yield from (f"  - {first}", *(f"    {line}" for line in others))
-        else:
-            yield f"{key}: {item}"
+    return str(yaml.safe_dump(body, sort_keys=False)).rstrip()
 
 
 def _table(schema: Schema) -> Iterator[str]:

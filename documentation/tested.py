@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from documentation import figures
 from documentation.filling import put
 
 README = Path("README.md")
@@ -28,14 +29,12 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(root: Path) -> list[Played]:
     """The results of the last run, the oldest version first."""
-    lines = (root / FIGURES).read_text(encoding="utf-8").splitlines()
-    return [msgspec.json.decode(line, type=Played) for line in lines]
+    return figures.read(root / FIGURES, Played)
 
 
 def write(root: Path, tested: Iterable[Played]) -> None:
     """Writes the results, one version per line."""
-    lines = [msgspec.json.encode(each).decode() for each in tested]
-    (root / FIGURES).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    figures.write(root / FIGURES, tested)
 
 
 def with_versions(root: Path, text: str) -> str:

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from documentation.fidelity import FIGURES, Figures
+from documentation.figures import write
 from tests.integration.aims import AIMS, Aims
 from tests.integration.device_aims import DEVICE_AIMS, DeviceAims
 from tests.integration.judged import Bench, Json, Surroundings, Verdicts, World
@@ -100,8 +99,7 @@ def figures(found: Iterable[Pair]) -> list[Figures]:
 def main() -> None:
     with Judge() as judge:
         found = figures(pairs(judge, range(1, WORLDS + 1)))
-    lines = [msgspec.json.encode(each).decode() for each in found]
-    (ROOT / FIGURES).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write(ROOT / FIGURES, found)
 
 
 if __name__ == "__main__":
