@@ -24,13 +24,13 @@ from gangsched.cli.output import (
     table,
 )
 from gangsched.cli.progress import Progress
+from gangsched.kube.client.paths import quoted
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.cli.following import Item
     from gangsched.core.objects.declaration import GroupKey
-    from gangsched.kube.client.paths import quoted
-from gangsched.kube.client.session import ApiSession
+    from gangsched.kube.client.session import ApiSession
 
 Event = dict[str, Any]
 

@@ -230,7 +230,7 @@ limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_DATA, resourc
 print(json.dumps([os.nice(0), int(Path("/proc/self/oom_score_adj").read_text()), limits]))
 """
     said = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True).stdout
-    assert json.loads(said) == [19, 1000, [1 << 30, 7, 0]]
+    assert json.loads(said) == [10, 1000, [1 << 30, 7, 0]]
 
 
 async def test_the_loop_goes_on_while_a_large_cluster_is_sent(record_property):
