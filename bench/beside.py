@@ -21,7 +21,7 @@ from bench.load import GROUPS, PODS
 from bench.scenarios import Kind, Scenario
 from gangsched.core.objects.events import Event, PodSeen, PodsReplaced
 from gangsched.kube.client.reflector import Reflector
-from gangsched.kube.reading import resources
+from gangsched.kube.reading import watched_resources
 from testbed.operator import Operator
 from testbed.workloads import Json, member, pod_group
 
@@ -91,7 +91,7 @@ async def run(beside: Beside) -> Figures:
             made.timeline.begin()
             seen = _Seen()
             path = PODS.replace("/default/", f"/{_NAMESPACE}/")
-            watch = Reflector(made.load.session, replace(resources.PODS, path=path), seen.post, observer=seen)
+            watch = Reflector(made.load.session, replace(watched_resources.PODS, path=path), seen.post, observer=seen)
             watching = asyncio.create_task(watch.run())
             await watch.synced.wait()
             with _Sampler(operator) as sampler:

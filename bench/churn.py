@@ -26,7 +26,7 @@ from gangsched.core.objects.events import Event, PodSeen, PodsReplaced
 from gangsched.kube.client.errors import KubeError
 from gangsched.kube.client.reflector import Reflector
 from gangsched.kube.client.session import MERGE_PATCH, ApiSession, connect
-from gangsched.kube.reading.resources import PODS
+from gangsched.kube.reading.watched_resources import PODS
 from testbed import crds
 from testbed.control_plane import ControlPlane
 from testbed.nodes import node

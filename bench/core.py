@@ -33,9 +33,9 @@ from gangsched.core.objects.podgroup import Group, GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import PodBound
 from gangsched.core.objects.shape import Amounts, HostPort, PodTerm, Requirement, Shape, Spread, Toleration
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, Placement, place
-from gangsched.core.planning.snapshot import Snapshot
-from gangsched.kube.reading.resources import PODS
+from gangsched.kube.reading.watched_resources import PODS
 from testbed.workloads import member
 
 _ROOM: Amounts = (("cpu", 32_000), ("memory", 256 << 30), ("pods", 110))

@@ -18,7 +18,7 @@ from msgspec import Struct
 from bench.load import IN_FLIGHT, PODS
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.results import PodBound
-from gangsched.kube.client.lines import LineSplitter
+from gangsched.kube.client.line_splitter import LineSplitter
 from gangsched.kube.client.session import ApiSession, connect
 from gangsched.kube.writing.binding import bind
 

@@ -17,8 +17,8 @@ from gangsched.core.objects.effects import BindPod, Prebind
 from gangsched.kube.client.errors import ApiUnreachable
 from gangsched.kube.client.session import MERGE_PATCH, ApiSession
 from gangsched.kube.writing.binding import bind
-from gangsched.kube.writing.prebinding import prebind
-from gangsched.kube.writing.results import WriteResult
+from gangsched.kube.writing.prebinding_writes import prebind
+from gangsched.kube.writing.write_results import WriteResult
 from testbed.nodes import node
 from testbed.workloads import Json, member, pod_group
 

@@ -10,8 +10,8 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.shape import Amounts
 from gangsched.whatif.measures import measure
-from gangsched.whatif.replay import replay
-from gangsched.whatif.trace import GPU, Gang, Part, Trace
+from gangsched.whatif.trace import GPU, Gang, Trace, TraceRole
+from gangsched.whatif.trace_replay import replay
 
 GANGS, NODES, _GPUS = 10_000, 1000, 8
 LOADS = {f"core: replay of 10,000 gangs on 1,000 nodes, {load:g} of their GPUs asked for": load for load in (0.5, 1.0)}
@@ -44,6 +44,6 @@ def _trace(load: float) -> Trace:
         at += draw.expovariate(1 / every_s)
         gpus = draw.choice(_ASKED)
         requests: Amounts = (("cpu", 6000 * gpus), ("memory", gpus * 48 << 30), (GPU, gpus))
-        part = Part(draw.choice(_MEMBERS), requests)
+        part = TraceRole(draw.choice(_MEMBERS), requests)
         gangs.append(Gang(name=f"gang-{number}", arrival_s=at, run_s=draw.expovariate(1 / _MEAN_RUN_S), parts=(part,)))
     return Trace(gangs)

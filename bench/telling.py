@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from bench.lab import Figures
-from gangsched.cli.overview import waiting
+from gangsched.cli.explain_all import waiting
 from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.objects.node import Node
@@ -19,9 +19,9 @@ from gangsched.core.objects.podgroup import Group, GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.shape import Amounts, Shape
 from gangsched.page.machine_reader import MachineReader
+from gangsched.views.decided_copy import decided
 from gangsched.views.diagnosis import from_cluster
-from gangsched.views.groups import rows
-from gangsched.views.trial import decided
+from gangsched.views.group_rows import rows
 from gangsched.whatif.simulation import simulate
 from gangsched.whatif.world.contents import World
 

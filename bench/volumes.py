@@ -16,7 +16,7 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.events import StorageReplaced, Synced
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.volumes import StorageKind
-from gangsched.kube.reading.resources import NODES, PODS, STORAGE
+from gangsched.kube.reading.watched_resources import NODES, PODS, STORAGE
 from testbed.nodes import node
 from testbed.workloads import member
 

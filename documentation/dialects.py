@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 import yaml
 
 from documentation.filling import put
-from gangsched.config.dialects import DIALECTS, NAMES, Key, Row
-from gangsched.kube.dialects.fields import Field, honoured
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.config.dialects import DIALECTS, NAMES, DialectRow, Key
+from gangsched.kube.dialects.dialect_fields import Field, honoured
+from gangsched.kube.dialects.dialect_table import DEFAULT
 
 IN_CHART = tuple(row.name for row in DIALECTS.values() if not row.left_out)
 """The chart's default."""
@@ -103,7 +103,7 @@ def _fields() -> Iterator[str]:
 _ROLES = ("names the group", "the minimum", "the longest wait", "the role")
 
 
-def _columns(row: Row) -> tuple[tuple[Key, ...], ...]:
+def _columns(row: DialectRow) -> tuple[tuple[Key, ...], ...]:
     return row.group, row.minimum, row.time, row.role
 
 

@@ -8,12 +8,12 @@ import yaml
 
 from documentation.filling import put
 from gangsched.config.settings import Settings
-from gangsched.config.workloads import NAMES, WORKLOADS
-from gangsched.kube.workloads.fields import fields_of
-from gangsched.kube.workloads.kind import Kind
-from gangsched.kube.workloads.table import chosen
+from gangsched.config.workload_registry import NAMES, WORKLOADS
+from gangsched.kube.workloads.workload_fields import fields_of
+from gangsched.kube.workloads.workload_kind import Kind
+from gangsched.kube.workloads.workload_table import chosen
 
-_SOURCE = "gangsched/config/workloads.py"
+_SOURCE = "gangsched/config/workload_registry.py"
 
 
 def rights() -> str:

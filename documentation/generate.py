@@ -33,7 +33,7 @@ from documentation import (
 )
 from documentation.docstrings import documented, members
 from documentation.mistakes import table as mistakes
-from gangsched.api.crd import crd_yaml
+from gangsched.api.custom_resource import crd_yaml
 from gangsched.cli import make_parser
 from gangsched.config.part import SettingsPart, part_of
 from gangsched.config.settings import Settings

@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from documentation.dialects import IN_CHART
-from gangsched.api.crd import crd_yaml
-from gangsched.config.workloads import NAMES as WORKLOADS
+from gangsched.api.custom_resource import crd_yaml
+from gangsched.config.workload_registry import NAMES as WORKLOADS
 from testbed import binaries
 
 CHART = Path(__file__).resolve().parent.parent / "charts" / "gangsched"

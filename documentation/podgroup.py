@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from gangsched.api.conversion import group_from_object
-from gangsched.api.crd import API_VERSION, KIND, crd
+from gangsched.api.custom_resource import API_VERSION, KIND, crd
 
 Schema = Mapping[str, Any]
 

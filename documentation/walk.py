@@ -23,7 +23,7 @@ from gangsched.core.objects.effects import BindPod, Effect, PatchStatus
 from gangsched.core.objects.events import Event, Synced
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.client.resource import Resource
-from gangsched.kube.reading.resources import GROUPS, NODES, PODS
+from gangsched.kube.reading.watched_resources import GROUPS, NODES, PODS
 from testbed.workloads import member, pod_group
 
 PACKAGE = Path(__file__).resolve().parent.parent / "gangsched"
@@ -31,7 +31,7 @@ _SERVER = "API server"
 _NOW = 1_800_000_000.0
 _AT = "2027-01-15T08:00:00Z"
 _ONE_POD = {
-    "resources.read": "decode the watch event",
+    "watched_resources.read": "decode the watch event",
     "machine.handle": "handle(events, now)",
     "intake.take": "apply the events",
     "members.pod_seen": "find the gang of the pod",
@@ -48,7 +48,7 @@ _ONE_POD = {
 }
 """Calls of the first story, as `module.function`, and what each does."""
 _ONE_RESTART = {
-    "resources.read_group": "decode the PodGroup",
+    "watched_resources.read_group": "decode the PodGroup",
     "status_conversion.status_from_object": "read the record from the status",
     "machine.handle": "handle(events, now)",
     "intake.take": "apply the events, Synced is the last",

@@ -25,21 +25,20 @@ from gangsched.kube.client.lease import SETTINGS, LeaseClient
 from gangsched.kube.client.reflector import Reflector
 from gangsched.kube.client.session import ApiSession, connect
 from gangsched.kube.client.token_files import own_namespace
-from gangsched.kube.dialects.table import chosen
-from gangsched.kube.foreign.demands import DEMANDS
+from gangsched.kube.dialects.dialect_table import chosen
+from gangsched.kube.foreign.demand_objects import DEMANDS
 from gangsched.kube.foreign.watch import ForeignWatch, groups
-from gangsched.kube.reading.devices import DEVICES, subject
+from gangsched.kube.reading.device_values import DEVICES, subject
 from gangsched.kube.reading.namespaces import is_missing
-from gangsched.kube.reading.resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES, STORAGE, pods
-from gangsched.kube.workloads import table as workloads
-from gangsched.kube.workloads.watch import objects
+from gangsched.kube.reading.watched_resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES, STORAGE, pods
+from gangsched.kube.workloads import workload_table as workloads
+from gangsched.kube.workloads.workload_watches import objects
 from gangsched.kube.writing.volcano_phases import Rival
 from gangsched.operator.kopf_thread import KopfThread
 from gangsched.operator.memo import Deletion
 from gangsched.runtime.alone import Alone
 from gangsched.runtime.backlog import AT_FIRST
-from gangsched.runtime.clock import Clock, measure_loop_lag
-from gangsched.runtime.effects import table
+from gangsched.runtime.effect_table import table
 from gangsched.runtime.election import Timing
 from gangsched.runtime.ending import log_failures, take_signals, unless_stopped
 from gangsched.runtime.engine import Engine
@@ -48,11 +47,12 @@ from gangsched.runtime.files import allow_connections
 from gangsched.runtime.health import Health
 from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.leadership import Leadership, new_identity
+from gangsched.runtime.leadership_terms import Terms
+from gangsched.runtime.loop_clock import Clock, measure_loop_lag
 from gangsched.runtime.metrics import Metrics
-from gangsched.runtime.readiness import Readiness
+from gangsched.runtime.probes import Readiness
 from gangsched.runtime.stage_times import StageTimes
 from gangsched.runtime.supervision import supervise
-from gangsched.runtime.terms import Terms
 from gangsched.runtime.watches import Watches
 
 if TYPE_CHECKING:

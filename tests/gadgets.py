@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gangsched.core.objects.devices import DeviceClass, DeviceKind, DeviceRequest, DeviceWishes, Match, ResourceClaim
 from gangsched.core.objects.offered_devices import Attribute, AttributeType, Device, DeviceKey, ResourceSlice
 from gangsched.core.objects.prebindings import UseDevices, reserved
-from gangsched.kube.cel.selectors import CelSelector
+from gangsched.kube.cel.device_selectors import CelSelector
 
 if TYPE_CHECKING:
     from tests.harness import Harness

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from gangsched.config.dialects import NAMES
 from gangsched.core.objects.duration import parse_duration
-from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.foreign.demands import DEMANDS
+from gangsched.kube.dialects.dialect_table import DEFAULT
+from gangsched.kube.foreign.demand_objects import DEMANDS
 
 ROOT = Path(__file__).resolve().parent.parent
 CHART = ROOT / "charts" / "gangsched"

@@ -19,7 +19,7 @@ SCRIPT = """
 import json, sys
 from pathlib import Path
 from gangsched.config.settings import Settings, load
-from gangsched.kube.dialects.table import chosen
+from gangsched.kube.dialects.dialect_table import chosen
 from gangsched.whatif.world.building import READ
 from documentation.generate import pages
 

@@ -24,8 +24,8 @@ from msgspec import Struct
 
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube.dialects.dialect import Dialect
-from gangsched.kube.dialects.fields import honoured
-from gangsched.kube.dialects.kind import Kind
+from gangsched.kube.dialects.dialect_fields import honoured
+from gangsched.kube.dialects.dialect_kind import Kind
 
 
 _FIELDS = (honoured("bandSize", "the minimum"),)

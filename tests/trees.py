@@ -8,7 +8,7 @@ from typing import Any
 from gangsched.core.objects.declaration import COMPOSITE, NATIVE
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import pod
 
 CREATED = "1970-01-12T13:46:{:02}Z"

@@ -10,9 +10,9 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Shape
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify
-from gangsched.core.planning.snapshot import Snapshot
 
 OF_RESOURCES = {words.reason for words in NodeResources.words}
 

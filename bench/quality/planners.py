@@ -23,9 +23,9 @@ from gangsched.core.objects.events import GroupsReplaced, NodesReplaced, PodSeen
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import PodBound
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.search import Slots
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
 
 Planner = Callable[[Instance], Outcome]

@@ -13,11 +13,11 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gangsched.api.crd import GROUP, KIND, VERSION
-from gangsched.api.podgroup import NAME_RULE, Placement, PodGroupSpec, Preference, Topology
-from gangsched.api.podgroup import Role as WantedRole
-from gangsched.api.shapes import shape_from_template, soft_from_template, template_to_object
+from gangsched.api.custom_resource import GROUP, KIND, VERSION
+from gangsched.api.podgroup_spec import NAME_RULE, Placement, PodGroupSpec, Preference, Topology
+from gangsched.api.podgroup_spec import Role as WantedRole
 from gangsched.api.status_conversion import status_from_object
+from gangsched.api.template_shapes import shape_from_template, soft_from_template, template_to_object
 from gangsched.api.times import parse_time
 from gangsched.core.objects import declaration
 from gangsched.core.objects.declaration import GroupKey, Role

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from gangsched.config.part import Part
+from gangsched.config.part import StrictModel
 
 JsonSchema = dict[str, Any]
 
@@ -110,7 +110,7 @@ class ListMap:
         return {**handler(schema), "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [self.key]}
 
 
-class PodGroupPart(Part):
+class PodGroupPart(StrictModel):
     """A part of the PodGroup, as strict about types as the API server, with the `rules` that its schema states."""
 
     rules: ClassVar[tuple[Rule, ...]] = ()
@@ -135,7 +135,7 @@ Int64 = Annotated[int, Format("int64")]
 Count = Annotated[Int32, Field(ge=0)]
 
 
-def structural(model: type[Part]) -> JsonSchema:
+def structural(model: type[StrictModel]) -> JsonSchema:
     """Return the model's schema for a CustomResourceDefinition: no references, no nulls, no titles."""
     schema = model.model_json_schema(by_alias=True)
     return _inlined(schema, schema.get("$defs", {}))

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gangsched.api.schema import MAX_COUNT
-from gangsched.api.shapes import requests_to_object
-from gangsched.api.status import (
+from gangsched.api.podgroup_status import (
     LONGEST_MESSAGE,
     MOST_ROLES,
     ConditionStatus,
@@ -20,6 +18,8 @@ from gangsched.api.status import (
     RecordStatus,
     ReservationStatus,
 )
+from gangsched.api.schema import MAX_COUNT
+from gangsched.api.template_shapes import requests_to_object
 from gangsched.api.times import format_time, parse_time
 from gangsched.core.objects.quantity import amount
 from gangsched.core.objects.reasons import Reason

@@ -119,8 +119,8 @@ async def _listed(arguments: argparse.Namespace, *, namespaced: bool) -> list[st
     import asyncio  # noqa: PLC0415 - see the package
     import json  # noqa: PLC0415
 
-    from gangsched.api.crd import API_VERSION  # noqa: PLC0415
-    from gangsched.cli.access import connected, namespace_of  # noqa: PLC0415
+    from gangsched.api.custom_resource import API_VERSION  # noqa: PLC0415
+    from gangsched.cli.cluster_access import connected, namespace_of  # noqa: PLC0415
     from gangsched.kube.client.paths import quoted  # noqa: PLC0415
 
     async with asyncio.timeout(_WITHIN_S), connected(arguments) as session:

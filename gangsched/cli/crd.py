@@ -21,7 +21,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _execute(_: argparse.Namespace) -> int:
-    from gangsched.api.crd import crd_yaml  # noqa: PLC0415 - see the package
+    from gangsched.api.custom_resource import crd_yaml  # noqa: PLC0415 - see the package
 
     print(crd_yaml(), end="")
     return 0

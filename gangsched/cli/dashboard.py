@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gangsched.cli.access import FAILED, add_cluster, add_namespace, add_rules, connected, fail, run
+from gangsched.cli.cluster_access import FAILED, add_cluster, add_namespace, add_rules, connected, fail, run
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
-    from gangsched.cli.looking import Look
+    from gangsched.cli.cluster_reader import Look
     from gangsched.page.board import Board
 
 _AGAIN = (
@@ -62,7 +62,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 async def _serve(arguments: argparse.Namespace) -> int:
-    from gangsched.cli.looking import look  # noqa: PLC0415 - see the package
+    from gangsched.cli.cluster_reader import look  # noqa: PLC0415 - see the package
     from gangsched.page.board import Board  # noqa: PLC0415
     from gangsched.page.listener import HOST, Listener  # noqa: PLC0415
     from gangsched.page.server import Page  # noqa: PLC0415
@@ -106,7 +106,7 @@ class LiveBoard:
 
     async def follow(self, look: Callable[[], Awaitable[Look]]) -> None:
         """Read the cluster repeatedly while the page is open. The page says so when its content may be out of date."""
-        from gangsched.cli.looking import pause_s  # noqa: PLC0415 - see the package
+        from gangsched.cli.cluster_reader import pause_s  # noqa: PLC0415 - see the package
         from gangsched.kube.client.errors import KubeError  # noqa: PLC0415
 
         took_s, read_at = 0.0, time.monotonic()

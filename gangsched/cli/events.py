@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from gangsched.cli.access import add_cluster, add_namespace, add_rules, connected, named, note, run, split_name
+from gangsched.cli.cluster_access import add_cluster, add_namespace, add_rules, connected, named, note, run, split_name
 from gangsched.cli.completion import complete_groups
 from gangsched.cli.output import (
     JSON,
@@ -28,7 +28,7 @@ from gangsched.kube.client.paths import quoted
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
-    from gangsched.cli.following import Item
+    from gangsched.cli.watch_option import Item
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.kube.client.session import ApiSession
 
@@ -63,7 +63,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 async def _print_events(arguments: argparse.Namespace) -> int:
-    from gangsched.cli.following import follow  # noqa: PLC0415 - see the package
+    from gangsched.cli.watch_option import follow  # noqa: PLC0415 - see the package
 
     split_name(arguments.group)
     async with connected(arguments) as session:
@@ -93,10 +93,10 @@ async def _print_events(arguments: argparse.Namespace) -> int:
 
 async def _members(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> Collection[str] | None:
     """The names of the pods that belong to the group now; None if the caller may not see them."""
+    from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
+    from gangsched.cli.group_reader import read_gangs  # noqa: PLC0415
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415 - see the package
-    from gangsched.cli.listing import rows  # noqa: PLC0415
-    from gangsched.cli.live import read_gangs  # noqa: PLC0415
-    from gangsched.cli.rules import rules  # noqa: PLC0415
+    from gangsched.cli.visible_groups import rows  # noqa: PLC0415
     from gangsched.kube.client.errors import ApiError  # noqa: PLC0415
 
     decided = rules(arguments, await read_leaders(session))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gangsched.cli.access import (
+from gangsched.cli.cluster_access import (
     Unanswered,
     add_cluster,
     add_namespace,
@@ -39,10 +39,10 @@ from gangsched.cli.progress import Progress
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
-    from gangsched.cli.following import Item
+    from gangsched.cli.deciding_settings import Rules
+    from gangsched.cli.group_reader import Reading
     from gangsched.cli.leaders import Leaders
-    from gangsched.cli.live import Reading
-    from gangsched.cli.rules import Rules
+    from gangsched.cli.watch_option import Item
     from gangsched.config.settings import Settings
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.kube.client.session import ApiSession
@@ -81,7 +81,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    from gangsched.cli.live import LISTED  # noqa: PLC0415 - see the package
+    from gangsched.cli.group_reader import LISTED  # noqa: PLC0415 - see the package
 
     everything = f"list {', '.join(LISTED)} in all namespaces"
     if arguments.group is None:
@@ -96,7 +96,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 async def _answer(arguments: argparse.Namespace) -> int:
-    from gangsched.cli.following import follow  # noqa: PLC0415 - see the package
+    from gangsched.cli.watch_option import follow  # noqa: PLC0415 - see the package
 
     if arguments.group is not None:
         split_name(arguments.group)
@@ -113,10 +113,10 @@ async def _answer(arguments: argparse.Namespace) -> int:
 
 
 async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> list[Item]:
-    from gangsched.cli import overview  # noqa: PLC0415 - see the package
+    from gangsched.cli import explain_all  # noqa: PLC0415 - see the package
+    from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
+    from gangsched.cli.group_reader import LISTED, read  # noqa: PLC0415
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415
-    from gangsched.cli.live import LISTED, read  # noqa: PLC0415
-    from gangsched.cli.rules import rules  # noqa: PLC0415
 
     with Progress("reading the cluster") as progress:
         leaders = await read_leaders(session)
@@ -130,14 +130,14 @@ async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> li
             )
         progress.say("deciding")
         only = namespace_of(arguments, session)
-        waiting = overview.waiting(reading.events, policy=policy, now=time.time())
+        waiting = explain_all.waiting(reading.events, policy=policy, now=time.time())
         found = [each for each in waiting if only in ("", each.key.namespace)]
     if arguments.output in (JSON, YAML):
-        text = structured(arguments.output, overview.as_json(found, leaders, decided.notes), many=arguments.watch)
+        text = structured(arguments.output, explain_all.as_json(found, leaders, decided.notes), many=arguments.watch)
     elif arguments.output == NAME:
         text = "\n".join(f"{each.resource}/{each.key.name}" for each in found)
     else:
-        text = "\n".join(map(shown, overview.text(found, leaders, _width(arguments), decided.notes)))
+        text = "\n".join(map(shown, explain_all.text(found, leaders, _width(arguments), decided.notes)))
     return [("", text, text)]
 
 
@@ -145,7 +145,7 @@ async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> li
 
 
 async def _look_at(arguments: argparse.Namespace, session: ApiSession) -> list[Item]:
-    from gangsched.cli import prose  # noqa: PLC0415 - see the package
+    from gangsched.cli import explain_text  # noqa: PLC0415 - see the package
     from gangsched.views import diagnosis_json  # noqa: PLC0415
 
     key = named(arguments, arguments.group, session)
@@ -162,7 +162,7 @@ async def _look_at(arguments: argparse.Namespace, session: ApiSession) -> list[I
     elif arguments.output == NAME:
         text = f"{diagnosis.resource}/{diagnosis.key.name}"
     else:
-        lines = prose.lines(diagnosis, reading, _width(arguments), remarks=(*no_operator, *notes))
+        lines = explain_text.lines(diagnosis, reading, _width(arguments), remarks=(*no_operator, *notes))
         first, *others = map(shown, lines)
         text = "\n".join([painted(first, diagnosis.phase), *others])
     return [("", text, text)]
@@ -179,9 +179,9 @@ class _Explained:
 async def _diagnose(
     arguments: argparse.Namespace, session: ApiSession, key: GroupKey, progress: Progress
 ) -> _Explained:
+    from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
+    from gangsched.cli.group_reader import read  # noqa: PLC0415
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415
-    from gangsched.cli.live import read  # noqa: PLC0415
-    from gangsched.cli.rules import rules  # noqa: PLC0415
     from gangsched.views.diagnosed import from_status  # noqa: PLC0415
     from gangsched.views.diagnosis import from_cluster  # noqa: PLC0415
 
@@ -206,12 +206,12 @@ async def _diagnose(
 
 async def _with_owners(session: ApiSession, diagnosis: Diagnosis, settings: Settings) -> Diagnosis:
     """The diagnosis, with remedies for missing members as far as the caller may see the objects that create them."""
-    from gangsched.cli.owners import read_owners, remedies  # noqa: PLC0415 - see the package
-    from gangsched.cli.templates import origins  # noqa: PLC0415
-    from gangsched.config.custom import Workloads  # noqa: PLC0415
+    from gangsched.cli.missing_pods import read_owners, remedies  # noqa: PLC0415 - see the package
+    from gangsched.cli.workload_templates import origins  # noqa: PLC0415
+    from gangsched.config.custom_workloads import Workloads  # noqa: PLC0415
     from gangsched.core.objects.declaration import NATIVE  # noqa: PLC0415
     from gangsched.core.objects.reasons import Reason  # noqa: PLC0415
-    from gangsched.kube.workloads.table import chosen  # noqa: PLC0415
+    from gangsched.kube.workloads.workload_table import chosen  # noqa: PLC0415
 
     if diagnosis.reason == Reason.POD_GROUP_NOT_FOUND and diagnosis.source == f"{NATIVE} pods":
         made = await origins(session, diagnosis.key.namespace, diagnosis.key.name)

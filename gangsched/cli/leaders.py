@@ -26,7 +26,7 @@ _SEVERAL = (
 )
 
 
-class _Meta(Struct, frozen=True):
+class _LeaseMetadata(Struct, frozen=True):
     namespace: str = ""
     name: str = ""
     annotations: dict[str, str] | None = None
@@ -37,7 +37,7 @@ class _Meta(Struct, frozen=True):
 
 
 class _Item(Struct):
-    metadata: _Meta
+    metadata: _LeaseMetadata
     spec: LeaseSpec | None = None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gangsched.cli.access import (
+from gangsched.cli.cluster_access import (
     add_cluster,
     add_namespace,
     add_rules,
@@ -34,10 +34,10 @@ from gangsched.cli.progress import Progress
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
-    from gangsched.cli.following import Item
+    from gangsched.cli.watch_option import Item
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.kube.client.session import ApiSession
-    from gangsched.views.groups import Row
+    from gangsched.views.group_rows import GroupRow
 
 _HEADS = ("NAME", "PHASE", "MEMBERS", "BOUND", "WAITS", "REASON")
 
@@ -68,13 +68,13 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 async def _list(arguments: argparse.Namespace) -> int:
-    from gangsched.cli.following import follow  # noqa: PLC0415 - see the package
-    from gangsched.views.groups import as_object  # noqa: PLC0415
+    from gangsched.cli.watch_option import follow  # noqa: PLC0415 - see the package
+    from gangsched.views.group_rows import as_object  # noqa: PLC0415
 
     async with connected(arguments) as session:
         if arguments.watch:
             heads = True
-            known: dict[GroupKey, Row] = {}
+            known: dict[GroupKey, GroupRow] = {}
 
             async def look() -> Sequence[Item]:
                 nonlocal heads, known
@@ -99,11 +99,11 @@ async def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bool) -> list[Row]:
+async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bool) -> list[GroupRow]:
+    from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
+    from gangsched.cli.group_reader import read_gangs  # noqa: PLC0415
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415 - see the package
-    from gangsched.cli.listing import rows  # noqa: PLC0415
-    from gangsched.cli.live import read_gangs  # noqa: PLC0415
-    from gangsched.cli.rules import rules  # noqa: PLC0415
+    from gangsched.cli.visible_groups import rows  # noqa: PLC0415
 
     with Progress("reading groups") as progress:
         decided = rules(arguments, await read_leaders(session))
@@ -115,14 +115,14 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
     return found
 
 
-def _gone(row: Row) -> Row:
+def _gone(row: GroupRow) -> GroupRow:
     """The row that shows that a group and its pods are gone."""
     return replace(row, phase="Gone", reason="", message="", members=0, bound=0, since=0.0, pods=(), turn=())
 
 
-def _items(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool) -> list[Item]:
+def _items(arguments: argparse.Namespace, found: Sequence[GroupRow], *, headed: bool) -> list[Item]:
     """A line for each row. A longer wait alone does not count as a change."""
-    from gangsched.views.groups import as_object  # noqa: PLC0415 - see the package
+    from gangsched.views.group_rows import as_object  # noqa: PLC0415 - see the package
 
     states = [(row.phase, row.reason, row.members, row.minimum, row.bound) for row in found]
     if arguments.output in (JSON, YAML):
@@ -134,7 +134,7 @@ def _items(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool)
     return [(row.key, state, text) for row, state, text in zip(found, states, texts, strict=True)]
 
 
-def _lines(arguments: argparse.Namespace, found: Sequence[Row], *, headed: bool) -> list[str]:
+def _lines(arguments: argparse.Namespace, found: Sequence[GroupRow], *, headed: bool) -> list[str]:
     """The lines of the table; if `headed`, the first one begins with the line of heads."""
     everywhere, wide, now = arguments.all_namespaces, arguments.output == WIDE, time.time()
     heads = [*(["NAMESPACE"] if everywhere else []), *_HEADS, *(["AGE", "DECLARED", "MESSAGE"] if wide else [])]

@@ -70,8 +70,8 @@ def add_parser(commands: Commands) -> None:
 def _execute(arguments: argparse.Namespace) -> int:
     from gangsched.config.settings import InvalidConfig, load  # noqa: PLC0415
     from gangsched.whatif.measures import measure  # noqa: PLC0415
-    from gangsched.whatif.replay import replay  # noqa: PLC0415
     from gangsched.whatif.trace import TraceError  # noqa: PLC0415
+    from gangsched.whatif.trace_replay import replay  # noqa: PLC0415
     from gangsched.whatif.world.manifests import ManifestError  # noqa: PLC0415 - see the package
 
     strategies = arguments.strategy or ["Pack"]

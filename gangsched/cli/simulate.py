@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gangsched.cli.access import WRONG_USAGE, add_cluster, add_rules, fail, note, run
+from gangsched.cli.cluster_access import WRONG_USAGE, add_cluster, add_rules, fail, note, run
 from gangsched.cli.output import JSON, NARROWEST, WIDEST, YAML, add_output, shown, structured
 from gangsched.cli.progress import Progress
 
@@ -75,7 +75,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 def _decide(arguments: argparse.Namespace) -> int:
-    from gangsched.cli.rules import rules_for_manifests  # noqa: PLC0415 - see the package
+    from gangsched.cli.deciding_settings import rules_for_manifests  # noqa: PLC0415 - see the package
 
     decided = asyncio.run(rules_for_manifests(arguments))
     for sentence in decided.notes:
@@ -85,7 +85,7 @@ def _decide(arguments: argparse.Namespace) -> int:
 
 
 def _simulate(arguments: argparse.Namespace, settings: Settings) -> int:
-    from gangsched.kube.workloads.table import chosen  # noqa: PLC0415
+    from gangsched.kube.workloads.workload_table import chosen  # noqa: PLC0415
     from gangsched.whatif.simulation import simulate  # noqa: PLC0415
     from gangsched.whatif.world.building import build  # noqa: PLC0415
     from gangsched.whatif.world.manifests import ManifestError, read  # noqa: PLC0415 - see the package
@@ -162,7 +162,7 @@ def _text(outcome: Outcome, width: int) -> Iterator[str]:
 
 def _row(decision: Decision) -> tuple[str, ...]:
     from gangsched.core.objects.duration import format_duration  # noqa: PLC0415
-    from gangsched.views.resources import GANG, OWN, POD  # noqa: PLC0415
+    from gangsched.views.resource_names import GANG, OWN, POD  # noqa: PLC0415
 
     finding = decision.finding
     return (

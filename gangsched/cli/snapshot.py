@@ -7,7 +7,7 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gangsched.cli.access import add_cluster, add_rules, connected, note, run
+from gangsched.cli.cluster_access import add_cluster, add_rules, connected, note, run
 from gangsched.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 async def _write(arguments: argparse.Namespace) -> int:
+    from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415 - see the package
-    from gangsched.cli.recording import kinds, objects  # noqa: PLC0415
-    from gangsched.cli.rules import rules  # noqa: PLC0415
-    from gangsched.config.custom import Workloads  # noqa: PLC0415
-    from gangsched.kube.workloads.table import chosen  # noqa: PLC0415
+    from gangsched.cli.snapshot_objects import kinds, objects  # noqa: PLC0415
+    from gangsched.config.custom_workloads import Workloads  # noqa: PLC0415
+    from gangsched.kube.workloads.workload_table import chosen  # noqa: PLC0415
 
     count = 0
     with Progress("reading what the cluster serves") as progress:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gangsched.cli.access import add_cluster, add_namespace, add_rules, connected, note, run
+from gangsched.cli.cluster_access import add_cluster, add_namespace, add_rules, connected, note, run
 from gangsched.cli.output import (
     JSON,
     UNWRAPPED,
@@ -27,8 +27,8 @@ from gangsched.cli.progress import Progress
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
-    from gangsched.views.nodes import Usage
-    from gangsched.views.overview import Overview
+    from gangsched.views.cluster_overview import Overview
+    from gangsched.views.node_usage import Usage
 
 _LINES_AROUND = 7
 _HOME, _REST, _END = "\x1b[H", "\x1b[K\n", "\x1b[J"
@@ -60,7 +60,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 async def _show(arguments: argparse.Namespace) -> int:
-    from gangsched.cli.looking import look, pause_s  # noqa: PLC0415 - see the package
+    from gangsched.cli.cluster_reader import look, pause_s  # noqa: PLC0415 - see the package
 
     refreshed = controllable() and arguments.output in (None, WIDE)
     async with connected(arguments) as session:
@@ -77,7 +77,7 @@ async def _show(arguments: argparse.Namespace) -> int:
 
 def _print_once(arguments: argparse.Namespace, overview: Overview) -> int:
     if arguments.output in (JSON, YAML):
-        from gangsched.views.overview import as_object  # noqa: PLC0415 - see the package
+        from gangsched.views.cluster_overview import as_object  # noqa: PLC0415 - see the package
 
         print(structured(arguments.output, as_object(overview)))
         return 0
@@ -139,14 +139,14 @@ def _more(number: int) -> Iterator[str]:
 
 
 def _fullness(usage: Usage) -> tuple[bool, float, str]:
-    from gangsched.views.nodes import is_special  # noqa: PLC0415 - see the package
+    from gangsched.views.node_usage import is_special  # noqa: PLC0415 - see the package
 
     others = [usage.share(name) for name in usage.allocatable if is_special(name)]
     return bool(usage.closed), -max(others, default=usage.share("cpu")), usage.name
 
 
 def _node(usage: Usage, others: Sequence[str]) -> Sequence[str]:
-    from gangsched.views.overview import MAIN  # noqa: PLC0415 - see the package
+    from gangsched.views.cluster_overview import MAIN  # noqa: PLC0415 - see the package
 
     gangs = ", ".join(f"{key} ({number})" for key, number in sorted(usage.gangs.items()))
     return (

@@ -50,7 +50,7 @@ class CustomResource:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class DialectRow:
     """One dialect. `name` is its name in configuration, status and messages; `whose` names the other system in docs.
 
     The first key of `group` that has a value names the group. `minimum`, `time` and `role` work in the same way, and
@@ -83,7 +83,7 @@ def _label(name: str) -> Key:
 DIALECTS = {
     row.name: row
     for row in (
-        Row(
+        DialectRow(
             name="gangsched",
             whose="gangsched's own",
             group=(_label("gangsched.io/pod-group"),),
@@ -91,7 +91,7 @@ DIALECTS = {
             time=(Key("gangsched.io/max-schedule-time"),),
             role=(_label("gangsched.io/role"),),
         ),
-        Row(
+        DialectRow(
             name="palantir",
             whose="Spark drivers and executors, as palantir's k8s-spark-scheduler reads them",
             group=(_label("spark-app-id"),),
@@ -109,14 +109,14 @@ DIALECTS = {
             left_out="with it the operator may also write Demand objects in every namespace, for which that system's "
             "autoscaler adds nodes, and Spark applications of one instance group wait in FIFO order, across all owners",
         ),
-        Row(
+        DialectRow(
             name="cosmin",
             whose="Spark drivers and executors, as cosmin-ionita's scheduler reads them",
             group=(_label("spark-app-selector"),),
             minimum=(_label("executors"),),
             role=(_label("spark-role"),),
         ),
-        Row(
+        DialectRow(
             name="pfnet",
             whose="pfnet's gang plug-in; `PREFIX` is the setting `pfnet.gangAnnotationPrefix`",
             group=(Key("PREFIX-name"),),
@@ -124,13 +124,13 @@ DIALECTS = {
             time=(Key("PREFIX-schedule-timeout-seconds"),),
             settings=("pfnet",),
         ),
-        Row(
+        DialectRow(
             name="kueue",
             whose="Kueue's groups of plain pods",
             group=(_label("kueue.x-k8s.io/pod-group-name"),),
             minimum=(Key("kueue.x-k8s.io/pod-group-total-count"),),
         ),
-        Row(
+        DialectRow(
             name="koordinator",
             whose="Koordinator's gangs",
             group=(Key("gang.scheduling.koordinator.sh/name"), _label("pod-group.scheduling.sigs.k8s.io")),
@@ -138,14 +138,14 @@ DIALECTS = {
             time=(Key("gang.scheduling.koordinator.sh/waiting-time"),),
             resources=(CustomResource(group="scheduling.sigs.k8s.io", versions=("v1alpha1",)),),
         ),
-        Row(
+        DialectRow(
             name="scheduler-plugins",
             whose="coscheduling of scheduler-plugins",
             group=(_label("scheduling.x-k8s.io/pod-group"), _label("pod-group.scheduling.sigs.k8s.io/name")),
             minimum=(_label("pod-group.scheduling.sigs.k8s.io/min-available"),),
             resources=(CustomResource(group="scheduling.x-k8s.io", versions=("v1alpha1",)),),
         ),
-        Row(
+        DialectRow(
             name="yunikorn",
             whose="YuniKorn's applications with task groups",
             # In the order of precedence of YuniKorn itself.
@@ -158,7 +158,7 @@ DIALECTS = {
             minimum=(Key("yunikorn.apache.org/task-groups"),),
             role=(Key("yunikorn.apache.org/task-group-name"),),
         ),
-        Row(
+        DialectRow(
             name="volcano",
             whose="Volcano's PodGroups",
             group=(Key("scheduling.k8s.io/group-name"), Key("scheduling.volcano.sh/group-name")),
@@ -167,20 +167,20 @@ DIALECTS = {
             resources=(CustomResource(group="scheduling.volcano.sh", versions=("v1beta1",)),),
             settings=("volcano",),
         ),
-        Row(
+        DialectRow(
             name="kai",
             whose="KAI's PodGroups",
             group=(Key("pod-group-name"),),
             role=(_label("kai.scheduler/subgroup-name"),),
             resources=(CustomResource(group="scheduling.run.ai", versions=("v2alpha2",)),),
         ),
-        Row(
+        DialectRow(
             name="tenstack",
             whose="PodGroups of tenstack's batch-scheduler",
             group=(_label("group.batch.scheduler.tencent.com"),),
             resources=(CustomResource(group="batch.scheduler.tencent.com", versions=("v1",)),),
         ),
-        Row(
+        DialectRow(
             name="native",
             whose="Kubernetes' own PodGroups, behind a feature gate",
             group=(SCHEDULING_GROUP,),

@@ -14,13 +14,13 @@ from gangsched.core.objects.duration import PATTERN, parse_duration
 Name = TypeVar("Name", bound=str)
 
 
-class Part(BaseModel):
+class StrictModel(BaseModel):
     """The base of all that users write: immutable, with camelCase keys as in Kubernetes. Unknown keys are errors."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, strict=True)
 
 
-class SettingsPart(Part):
+class SettingsPart(StrictModel):
     """A part of the settings."""
 
     model_config = ConfigDict(validate_default=True)

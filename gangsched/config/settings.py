@@ -15,17 +15,17 @@ import yaml
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from gangsched.config.custom import Workloads
+from gangsched.config.custom_workloads import Workloads
 from gangsched.config.dialects import NAMES, DialectName
 from gangsched.config.limits import NamespaceLimits
-from gangsched.config.native import Native
+from gangsched.config.native_settings import Native
 from gangsched.config.page import Page
 from gangsched.config.part import Duration, SettingsPart, part_of, unique
-from gangsched.config.pfnet import Pfnet
+from gangsched.config.pfnet_settings import Pfnet
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.pod_groups import PodGroups
-from gangsched.config.spark import Fifo, Spark
-from gangsched.config.volcano import Volcano
+from gangsched.config.spark_settings import Fifo, Spark
+from gangsched.config.volcano_settings import Volcano
 from gangsched.config.yaml_documents import Unfollowable, document
 from gangsched.core.objects.duration import parse_duration
 from gangsched.core.objects.policy import OwnerGuard, Policy, PriorityFrom

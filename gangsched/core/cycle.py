@@ -24,14 +24,14 @@ from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.planning import budget as units
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.further import place_each
+from gangsched.core.planning.needed_prebindings import prebindings
 from gangsched.core.planning.pausing import place
 from gangsched.core.planning.placement import Ask, Placement, Unfinished
-from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.queueing.queue import Candidate, Round
 from gangsched.core.state import State
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gangsched.core.cluster.failures import failed_when
 from gangsched.core.declarations.trees import TREE_KINDS
 from gangsched.core.membership import handover
-from gangsched.core.membership.results import Results
+from gangsched.core.membership.applied_results import Results
 from gangsched.core.objects import events as seen
 from gangsched.core.objects import results
 from gangsched.core.objects.declaration import GroupKey

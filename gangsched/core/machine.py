@@ -27,7 +27,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.stats import Measured, Stage, Stats
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
-from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.upkeep import RECONCILE_PAUSE_S_PER_POD
 
 

@@ -21,7 +21,7 @@ from gangsched.core.objects.faults import SetAside
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.subjects import Subject, is_gone, kind_of, name_of, singles, subject_of, without
-from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.capacity_snapshot import Snapshot
 
 
 @dataclass(slots=True)

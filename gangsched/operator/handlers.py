@@ -10,11 +10,11 @@ from http import HTTPStatus
 
 import kopf
 
-from gangsched.api.crd import API_VERSION, NAME, PLURAL, lacking
+from gangsched.api.custom_resource import API_VERSION, NAME, PLURAL, lacking
 from gangsched.kube.client.errors import KubeError
 from gangsched.operator.finished import SELECTOR, finished_group
+from gangsched.operator.kopf_settings import CRDS, PODGROUPS
 from gangsched.operator.memo import Deletion, Memo
-from gangsched.operator.settings import CRDS, PODGROUPS
 
 _log = logging.getLogger(__name__)
 

@@ -83,7 +83,7 @@ class KopfThread:
         import kopf  # noqa: PLC0415 - see the module
 
         from gangsched.operator.handlers import make_registry  # noqa: PLC0415
-        from gangsched.operator.settings import make_settings  # noqa: PLC0415
+        from gangsched.operator.kopf_settings import make_settings  # noqa: PLC0415
 
         # With a threading.Event, kopf would wait for it in another thread, and this loop could not end before that. A
         # restart of kopf would then take five minutes.

@@ -16,9 +16,9 @@ from gangsched.core.status.ahead import holds_up
 from gangsched.page import things
 from gangsched.page.board import Board
 from gangsched.page.things import HEAD, Thing
-from gangsched.views.groups import Row, row
-from gangsched.views.nodes import Usage, places, usage
-from gangsched.views.overview import Totals
+from gangsched.views.cluster_overview import Totals
+from gangsched.views.group_rows import GroupRow, row
+from gangsched.views.node_usage import Usage, places, usage
 
 EVERY_S = 0.5
 _SLICE_S = 0.003
@@ -55,7 +55,7 @@ class MachineReader:
         self._current_machine = machine
         self._ready = ready
         self._machine: Machine | None = None
-        self._groups: dict[GroupKey, _CachedView[Row]] = {}
+        self._groups: dict[GroupKey, _CachedView[GroupRow]] = {}
         self._nodes: dict[str, _CachedView[Usage]] = {}
         self._totals = Totals()
         self._refresh_at = 0.0

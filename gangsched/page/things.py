@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gangsched.views import groups, nodes
-from gangsched.views.groups import Row
-from gangsched.views.nodes import Usage
-from gangsched.views.overview import Overview
+from gangsched.views import group_rows, node_usage
+from gangsched.views.cluster_overview import Overview
+from gangsched.views.group_rows import GroupRow
+from gangsched.views.node_usage import Usage
 
 HEAD = "head"
 _JSON = msgspec.json.Encoder()
@@ -25,14 +25,14 @@ def things(overview: Overview) -> Iterator[Thing]:
     yield HEAD, head(overview.totals.summary, hidden=overview.hidden)
 
 
-def group(row: Row) -> Thing:
+def group(row: GroupRow) -> Thing:
     """The thing that shows a group."""
-    return f"group/{row.key.namespace}/{row.key.name}", _JSON.encode(groups.as_object(row))
+    return f"group/{row.key.namespace}/{row.key.name}", _JSON.encode(group_rows.as_object(row))
 
 
 def node(usage: Usage) -> Thing:
     """The thing that shows a node."""
-    return f"node/{usage.name}", _JSON.encode(nodes.as_object(usage))
+    return f"node/{usage.name}", _JSON.encode(node_usage.as_object(usage))
 
 
 def head(summary: str, *, hidden: str = "", trouble: str = "") -> bytes:

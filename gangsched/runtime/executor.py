@@ -13,7 +13,7 @@ from typing import Protocol
 
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.events import Event
-from gangsched.kube.writing.results import WriteResult
+from gangsched.kube.writing.write_results import WriteResult
 from gangsched.runtime.backlog import Backlog
 from gangsched.runtime.metrics import Metrics
 from gangsched.runtime.write import BINDINGS, Job, Retry, Table, Withdrawal

@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.events import Event
-from gangsched.kube.writing.results import WriteResult
+from gangsched.kube.writing.write_results import WriteResult
 
 E = TypeVar("E")
 

@@ -13,7 +13,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.status import Demand, Fitting
 from gangsched.core.planning.refusal import Gap
 from gangsched.views.nodegroups import NodeGroup
-from gangsched.views.resources import resource_of
+from gangsched.views.resource_names import resource_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,16 +24,16 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.wording import number_of
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.status.explanation import missing_parts
 from gangsched.core.status.holders import Held, Share, accepting_rows, holder_of, scarcest
 from gangsched.core.status.remedies import remedies
+from gangsched.views.decided_copy import decided
 from gangsched.views.diagnosed import Diagnosis, PodShares, Shortfall, from_elsewhere
 from gangsched.views.findings import Findings
 from gangsched.views.nodegroups import NodeGroup, node_groups
-from gangsched.views.trial import decided
 
 FITS = "It fits now: the operator will bind it in its next scheduling cycle."
 _UNREAD = (Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN)

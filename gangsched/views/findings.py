@@ -18,7 +18,7 @@ from gangsched.core.status import explanation
 from gangsched.core.status.ahead import holds_up
 from gangsched.core.status.conditions import message_of, reason_of
 from gangsched.core.status.holders import Held, Holders
-from gangsched.views.resources import resource_of
+from gangsched.views.resource_names import resource_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,9 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.status import Shared
 from gangsched.core.objects.wording import number_of
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, quorum_in
 from gangsched.core.planning.refusal import Obstacle, Refusal, obstacles
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.status.fitting import kinds_of
 
 MOST = 9

@@ -1,6 +1,6 @@
 """What would happen: the scheduler's own decisions about clusters and workloads that are only described.
 
 `world` is a cluster built from manifests and `simulation` what the core decides about it; `decisions` offers the same
-to Python programs. `trace` reads arrivals and run times, `replay` plays them on a simulated clock, `measures` computes
-the results, and `plots` draws them. `subprocess_worker` is the process that answers the page's questions.
+to Python programs. `trace` reads arrivals and run times, `trace_replay` plays them on a simulated clock, `measures`
+computes the results, and `plots` draws them. `subprocess_worker` is the process that answers the page's questions.
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from gangsched.config.settings import load, validated
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_table import chosen
 from gangsched.views.findings import Finding
 from gangsched.whatif import simulation
 from gangsched.whatif.world.building import build

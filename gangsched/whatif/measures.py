@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangsched.core.objects.shape import PODS, Amounts
-from gangsched.whatif.replay import Replay
+from gangsched.whatif.trace_replay import Replay
 
 SAMPLES = 200
 """Number of evenly spaced times, from the first arrival to the last end, at which the nodes are sampled."""

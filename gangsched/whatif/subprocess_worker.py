@@ -70,11 +70,11 @@ def _read(pieces: IO[bytes]) -> Sequence[Any]:
 
 def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) -> dict[str, object]:  # noqa: ANN401
     """The outcome of the manifests, as a JSON object; `error` says in a sentence why there is none."""
-    from gangsched.kube.workloads.table import chosen  # noqa: PLC0415
+    from gangsched.kube.workloads.workload_table import chosen  # noqa: PLC0415
     from gangsched.whatif.simulation import simulate  # noqa: PLC0415
     from gangsched.whatif.world.building import build  # noqa: PLC0415
     from gangsched.whatif.world.manifests import ManifestError, given  # noqa: PLC0415
-    from gangsched.whatif.world.observed import applied, observed  # noqa: PLC0415
+    from gangsched.whatif.world.observed_world import applied, observed  # noqa: PLC0415
 
     before = observed(events, now)
     try:

@@ -39,7 +39,7 @@ class TraceError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TraceRole:
     """`members` identical members of a gang, the requests of each, and their role, empty if they have none."""
 
     members: int
@@ -55,7 +55,7 @@ class Gang:
     namespace: str = "default"
     arrival_s: float
     run_s: float
-    parts: tuple[Part, ...]
+    parts: tuple[TraceRole, ...]
     priority: int = 0
 
     @property
@@ -118,8 +118,8 @@ class _Members(Struct, forbid_unknown_fields=True):
     requests: dict[str, str | int | float] = {}
     role: str = ""
 
-    def part(self) -> Part:
-        return Part(self.count, _amounts(self.requests), self.role)
+    def part(self) -> TraceRole:
+        return TraceRole(self.count, _amounts(self.requests), self.role)
 
 
 class _Gang(Struct, forbid_unknown_fields=True):
@@ -238,14 +238,14 @@ def _from_pai(text: str, where: str) -> Trace:
     return Trace(gangs, remarks)
 
 
-def _pai_part(task: Mapping[str, str]) -> Part:
+def _pai_part(task: Mapping[str, str]) -> TraceRole:
     requests: dict[str, str | int | float] = {
         "cpu": f"{_within(task, 'plan_cpu', 1e9) * 10:.0f}m",
         "memory": f"{_within(task, 'plan_mem', 1e9) * 10**9:.0f}",
         GPU: math.ceil(_within(task, "plan_gpu", 1e9) / 100),
     }
     members = max(1, round(_within(task, "inst_num", _MOST_MEMBERS)))
-    return Part(members, _amounts(requests), task["task_name"].lower())
+    return TraceRole(members, _amounts(requests), task["task_name"].lower())
 
 
 def _within(task: Mapping[str, str], column: str, most: float) -> float:
@@ -293,7 +293,7 @@ class _Problems:
             raise TraceError([*self._found[:_SHOWN], *([f"and {more} more mistakes"] if more > 0 else [])])
 
 
-def _distinct(parts: Iterable[Part]) -> tuple[Part, ...]:
+def _distinct(parts: Iterable[TraceRole]) -> tuple[TraceRole, ...]:
     found = tuple(parts)
     if len(found) > 1 and len({part.role for part in found}) < len(found):
         raise ValueError("its parts have no role or the same role: give each a role of its own")

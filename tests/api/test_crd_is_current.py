@@ -4,7 +4,7 @@ from pathlib import Path
 
 import yaml
 
-from gangsched.api.crd import crd, crd_yaml
+from gangsched.api.custom_resource import crd, crd_yaml
 
 FOLDER = Path(__file__).resolve().parents[2] / "crds"
 

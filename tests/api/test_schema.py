@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gangsched.api.crd import crd
+from gangsched.api.custom_resource import crd
 
 Node = dict[str, Any]
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gangsched.api.conversion import group_from_object
-from gangsched.api.status import PodGroupStatus
+from gangsched.api.podgroup_status import PodGroupStatus
 from gangsched.api.status_conversion import status_from_object, status_to_object
-from gangsched.config.workloads import WORKLOADS
+from gangsched.config.workload_registry import WORKLOADS
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import ENDS, Capped, Minima, Outcome, Phase, Record
 from gangsched.core.objects.status import (

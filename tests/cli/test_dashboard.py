@@ -9,13 +9,13 @@ from contextlib import aclosing
 
 import pytest
 
-from gangsched.cli import dashboard, looking
+from gangsched.cli import cluster_reader, dashboard
+from gangsched.cli.cluster_reader import Look
 from gangsched.cli.dashboard import LiveBoard
-from gangsched.cli.looking import Look
 from gangsched.config.settings import Settings
 from gangsched.kube.client.errors import ApiUnreachable
 from gangsched.page.board import Board
-from gangsched.views.overview import Overview
+from gangsched.views.cluster_overview import Overview
 
 SEEN = Look(Overview((), ()), (), Settings())
 
@@ -46,7 +46,7 @@ class Cluster:
 
 @pytest.fixture
 async def cluster(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cluster]:
-    monkeypatch.setattr(looking, "pause_s", lambda _: 0.01)
+    monkeypatch.setattr(cluster_reader, "pause_s", lambda _: 0.01)
     found = Cluster()
     reading = asyncio.create_task(found.live.follow(found.look))
     yield found

@@ -40,7 +40,7 @@ def test_a_full_disk_is_told_in_a_sentence(argument):
 def test_ctrl_c_ends_a_command_in_the_middle_of_its_computing():
     code = (
         "import argparse\n"
-        "from gangsched.cli.access import run\n"
+        "from gangsched.cli.cluster_access import run\n"
         "async def work():\n"
         "    print('computing', flush=True)\n"
         "    while True: pass\n"

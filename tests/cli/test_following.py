@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from gangsched.cli.following import Item, follow
+from gangsched.cli.watch_option import Item, follow
 from gangsched.kube.client.errors import ApiError, ApiUnreachable
 
 ARGUMENTS = argparse.Namespace(prog="gangsched list")
@@ -76,7 +76,7 @@ async def test_what_does_not_go_by_ends_it(monkeypatch, looks):
 def test_what_is_printed_reaches_a_pipe_at_once():
     code = (
         "import argparse, asyncio\n"
-        "from gangsched.cli.following import follow\n"
+        "from gangsched.cli.watch_option import follow\n"
         "async def look(): return [('a', 1, 'a is 1')]\n"
         "asyncio.run(follow(argparse.Namespace(prog='x'), look))\n"
     )

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.cli.listing import rows
-from gangsched.cli.live import Reading
-from gangsched.cli.overview import waiting
+from gangsched.cli.explain_all import waiting
+from gangsched.cli.group_reader import Reading
 from gangsched.cli.top import page, screen
+from gangsched.cli.visible_groups import rows
 from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.status import Condition, GroupStatus
+from gangsched.views.cluster_overview import as_object, look
+from gangsched.views.decided_copy import decided
 from gangsched.views.diagnosis import from_cluster
-from gangsched.views.overview import as_object, look
-from gangsched.views.trial import decided
 from tests.builders import group, node, pod
 
 NOW = 1_000_000.0

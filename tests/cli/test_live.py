@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from gangsched.cli.live import read
+from gangsched.cli.group_reader import read
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import ForeignGroupsReplaced, NamespacesReplaced
 from gangsched.kube.client.errors import Expired
-from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.reading.devices import DEVICES
-from gangsched.kube.reading.resources import STORAGE
+from gangsched.kube.dialects.dialect_table import DEFAULT
+from gangsched.kube.reading.device_values import DEVICES
+from gangsched.kube.reading.watched_resources import STORAGE
 from tests.kube.fake_api import Answer, FakeApi, body, page, serving, status
 
 KAI = "/apis/scheduling.run.ai/v2alpha2"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gangsched.cli.owners import LABEL, read_owners, remedies
+from gangsched.cli.missing_pods import LABEL, read_owners, remedies
 from gangsched.config.settings import Settings
-from gangsched.config.workloads import WORKLOADS
-from gangsched.kube.workloads.table import chosen
+from gangsched.config.workload_registry import WORKLOADS
+from gangsched.kube.workloads.workload_table import chosen
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 Json = dict[str, Any]

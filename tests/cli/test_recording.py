@@ -15,15 +15,15 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from gangsched.cli.live import DECIDING
-from gangsched.cli.recording import ANNOTATIONS, Listed, every_kind, recorded
+from gangsched.cli.group_reader import DECIDING
+from gangsched.cli.snapshot_objects import ANNOTATIONS, Listed, every_kind, recorded
 from gangsched.config.settings import validated
 from gangsched.kube.client.resource import reading
-from gangsched.kube.dialects.fields import Use
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_fields import Use
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.workloads import template
-from gangsched.kube.workloads.fields import is_ignored
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_fields import is_ignored
+from gangsched.kube.workloads.workload_table import chosen
 from gangsched.whatif.world.admitting import ADMITTING
 from gangsched.whatif.world.made import RECORDED
 from tests.effort import seeded

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gangsched.cli.access import UsageError
+from gangsched.cli.cluster_access import UsageError
+from gangsched.cli.deciding_settings import Rules, rules, rules_for_manifests
 from gangsched.cli.leaders import Leader, Leaders, read_leaders
-from gangsched.cli.rules import Rules, rules, rules_for_manifests
 from gangsched.config.published import published, read
 from gangsched.config.settings import Settings
 from gangsched.kube.client.errors import ApiUnreachable

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gangsched.cli.templates import origins
+from gangsched.cli.workload_templates import origins
 from gangsched.kube.dialects.native import template_of
 from tests.kube.fake_api import FakeApi, body, serving, status
 

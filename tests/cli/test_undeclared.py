@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from gangsched.cli.live import read
+from gangsched.cli.group_reader import read
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.policy import Policy
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_table import chosen
 from gangsched.views.diagnosed import Diagnosis
 from gangsched.views.diagnosis import from_cluster
 from gangsched.whatif.simulation import Outcome, simulate

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from documentation.generate import ROOT
-from gangsched.config.pfnet import Pfnet
+from gangsched.config.pfnet_settings import Pfnet
 from gangsched.config.settings import Backoff, InvalidConfig, LeaderElection, Settings, load
-from gangsched.config.spark import Fifo, PrioritizedNodeLabel, Spark
+from gangsched.config.spark_settings import Fifo, PrioritizedNodeLabel, Spark
 from gangsched.core.objects.policy import FifoRules, NamespaceLimits, OwnerGuard, Policy, PriorityFrom
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.device_index import Devices
 from gangsched.core.cluster.device_names import made_key
-from gangsched.core.cluster.devices import Devices
 from gangsched.core.constraints.allocation import MOST_STEPS, allocate
 from gangsched.core.constraints.candidates import Errand
 from gangsched.core.constraints.constraint import Member, Plan
@@ -46,8 +46,8 @@ from gangsched.core.objects.pod import DeviceUse, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.core.objects.prebindings import ClaimConfigured, PrebindingState, UseDevices
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
-from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import key, node, pod
 from tests.gadgets import DRIVER, GPUS, asks, device_claim, gpu, gpus, wishes
 from tests.naive_devices import devices_with_more, member_wishes, pool, together

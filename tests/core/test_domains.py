@@ -7,9 +7,9 @@ import pytest
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.planning import topology
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.further import place_each
 from gangsched.core.planning.placement import Ask, Placement, place
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.topology import RecentRequests
 from tests.builders import node, pod
 

@@ -10,11 +10,11 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.shape import NodeTerm, Requirement
 from gangsched.core.objects.status import MOST_DEMANDS, Demand
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.expansion import HOSTNAME, demand, only_by_name
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import amounts, node, pod, pods, shape
 
 ZONE = Topology(key="zone")

@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.devices import Devices
-from gangsched.core.cluster.volumes import Volumes
+from gangsched.core.cluster.device_index import Devices
+from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
 from gangsched.core.gang.gang import Gang
@@ -24,17 +24,17 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.shape import PodTerm, Requirement, Spread
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.volumes import StorageKind
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.queueing.queue import Queue
 from gangsched.core.status.ahead import MOST as MOST_KINDS
 from gangsched.core.status.ahead import Ahead, wanted_by
 from gangsched.core.status.explanation import ahead_of, demanded, incomplete, refused
 from gangsched.core.status.holders import NAMED, STUCK_S, Holders, amounts
+from gangsched.views.decided_copy import decided
 from gangsched.views.findings import Findings
-from gangsched.views.groups import rows
-from gangsched.views.trial import decided
+from gangsched.views.group_rows import rows
 from tests.builders import GPU, claim, group, key, node, pod, pods, volume
 
 

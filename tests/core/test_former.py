@@ -15,7 +15,7 @@ from gangsched.core.gang.observed import Observed
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.policy import OwnerGuard
 from gangsched.core.objects.workload import Workload
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import key, pod
 
 KINDS = chosen(Settings()).kinds

@@ -31,6 +31,15 @@ def test_each_attribute_is_changed_in_one_module_only():
     assert scattered == {}
 
 
+def test_a_module_is_found_by_its_name_alone():
+    """The modules of the command line have the names of their commands."""
+    homes: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if not path.stem.startswith("__") and path.parent.name != "cli":
+            homes[path.stem].append(str(path.relative_to(PACKAGE)))
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
 def test_modules_are_short_enough_to_be_read_at_once():
     for path in PACKAGE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")

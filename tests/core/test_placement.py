@@ -4,10 +4,10 @@ import pytest
 
 from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.shape import PodTerm
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
 from tests.builders import node, pod
 

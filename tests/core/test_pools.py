@@ -9,10 +9,10 @@ from gangsched.core.autoscaling.pools import pool_demands
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.demands import DemandUnit, PoolDemand
 from gangsched.core.objects.status import MOST_DEMANDS
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.expansion import HOSTNAME
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import amounts, node, pod, pods
 
 LABEL = "resource_channel"

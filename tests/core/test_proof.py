@@ -12,9 +12,9 @@ from gangsched.core.objects.offered_devices import Device
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Spread
 from gangsched.core.objects.volumes import StorageClass, StorageKind
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import GPU, claim, node, pod, volume
 from tests.gadgets import GPUS, asks, device_claim, gpu, gpus, wishes
 

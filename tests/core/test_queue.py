@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.queueing import queue as module
 from gangsched.core.queueing.parking import Bucket
 from gangsched.core.queueing.queue import Queue

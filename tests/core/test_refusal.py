@@ -5,10 +5,10 @@ import pytest
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import PodTerm, Requirement
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Obstacle, Refusal, fragmented, obstacles, shortage
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.status.explanation import refused as told
 from tests.builders import GPU, node, pod, shape
 

@@ -15,9 +15,9 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Disk, HostPort, NodeTerm, PodTerm, Requirement
 from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageObject
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.status.explanation import REASONS, refused
 from tests.builders import claim, node, pod, volume
 from tests.gadgets import GPUS, asks, device_claim, gpus, wishes

@@ -14,10 +14,10 @@ from gangsched.core.constraints.pod_preferences import PodPreferencesPlan
 from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Toleration
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify, preferring
 from gangsched.core.planning.placement import Ask, Placement, place
-from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod
 
 

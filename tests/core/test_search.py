@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from gangsched.core.planning import search
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.search import Search, Slots, Steps, selections, size
-from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod, shape
 
 A, B, C = (MemberClass(shape(cpu)) for cpu in ("3", "2", "1"))

@@ -7,12 +7,12 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import HostPort, PodTerm
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MOST, MemberClass
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.row_cache import MOST_CACHED
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.topology import RecentRequests
 from tests.builders import GPU, node, pod, shape
 from tests.verdicts import class_of, closed

@@ -9,7 +9,7 @@ from msgspec.structs import fields
 from gangsched.core.gang import states
 from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.states import TABLE, Facts, NoRest, Row, settle
+from gangsched.core.gang.states import TABLE, Facts, NoRest, Transition, settle
 from gangsched.core.gang.steps import Step, take
 from gangsched.core.objects.record import NO_RECORD, Minima, Phase, Record
 from tests.builders import key
@@ -99,7 +99,10 @@ def test_failed_is_left_when_neither_the_clock_nor_the_end_says_failed():
 
 
 def test_a_table_with_a_circle_is_told_and_not_walked_for_ever(monkeypatch):
-    circle = (Row((Phase.PENDING,), "complete", Phase.QUEUED), Row((Phase.QUEUED,), "complete", Phase.PENDING))
+    circle = (
+        Transition((Phase.PENDING,), "complete", Phase.QUEUED),
+        Transition((Phase.QUEUED,), "complete", Phase.PENDING),
+    )
     monkeypatch.setattr(states, "TABLE", circle)
     with pytest.raises(NoRest, match="from Pending with Facts"):
         settle(Phase.PENDING, facts("complete"))

@@ -12,9 +12,9 @@ from gangsched.core.objects.prebindings import SelectNode, ShareVolume
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import NodeTerm, Requirement
 from gangsched.core.objects.volumes import CsiDriver, StorageCapacity, StorageClass
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
-from gangsched.core.planning.prebinding import prebindings
-from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.needed_prebindings import prebindings
 from tests.builders import claim, node, pod, volume
 from tests.core.test_volumes import known, provide, refused, withdraw
 from tests.verdicts import class_of

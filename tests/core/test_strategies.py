@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.strategy import Room, Scarce
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, Placement, place
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import BEST_FIT, MOST_USED, PACK, STRATEGIES, MinimalFragmentation, Spread
 from tests.builders import GPU, node, pod
 

@@ -10,11 +10,11 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.labels import domains
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.reasons import NodeReason
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.quorum import Quorum
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
 from tests.builders import node, pod, shape
 from tests.effort import examples

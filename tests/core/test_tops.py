@@ -12,7 +12,7 @@ from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import ForeignGroupsHidden
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_table import chosen
 
 KINDS = chosen(Settings()).kinds
 KEY = GroupKey("ns", "train")

@@ -14,11 +14,11 @@ from gangsched.core.objects.volumes import (
     Unready,
     VolumeAttachment,
 )
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.dependence import any_couples, couples
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.topology import RecentRequests
 from tests.builders import claim, node, pod, volume
 from tests.harness import KINDS

@@ -29,8 +29,8 @@ import msgspec
 from gangsched.api.conversion import group_from_object
 from gangsched.core.objects.pod import Pod
 from gangsched.kube import wire
-from gangsched.kube.reading.nodes import node_value
-from gangsched.kube.reading.pods import pod_value
+from gangsched.kube.reading.node_values import node_value
+from gangsched.kube.reading.pod_values import pod_value
 from tests.faults.demands import Demand, demand_of, ran_out
 from tests.faults.objects import (
     EXCUSED,

@@ -20,8 +20,8 @@ from gangsched.core.objects.events import Event, GroupSeen, Synced, TimePassed
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import PodBound, StatusWritten
 from gangsched.kube.client.resource import Resource
-from gangsched.kube.reading.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE
-from gangsched.kube.writing.events import event_object
+from gangsched.kube.reading.watched_resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE
+from gangsched.kube.writing.event_writes import event_object
 from testbed.nodes import node
 from testbed.workloads import member, pod_group
 from tests.effort import examples, seeded

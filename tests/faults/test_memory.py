@@ -36,7 +36,7 @@ from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, PodEvicted, Refused, StatusRefused, StatusWritten
 from gangsched.core.objects.shape import PodTerm, Requirement
-from gangsched.kube.writing.results import Outcome, WriteResult
+from gangsched.kube.writing.write_results import Outcome, WriteResult
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.metrics import Metrics
 from tests.builders import group, node, pod, pods

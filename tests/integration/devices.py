@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gangsched.kube.reading.storage import MARK
+from gangsched.kube.reading.storage_values import MARK
 from tests.integration.cluster import Cluster
 
 Json = dict[str, Any]

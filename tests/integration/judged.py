@@ -19,10 +19,10 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.volume_claims import NOT_SUPPORTED
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.volumes import StorageKind
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
-from gangsched.core.planning.snapshot import Snapshot
-from gangsched.kube.reading.devices import DEVICES
-from gangsched.kube.reading.resources import NAMESPACES, NODES, PODS, STORAGE
+from gangsched.kube.reading.device_values import DEVICES
+from gangsched.kube.reading.watched_resources import NAMESPACES, NODES, PODS, STORAGE
 from tests.judge import Judge, Refusal, Said
 from tests.verdicts import verdicts
 

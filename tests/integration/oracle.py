@@ -21,7 +21,7 @@ import msgspec
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.pod import Pod
-from gangsched.kube.reading.resources import NODES, PODS
+from gangsched.kube.reading.watched_resources import NODES, PODS
 from testbed import binaries
 from testbed.control_plane import ControlPlane
 from tests.integration.judged import Json, Standing, World

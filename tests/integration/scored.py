@@ -6,8 +6,8 @@ import numpy as np
 
 from gangsched.core.constraints.constraint import Plan
 from gangsched.core.objects.pod import Pod
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify, preferring
-from gangsched.core.planning.snapshot import Snapshot
 
 
 def scores_of(snapshot: Snapshot, pod: Pod, kind: type[Plan]) -> dict[str, int]:

@@ -11,7 +11,7 @@ import pytest
 from gangsched.core.objects.demands import DemandKey, DemandObject, DemandUnit, PoolDemand
 from gangsched.core.objects.effects import DropDemand, PutDemand
 from gangsched.kube.client.session import connect
-from gangsched.kube.writing.demands import drop_demand, put_demand
+from gangsched.kube.writing.demand_writes import drop_demand, put_demand
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gangsched.kube.reading.storage import MARK
+from gangsched.kube.reading.storage_values import MARK
 from tests.effort import in_turn
 from tests.integration.admission import BindingPolicy
 from tests.integration.cluster import Cluster

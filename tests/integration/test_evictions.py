@@ -15,7 +15,7 @@ from gangsched.core.objects.results import EvictionRefused, OwnerSeen, PodEvicte
 from gangsched.kube.client.session import ApiSession, connect
 from gangsched.kube.writing.evictions import evict
 from gangsched.kube.writing.job_policies import look_up_owner
-from gangsched.kube.writing.results import WriteResult
+from gangsched.kube.writing.write_results import WriteResult
 from tests.integration.cluster import Cluster
 
 IGNORES = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}

@@ -16,7 +16,7 @@ from gangsched.cli import main
 from gangsched.core.objects.events import Event, ForeignGroupSeen, ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.kube.client.discovery import LOOK_S, Discovery, listed_versions
 from gangsched.kube.client.session import connect
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.foreign.watch import ForeignWatch, groups
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from gangsched.config.dialects import NAMES
-from gangsched.config.workloads import WORKLOADS
+from gangsched.config.workload_registry import WORKLOADS
 from gangsched.kube.client.session import connect
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane, ControlPlaneError

@@ -27,7 +27,7 @@ from gangsched.core.objects.podgroup import Group
 from gangsched.kube.client.reflector import Reflector
 from gangsched.kube.client.resource import Resource
 from gangsched.kube.client.session import ApiSession, connect
-from gangsched.kube.reading.resources import PODS
+from gangsched.kube.reading.watched_resources import PODS
 from testbed import crds
 from testbed.control_plane import ControlPlane
 from testbed.nodes import node

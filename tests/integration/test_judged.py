@@ -8,8 +8,8 @@ from documentation.fidelity import FILTERS, filter_of, read
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.constraints.constraint import Constraint
 from gangsched.core.constraints.registry import CONSTRAINTS
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
-from gangsched.core.planning.snapshot import Snapshot
 from tests import effort
 from tests.effort import tries
 from tests.integration.judged import Json, World, agree, cluster_of, read_pod

@@ -14,11 +14,11 @@ from msgspec.structs import replace as renewed
 
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.prebindings import UseDevices
+from gangsched.core.planning.capacity_snapshot import Snapshot
+from gangsched.core.planning.needed_prebindings import prebindings
 from gangsched.core.planning.placement import Ask, Placement, place
-from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
-from gangsched.kube.reading.storage import MARK
+from gangsched.kube.reading.storage_values import MARK
 from gangsched.kube.writing import claiming
 from gangsched.kube.writing.claiming import FINALIZER
 from tests import effort

@@ -16,8 +16,8 @@ from gangsched.core.objects.effects import PutCondition
 from gangsched.core.objects.podgroup import GroupCondition
 from gangsched.kube.client.session import connect
 from gangsched.kube.dialects.native_condition import condition_type
-from gangsched.kube.writing.native_conditions import Right, put_condition
-from gangsched.kube.writing.results import Outcome
+from gangsched.kube.writing.condition_writes import Right, put_condition
+from gangsched.kube.writing.write_results import Outcome
 from testbed import crds
 from testbed.api import Json
 from testbed.control_plane import ControlPlane

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gangsched.kube.reading.storage import MARK, SELECTED_NODE
+from gangsched.kube.reading.storage_values import MARK, SELECTED_NODE
 from testbed.provisioner import DRIVER, Provisioner
 from testbed.workloads import pod_template
 from tests.effort import in_turn

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gangsched.core.objects.pod import Pod
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify, preferring
-from gangsched.core.planning.snapshot import Snapshot
 from testbed.control_plane import ControlPlane
 from tests.effort import seeded
 from tests.integration.judged import Json, World

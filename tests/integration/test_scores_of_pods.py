@@ -7,7 +7,7 @@ import pytest
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.constraints.pod_preferences import PodPreferencesPlan
 from gangsched.core.constraints.topology_spread import SpreadPlan
-from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from tests.effort import seeded
 from tests.integration.judged import Json, Standing, Surroundings, World, cluster_of, read_pod
 from tests.integration.oracle_worlds import HOST, NAMESPACES, ZONE, Dice, node, on, pod

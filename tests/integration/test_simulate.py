@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from gangsched.core.objects.pod import Pod
-from gangsched.kube.reading.resources import PODS
+from gangsched.kube.reading.watched_resources import PODS
 from gangsched.whatif.world.building import build
 from gangsched.whatif.world.manifests import read
 from tests.integration.cluster import Cluster

@@ -12,8 +12,8 @@ from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.results import StatusWritten
 from gangsched.core.objects.status import GroupStatus
 from gangsched.kube.client.session import connect
-from gangsched.kube.writing.results import Outcome, WriteResult
 from gangsched.kube.writing.statuses import patch_status
+from gangsched.kube.writing.write_results import Outcome, WriteResult
 from tests.integration.cluster import Cluster
 
 

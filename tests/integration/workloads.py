@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from gangsched.config.dialects import CustomResource
-from gangsched.config.workloads import WORKLOADS
+from gangsched.config.workload_registry import WORKLOADS
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
 from tests.integration.waiting import until

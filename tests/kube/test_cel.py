@@ -6,8 +6,8 @@ import pytest
 from cel_expr_python import cel
 
 from gangsched.core.objects.offered_devices import Attribute, AttributeType, Device, SelectorResult
+from gangsched.kube.cel.device_selectors import CelSelector
 from gangsched.kube.cel.evaluation import LONGEST_RANGE, may_be_misread
-from gangsched.kube.cel.selectors import CelSelector
 
 D = "d.example.com"
 GPU = Device(
@@ -135,6 +135,6 @@ def test_the_library_still_misreads_a_binding_after_a_loop_that_ends_early() -> 
 def test_without_the_extra_every_selector_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     selector = CelSelector("true")
     assert (selector.evaluate(D, GPU), selector.failure()) == (SelectorResult.TRUE, "true")
-    monkeypatch.setattr("gangsched.kube.cel.selectors._installed", lambda: False)
+    monkeypatch.setattr("gangsched.kube.cel.device_selectors._installed", lambda: False)
     assert selector.evaluate(D, GPU) is SelectorResult.ERROR
     assert selector.failure() == "true (no expression can be evaluated: pip install 'gangsched[devices]')"

@@ -7,8 +7,8 @@ import pytest
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import PutCondition
 from gangsched.core.objects.podgroup import GroupCondition
-from gangsched.kube.writing.native_conditions import DENIED_S, PATIENCE_S, Right, put_condition
-from gangsched.kube.writing.results import Outcome, WriteResult
+from gangsched.kube.writing.condition_writes import DENIED_S, PATIENCE_S, Right, put_condition
+from gangsched.kube.writing.write_results import Outcome, WriteResult
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 CONDITION = GroupCondition(scheduled=False, reason="Unschedulable", message="No room.", generation=3)

@@ -9,8 +9,8 @@ from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.shape import HostPort, NodeTerm, PodTerm, Requirement, Shape, Toleration
 from gangsched.kube import wire
-from gangsched.kube.reading.nodes import node_value
-from gangsched.kube.reading.pods import decode_pod, pod_value
+from gangsched.kube.reading.node_values import node_value
+from gangsched.kube.reading.pod_values import decode_pod, pod_value
 
 GI = 1 << 30
 

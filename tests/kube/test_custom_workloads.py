@@ -9,7 +9,7 @@ import pytest
 
 from gangsched.config.settings import InvalidConfig, Settings, validated
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube.workloads.table import Workloads, chosen
+from gangsched.kube.workloads.workload_table import Workloads, chosen
 from tests.kube.test_workloads import pod_of, read, said
 
 Json = dict[str, Any]

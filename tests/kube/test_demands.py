@@ -16,10 +16,10 @@ from gangsched.core.objects.effects import DropDemand, PutDemand
 from gangsched.core.objects.events import DemandGone, DemandSeen, DemandsHidden, DemandsReplaced, Event
 from gangsched.kube.client.discovery import Discovery
 from gangsched.kube.client.session import ApiSession
-from gangsched.kube.foreign.demands import DEMANDS, demand_to_object
+from gangsched.kube.foreign.demand_objects import DEMANDS, demand_to_object
 from gangsched.kube.foreign.watch import ForeignWatch
-from gangsched.kube.writing.demands import drop_demand, put_demand
-from gangsched.kube.writing.results import Outcome
+from gangsched.kube.writing.demand_writes import drop_demand, put_demand
+from gangsched.kube.writing.write_results import Outcome
 from tests.builders import GPU, amounts
 from tests.kube.fake_api import FakeApi, Inbox, body, page, serving, status, stream
 

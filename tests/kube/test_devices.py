@@ -31,12 +31,12 @@ from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.prebindings import ClaimConfigured, UseDevices
 from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
 from gangsched.kube import wire
-from gangsched.kube.cel.selectors import CelSelector
-from gangsched.kube.dialects.table import DEFAULT, Dialects
-from gangsched.kube.reading import devices
-from gangsched.kube.reading.pods import pod_value
-from gangsched.kube.reading.storage import MARK
-from gangsched.kube.wire import devices as device_wire
+from gangsched.kube.cel.device_selectors import CelSelector
+from gangsched.kube.dialects.dialect_table import DEFAULT, Dialects
+from gangsched.kube.reading import device_values
+from gangsched.kube.reading.pod_values import pod_value
+from gangsched.kube.reading.storage_values import MARK
+from gangsched.kube.wire import device_objects as device_wire
 from gangsched.kube.writing import claiming
 
 D = "d.example.com"
@@ -49,7 +49,9 @@ def decoded(kind: type, found: dict[str, Any]) -> Any:
 
 
 def slice_of(**spec: Any) -> ResourceSlice:
-    return devices.slice_(decoded(device_wire.ResourceSlice, {"spec": {"driver": D, "pool": {"name": "p"}} | spec}))
+    return device_values.slice_(
+        decoded(device_wire.ResourceSlice, {"spec": {"driver": D, "pool": {"name": "p"}} | spec})
+    )
 
 
 def test_a_slice():
@@ -143,12 +145,12 @@ def test_a_slice_whose_nodes_are_not_known_is_used_nowhere(spec, beyond):
 
 def test_a_taint_rule():
     spec = {"deviceSelector": {"driver": D, "pool": "p"}, "taint": {"key": "k", "value": "v", "effect": "NoExecute"}}
-    found = devices.taint_rule(decoded(device_wire.DeviceTaintRule, {"spec": spec}))
+    found = device_values.taint_rule(decoded(device_wire.DeviceTaintRule, {"spec": spec}))
     assert found == DeviceTaintRule("x", DeviceTaint("k", "v", "NoExecute"), D, "p")
 
 
 def claim_of(**found: Any) -> ResourceClaim:
-    return devices.claim(decoded(device_wire.ResourceClaim, found))
+    return device_values.claim(decoded(device_wire.ResourceClaim, found))
 
 
 def test_a_claim():
@@ -240,7 +242,7 @@ def test_what_cannot_be_honoured_of_a_claim_is_named(spec, beyond):
 )
 def test_a_claim_says_for_which_native_group_it_was_made(owner, group):
     meta = {"name": "c", "namespace": "default", "ownerReferences": [owner | {"name": "pair", "uid": "u"}]}
-    assert devices.claim(decoded(device_wire.ResourceClaim, {"metadata": meta, "spec": {}})).group == group
+    assert device_values.claim(decoded(device_wire.ResourceClaim, {"metadata": meta, "spec": {}})).group == group
 
 
 def test_a_claim_says_which_of_its_consumers_are_native_groups():
@@ -416,5 +418,5 @@ def test_finalizer_and_mark_are_taken_off_a_claim_of_ours_without_devices():
 def test_a_class_that_provides_an_extended_resource():
     meta = {"name": "gpu", "creationTimestamp": "2026-01-01T00:00:10Z"}
     spec = {"extendedResourceName": "example.com/gpu"}
-    found = devices.device_class(decoded(device_wire.DeviceClass, {"metadata": meta, "spec": spec}))
+    found = device_values.device_class(decoded(device_wire.DeviceClass, {"metadata": meta, "spec": spec}))
     assert found == DeviceClass("gpu", resource="example.com/gpu", made_at=1767225610.0)

@@ -17,10 +17,10 @@ from gangsched.config.dialects import Key
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
-from gangsched.kube.dialects.fields import Field, Use, ignored_fields, told
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_fields import Field, Use, ignored_fields, told
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.dialects.yunikorn import _TaskGroup
-from gangsched.kube.reading.pods import pod_value
+from gangsched.kube.reading.pod_values import pod_value
 from tests.kube.test_foreign_objects import NAMING
 from tests.kube.upstream_fields import POD_KEYS, SPECS
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.config.pfnet import Pfnet
+from gangsched.config.pfnet_settings import Pfnet
 from gangsched.config.settings import Settings
-from gangsched.config.spark import Fifo, Spark
+from gangsched.config.spark_settings import Fifo, Spark
 from gangsched.core.objects.declaration import Declaration, Placing, Preference, Role, Topology
 from gangsched.core.objects.shape import Shape
-from gangsched.kube.dialects.table import DEFAULT, chosen
+from gangsched.kube.dialects.dialect_table import DEFAULT, chosen
 
 GROUP = {"gangsched.io/pod-group": "a"}
 

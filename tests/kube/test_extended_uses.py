@@ -10,10 +10,10 @@ import pytest
 from gangsched.core.objects.devices import Allocation, Consumer, ExtendedUse, Making
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.kube import wire
-from gangsched.kube.reading import devices
-from gangsched.kube.reading.pods import pod_value
-from gangsched.kube.reading.storage import MARK
-from gangsched.kube.wire import devices as device_wire
+from gangsched.kube.reading import device_values
+from gangsched.kube.reading.pod_values import pod_value
+from gangsched.kube.reading.storage_values import MARK
+from gangsched.kube.wire import device_objects as device_wire
 from gangsched.kube.writing import extended_claims
 
 GPU = "example.com/gpu"
@@ -92,7 +92,7 @@ USE = UseDevices("default", "c", "", Consumer("p", "pod-uid"), Allocation(), mak
 def test_the_claim_that_is_made_is_ours_and_the_pods():
     made = extended_claims.claim(USE, MAKING)
     made["metadata"]["uid"] = "u"
-    found = devices.claim(msgspec.json.decode(msgspec.json.encode(made), type=device_wire.ResourceClaim))
+    found = device_values.claim(msgspec.json.decode(msgspec.json.encode(made), type=device_wire.ResourceClaim))
     assert (found.owner, found.ours, found.extended, found.allocation) == ("pod-uid", True, True, None)
     [[request]] = found.wishes.requests
     assert (request.name, request.device_class, request.count, request.all) == ("r", "gpu", 2, False)

@@ -10,8 +10,8 @@ import pytest
 from gangsched.core.cluster.failures import failed_at_once
 from gangsched.core.objects.pod import Failure, Pod
 from gangsched.kube import wire
-from gangsched.kube.reading.pods import pod_value
-from gangsched.kube.terms.failures import LONGEST_SAID
+from gangsched.kube.reading.pod_values import pod_value
+from gangsched.kube.terms.pod_failures import LONGEST_SAID
 
 AT = 1_790_000_000.0
 STARTED, FINISHED, LATER = "2026-09-21T14:13:20Z", "2026-09-21T14:13:23Z", "2026-09-21T14:13:31Z"

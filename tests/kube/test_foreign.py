@@ -19,7 +19,7 @@ from gangsched.core.objects.events import (
 )
 from gangsched.kube.client.discovery import Discovery, listed_versions
 from gangsched.kube.client.errors import AccessDenied, ApiError
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.foreign.watch import ForeignWatch, groups, served_version, settle
 from tests.kube.fake_api import Answer, FakeApi, Inbox, body, page, serving, status, stream
 

@@ -17,8 +17,8 @@ from gangsched.core.objects.declaration import GroupKey, Level, Role, Topology
 from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.core.objects.record import Choice, Minima
-from gangsched.kube.dialects.table import DEFAULT, chosen
-from gangsched.kube.reading.pods import decode_pod, pod_value
+from gangsched.kube.dialects.dialect_table import DEFAULT, chosen
+from gangsched.kube.reading.pod_values import decode_pod, pod_value
 
 CREATED = "2024-05-06T07:08:09Z"
 

@@ -7,8 +7,8 @@ import pytest
 from gangsched.core.objects.effects import LookUpOwner
 from gangsched.core.objects.results import OwnerSeen
 from gangsched.kube.writing.job_policies import look_up_owner
-from gangsched.kube.writing.results import Outcome
-from gangsched.kube.writing.results import WriteResult as Found
+from gangsched.kube.writing.write_results import Outcome
+from gangsched.kube.writing.write_results import WriteResult as Found
 from tests.kube.fake_api import Answer, FakeApi, body, serving, status
 
 JOB_PATH = "/apis/batch/v1/namespaces/team/jobs/train"

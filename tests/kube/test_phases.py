@@ -10,8 +10,8 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import PutPhase
 from gangsched.core.objects.podgroup import ForeignPhase
 from gangsched.kube.client.lease import LeaseClient
-from gangsched.kube.writing.results import Outcome, WriteResult
 from gangsched.kube.writing.volcano_phases import LOOK_S, SKEW_S, Rival, put_phase
+from gangsched.kube.writing.write_results import Outcome, WriteResult
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 PATH = "/apis/scheduling.volcano.sh/v1beta1/namespaces/ns/podgroups/g"

@@ -12,11 +12,11 @@ from gangsched.core.objects.devices import AllocatedDevice, Allocation, Consumer
 from gangsched.core.objects.effects import Prebind, UndoPrebinding
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, UseDevices
 from gangsched.core.objects.results import PrebindRefused
-from gangsched.kube.reading.storage import MARK, SELECTED_NODE
-from gangsched.kube.wire.devices import EXTENDED
+from gangsched.kube.reading.storage_values import MARK, SELECTED_NODE
+from gangsched.kube.wire.device_objects import EXTENDED
 from gangsched.kube.writing.claiming import FINALIZER
-from gangsched.kube.writing.prebinding import prebind, undo_prebinding
-from gangsched.kube.writing.results import Outcome, WriteResult
+from gangsched.kube.writing.prebinding_writes import prebind, undo_prebinding
+from gangsched.kube.writing.write_results import Outcome, WriteResult
 from tests.kube.fake_api import Asked, FakeApi, body, dropped, serving, status
 
 Json = dict[str, Any]

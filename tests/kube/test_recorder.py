@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gangsched.core.objects.effects import EmitEvent
-from gangsched.kube.writing.events import event_object
+from gangsched.kube.writing.event_writes import event_object
 from gangsched.kube.writing.texts import shortened
 
 DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

@@ -17,7 +17,7 @@ from gangsched.core.objects.events import NodesReplaced, PodGone, PodSeen, PodsR
 from gangsched.kube.client.errors import AccessDenied, NotServed
 from gangsched.kube.client.reflector import Reflector, Timing
 from gangsched.kube.client.resource import Resource
-from gangsched.kube.reading.resources import NODES, PODS
+from gangsched.kube.reading.watched_resources import NODES, PODS
 from tests.kube.fake_api import FakeApi, Inbox, dropped, page, serving, status, stream
 
 AT_ONCE = Timing(backoff_s=0.0, short_s=0.0)

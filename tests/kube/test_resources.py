@@ -34,9 +34,9 @@ from gangsched.core.objects.volumes import (
 )
 from gangsched.kube import wire
 from gangsched.kube.client.resource import Resource
-from gangsched.kube.dialects.table import chosen
-from gangsched.kube.reading.pods import decode_pod
-from gangsched.kube.reading.resources import GROUPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE, pods
+from gangsched.kube.dialects.dialect_table import chosen
+from gangsched.kube.reading.pod_values import decode_pod
+from gangsched.kube.reading.watched_resources import GROUPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE, pods
 
 
 @pytest.mark.parametrize(

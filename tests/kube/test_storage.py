@@ -8,9 +8,9 @@ import pytest
 from gangsched.core.objects.shape import Disk, NodeTerm, Requirement
 from gangsched.core.objects.volumes import CsiDriver, CsiNode, StorageCapacity, StorageClass, Volume, VolumeClaim
 from gangsched.kube import wire
-from gangsched.kube.reading import storage
-from gangsched.kube.reading.pods import pod_value
-from gangsched.kube.wire import storage as storage_wire
+from gangsched.kube.reading import storage_values
+from gangsched.kube.reading.pod_values import pod_value
+from gangsched.kube.wire import storage_objects as storage_wire
 
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 
@@ -49,7 +49,7 @@ def decoded(kind: type, found: dict[str, Any]) -> Any:
             {"selector": (Requirement("a", "In", ("b",)), Requirement("c", "Exists"))},
         ),
         (
-            {"metadata": {"uid": "u", "annotations": {storage.SELECTED_NODE: "n", storage.MARK: "p"}}},
+            {"metadata": {"uid": "u", "annotations": {storage_values.SELECTED_NODE: "n", storage_values.MARK: "p"}}},
             {"uid": "u", "selected": "n", "ours": True},
         ),
         ({"status": {"phase": "Bound"}}, {}),
@@ -60,7 +60,7 @@ def decoded(kind: type, found: dict[str, Any]) -> Any:
     ],
 )
 def test_a_claim(found, fields):
-    assert storage.volume_claim(decoded(storage_wire.VolumeClaim, found)) == VolumeClaim("team", "x", **fields)
+    assert storage_values.volume_claim(decoded(storage_wire.VolumeClaim, found)) == VolumeClaim("team", "x", **fields)
 
 
 def in_zone(**fields: Any) -> dict[str, Any]:
@@ -122,7 +122,7 @@ ANYWHERE = Requirement("", "DoesNotExist")
         ({"metadata": {"labels": {"app": "x"}}}, {}),
         (
             {
-                "metadata": {"labels": {"app": "x"}, "annotations": {storage.MARK: "u"}},
+                "metadata": {"labels": {"app": "x"}, "annotations": {storage_values.MARK: "u"}},
                 "spec": {
                     "capacity": {"storage": "1Ki"},
                     "accessModes": ["A"],
@@ -158,7 +158,7 @@ ANYWHERE = Requirement("", "DoesNotExist")
     ],
 )
 def test_a_volume(found, fields):
-    assert storage.volume(decoded(storage_wire.PersistentVolume, found)) == Volume("x", **fields)
+    assert storage_values.volume(decoded(storage_wire.PersistentVolume, found)) == Volume("x", **fields)
 
 
 @pytest.mark.parametrize(
@@ -181,21 +181,23 @@ def test_a_volume(found, fields):
     ],
 )
 def test_a_storage_capacity(found, fields):
-    known = storage.storage_capacity(decoded(storage_wire.StorageCapacity, found))
+    known = storage_values.storage_capacity(decoded(storage_wire.StorageCapacity, found))
     assert known == StorageCapacity("team", "x", **fields)
 
 
 @pytest.mark.parametrize("told", [None, True, False])
 def test_a_driver_says_where_there_is_storage_or_does_not(told):
     found = {"spec": {} if told is None else {"storageCapacity": told}}
-    assert storage.csi_driver(decoded(storage_wire.CsiDriver, found)) == CsiDriver("x", capacity=told is True)
-    assert storage.csi_driver(decoded(storage_wire.CsiDriver, {})) == CsiDriver("x")
+    assert storage_values.csi_driver(decoded(storage_wire.CsiDriver, found)) == CsiDriver("x", capacity=told is True)
+    assert storage_values.csi_driver(decoded(storage_wire.CsiDriver, {})) == CsiDriver("x")
 
 
 @pytest.mark.parametrize("demands", [None, True, False])
 def test_a_driver_demands_to_be_on_the_node_or_does_not(demands):
     found = {"spec": {} if demands is None else {"preventPodSchedulingIfMissing": demands}}
-    assert storage.csi_driver(decoded(storage_wire.CsiDriver, found)) == CsiDriver("x", demanding=demands is True)
+    assert storage_values.csi_driver(decoded(storage_wire.CsiDriver, found)) == CsiDriver(
+        "x", demanding=demands is True
+    )
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_a_driver_demands_to_be_on_the_node_or_does_not(demands):
     ],
 )
 def test_a_storage_class(found, fields):
-    assert storage.storage_class(decoded(storage_wire.StorageClass, found)) == StorageClass("x", **fields)
+    assert storage_values.storage_class(decoded(storage_wire.StorageClass, found)) == StorageClass("x", **fields)
 
 
 def test_the_limits_of_a_node():
@@ -224,10 +226,10 @@ def test_the_limits_of_a_node():
         {"name": "empty", "allocatable": {}},
         {"name": "huge", "allocatable": {"count": 2**60}},
     ]
-    found = storage.csi_node(decoded(storage_wire.CsiNode, {"spec": {"drivers": drivers}}))
+    found = storage_values.csi_node(decoded(storage_wire.CsiNode, {"spec": {"drivers": drivers}}))
     known = frozenset({"a", "b", "none", "empty", "huge"})
     assert found == CsiNode("x", (("a", 3), ("b", 0), ("huge", 2**31)), known)
-    assert storage.csi_node(decoded(storage_wire.CsiNode, {})) == CsiNode("x")
+    assert storage_values.csi_node(decoded(storage_wire.CsiNode, {})) == CsiNode("x")
 
 
 def test_the_volumes_of_a_pod():

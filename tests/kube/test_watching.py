@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.kube.client.lines import LineSplitter
+from gangsched.kube.client.line_splitter import LineSplitter
 
 STREAM = b'{"a":1}\n\n{"b":"\xc3\xa9"}\n{"unfinished'
 

@@ -10,8 +10,8 @@ import pytest
 
 from gangsched.config.settings import Settings
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube.workloads.fields import Field, fields_of
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_fields import Field, fields_of
+from gangsched.kube.workloads.workload_table import chosen
 
 KINDS = chosen(Settings()).kinds
 DECODED = [(name, each) for name, kind in KINDS.items() for each in fields_of(kind.form)]

@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.config.custom import Workloads as Chosen
+from gangsched.config.custom_workloads import Workloads as Chosen
 from gangsched.config.settings import Settings
-from gangsched.config.workloads import NAMES, WORKLOADS
+from gangsched.config.workload_registry import NAMES, WORKLOADS
 from gangsched.core.gang.making import OBJECT_NAME
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.workload import Series, TopOwner, Workload
 from gangsched.kube import wire, workloads
-from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.reading.pods import pod_value
-from gangsched.kube.workloads.kind import group_name
-from gangsched.kube.workloads.table import NONE, Workloads, chosen
+from gangsched.kube.dialects.dialect_table import DEFAULT
+from gangsched.kube.reading.pod_values import pod_value
+from gangsched.kube.workloads.workload_kind import group_name
+from gangsched.kube.workloads.workload_table import NONE, Workloads, chosen
 
 ALL = chosen(Settings())
 Json = dict[str, Any]

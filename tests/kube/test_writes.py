@@ -13,11 +13,11 @@ from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.results import GroupNotMade, StatusRefused, StatusWritten
 from gangsched.core.objects.status import GroupStatus, Reservation
 from gangsched.core.objects.workload import Reference
-from gangsched.kube.writing.events import emit_event
-from gangsched.kube.writing.groups import delete_group, make_group
+from gangsched.kube.writing.event_writes import emit_event
 from gangsched.kube.writing.pod_conditions import patch_condition
-from gangsched.kube.writing.results import Outcome, WriteResult
+from gangsched.kube.writing.podgroup_writes import delete_group, make_group
 from gangsched.kube.writing.statuses import patch_status
+from gangsched.kube.writing.write_results import Outcome, WriteResult
 from tests.kube.fake_api import Answer as Reply
 from tests.kube.fake_api import FakeApi, body, serving, status
 

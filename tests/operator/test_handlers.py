@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gangsched.api.crd import NAME, crd
+from gangsched.api.custom_resource import NAME, crd
 from gangsched.config.pod_groups import PodGroups
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import GroupExpired
@@ -105,7 +105,7 @@ async def test_kopf_gets_a_new_session_of_its_own_at_each_login(session: ApiSess
 @pytest.mark.parametrize(("answer", "selects"), [(body({"items": []}), True), (status(400, "no such field"), False)])
 async def test_the_api_server_limits_the_watch_to_finished_groups_if_it_knows_the_field(answer, selects) -> None:
     from gangsched.operator.finished import SELECTOR
-    from gangsched.operator.settings import make_settings
+    from gangsched.operator.kopf_settings import make_settings
 
     settings, api = make_settings(), FakeApi()
     api.answer("GET", GROUPS_PATH, answer)
@@ -121,7 +121,7 @@ async def test_the_api_server_limits_the_watch_to_finished_groups_if_it_knows_th
 async def test_a_server_that_does_not_say_is_asked_again_soon(code: int) -> None:
     import kopf
 
-    from gangsched.operator.settings import make_settings
+    from gangsched.operator.kopf_settings import make_settings
 
     api = FakeApi()
     api.answer("GET", GROUPS_PATH, status(code, "no"))

@@ -20,7 +20,7 @@ from typing import Any, cast
 import pytest
 from aiohttp import web
 
-from gangsched.api.crd import NAME, crd
+from gangsched.api.custom_resource import NAME, crd
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import GroupExpired
 from gangsched.kube.client.credentials import Connection
@@ -36,7 +36,7 @@ LACKING = "spec.minMember"
 
 
 def test_the_settings_keep_kopf_from_writing_and_from_ending_the_process():
-    from gangsched.operator.settings import make_settings
+    from gangsched.operator.kopf_settings import make_settings
 
     settings = make_settings()
     assert settings.posting.enabled is False
@@ -49,7 +49,7 @@ def test_the_settings_keep_kopf_from_writing_and_from_ending_the_process():
 def test_nothing_of_an_object_is_copied_to_find_differences():
     import kopf
 
-    from gangsched.operator.settings import make_settings
+    from gangsched.operator.kopf_settings import make_settings
 
     storage, group = make_settings().persistence.diffbase_storage, kopf.Body(cast("kopf.RawBody", podgroup()))
     patch = kopf.Patch(body=group)
@@ -58,7 +58,7 @@ def test_nothing_of_an_object_is_copied_to_find_differences():
 
 
 def test_an_outage_of_the_api_server_is_outlasted():
-    from gangsched.operator.settings import make_settings
+    from gangsched.operator.kopf_settings import make_settings
 
     backoffs = make_settings().networking.error_backoffs
     assert not isinstance(backoffs, float | int)

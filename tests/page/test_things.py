@@ -31,8 +31,8 @@ from gangsched.core.objects.status import GroupStatus, Place, Reservation
 from gangsched.page.board import Board
 from gangsched.page.machine_reader import MachineReader, keep
 from gangsched.page.things import Thing, things
-from gangsched.views import overview
-from gangsched.views.trial import decided
+from gangsched.views import cluster_overview
+from gangsched.views.decided_copy import decided
 from tests.builders import group, node, pod
 
 NOW = 1_000_000.0
@@ -52,7 +52,7 @@ def machine() -> Machine:
 
 
 def shown(machine: Machine) -> dict[str, Any]:
-    return {name: json.loads(thing) for name, thing in things(overview.look(machine))}
+    return {name: json.loads(thing) for name, thing in things(cluster_overview.look(machine))}
 
 
 def test_groups_and_nodes_have_names_and_a_head():
@@ -141,7 +141,7 @@ def test_what_is_remembered_is_what_a_first_look_would_see(steps):
     reader = MachineReader(lambda: seen, lambda: True)
     for step in steps:
         seen.handle(step, NOW)
-        assert dict(reader.look()) == dict(things(overview.look(seen)))
+        assert dict(reader.look()) == dict(things(cluster_overview.look(seen)))
 
 
 async def test_a_fault_is_told_on_the_page_which_else_would_look_current():

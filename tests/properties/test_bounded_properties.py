@@ -30,10 +30,10 @@ from gangsched.core.objects.policy import NamespaceLimits, Policy
 from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.further import Found, place_each
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
 from gangsched.core.planning.topology import RecentRequests
 from gangsched.core.queueing import parking

@@ -11,8 +11,8 @@ from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import member_order
 from gangsched.core.objects.shape import Shape
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, Placement, place
-from gangsched.core.planning.snapshot import Snapshot
 from tests import naive
 from tests.builders import pod
 from tests.effort import examples

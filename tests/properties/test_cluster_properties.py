@@ -9,8 +9,8 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.shape import HostPort, Labels, PodTerm, Requirement, Shape
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import Seen
-from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod
 from tests.effort import examples
 from tests.naive import World

@@ -12,14 +12,14 @@ from gangsched.config.settings import Settings
 from gangsched.core import cycle, upkeep
 from gangsched.core.containment import LONGEST_S, Containment
 from gangsched.core.gang import bindings, clock, lifecycle, making, recovery, rollback, runs
+from gangsched.core.membership.applied_results import Results
 from gangsched.core.membership.members import Members
-from gangsched.core.membership.results import Results
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.faults import Rebuilt
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.workload import Workload
 from gangsched.core.status.writer import StatusWriter
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, pod, shape
 from tests.properties.stories import effort
 from tests.properties.test_fault_properties import Faults

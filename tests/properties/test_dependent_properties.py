@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm, Requirement, Shape, Spread
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.placement import Ask, Placement, place
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
 from tests import naive
 from tests.builders import amounts, label_pairs, node, pod

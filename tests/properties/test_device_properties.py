@@ -13,10 +13,10 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.devices import DeviceKind, DeviceObject, DeviceWishes
 from gangsched.core.objects.offered_devices import Device
 from gangsched.core.objects.prebindings import UseDevices
+from gangsched.core.planning.capacity_snapshot import Snapshot
+from gangsched.core.planning.needed_prebindings import prebindings
 from gangsched.core.planning.placement import Ask, Placement, place
-from gangsched.core.planning.prebinding import prebindings
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod
 from tests.gadgets import GPUS, device_claim
 from tests.naive_devices import devices_with_more, member_wishes, pool, together

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import group, node, pod
 from tests.harness import Harness
 

@@ -12,9 +12,9 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.declaration import Declaration, Topology
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.shape import Shape
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.further import place_each
 from gangsched.core.planning.placement import Ask, Placement, place
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.topology import RecentRequests
 from tests import naive
 from tests.builders import pod

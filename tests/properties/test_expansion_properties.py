@@ -11,10 +11,10 @@ from gangsched.core.objects.declaration import Declaration, Topology
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.status import Demand
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.expansion import HOSTNAME
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
 from tests import naive
 from tests.builders import pod

@@ -17,9 +17,9 @@ from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.results import OwnerSeen
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod
 from tests.faulty import BIND_MOODS, EVICT_MOODS, STATUS_MOODS, WATCHES, Faulty
 from tests.living import Death

@@ -12,9 +12,9 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceKind, DeviceRequest, DeviceWishes
 from gangsched.core.objects.offered_devices import DeviceTaint, ResourceSlice
 from gangsched.core.objects.pod import Pod
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import node, pod
 from tests.effort import examples
 from tests.gadgets import DRIVER, GPUS, asks, device_claim, gpu, wishes

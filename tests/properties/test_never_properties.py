@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.pod import Pod
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from tests import naive
 from tests.builders import GPU
 from tests.effort import examples

@@ -12,8 +12,8 @@ from hypothesis.stateful import initialize, invariant, rule
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.devices import Devices
-from gangsched.core.cluster.volumes import Volumes
+from gangsched.core.cluster.device_index import Devices
+from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.composition import Composition
 from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
 from gangsched.core.constraints.node_resources import NodeResources

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from gangsched.config.settings import Settings
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
-from gangsched.kube.workloads.kind import Mark
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_kind import Mark
+from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import node, pod
 from tests.harness import Harness
 

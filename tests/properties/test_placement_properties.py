@@ -15,11 +15,11 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import HostPort, PodTerm, Requirement, Shape, Toleration
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.proof import never_fits
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import STRATEGIES
 from tests import naive
 from tests.builders import pod

@@ -19,7 +19,7 @@ from gangsched.core.objects.podgroup import GroupSpec, OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import NamespaceLimits, Policy
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import BindRefused, GroupNotMade, PodEvicted, Refused, StatusRefused
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import node, pod, shape
 from tests.harness import Harness
 from tests.properties.stories import Story, effort

@@ -18,9 +18,9 @@ from gangsched.core.objects.pod import Pod, member_order, role_of
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.record import Choice, Minima
 from gangsched.core.objects.shape import Shape
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from tests import naive
 from tests.builders import node, pod
 from tests.effort import examples

@@ -28,9 +28,9 @@ from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.workload import Added
-from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.workloads.kind import Mark
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.dialects.dialect_table import DEFAULT
+from gangsched.kube.workloads.workload_kind import Mark
+from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import pod
 
 KINDS = chosen(Settings()).kinds

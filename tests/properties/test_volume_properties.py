@@ -17,9 +17,9 @@ from gangsched.core.objects.volumes import (
     VolumeAttachment,
     VolumeClaim,
 )
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
-from gangsched.core.planning.prebinding import prebindings
-from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.needed_prebindings import prebindings
 from tests.builders import node, pod
 from tests.effort import examples
 from tests.harness import KINDS

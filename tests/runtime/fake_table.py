@@ -10,9 +10,9 @@ from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.results import BindRefused, EvictionRefused, OwnerSeen, PodBound, PodEvicted
 from gangsched.kube.client.session import ApiSession
-from gangsched.kube.writing.results import Outcome, WriteResult, refused
 from gangsched.kube.writing.volcano_phases import Rival
-from gangsched.runtime.effects import table
+from gangsched.kube.writing.write_results import Outcome, WriteResult, refused
+from gangsched.runtime.effect_table import table
 from gangsched.runtime.write import Job, Table, Write
 
 REAL = table(cast("ApiSession", None), instance="", now=lambda: 0.0, rival=cast("Rival", None))

@@ -47,9 +47,9 @@ from gangsched.core.objects.workload import Reference
 from gangsched.kube.client.credentials import Connection
 from gangsched.kube.client.lease import LeaseClient
 from gangsched.kube.client.session import ApiSession
-from gangsched.kube.writing.results import Outcome, WriteResult
 from gangsched.kube.writing.volcano_phases import Rival
-from gangsched.runtime.effects import table
+from gangsched.kube.writing.write_results import Outcome, WriteResult
+from gangsched.runtime.effect_table import table
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.metrics import Metrics
 from gangsched.runtime.write import Lane, Retry, Table, Write
@@ -92,7 +92,7 @@ def test_only_the_table_tells_one_effect_from_another() -> None:
     for path in (*shell.glob("runtime/*.py"), *shell.glob("operator/*.py"), shell / "app.py"):
         names = {node.id for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Name)}
         named[path.name] = names & kinds
-    assert named.pop("effects.py") == kinds
+    assert named.pop("effect_table.py") == kinds
     assert {name: found for name, found in named.items() if found} == {
         "engine.py": {"BindPod", "EmitEvent", "EvictPod"},
         "metrics.py": {"BindPod", "EvictPod"},

@@ -40,7 +40,7 @@ from gangsched.core.objects.results import (
 )
 from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.workload import Reference
-from gangsched.kube.writing.results import Outcome, WriteResult
+from gangsched.kube.writing.write_results import Outcome, WriteResult
 from gangsched.runtime.backlog import AT_FIRST, BURST, QUIET_S
 from gangsched.runtime.executor import INFORMING_PATIENCE_S, Executor
 from gangsched.runtime.metrics import Metrics

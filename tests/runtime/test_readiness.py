@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gangsched.runtime.readiness import Readiness
+from gangsched.runtime.probes import Readiness
 
 
 def parts(**changed: Any) -> tuple[Readiness, SimpleNamespace]:

@@ -15,12 +15,12 @@ from gangsched.core.objects.events import Event, GroupSeen, NodeSeen, PodGone, P
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
 from gangsched.kube.client.errors import ApiError, ApiUnreachable, Garbled
-from gangsched.kube.writing.results import Outcome, WriteResult
+from gangsched.kube.writing.write_results import Outcome, WriteResult
 from gangsched.runtime.engine import Engine
 from gangsched.runtime.executor import Executor
 from gangsched.runtime.inbox import Inbox
+from gangsched.runtime.leadership_terms import Terms
 from gangsched.runtime.metrics import Metrics
-from gangsched.runtime.terms import Terms
 from tests.builders import group, node, pod, pods
 from tests.runtime.fake_table import answer_with, table_of
 
@@ -133,7 +133,7 @@ def gang(name: str, size: int) -> Iterable[Event]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("gangsched.runtime.terms._RETRY_S", 0.001)
+    monkeypatch.setattr("gangsched.runtime.leadership_terms._RETRY_S", 0.001)
     monkeypatch.setattr("gangsched.runtime.engine._REST_S", _REST_S)
     for what in ("freeze", "unfreeze", "collect"):
         monkeypatch.setattr(f"gangsched.runtime.engine.gc.{what}", lambda *_: None)

@@ -18,7 +18,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.phases import LONGEST_RETRY_S
 from gangsched.core.status.native_conditions import LONGEST_MESSAGE
-from gangsched.kube.dialects.table import chosen
+from gangsched.kube.dialects.dialect_table import chosen
 from tests.builders import group, node, pod
 from tests.harness import Harness
 from tests.scenarios.test_foreign import member, members

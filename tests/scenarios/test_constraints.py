@@ -14,9 +14,9 @@ from gangsched.core.constraints import registry
 from gangsched.core.constraints.constraint import Constraint, Happening, Member, Plan, Words, World
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 from tests.verdicts import class_of

@@ -28,7 +28,7 @@ from gangsched.core.objects.podgroup import GroupCondition, OnDegraded, SeenCond
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, OwnerSeen, PodBound, PrebindRefused, Refused
 from gangsched.core.objects.volumes import StorageClass
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import claim, foreign_group, group, key, node, pod, pods, shape
 from tests.effort import some
 from tests.faulty import Faulty

@@ -23,9 +23,9 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.shape import PodTerm, Requirement, Spread
 from gangsched.core.objects.workload import Workload
 from gangsched.core.planning import budget as units
-from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.status import pod_events
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, key, node, pod, pods, taint
 from tests.harness import Harness
 

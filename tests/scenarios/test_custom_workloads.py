@@ -8,8 +8,8 @@ from typing import Any
 from gangsched.config.settings import validated
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube.workloads.kind import Mark
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_kind import Mark
+from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import node, pod
 from tests.harness import Harness
 

@@ -11,7 +11,7 @@ from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.effects import PatchStatus
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from gangsched.config.settings import Settings
-from gangsched.config.spark import Spark
+from gangsched.config.spark_settings import Spark
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod, PodPhase
-from gangsched.kube.dialects.table import chosen
+from gangsched.kube.dialects.dialect_table import chosen
 from tests.builders import GPU, node, pod
 from tests.harness import Harness
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.pod import Owner, PodPhase
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import foreign_group, group, node, pod, pods
 from tests.faulty import WATCHES, Faulty
 

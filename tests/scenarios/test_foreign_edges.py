@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from gangsched.api.status import PodGroupStatus
+from gangsched.api.podgroup_status import PodGroupStatus
 from gangsched.api.status_conversion import status_to_object
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import BindPod, MakeGroup, PatchStatus
@@ -17,7 +17,7 @@ from gangsched.core.objects.pod import Owner, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import OwnerGuard, Policy
 from gangsched.core.objects.results import BindRefused, Refused, StatusRefused
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import foreign_group, group, node, pod, pods
 from tests.harness import Harness
 

@@ -37,9 +37,9 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.workload import GANG
 from gangsched.core.planning import budget as units
 from gangsched.core.queueing.queue import PATIENCE
-from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.workloads.kind import Mark
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.dialects.dialect_table import DEFAULT
+from gangsched.kube.workloads.workload_kind import Mark
+from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import foreign_group, group, node, pod, pods
 from tests.harness import Harness
 from tests.scenarios.test_spark import driver

@@ -24,8 +24,8 @@ from gangsched.core.objects.record import Minima, Phase, Record
 from gangsched.core.objects.selectors import field_holds, matches
 from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Shape, Spread, Toleration
 from gangsched.core.objects.status import Condition, GroupStatus
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.snapshot import Snapshot
 from tests.builders import group, node, pod, pods, shape, toleration
 from tests.effort import seeded
 from tests.harness import Harness

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import group, node, pod
 from tests.harness import Harness
 

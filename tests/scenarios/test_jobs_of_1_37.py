@@ -18,9 +18,9 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.kube import wire
-from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.reading.pods import pod_value
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.dialects.dialect_table import DEFAULT
+from gangsched.kube.reading.pod_values import pod_value
+from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import node
 from tests.harness import Harness
 

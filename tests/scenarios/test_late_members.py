@@ -16,9 +16,9 @@ from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.objects.workload import Reference, Workload
-from gangsched.kube.workloads.kind import Mark
 from gangsched.kube.workloads.statefulset import ROLE
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_kind import Mark
+from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 

@@ -10,7 +10,7 @@ import pytest
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import PriorityClassSeen
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import group, node, pods
 from tests.harness import Harness
 from tests.scenarios.test_foreign import member, members

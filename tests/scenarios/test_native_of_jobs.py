@@ -19,9 +19,9 @@ from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsRepl
 from gangsched.core.objects.pod import DeviceUse, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.kube import wire
-from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.reading.pods import pod_value
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.dialects.dialect_table import DEFAULT
+from gangsched.kube.reading.pod_values import pod_value
+from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pods
 from tests.gadgets import GPUS, device_claim, gpus
 from tests.harness import Harness

@@ -18,7 +18,7 @@ from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, ForeignPhase, SeenPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.phases import LONGEST_RETRY_S, Phases
-from gangsched.kube.dialects.table import chosen
+from gangsched.kube.dialects.dialect_table import chosen
 from tests.builders import group, node, pod
 from tests.harness import Harness
 from tests.scenarios.test_foreign import g, members

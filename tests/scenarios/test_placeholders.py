@@ -15,7 +15,7 @@ from gangsched.core.objects.policy import FifoRules, Policy
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.queueing import lanes
 from gangsched.core.queueing.lanes import _holds_up as holds_up
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import group, node, pod, pods, shape
 from tests.harness import Harness
 

@@ -13,7 +13,7 @@ from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import Group, TimeoutPolicy
 from gangsched.core.objects.results import BindRefused, GroupNotMade, Refused, StatusRefused
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import foreign_group, group, node, pod, pods, shape
 from tests.harness import Harness, Standby
 from tests.scenarios.test_spark import driver as spark_driver

@@ -11,8 +11,8 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.workload import Workload
-from gangsched.kube.workloads.kind import Marks
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_kind import Marks
+from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pod
 from tests.harness import Harness
 

@@ -15,8 +15,8 @@ from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.policy import NamespaceLimits, Policy
 from gangsched.core.objects.workload import Workload
-from gangsched.kube.workloads.kind import Mark
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_kind import Mark
+from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.cluster.devices import Devices
-from gangsched.core.cluster.volumes import Volumes
+from gangsched.core.cluster.device_index import Devices
+from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.constraints.dynamic_resources import DynamicResources
 from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
 from gangsched.core.constraints.node_resources import NodeResources

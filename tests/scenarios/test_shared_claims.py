@@ -20,7 +20,7 @@ from gangsched.core.objects.pod import DeviceUse, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.objects.shape import NodeTerm, Requirement
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import group, node, pod
 from tests.gadgets import DRIVER, GPUS, device_claim, gpu, gpus
 from tests.harness import Course, Harness

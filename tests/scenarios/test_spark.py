@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from gangsched.config.settings import Settings
-from gangsched.config.spark import Spark
+from gangsched.config.spark_settings import Spark
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.policy import FifoRules, Policy
 from gangsched.core.objects.results import GroupNotMade
 from gangsched.core.objects.shape import NodeTerm, Requirement
-from gangsched.kube.dialects.table import DEFAULT, chosen
+from gangsched.kube.dialects.dialect_table import DEFAULT, chosen
 from tests.builders import GPU, node, pod
 from tests.harness import Harness
 

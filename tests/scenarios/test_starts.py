@@ -8,7 +8,7 @@ import pytest
 
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import GPU, foreign_group, group, node, pod, pods
 from tests.harness import Harness
 

@@ -14,7 +14,7 @@ from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.objects.results import EvictionRefused, Spared
 from gangsched.core.objects.workload import Workload
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, key, node, pod, pods
 from tests.harness import Harness
 

@@ -14,8 +14,8 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import NamespaceSeen
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube.workloads.kind import Mark
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_kind import Mark
+from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pod
 from tests.harness import Harness
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gangsched.cli.overview import waiting
-from gangsched.cli.prose import lines
+from gangsched.cli.explain_all import waiting
+from gangsched.cli.explain_text import lines
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.events import (
     Event,
@@ -27,7 +27,7 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Minima, Outcome, Phase, Record
 from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.core.objects.workload import Workload
-from gangsched.kube.dialects.table import DEFAULT
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.views.diagnosed import PodShares, from_status
 from gangsched.views.diagnosis import from_cluster
 from gangsched.views.diagnosis_json import as_object

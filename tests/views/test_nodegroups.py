@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gangsched.cli import prose
-from gangsched.cli.live import Reading
+from gangsched.cli import explain_text
+from gangsched.cli.group_reader import Reading
 from gangsched.core.objects.declaration import GroupKey, Topology
 from gangsched.core.objects.events import GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.objects.node import Node
@@ -170,7 +170,7 @@ def test_a_person_reads_a_table_within_80_columns():
         ),
         *(group(min_member=7), pod("a-d", node_selector={"disk": "ssd"}), *members(6, cpu=2)),
     )
-    lines = list(prose.lines(found, Reading(group=None)))
+    lines = list(explain_text.lines(found, Reading(group=None)))
     assert lines[-7:] == [
         "  where members fit, and what refuses 1 of the 2 others:",
         "    NODES  MEMBERS  NODE GROUP",
@@ -194,7 +194,7 @@ def test_the_page_about_waiting_groups_shows_what_is_printed():
         *(pod(f"o-{at}", group="other", gpu=1, node="g0", scheduler="other") for at in range(2)),
         *(group(min_member=16), *members(16, cpu=2, gpu=1, tolerations=["nvidia.com/gpu"])),
     )
-    printed = "\n".join(prose.lines(found, Reading(group=None))).replace("default/a:", "default/training:")
+    printed = "\n".join(explain_text.lines(found, Reading(group=None))).replace("default/a:", "default/training:")
     page = Path(__file__).parents[2] / "docs" / "reasons.md"
     assert f"$ gangsched explain default/training\n{printed}\n```" in page.read_text()
 
@@ -209,4 +209,4 @@ def test_a_cluster_of_five_thousand_nodes_is_ten_groups_at_most():
 def test_a_group_without_a_refusal_has_no_table():
     found = diagnose(group(min_member=2), *members(1))
     assert found.shortfall is None
-    assert not any("NODE GROUP" in line for line in prose.lines(found, Reading(group=None)))
+    assert not any("NODE GROUP" in line for line in explain_text.lines(found, Reading(group=None)))

@@ -8,7 +8,7 @@ import pytest
 
 from gangsched.cli import main
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.views.resources import resource_of
+from gangsched.views.resource_names import resource_of
 from tests.whatif.test_expanded import node
 from tests.whatif.test_native import GANG, job, pods, workload
 

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from gangsched.core.objects.pod import Pod
-from gangsched.whatif.world.admission import Admission
 from gangsched.whatif.world.building import build
 from gangsched.whatif.world.contents import World
 from gangsched.whatif.world.manifests import ManifestError, given
+from gangsched.whatif.world.pod_admission import Admission
 
 Json = dict[str, Any]
 

@@ -6,7 +6,7 @@ import pytest
 
 from gangsched.config.settings import validated
 from gangsched.core.objects.policy import Policy
-from gangsched.kube.workloads.table import Workloads, chosen
+from gangsched.kube.workloads.workload_table import Workloads, chosen
 from gangsched.whatif.simulation import simulate
 from gangsched.whatif.world.building import build
 from gangsched.whatif.world.contents import World

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from gangsched.config.settings import validated
-from gangsched.config.workloads import WORKLOADS
+from gangsched.config.workload_registry import WORKLOADS
 from gangsched.core.objects.policy import Policy
-from gangsched.kube.workloads.table import chosen
+from gangsched.kube.workloads.workload_table import chosen
 from gangsched.whatif.simulation import Outcome, simulate
 from gangsched.whatif.world import expanding, jobsets, leader_workers, made
 from gangsched.whatif.world.building import build

@@ -12,8 +12,8 @@ from gangsched.config.settings import load
 from gangsched.core.objects.node import Node
 from gangsched.core.planning.strategies import STRATEGIES
 from gangsched.whatif.measures import SAMPLES, measure
-from gangsched.whatif.replay import replay
-from gangsched.whatif.trace import Gang, Part, Trace
+from gangsched.whatif.trace import Gang, Trace, TraceRole
+from gangsched.whatif.trace_replay import replay
 
 POLICY = load(flags={}).policy()
 
@@ -24,7 +24,7 @@ def node(name: str, cpu: int, **more: int) -> Node:
 
 def gang(name: str, at: float, members: int, *, run: float = 10, cpu: int = 1, priority: int = 0, **more: int) -> Gang:
     requests = tuple(sorted((name, size) for name, size in {"cpu": cpu * 1000, **more}.items() if size))
-    return Gang(name=name, arrival_s=at, run_s=run, parts=(Part(members, requests),), priority=priority)
+    return Gang(name=name, arrival_s=at, run_s=run, parts=(TraceRole(members, requests),), priority=priority)
 
 
 def play(*gangs: Gang, nodes: list[Node], strategy: str = "Pack"):
@@ -53,7 +53,7 @@ def test_room_that_ends_give_at_one_time_counts_together_for_who_arrives_then():
 
 
 def test_roles_are_bound_together():
-    parts = (Part(1, (("cpu", 4000),), "ps"), Part(2, (("cpu", 1000),), "worker"))
+    parts = (TraceRole(1, (("cpu", 4000),), "ps"), TraceRole(2, (("cpu", 1000),), "worker"))
     roles = Gang(name="roles", arrival_s=0, run_s=5, parts=parts)
     assert times(play(roles, nodes=[node("a", 4), node("b", 1)]))["roles"] == (None, None)
     found = play(roles, nodes=[node("a", 4), node("b", 2)])

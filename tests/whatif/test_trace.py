@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gangsched.whatif.trace import GPU, Gang, Part, TraceError, form_of, read
+from gangsched.whatif.trace import GPU, Gang, TraceError, TraceRole, form_of, read
 
 HEAD = "gang,arrival,run,members,cpu,memory,gpu,role"
 
@@ -25,13 +25,13 @@ def as_json(**gang: Any) -> str:
 def test_a_line_is_a_part_of_a_gang_and_the_first_arrival_is_the_start():
     text = f"{HEAD},priority,namespace,amd.com/gpu\nlate,70,5,2,500m,1Gi,,,3,team,4\nfirst,10.5,60,1,1,,8,,,,\n"
     assert read(text, "t", "csv").gangs == [
-        Gang(name="first", arrival_s=0, run_s=60, parts=(Part(1, (("cpu", 1000), (GPU, 8))),)),
+        Gang(name="first", arrival_s=0, run_s=60, parts=(TraceRole(1, (("cpu", 1000), (GPU, 8))),)),
         Gang(
             name="late",
             namespace="team",
             arrival_s=59.5,
             run_s=5,
-            parts=(Part(2, (("amd.com/gpu", 4), ("cpu", 500), ("memory", 1 << 30))),),
+            parts=(TraceRole(2, (("amd.com/gpu", 4), ("cpu", 500), ("memory", 1 << 30))),),
             priority=3,
         ),
     ]
@@ -39,7 +39,7 @@ def test_a_line_is_a_part_of_a_gang_and_the_first_arrival_is_the_start():
 
 def test_lines_of_one_name_are_the_roles_of_one_gang():
     [gang] = read(f"{HEAD}\na,0,1,1,1,,,ps\na,0,1,4,2,,,worker\n", "t", "csv").gangs
-    assert gang.parts == (Part(1, (("cpu", 1000),), "ps"), Part(4, (("cpu", 2000),), "worker"))
+    assert gang.parts == (TraceRole(1, (("cpu", 1000),), "ps"), TraceRole(4, (("cpu", 2000),), "worker"))
     assert gang.members == 5
 
 
@@ -51,7 +51,7 @@ def test_json_says_the_same():
         namespace="n",
         arrival_s=0,
         run_s=1,
-        parts=(Part(1, (("cpu", 1000),), "ps"), Part(4, ((GPU, 2),), "w")),
+        parts=(TraceRole(1, (("cpu", 1000),), "ps"), TraceRole(4, ((GPU, 2),), "w")),
         priority=2,
     )
 
@@ -70,11 +70,11 @@ def test_alibabas_tasks_are_the_roles_of_a_job_which_gets_whole_gpus():
             arrival_s=0,
             run_s=400,
             parts=(
-                Part(1, (("cpu", 6000), ("memory", 29_296_875_000)), "ps"),
-                Part(2, (("cpu", 4000), ("memory", 10_000_000_000), (GPU, 1)), "worker"),
+                TraceRole(1, (("cpu", 6000), ("memory", 29_296_875_000)), "ps"),
+                TraceRole(2, (("cpu", 4000), ("memory", 10_000_000_000), (GPU, 1)), "worker"),
             ),
         ),
-        Gang(name="j3", arrival_s=10, run_s=10, parts=(Part(3, (), "tensorflow"),)),
+        Gang(name="j3", arrival_s=10, run_s=10, parts=(TraceRole(3, (), "tensorflow"),)),
     ]
     assert trace.remarks == [
         "t: 1 jobs without a start, an end or instances are left out",

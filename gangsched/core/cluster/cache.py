@@ -16,15 +16,15 @@ from gangsched.core.cluster import unbound
 from gangsched.core.cluster.agreement import claim_contradictions
 from gangsched.core.cluster.attachments import Attachments
 from gangsched.core.cluster.capacity import Capacity, Relief
-from gangsched.core.cluster.devices import Devices
+from gangsched.core.cluster.device_index import Devices
 from gangsched.core.cluster.labels import NodeLabels
 from gangsched.core.cluster.ledger import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, Ledger
-from gangsched.core.cluster.prebindings import Prebindings
-from gangsched.core.cluster.volumes import Volumes
+from gangsched.core.cluster.prebinding_progress import Prebindings
+from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.constraints import registry
 from gangsched.core.constraints.constraint import Constraint, Member, World
 from gangsched.core.constraints.node_constraint import NodeConstraint
-from gangsched.core.constraints.nodes import Nodes
+from gangsched.core.constraints.node_rows import Nodes
 from gangsched.core.constraints.tally import Tallies
 from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.devices import DeviceKind, DeviceObject

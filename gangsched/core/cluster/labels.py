@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from gangsched.core.cluster.capacity import Capacity
-from gangsched.core.constraints.nodes import Nodes
+from gangsched.core.constraints.node_rows import Nodes
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.declaration import Preference
 

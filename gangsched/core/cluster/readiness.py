@@ -11,7 +11,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.volumes import Trouble, Unready, VolumeClaim
 
 if TYPE_CHECKING:
-    from gangsched.core.cluster.volumes import Volumes
+    from gangsched.core.cluster.volume_index import Volumes
 
 
 def unready(volumes: Volumes, pod: Pod) -> Unready | None:

@@ -27,7 +27,7 @@ from gangsched.core.objects.volumes import (
 )
 
 if TYPE_CHECKING:
-    from gangsched.core.cluster.volumes import Volumes
+    from gangsched.core.cluster.volume_index import Volumes
 
 
 def wants(volumes: Volumes, pod: Pod) -> list[tuple[Wanted, VolumeClaim]]:

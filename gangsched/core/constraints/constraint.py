@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Protocol, Self, TypeVar
 
+from gangsched.core.constraints.claims_view import Stock, Storage
 from gangsched.core.constraints.device_store import DeviceStore
 from gangsched.core.constraints.matching import Matchable
-from gangsched.core.constraints.nodes import Nodes
-from gangsched.core.constraints.storage import Stock, Storage
+from gangsched.core.constraints.node_rows import Nodes
 from gangsched.core.constraints.tally import Tallies
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node

@@ -13,7 +13,7 @@ from gangsched.core.constraints.device_offers import Offer, Offers
 from gangsched.core.constraints.device_pools import PoolView, view
 from gangsched.core.constraints.device_store import DeviceStore
 from gangsched.core.constraints.node_affinity import NodeAffinity
-from gangsched.core.constraints.nodes import Nodes
+from gangsched.core.constraints.node_rows import Nodes
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.devices import DeviceRequest, DeviceWishes
 from gangsched.core.objects.offered_devices import Device, ResourceSlice, SelectorResult

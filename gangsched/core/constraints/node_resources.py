@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gangsched.core.constraints.claims_view import Stock
 from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
-from gangsched.core.constraints.storage import Stock
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.reasons import NodeReason

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from gangsched.core.cluster.devices import Devices
+from gangsched.core.cluster.device_index import Devices
 from gangsched.core.declarations.minima import minima, missing_of
 from gangsched.core.declarations.terms import Hindrance
 from gangsched.core.objects.devices import MOST_RESERVED, ClaimTrouble, ResourceClaim

@@ -11,8 +11,8 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from gangsched.core.cluster.devices import Devices
-from gangsched.core.cluster.volumes import Volumes
+from gangsched.core.cluster.device_index import Devices
+from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.declarations import added, device_claims, hindrances, volume_claims
 from gangsched.core.declarations.derivation import derived
 from gangsched.core.declarations.foreign import Foreign

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from gangsched.core.cluster.volumes import Volumes
+from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.declarations.minima import minima, missing_of
 from gangsched.core.declarations.terms import Hindrance
 from gangsched.core.objects.pod import Pod, role_of

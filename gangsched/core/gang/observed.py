@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gangsched.core.declarations.automatic import Idle
 from gangsched.core.declarations.ownership import UNDISPUTED, Ownership
 from gangsched.core.declarations.waves import Wave
-from gangsched.core.declarations.workloads import Idle
 from gangsched.core.objects.declaration import NATIVE
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group

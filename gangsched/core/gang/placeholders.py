@@ -31,8 +31,8 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.status import Place
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
-from gangsched.core.planning.snapshot import Snapshot
 
 _PREFIX = "place/"
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.automatic import idle_of, recreates_all
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
 from gangsched.core.declarations.waves import lowered_to, wave_of
-from gangsched.core.declarations.workloads import idle_of, recreates_all
 from gangsched.core.gang import bindings, caps, lifecycle, making, placeholders, prebinding, rollback, runs
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment

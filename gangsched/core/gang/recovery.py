@@ -27,9 +27,9 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.status import Condition, GroupStatus, Reservation
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
-from gangsched.core.planning.prebinding import prebindings
-from gangsched.core.planning.snapshot import Snapshot
+from gangsched.core.planning.needed_prebindings import prebindings
 
 
 def resume(gang: Gang, cluster: Cluster, *, foreign: Foreign, policy: Policy, now: float) -> None:

@@ -58,7 +58,7 @@ class Facts(Struct, frozen=True, kw_only=True):
         return self.failed_for_good or self.ended_badly
 
 
-class Row(NamedTuple):
+class Transition(NamedTuple):
     """One row: leads from any of `starts` to `then` if `fact` holds (with `unless`, if it does not hold)."""
 
     starts: tuple[Phase, ...]
@@ -77,36 +77,36 @@ WAITING = (_P.PENDING, _P.QUEUED, _P.RESERVED, _P.BINDING, _P.TIMED_OUT)
 PLACED = (_P.SCHEDULED, _P.RUNNING, _P.DEGRADED)
 """Phases of a run whose quorum has been bound."""
 
-TABLE: tuple[Row, ...] = (
+TABLE: tuple[Transition, ...] = (
     # The run ends when no live member is left.
-    Row((*WAITING, *PLACED, _P.FAILED, _P.SUSPENDED), "ended_well", _P.SUCCEEDED),
-    Row((*WAITING, *PLACED, _P.SUCCEEDED, _P.SUSPENDED), "ended_badly", _P.FAILED),
+    Transition((*WAITING, *PLACED, _P.FAILED, _P.SUSPENDED), "ended_well", _P.SUCCEEDED),
+    Transition((*WAITING, *PLACED, _P.SUCCEEDED, _P.SUSPENDED), "ended_badly", _P.FAILED),
     # Under timeoutPolicy Fail, a run that times out has failed for good.
-    Row((*WAITING, _P.SUSPENDED), "failed_for_good", _P.FAILED),
+    Transition((*WAITING, _P.SUSPENDED), "failed_for_good", _P.FAILED),
     # No member is left because the workload is suspended or scaled to 0.
-    Row((*WAITING, *PLACED), "suspended", _P.SUSPENDED),
+    Transition((*WAITING, *PLACED), "suspended", _P.SUSPENDED),
     # The quorum is bound, by gangsched or by another scheduler.
-    Row(WAITING, "was_scheduled", _P.SCHEDULED),
+    Transition(WAITING, "was_scheduled", _P.SCHEDULED),
     # A scheduled group runs, falls below its minimum, and recovers. A quorum that cannot be completed is rolled back.
-    Row((*WAITING, _P.SCHEDULED, _P.RUNNING), "degraded", _P.DEGRADED),
-    Row((_P.DEGRADED,), "degraded", _P.SCHEDULED, unless=True),
-    Row((_P.SCHEDULED,), "quorum_running", _P.RUNNING),
-    Row((_P.RUNNING,), "quorum_running", _P.SCHEDULED, unless=True),
+    Transition((*WAITING, _P.SCHEDULED, _P.RUNNING), "degraded", _P.DEGRADED),
+    Transition((_P.DEGRADED,), "degraded", _P.SCHEDULED, unless=True),
+    Transition((_P.SCHEDULED,), "quorum_running", _P.RUNNING),
+    Transition((_P.RUNNING,), "quorum_running", _P.SCHEDULED, unless=True),
     # On the way to being scheduled.
-    Row((_P.PENDING, _P.QUEUED, _P.RESERVED, _P.TIMED_OUT), "binding", _P.BINDING),
-    Row((_P.PENDING, _P.QUEUED, _P.TIMED_OUT), "held", _P.RESERVED),
-    Row((_P.PENDING, _P.QUEUED), "backing_off", _P.TIMED_OUT),
-    Row((_P.PENDING,), "complete", _P.QUEUED),
+    Transition((_P.PENDING, _P.QUEUED, _P.RESERVED, _P.TIMED_OUT), "binding", _P.BINDING),
+    Transition((_P.PENDING, _P.QUEUED, _P.TIMED_OUT), "held", _P.RESERVED),
+    Transition((_P.PENDING, _P.QUEUED), "backing_off", _P.TIMED_OUT),
+    Transition((_P.PENDING,), "complete", _P.QUEUED),
     # And back again: members left, the back-off ended, reservations were released or bindings withdrawn.
-    Row((_P.QUEUED,), "complete", _P.PENDING, unless=True),
-    Row((_P.TIMED_OUT,), "backing_off", _P.QUEUED, unless=True),
-    Row((_P.BINDING,), "binding", _P.QUEUED, unless=True),
-    Row((_P.RESERVED,), "held", _P.QUEUED, unless=True),
+    Transition((_P.QUEUED,), "complete", _P.PENDING, unless=True),
+    Transition((_P.TIMED_OUT,), "backing_off", _P.QUEUED, unless=True),
+    Transition((_P.BINDING,), "binding", _P.QUEUED, unless=True),
+    Transition((_P.RESERVED,), "held", _P.QUEUED, unless=True),
     # A new run begins, a change of the spec lets a failed group try again, or the workload wants pods again.
-    Row((_P.SCHEDULED, _P.RUNNING), "was_scheduled", _P.QUEUED, unless=True),
-    Row((_P.SUCCEEDED,), "ended_well", _P.PENDING, unless=True),
-    Row((_P.FAILED,), "failed", _P.PENDING, unless=True),
-    Row((_P.SUSPENDED,), "suspended", _P.PENDING, unless=True),
+    Transition((_P.SCHEDULED, _P.RUNNING), "was_scheduled", _P.QUEUED, unless=True),
+    Transition((_P.SUCCEEDED,), "ended_well", _P.PENDING, unless=True),
+    Transition((_P.FAILED,), "failed", _P.PENDING, unless=True),
+    Transition((_P.SUSPENDED,), "suspended", _P.PENDING, unless=True),
 )
 """The rows in order of precedence."""
 

@@ -13,8 +13,8 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
-from gangsched.core.planning.snapshot import Snapshot
 
 Contain = Callable[[GroupKey, Exception], object]
 """Parks a gang whose logic has failed."""

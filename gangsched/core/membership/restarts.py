@@ -30,8 +30,8 @@ from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.workload import Workload
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
-from gangsched.core.planning.snapshot import Snapshot
 
 HOUR_S = 3600.0
 MOST_S = 300.0

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.added import is_users
+from gangsched.core.declarations.automatic import Decision, decide, declared
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.trees import declared_below
-from gangsched.core.declarations.workloads import Decision, decide, declared
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod

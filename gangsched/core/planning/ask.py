@@ -16,11 +16,11 @@ from gangsched.core.objects.record import Choice
 from gangsched.core.objects.start import Start
 from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import topology
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify, preferring
 from gangsched.core.planning.quorum import Quorum
 from gangsched.core.planning.search import STEPS, Slots
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
 
 

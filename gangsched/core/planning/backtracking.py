@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.search import WIDEST, Selection, Share, Steps
-from gangsched.core.planning.snapshot import Snapshot
 
 MOST_MEMBERS = 64
 """Larger gangs are not searched."""

@@ -12,8 +12,8 @@ from gangsched.core.constraints.inter_pod_affinity import AffinityPlan
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.shape import Shape
 from gangsched.core.planning import budget as units
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.snapshot import Snapshot
 
 MOST_PAIRS = 4096
 """Limit for the number of pairs of classes that are examined for one question."""

@@ -19,11 +19,11 @@ from gangsched.core.objects.declaration import Topology
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import topology
 from gangsched.core.planning.ask import Ask, asked_for, classes_of, confined
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import bond
 from gangsched.core.planning.filling import fill_singly
 from gangsched.core.planning.search import STEPS
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.topology import RecentRequests, worth_trying
 from gangsched.core.planning.trial import Placement, Unfinished, found_in
 

@@ -17,10 +17,10 @@ from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.strategy import Room, Strategy
 from gangsched.core.planning import budget as units
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import couples, expect, hoped
 from gangsched.core.planning.search import Share
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, one_by_one
 
 Counts = Mapping[MemberClass, int]

@@ -19,6 +19,7 @@ from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.pod import Pod
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import topology
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify, fill_singly, hand_out, preferring
 from gangsched.core.planning.levels import placed_in, within
@@ -26,7 +27,6 @@ from gangsched.core.planning.pausing import place
 from gangsched.core.planning.placement import Ask, Unfinished
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.search import Share
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.topology import RecentRequests
 
 

@@ -17,10 +17,10 @@ from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import topology
 from gangsched.core.planning.ask import Ask, confined, roles_quorum_in
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import Places
 from gangsched.core.planning.search import Steps
-from gangsched.core.planning.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from gangsched.core.planning.quorum import Quorum

@@ -17,13 +17,13 @@ from gangsched.core.objects.pod import role_of
 from gangsched.core.objects.record import Choice, Minima
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.ask import Ask, confined, roles_quorum_in
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import helped
 from gangsched.core.planning.filling import Places
 from gangsched.core.planning.levels import Levels
 from gangsched.core.planning.quorum import Quorum
 from gangsched.core.planning.search import STEPS, Steps
-from gangsched.core.planning.snapshot import Snapshot
 
 TRIES = 128
 """Limit for the number of choices, complete or not, that are tried."""

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from gangsched.core.objects.pause import OPEN
 from gangsched.core.planning import placement
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, Placement, Unfinished
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.topology import RecentRequests
 
 

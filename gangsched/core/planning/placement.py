@@ -14,14 +14,14 @@ from msgspec.structs import replace as renewed
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.status import Demand
-from gangsched.core.planning import expansion, start, topology
+from gangsched.core.planning import expansion, start_check, topology
 from gangsched.core.planning.ask import Ask, asked_for, classes_of, domain_values, domains_of
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.dependence import depends, unsure, waits_for_pods
 from gangsched.core.planning.domains import best_domain, found_in_fewest, found_together
 from gangsched.core.planning.parts import quorum_in
 from gangsched.core.planning.proof import never_fits
 from gangsched.core.planning.refusal import Refusal, fragmented, gaps, oversized, shortage
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.topology import RecentRequests
 from gangsched.core.planning.trial import Placement, Unfinished, found_in
 
@@ -38,8 +38,8 @@ def place(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None = None) ->
     Members that fit nowhere are skipped while the minimum and the minima of roles are within reach (contract rule 8).
     `recent` remembers the domains already tried; without it all domains are tried in this call.
     """
-    if ask.start is not None and (short := start.lacking(snapshot, ask.start)):
-        return start.refused(snapshot, ask.start, short, wanted=ask.need)
+    if ask.start is not None and (short := start_check.lacking(snapshot, ask.start)):
+        return start_check.refused(snapshot, ask.start, short, wanted=ask.need)
     if ask.avoided and (elsewhere := _found(snapshot, ask, recent)) is not None:
         return elsewhere
     anywhere = replace(ask, avoided=ask.pause.nodes, refused=frozenset())

@@ -18,13 +18,13 @@ from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.strategy import Strategy
 from gangsched.core.planning import search
 from gangsched.core.planning.backtracking import Backtracking
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.choice import choose, filling_up, first_of_kinds, in_order, left_out
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import any_couples, helped, hoped
 from gangsched.core.planning.expansion import only_by_name
 from gangsched.core.planning.filling import Counts, Places, asks_too_much_in_all, fill_class, hand_out
 from gangsched.core.planning.search import Kind, Search, Selection, Share, Slots, Steps, selections
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.planning.strategies import PACK
 
 DIAGNOSED = search.STEPS // 4

@@ -15,8 +15,8 @@ from gangsched.core.objects.reasons import NodeReason, Reason
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.start import Start
 from gangsched.core.objects.status import Demand
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.snapshot import Snapshot
 
 MOST_EXPLAINED = 3
 """Limit for the number of classes whose refusals are explained."""

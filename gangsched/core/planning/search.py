@@ -17,8 +17,8 @@ import numpy as np
 
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.planning import budget as units
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.snapshot import Snapshot
 
 STEPS = 20_000
 """Limit of steps for one search. A step is the evaluation of one class on one row and takes a microsecond or two."""

@@ -21,9 +21,9 @@ import numpy.typing as npt
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.pod import Pod
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import hoped
-from gangsched.core.planning.snapshot import Snapshot
 
 _SLACK = 1 + 1e-9
 COMPARED = 8

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from gangsched.core.cluster.labels import Area
 from gangsched.core.objects.pod import Pod
 from gangsched.core.planning.ask import Ask
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.parts import quorum_in
 from gangsched.core.planning.search import STEPS
-from gangsched.core.planning.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,9 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.shape import PODS, Shape
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MOST, MemberClass
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.queueing.lines import Entry, Rank
 
 FEW = 8

@@ -28,8 +28,8 @@ from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.order import OrderKey, order_key
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.planning.budget import Budget
+from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.snapshot import Snapshot
 from gangsched.core.queueing.lanes import Lanes
 from gangsched.core.queueing.lines import Entry, Lines, Name, Rank
 from gangsched.core.queueing.parking import Bucket, Parked

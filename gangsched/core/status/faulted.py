@@ -17,7 +17,7 @@ from gangsched.core.objects.faults import Step
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import NO_RECORD, Minima, Phase
 from gangsched.core.objects.status import Condition, GroupStatus
-from gangsched.core.status.events import emit
+from gangsched.core.status.gang_events import emit
 
 _DOING = {
     Step.EVENT: "applying one of its events",

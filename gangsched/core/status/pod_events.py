@@ -15,7 +15,7 @@ from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.status import members
+from gangsched.core.status import member_conditions
 
 ACTION = "Waiting"
 """The action of these Events, which sets them apart from Events about a gang."""
@@ -58,7 +58,10 @@ def emit(gang: Gang, assessment: Assessment, rate_limit: RateLimit, group_messag
             return []
     written.pod_events_emitted({pod.uid: reason for pod, reason in some})
     written.pods_due(now if len(owed) > len(some) else _next(gang, now))
-    return [_event(pod, reason, members.message(gang, assessment, pod, reason, group_message)) for pod, reason in some]
+    return [
+        _event(pod, reason, member_conditions.message(gang, assessment, pod, reason, group_message))
+        for pod, reason in some
+    ]
 
 
 def _owed(gang: Gang, assessment: Assessment, now: float) -> Iterator[tuple[Pod, Reason]]:
@@ -68,11 +71,11 @@ def _owed(gang: Gang, assessment: Assessment, now: float) -> Iterator[tuple[Pod,
     """
     written = gang.written
     oldest = None if gang.observed.group is not None else min(assessment.census.live, key=by_age, default=None)
-    for pod, reason in members.conditions(gang, assessment):
+    for pod, reason in member_conditions.conditions(gang, assessment):
         said, at = written.members.get(pod.uid, ("", 0.0))
         if (
             said == reason
-            and now >= at + members.EVENT_AFTER_S
+            and now >= at + member_conditions.EVENT_AFTER_S
             and written.on_pods.get(pod.uid) != reason
             and pod is not oldest
         ):
@@ -82,7 +85,11 @@ def _owed(gang: Gang, assessment: Assessment, now: float) -> Iterator[tuple[Pod,
 def _next(gang: Gang, now: float) -> float:
     """When the next of the conditions written recently will have had its reason for long enough."""
     return min(
-        (at + members.EVENT_AFTER_S for _, at in gang.written.members.values() if at + members.EVENT_AFTER_S > now),
+        (
+            at + member_conditions.EVENT_AFTER_S
+            for _, at in gang.written.members.values()
+            if at + member_conditions.EVENT_AFTER_S > now
+        ),
         default=NEVER,
     )
 

@@ -23,12 +23,12 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import FINISHED, NO_RECORD, Outcome, Phase, Record
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
-from gangsched.core.status import explanation, members, pod_events, remedies
+from gangsched.core.status import explanation, member_conditions, pod_events, remedies
 from gangsched.core.status.ahead import Ahead
 from gangsched.core.status.conditions import WAITS_FOR_NODES, demand_of, message_of, reason_of
 from gangsched.core.status.degraded import degraded_message, degraded_reason
-from gangsched.core.status.events import events_of, has_news
 from gangsched.core.status.fitting import fitting
+from gangsched.core.status.gang_events import events_of, has_news
 from gangsched.core.status.holders import Holders
 
 AT_ONCE = frozenset({Phase.SCHEDULED, Phase.TIMED_OUT, Phase.FAILED, Phase.SUCCEEDED, Phase.DEGRADED})
@@ -64,7 +64,7 @@ class StatusWriter:
             due = float("inf")
         elif (bindings.unsecured(gang) and gang.observed.group is not None) or decided or newly_scheduled:
             due = now
-        elif changed or has_news(gang, assessment) or members.owed(gang, assessment, self._policy, now):
+        elif changed or has_news(gang, assessment) or member_conditions.owed(gang, assessment, self._policy, now):
             fold_s = OWNER_S if reason is Reason.OWNER_UNKNOWN else self._policy.fold_s
             due = max(min(gang.next_write.write_at, now + fold_s), gang.next_write.reason_since + fold_s)
         elif written.unwritten and gang.observed.group is not None:
@@ -99,7 +99,7 @@ class StatusWriter:
         written.told(reason, message, _basis(gang, assessment), until=self._until(gang))
         gang.next_write.write_at = float("inf")
         effects += events_of(gang, assessment, reason, message, scheduler=self._policy.scheduler_names[0])
-        effects += members.write(gang, assessment, message, self._policy, now)
+        effects += member_conditions.write(gang, assessment, message, self._policy, now)
         effects += pod_events.emit(gang, assessment, self._rate_limit, message, now)
         return effects
 

@@ -44,12 +44,12 @@ class Lease(Struct, frozen=True):
     spec: LeaseSpec
 
 
-class _Meta(Struct, rename="camel"):
+class _LeaseMetadata(Struct, rename="camel"):
     resource_version: str
 
 
 class _Object(Struct):
-    metadata: _Meta
+    metadata: _LeaseMetadata
     spec: LeaseSpec | None = None
 
 

@@ -39,7 +39,7 @@ from gangsched.kube.client.errors import (
     KubeError,
     NotServed,
 )
-from gangsched.kube.client.lines import LineSplitter
+from gangsched.kube.client.line_splitter import LineSplitter
 from gangsched.kube.client.pages import pages, unreadable
 from gangsched.kube.client.resource import Resource, Value
 from gangsched.kube.client.session import ApiSession

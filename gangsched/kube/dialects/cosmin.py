@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gangsched.config.dialects import Key, Row
+from gangsched.config.dialects import DialectRow, Key
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Placing, Preference
 from gangsched.core.objects.shape import Amounts
 from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
-from gangsched.kube.dialects.fields import honoured, needless
-from gangsched.kube.dialects.kind import MOST_MEMBERS
+from gangsched.kube.dialects.dialect_fields import honoured, needless
+from gangsched.kube.dialects.dialect_kind import MOST_MEMBERS
 from gangsched.kube.dialects.spark import DRIVER, SparkDialect, number_text, resource_amount
 
 _MOST_DIGITS = 10
@@ -71,5 +71,5 @@ def _whole_number(key: Key, said: Mapping[Key, str]) -> int:
     raise ValueError(f"{sentence(key)} is {quoted(text)}: write a whole number without a unit.")
 
 
-def dialect(row: Row, _: Settings) -> Dialect:
+def dialect(row: DialectRow, _: Settings) -> Dialect:
     return CosminDialect(row=row, texts=_TEXTS, placing=Placing("Pack", prefer=(Preference("cost", "Ascending"),)))

@@ -9,12 +9,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gangsched.config.dialects import Key, Row
+from gangsched.config.dialects import DialectRow, Key
 from gangsched.core.objects.declaration import Declaration, Keys
 from gangsched.core.objects.duration import parse_duration
 from gangsched.core.objects.wording import printable
-from gangsched.kube.dialects.fields import Field, Use, ignored_texts
-from gangsched.kube.dialects.kind import MOST_MEMBERS, Kind
+from gangsched.kube.dialects.dialect_fields import Field, Use, ignored_texts
+from gangsched.kube.dialects.dialect_kind import MOST_MEMBERS, Kind
 
 LONGEST_NAME = 253
 """Longest name of any object, in characters. A name in an annotation could otherwise take a quarter of a megabyte."""
@@ -32,7 +32,7 @@ class Dialect:
     under which their objects are filed.
     """
 
-    row: Row
+    row: DialectRow
     texts: tuple[Field, ...] = ()
     seconds: Callable[[str], float] = parse_duration
     kind: Kind[Any] | None = None

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from gangsched.config.dialects import GROUP_BY, Key, Row
+from gangsched.config.dialects import GROUP_BY, DialectRow, Key
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration
 from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
-from gangsched.kube.dialects.fields import honoured
+from gangsched.kube.dialects.dialect_fields import honoured
 
 _TEXTS = (honoured(GROUP_BY, "names the label of the pod whose value is the group's name"),)
 
@@ -52,5 +52,5 @@ class OwnDialect(Dialect):
         return replace(base, error=f"{wrong}add it to the pod template, or name another label.")
 
 
-def dialect(row: Row, _: Settings) -> Dialect:
+def dialect(row: DialectRow, _: Settings) -> Dialect:
     return OwnDialect(row=row, texts=_TEXTS)

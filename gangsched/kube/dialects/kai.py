@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from gangsched.config.dialects import Key, Row
+from gangsched.config.dialects import DialectRow, Key
 from gangsched.config.settings import Settings
 from gangsched.core.declarations.minima import tree
 from gangsched.core.objects.declaration import Level, Topology
@@ -20,8 +20,8 @@ from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.record import Minima
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
-from gangsched.kube.dialects.fields import honoured, needless, refused, told
-from gangsched.kube.dialects.kind import MOST_ROLES, Kind, roles, total
+from gangsched.kube.dialects.dialect_fields import honoured, needless, refused, told
+from gangsched.kube.dialects.dialect_kind import MOST_ROLES, Kind, roles, total
 
 _QUEUE = "queues and their quota are not enforced"
 _SHARED = "a pod that asks for a part of a GPU in this way is refused, in any group or none"
@@ -40,7 +40,7 @@ class _SubGroup(Struct, gc=False, rename="camel"):
     topology_constraint: _TopologyConstraint | None = None
 
 
-class _Spec(Struct, gc=False, rename="camel"):
+class _KaiSpec(Struct, gc=False, rename="camel"):
     min_member: int = 0
     min_sub_group: int | None = None
     priority_class_name: str | None = None
@@ -88,7 +88,7 @@ _TEXTS = (
 )
 
 
-def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
+def _terms(spec: _KaiSpec, _: wire.Meta) -> GroupSpec:
     parts = spec.sub_groups or []
     names = Counter(part.name for part in parts)
     parents = {part.parent for part in parts if part.parent}
@@ -141,7 +141,7 @@ def _topology(found: _TopologyConstraint | None) -> Topology | None:
     return Topology(found.preferred_topology_level, required=False) if found.preferred_topology_level else None
 
 
-def _asked(spec: _Spec, parts: list[_SubGroup]) -> Iterator[tuple[int | None, int]]:
+def _asked(spec: _KaiSpec, parts: list[_SubGroup]) -> Iterator[tuple[int | None, int]]:
     """Each minSubGroup, with the number of subgroups of which it is a part."""
     children = Counter(part.parent or "" for part in parts)
     yield spec.min_sub_group, children[""]
@@ -178,7 +178,7 @@ def _tree(number: int | None, name: str, parts: list[_SubGroup]) -> Minima:
     return tree(found, least=least, name=f"subgroup {name}" if name else "group")
 
 
-def _refused(spec: _Spec, minima: dict[str, int], chosen: Minima | None) -> Iterator[str]:
+def _refused(spec: _KaiSpec, minima: dict[str, int], chosen: Minima | None) -> Iterator[str]:
     parts = spec.sub_groups or []
     if any(number is not None and not 0 < number <= max(1, below) for number, below in _asked(spec, parts)):
         yield "a minSubGroup of 0, or above the number of subgroups"
@@ -198,13 +198,13 @@ def _under(name: str, parts: list[_SubGroup], minima: dict[str, int]) -> int:
     return sum(minima[each] if each in minima else _under(each, parts, minima) for each in below)
 
 
-def _also_ignored(spec: _Spec, _: wire.Meta) -> Iterator[str]:
+def _also_ignored(spec: _KaiSpec, _: wire.Meta) -> Iterator[str]:
     """Fields that are honoured only where another one is not set."""
     topology = spec.topology_constraint
     if topology is not None and topology.required_topology_level and topology.preferred_topology_level:
         yield "spec.topologyConstraint.preferredTopologyLevel"
 
 
-def dialect(row: Row, _: Settings) -> Dialect:
-    kind = Kind(resource=row.resources[0], spec=_Spec, terms=_terms, fields=_FIELDS, also_ignored=_also_ignored)
+def dialect(row: DialectRow, _: Settings) -> Dialect:
+    kind = Kind(resource=row.resources[0], spec=_KaiSpec, terms=_terms, fields=_FIELDS, also_ignored=_also_ignored)
     return Dialect(row=row, kind=kind, texts=_TEXTS)

@@ -15,16 +15,16 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gangsched.config.dialects import Key, Row
+from gangsched.config.dialects import DialectRow, Key
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.duration import LONGEST_S, SHORTEST_S
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
-from gangsched.kube.dialects.fields import needless, refused, told
+from gangsched.kube.dialects.dialect_fields import needless, refused, told
+from gangsched.kube.dialects.dialect_kind import Kind
 from gangsched.kube.dialects.go_duration import go_seconds
-from gangsched.kube.dialects.kind import Kind
 from gangsched.kube.dialects.scheduler_plugins import COSCHEDULING_FIELDS, CoschedulingSpec, coscheduling_terms
 
 _PREFIX = "gang.scheduling.koordinator.sh"
@@ -159,7 +159,7 @@ def _also_ignored(_: CoschedulingSpec, meta: wire.Meta) -> Iterator[str]:
         yield str(_NETWORK)
 
 
-def dialect(row: Row, _: Settings) -> Dialect:
+def dialect(row: DialectRow, _: Settings) -> Dialect:
     return KoordinatorDialect(
         row=row,
         texts=_TEXTS,

@@ -6,10 +6,10 @@ start or go on without all of its pods.
 
 from __future__ import annotations
 
-from gangsched.config.dialects import Key, Row
+from gangsched.config.dialects import DialectRow, Key
 from gangsched.config.settings import Settings
 from gangsched.kube.dialects.dialect import Dialect
-from gangsched.kube.dialects.fields import needless, told
+from gangsched.kube.dialects.dialect_fields import needless, told
 
 _KUEUES = "Kueue itself acts on it"
 _TEXTS = (
@@ -37,5 +37,5 @@ _TEXTS = (
 )
 
 
-def dialect(row: Row, _: Settings) -> Dialect:
+def dialect(row: DialectRow, _: Settings) -> Dialect:
     return Dialect(row=row, texts=_TEXTS)

@@ -12,15 +12,15 @@ from math import inf
 
 from msgspec import Struct
 
-from gangsched.config.dialects import Row
+from gangsched.config.dialects import DialectRow
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import COMPOSITE, NATIVE, Topology
 from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
-from gangsched.kube.dialects.fields import honoured, needless, told
-from gangsched.kube.dialects.kind import Kind, at_least_one
+from gangsched.kube.dialects.dialect_fields import honoured, needless, told
+from gangsched.kube.dialects.dialect_kind import Kind, at_least_one
 from gangsched.kube.dialects.native_condition import read_condition
 
 
@@ -69,7 +69,7 @@ class _Common(Struct, gc=False, rename="camel"):
     preemption_policy: str | None = None
 
 
-class _Spec(_Common, gc=False, rename="camel"):
+class _NativeGroupSpec(_Common, gc=False, rename="camel"):
     scheduling_policy: _Policy | None = None
     resource_claims: list[_Claim] | None = None
     workload_ref: wire.Present | None = None
@@ -135,7 +135,7 @@ _TREE_FIELDS = (
 )
 
 
-def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
+def _terms(spec: _NativeGroupSpec, _: wire.Meta) -> GroupSpec:
     policy = spec.scheduling_policy
     gang = policy.gang if policy is not None else None
     return _terms_of(spec, policy, "minCount", gang.min_count if gang is not None else 1)
@@ -157,7 +157,7 @@ def _terms_of(spec: _Common, policy: _Policy | _TreePolicy | None, minimum: str,
         priority=_priority(spec),
         priority_class=spec.priority_class_name or "",
         topology=Topology(levels[0].key) if levels else None,
-        device_claims=tuple(map(_shared, (spec.resource_claims or ()) if isinstance(spec, _Spec) else ())),
+        device_claims=tuple(map(_shared, (spec.resource_claims or ()) if isinstance(spec, _NativeGroupSpec) else ())),
         preempted_whole=_is_preempted_whole(spec),
         preempts=spec.preemption_policy != "Never",
         not_built=tuple(_refused(levels)),
@@ -191,7 +191,7 @@ def _shared(claim: _Claim) -> DeviceUse:
     return DeviceUse(claim.name, claim.resource_claim_name or "", claim.resource_claim_template_name or "")
 
 
-def dialect(row: Row, settings: Settings) -> Dialect:
+def dialect(row: DialectRow, settings: Settings) -> Dialect:
     groups, composites = row.resources
     trees = Kind(
         resource=composites,
@@ -204,7 +204,7 @@ def dialect(row: Row, settings: Settings) -> Dialect:
     )
     kind = Kind(
         resource=groups,
-        spec=_Spec,
+        spec=_NativeGroupSpec,
         terms=_terms,
         fields=_FIELDS,
         parent=_parent,

@@ -16,17 +16,17 @@ class _Condition(Struct, gc=False, rename="camel"):
     observed_generation: int = 0
 
 
-class _Status(Struct, gc=False):
+class _NativeGroupStatus(Struct, gc=False):
     conditions: list[_Condition] | None = None
 
 
-class _Meta(Struct, gc=False):
+class _NativeGroupMetadata(Struct, gc=False):
     generation: int = 0
 
 
 class _Conditioned(Struct, gc=False):
-    metadata: _Meta
-    status: _Status | None = None
+    metadata: _NativeGroupMetadata
+    status: _NativeGroupStatus | None = None
 
 
 _CONDITIONED = msgspec.json.Decoder(_Conditioned)

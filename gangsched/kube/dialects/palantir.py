@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gangsched.config.dialects import Key, Row
+from gangsched.config.dialects import DialectRow, Key
 from gangsched.config.settings import Settings
-from gangsched.config.spark import PrioritizedNodeLabel
+from gangsched.config.spark_settings import PrioritizedNodeLabel
 from gangsched.core.objects.declaration import Placing, Preference, Topology
 from gangsched.core.objects.quantity import InvalidQuantity, milli
 from gangsched.core.objects.shape import Amounts
 from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
-from gangsched.kube.dialects.fields import honoured, needless
-from gangsched.kube.dialects.kind import MOST_MEMBERS
+from gangsched.kube.dialects.dialect_fields import honoured, needless
+from gangsched.kube.dialects.dialect_kind import MOST_MEMBERS
 from gangsched.kube.dialects.spark import SparkDialect, number_text, resource_amount
 
 _GPU = "nvidia.com/gpu"
@@ -97,7 +97,7 @@ def _whole_quantity(key: Key, said: Mapping[Key, str]) -> int:
     return thousandths // 1000
 
 
-def dialect(row: Row, settings: Settings) -> Dialect:
+def dialect(row: DialectRow, settings: Settings) -> Dialect:
     """The dialect with the configured packer, node labels and order."""
     chosen = settings.spark
     return PalantirDialect(

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from gangsched.config.dialects import Key, Row
+from gangsched.config.dialects import DialectRow, Key
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration
 from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
-from gangsched.kube.dialects.fields import needless
-from gangsched.kube.dialects.kind import MOST_MEMBERS
+from gangsched.kube.dialects.dialect_fields import needless
+from gangsched.kube.dialects.dialect_kind import MOST_MEMBERS
 
 _PREFIX = "PREFIX"
 """The placeholder in the row for the configured prefix."""
@@ -68,7 +68,7 @@ class PfnetDialect(Dialect):
         return float(min(asked_s, self.limit_s)) if asked_s > 0 else None
 
 
-def dialect(row: Row, settings: Settings) -> Dialect:
+def dialect(row: DialectRow, settings: Settings) -> Dialect:
     """The dialect with the configured prefix and times."""
     chosen = settings.pfnet
 

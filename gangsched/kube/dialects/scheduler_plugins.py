@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gangsched.config.dialects import Row
+from gangsched.config.dialects import DialectRow
 from gangsched.config.settings import Settings
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
-from gangsched.kube.dialects.fields import honoured
-from gangsched.kube.dialects.kind import Kind, Resources, at_least_one, resources, wait_s
+from gangsched.kube.dialects.dialect_fields import honoured
+from gangsched.kube.dialects.dialect_kind import Kind, Resources, at_least_one, resources, wait_s
 
 
 class CoschedulingSpec(Struct, gc=False, rename="camel"):
@@ -41,6 +41,6 @@ def coscheduling_terms(spec: CoschedulingSpec, _: wire.Meta) -> GroupSpec:
     )
 
 
-def dialect(row: Row, _: Settings) -> Dialect:
+def dialect(row: DialectRow, _: Settings) -> Dialect:
     kind = Kind(resource=row.resources[0], spec=CoschedulingSpec, terms=coscheduling_terms, fields=COSCHEDULING_FIELDS)
     return Dialect(row=row, kind=kind)

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gangsched.config.dialects import Row
+from gangsched.config.dialects import DialectRow
 from gangsched.config.settings import Settings
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect, quoted
-from gangsched.kube.dialects.fields import honoured
+from gangsched.kube.dialects.dialect_fields import honoured
+from gangsched.kube.dialects.dialect_kind import Kind, Resources, at_least_one, resources, wait_s
 from gangsched.kube.dialects.go_duration import go_seconds
-from gangsched.kube.dialects.kind import Kind, Resources, at_least_one, resources, wait_s
 
 _TIME = "spec.maxScheduleTime"
 
 
-class _Spec(Struct, gc=False, rename="camel"):
+class _TenstackSpec(Struct, gc=False, rename="camel"):
     min_member: int = 0
     min_resources: Resources | None = None
     max_schedule_time: str | None = None
@@ -35,7 +35,7 @@ _FIELDS = (
 )
 
 
-def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
+def _terms(spec: _TenstackSpec, _: wire.Meta) -> GroupSpec:
     least = at_least_one("spec.minMember", spec.min_member)
     return GroupSpec(
         min_member=least,
@@ -52,5 +52,5 @@ def _seconds(text: str) -> float:
         raise ValueError(f"{_TIME} is {quoted(text)}: write a duration such as 90s, 5m or 1h30m") from None
 
 
-def dialect(row: Row, _: Settings) -> Dialect:
-    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_Spec, terms=_terms, fields=_FIELDS))
+def dialect(row: DialectRow, _: Settings) -> Dialect:
+    return Dialect(row=row, kind=Kind(resource=row.resources[0], spec=_TenstackSpec, terms=_terms, fields=_FIELDS))

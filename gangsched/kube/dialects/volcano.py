@@ -17,13 +17,13 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import Raw, Struct, field
 
-from gangsched.config.dialects import Key, Row
+from gangsched.config.dialects import DialectRow, Key
 from gangsched.config.settings import Settings
 from gangsched.core.objects.podgroup import GroupSpec, SeenPhase
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
-from gangsched.kube.dialects.fields import honoured, needless, refused, told
-from gangsched.kube.dialects.kind import Kind, Resources, resources, roles, total
+from gangsched.kube.dialects.dialect_fields import honoured, needless, refused, told
+from gangsched.kube.dialects.dialect_kind import Kind, Resources, resources, roles, total
 
 MANAGER = "gangsched"
 """The name of our field manager."""
@@ -33,7 +33,7 @@ class _NetworkTopology(Struct, gc=False):
     mode: str | None = None
 
 
-class _Spec(Struct, gc=False, rename="camel"):
+class _VolcanoSpec(Struct, gc=False, rename="camel"):
     min_member: int = 0
     min_task_member: dict[str, int] | None = None
     priority_class_name: str | None = None
@@ -80,7 +80,7 @@ _FIELDS = (
 )
 
 
-def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
+def _terms(spec: _VolcanoSpec, _: wire.Meta) -> GroupSpec:
     tasks = roles("spec.minTaskMember", spec.min_task_member or {})
     return GroupSpec(
         min_member=total(spec.min_member, tasks),
@@ -91,7 +91,7 @@ def _terms(spec: _Spec, _: wire.Meta) -> GroupSpec:
     )
 
 
-def _refused(spec: _Spec) -> Iterator[str]:
+def _refused(spec: _VolcanoSpec) -> Iterator[str]:
     # In Volcano a topology without a mode is a hard one.
     if spec.network_topology is not None and spec.network_topology.mode in (None, "", "hard"):
         yield "spec.networkTopology of mode hard"
@@ -99,13 +99,13 @@ def _refused(spec: _Spec) -> Iterator[str]:
         yield "spec.subGroupPolicy"
 
 
-def _also_ignored(spec: _Spec, _: wire.Meta) -> Iterator[str]:
+def _also_ignored(spec: _VolcanoSpec, _: wire.Meta) -> Iterator[str]:
     """A preference is no reason to refuse the group."""
     if spec.network_topology is not None and spec.network_topology.mode not in (None, "", "hard"):
         yield "spec.networkTopology"
 
 
-class _Status(Struct, gc=False):
+class _VolcanoStatus(Struct, gc=False):
     phase: str | None = None
 
 
@@ -133,13 +133,13 @@ class _Entry(Struct, gc=False):
         return (self.manager, self.operation) == (MANAGER, "Apply")
 
 
-class _Meta(Struct, gc=False):
+class _VolcanoMetadata(Struct, gc=False):
     managed_fields: Sequence[_Entry] | None = field(default=None, name="managedFields")
 
 
 class _Phased(Struct, gc=False):
-    metadata: _Meta
-    status: _Status | None = None
+    metadata: _VolcanoMetadata
+    status: _VolcanoStatus | None = None
 
 
 _PHASED = msgspec.json.Decoder(_Phased)
@@ -156,10 +156,10 @@ def _phase(raw: Raw | bytes, _: str) -> SeenPhase | None:
     return SeenPhase(text, ours=bool(owners) and all(entry.ours for entry in owners))
 
 
-def dialect(row: Row, settings: Settings) -> Dialect:
+def dialect(row: DialectRow, settings: Settings) -> Dialect:
     kind = Kind(
         resource=row.resources[0],
-        spec=_Spec,
+        spec=_VolcanoSpec,
         terms=_terms,
         fields=_FIELDS,
         also_ignored=_also_ignored,

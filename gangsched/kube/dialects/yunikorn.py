@@ -18,15 +18,15 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from gangsched.config.dialects import Key, Row
+from gangsched.config.dialects import DialectRow, Key
 from gangsched.config.settings import Settings
 from gangsched.core.gang.making import OBJECT_NAME
 from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.shape import Shape
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import LONGEST_NAME, Dialect, quoted, sentence
-from gangsched.kube.dialects.fields import honoured, needless, told
-from gangsched.kube.dialects.kind import MOST_MEMBERS, Resources, resources
+from gangsched.kube.dialects.dialect_fields import honoured, needless, told
+from gangsched.kube.dialects.dialect_kind import MOST_MEMBERS, Resources, resources
 from gangsched.kube.terms.node_terms import toleration
 from gangsched.kube.terms.pod_terms import labels
 
@@ -163,5 +163,5 @@ def _decoded(text: str) -> list[_TaskGroup]:
         ) from None
 
 
-def dialect(row: Row, _: Settings) -> Dialect:
+def dialect(row: DialectRow, _: Settings) -> Dialect:
     return YunikornDialect(row=row, texts=_TEXTS)

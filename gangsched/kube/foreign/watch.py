@@ -51,7 +51,7 @@ from gangsched.kube.client.errors import (
 from gangsched.kube.client.reflector import Observer, Reflector
 from gangsched.kube.client.resource import Resource
 from gangsched.kube.client.session import ApiSession
-from gangsched.kube.dialects.kind import Kind
+from gangsched.kube.dialects.dialect_kind import Kind
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from msgspec import inspect
 
-from gangsched.kube.workloads.fields import FieldTree, is_ignored
+from gangsched.kube.workloads.workload_fields import FieldTree, is_ignored
 
 Kept: TypeAlias = "Callable[[Any], Any]"
 """Returns what is kept of a value; of a value of another type than the reader expects, only that type."""

@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 
 from gangsched.kube.client.errors import UNREADABLE, KubeError
 from gangsched.kube.client.session import ApiSession
-from gangsched.kube.reading.resources import NAMESPACES
+from gangsched.kube.reading.watched_resources import NAMESPACES
 
 
 class _Found(Struct, gc=False):

@@ -1,27 +1,15 @@
 """The objects that the API server sends, with only the fields that gangsched reads.
 
 Unknown fields are skipped and null counts as absent, so nearly every field is optional. Decoding is the hot path of the
-process, so the structs are exempt from garbage collection and have no unused fields. `storage` and `devices` have the
-kinds of those two topics; all others are here.
+process, so the structs are exempt from garbage collection and have no unused fields. `storage_objects` and
+`device_objects` have the kinds of those two topics; all others are here.
 
 Law: imports nothing of gangsched but amounts.
 """
 
 from gangsched.kube.wire.answers import ListMeta, Page, Status, StatusCause, StatusDetails, Versioned, WatchEvent
 from gangsched.kube.wire.cluster import Namespace, Node, NodeImage, NodeSpec, NodeStatus, PriorityClass, Taint
-from gangsched.kube.wire.parts import (
-    LabelSelector,
-    Meta,
-    NodeSelector,
-    NodeSelectorTerm,
-    Owner,
-    PreferredTerm,
-    Present,
-    Quantities,
-    Requirement,
-    Strings,
-)
-from gangsched.kube.wire.pods import (
+from gangsched.kube.wire.pod_objects import (
     Affinity,
     ClaimReference,
     Condition,
@@ -53,6 +41,18 @@ from gangsched.kube.wire.pods import (
     Toleration,
     UnreadablePod,
     Volume,
+)
+from gangsched.kube.wire.shared_parts import (
+    LabelSelector,
+    Meta,
+    NodeSelector,
+    NodeSelectorTerm,
+    Owner,
+    PreferredTerm,
+    Present,
+    Quantities,
+    Requirement,
+    Strings,
 )
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Raw, Struct, field
 
-from gangsched.kube.wire.parts import Meta
+from gangsched.kube.wire.shared_parts import Meta
 
 
 class ListMeta(Struct, gc=False, rename="camel"):

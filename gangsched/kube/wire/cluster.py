@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from gangsched.kube.wire.parts import Meta, Quantities
+from gangsched.kube.wire.shared_parts import Meta, Quantities
 
 
 class Taint(Struct, gc=False):

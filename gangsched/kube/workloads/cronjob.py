@@ -5,8 +5,8 @@ Their other fields describe those workloads, whose own objects count.
 
 from __future__ import annotations
 
-from gangsched.config.workloads import Row
-from gangsched.kube.workloads.kind import Desired, Kind, Object, makes_no_pods
+from gangsched.config.workload_registry import WorkloadRow
+from gangsched.kube.workloads.workload_kind import Desired, Kind, Object, makes_no_pods
 
 
 class _Top(Object, gc=False):
@@ -17,5 +17,5 @@ def _desired(_: _Top) -> Desired:
     return Desired(size=1, pods=1)
 
 
-def kind(row: Row) -> Kind[_Top]:
+def kind(row: WorkloadRow) -> Kind[_Top]:
     return Kind(row=row, controllers=(), mark=makes_no_pods, form=_Top, desired=_desired)

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Raw
 
-from gangsched.config.custom import Custom, Roles
+from gangsched.config.custom_workloads import Custom, Roles
 from gangsched.config.dialects import CustomResource
-from gangsched.config.workloads import Row
+from gangsched.config.workload_registry import WorkloadRow
 from gangsched.kube.dialects.dialect import quoted
-from gangsched.kube.dialects.kind import MOST_ROLES
-from gangsched.kube.workloads.fields import FieldTree, means
-from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, Object, controlled
+from gangsched.kube.dialects.dialect_kind import MOST_ROLES
 from gangsched.kube.workloads.template import NOTHING
+from gangsched.kube.workloads.workload_fields import FieldTree, means
+from gangsched.kube.workloads.workload_kind import Desired, Kind, Mark, Marks, Object, controlled
 
 _MOST = 2**31 - 1
 _LONGEST_ROLE = 63
@@ -29,7 +29,7 @@ class _Custom(Object, gc=False):
 def kind(found: Custom) -> Kind[_Custom]:
     """The kind that this setting describes."""
     group, _, version = found.api_version.partition("/")
-    row = Row(
+    row = WorkloadRow(
         name=found.name,
         kind=found.kind,
         resource=CustomResource(group=group, versions=(version,), plural=found.plural),

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from msgspec import Raw, Struct
 
-from gangsched.config.workloads import Row
+from gangsched.config.workload_registry import WorkloadRow
 from gangsched.core.objects.workload import COMPLETED, ENDED
 from gangsched.kube import wire
-from gangsched.kube.workloads.fields import ABSENT, ignored, means
-from gangsched.kube.workloads.kind import Desired, Kind, Object, controlled, has_ended
+from gangsched.kube.workloads.workload_fields import ABSENT, ignored, means
+from gangsched.kube.workloads.workload_kind import Desired, Kind, Object, controlled, has_ended
 
 _OWNER = ("batch", "Job")
 _COMPLETES = ("Complete", "SuccessCriteriaMet")
@@ -45,14 +45,14 @@ class _Scheduling(Struct, gc=False, rename="camel"):
     ] = ABSENT
 
 
-class _Spec(Struct, gc=False):
+class _JobSpec(Struct, gc=False):
     parallelism: Annotated[int | None, means("the number of pods at a time")] = None
     completions: Annotated[int | None, means("how many pods must succeed: what the Job still owes")] = None
     suspend: Annotated[bool | None, means("no pods are wanted")] = None
     scheduling: _Scheduling | None = None
 
 
-class _Status(Struct, gc=False, rename="camel"):
+class _JobStatus(Struct, gc=False, rename="camel"):
     active: Annotated[int | None, means("without `completions`, the pods that are left after the first success")] = None
     succeeded: Annotated[int | None, means("completions that are not owed any more")] = None
     failed_indexes: Annotated[
@@ -65,12 +65,12 @@ class _Status(Struct, gc=False, rename="camel"):
 
 
 class _Job(Object, gc=False):
-    spec: _Spec | None = None
-    status: _Status | None = None
+    spec: _JobSpec | None = None
+    status: _JobStatus | None = None
 
 
 def _desired(job: _Job) -> Desired:
-    spec = job.spec or _Spec()
+    spec = job.spec or _JobSpec()
     return _counted(job, spec)._replace(topology=_topology(spec.scheduling))
 
 
@@ -80,10 +80,10 @@ def _topology(scheduling: _Scheduling | None) -> str:
     return next((each.key for each in (constraints.topology if constraints is not None else None) or ()), "")
 
 
-def _counted(job: _Job, spec: _Spec) -> Desired:
+def _counted(job: _Job, spec: _JobSpec) -> Desired:
     wanted = 1 if spec.parallelism is None else spec.parallelism
     size = wanted if spec.completions is None else min(wanted, spec.completions)
-    status, idle, least = job.status or _Status(), _idle(job, spec, size), _least(spec)
+    status, idle, least = job.status or _JobStatus(), _idle(job, spec, size), _least(spec)
     if spec.completions is None:
         succeeded = _succeeded(status, wanted)
         # Such a Job creates no pod any more once one has succeeded, and ends when the others have ended.
@@ -102,7 +102,7 @@ def _counted(job: _Job, spec: _Spec) -> Desired:
     )
 
 
-def _least(spec: _Spec) -> int | None:
+def _least(spec: _JobSpec) -> int | None:
     """The minimum that the Job states itself."""
     policy = spec.scheduling.scheduling_policy if spec.scheduling is not None else None
     return policy.gang.min_count if policy is not None and policy.gang is not None else None
@@ -119,13 +119,13 @@ def number_of_indexes(text: str) -> int:
     return number
 
 
-def _succeeded(status: _Status, completions: int) -> int:
+def _succeeded(status: _JobStatus, completions: int) -> int:
     """The number of pods that have succeeded. In a complete Job it is `completions`, even with a success policy."""
     return completions if has_ended(status.conditions, *_COMPLETES) else status.succeeded or 0
 
 
-def _idle(job: _Job, spec: _Spec, size: int) -> str:
-    status = job.status or _Status()
+def _idle(job: _Job, spec: _JobSpec, size: int) -> str:
+    status = job.status or _JobStatus()
     if has_ended(status.conditions, *_COMPLETES):
         return COMPLETED
     if has_ended(status.conditions, *_FAILS):
@@ -135,5 +135,5 @@ def _idle(job: _Job, spec: _Spec, size: int) -> str:
     return "" if size else "has parallelism 0"
 
 
-def kind(row: Row) -> Kind[_Job]:
+def kind(row: WorkloadRow) -> Kind[_Job]:
     return Kind(row=row, controllers=(_OWNER,), mark=controlled(*_OWNER), form=_Job, desired=_desired)

@@ -17,14 +17,14 @@ from typing import Annotated
 
 from msgspec import Raw, Struct
 
-from gangsched.config.workloads import Row
+from gangsched.config.workload_registry import WorkloadRow
 from gangsched.core.objects.workload import COMPLETED, ENDED, Series
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import quoted
-from gangsched.kube.dialects.kind import MOST_ROLES
-from gangsched.kube.workloads.fields import means
-from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, Object, has_ended
+from gangsched.kube.dialects.dialect_kind import MOST_ROLES
 from gangsched.kube.workloads.template import NOTHING
+from gangsched.kube.workloads.workload_fields import means
+from gangsched.kube.workloads.workload_kind import Desired, Kind, Mark, Marks, Object, has_ended
 
 _NAME = "jobset.sigs.k8s.io/jobset-name"
 _UID = "jobset.sigs.k8s.io/jobset-uid"
@@ -91,7 +91,7 @@ class _StartupPolicy(Struct, gc=False, rename="camel"):
     startup_policy_order: Annotated[str, means("with `InOrder` places are held for the later Jobs")] = ""
 
 
-class _Spec(Struct, gc=False, rename="camel"):
+class _JobSetSpec(Struct, gc=False, rename="camel"):
     replicated_jobs: list[_ReplicatedJob] | None = None
     startup_policy: _StartupPolicy | None = None
     suspend: Annotated[bool | None, means("no pods are wanted")] = None
@@ -108,7 +108,7 @@ class _Jobs(Struct, gc=False):
     succeeded: Annotated[int, means("whether the Jobs are complete on which others depend")] = 0
 
 
-class _Status(Struct, gc=False, rename="camel"):
+class _JobSetStatus(Struct, gc=False, rename="camel"):
     conditions: Annotated[
         list[wire.ConditionState] | None,
         means("`Completed` (`successPolicy`) and `Failed` (`failurePolicy`): the JobSet has ended"),
@@ -117,8 +117,8 @@ class _Status(Struct, gc=False, rename="camel"):
 
 
 class _JobSet(Object, gc=False):
-    spec: _Spec | None = None
-    status: _Status | None = None
+    spec: _JobSetSpec | None = None
+    status: _JobSetStatus | None = None
 
 
 def _mark(marks: Marks) -> Mark | None:
@@ -139,7 +139,7 @@ def _role_of(replicated_job: str, index: int | str) -> str:
 
 
 def _desired(found: _JobSet) -> Desired:
-    spec = found.spec or _Spec()
+    spec = found.spec or _JobSetSpec()
     jobs = spec.replicated_jobs or []
     if sum(each.jobs for each in jobs) > MOST_JOBS:
         raise ValueError(
@@ -222,8 +222,8 @@ def _done(found: _JobSet, jobs: Sequence[_ReplicatedJob]) -> set[str]:
     return {each.name for each in stands if each.name in awaited and each.succeeded >= number.get(each.name, 0)}
 
 
-def _idle(found: _JobSet, spec: _Spec, size: int) -> str:
-    status = found.status or _Status()
+def _idle(found: _JobSet, spec: _JobSetSpec, size: int) -> str:
+    status = found.status or _JobSetStatus()
     if has_ended(status.conditions, "Completed"):
         return COMPLETED
     if has_ended(status.conditions, "Failed"):
@@ -233,7 +233,7 @@ def _idle(found: _JobSet, spec: _Spec, size: int) -> str:
     return "" if size else "has no pods"
 
 
-def kind(row: Row) -> Kind[_JobSet]:
+def kind(row: WorkloadRow) -> Kind[_JobSet]:
     return Kind(
         row=row,
         controllers=(("batch", "Job"),),

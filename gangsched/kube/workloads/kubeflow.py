@@ -12,12 +12,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Raw, Struct
 
-from gangsched.config.workloads import Row
+from gangsched.config.workload_registry import WorkloadRow
 from gangsched.core.objects.workload import COMPLETED, ENDED
 from gangsched.kube import wire
-from gangsched.kube.dialects.kind import wait_s
-from gangsched.kube.workloads.fields import ABSENT, ignored, means
-from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, Object, has_ended
+from gangsched.kube.dialects.dialect_kind import wait_s
+from gangsched.kube.workloads.workload_fields import ABSENT, ignored, means
+from gangsched.kube.workloads.workload_kind import Desired, Kind, Mark, Marks, Object, has_ended
 
 GROUP = "kubeflow.org"
 _WORKER = "worker"
@@ -51,7 +51,7 @@ class _ElasticPolicy(Struct, gc=False, rename="camel"):
     min_replicas: Annotated[int | None, means("the minimum of the role `worker`")] = None
 
 
-class _Spec(Struct, gc=False, rename="camel"):
+class _TrainingJobSpec(Struct, gc=False, rename="camel"):
     """Each kind of job has one of the first five fields."""
 
     pytorch: dict[str, Replicas] | None = msgspec.field(default=None, name="pytorchReplicaSpecs")
@@ -70,12 +70,12 @@ class Status(Struct, gc=False):
 
 
 class _Job(Object, gc=False):
-    spec: _Spec | None = None
+    spec: _TrainingJobSpec | None = None
     status: Status | None = None
 
 
 def _desired(job: _Job) -> Desired:
-    spec = job.spec or _Spec()
+    spec = job.spec or _TrainingJobSpec()
     types = spec.pytorch or spec.tf or spec.xgb or spec.paddle or spec.jax or {}
     roles = roles_of(types)
     found = desired(roles, spec.run_policy, job.status)
@@ -117,7 +117,7 @@ def desired(roles: Mapping[str, int], policy: RunPolicy | None, status: Status |
     )
 
 
-def kind(row: Row) -> Kind[_Job]:
+def kind(row: WorkloadRow) -> Kind[_Job]:
     def mark(marks: Marks) -> Mark:
         return Mark(marks.owner.name, marks.owner.uid, role=marks.labels.get(_TYPE, ""))
 

@@ -13,11 +13,11 @@ from typing import Annotated
 
 from msgspec import Raw, Struct
 
-from gangsched.config.workloads import Row
+from gangsched.config.workload_registry import WorkloadRow
 from gangsched.core.objects.declaration import Beside
-from gangsched.kube.workloads.fields import means
-from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, Object
 from gangsched.kube.workloads.template import NOTHING
+from gangsched.kube.workloads.workload_fields import means
+from gangsched.kube.workloads.workload_kind import Desired, Kind, Mark, Marks, Object
 
 _NAME = "leaderworkerset.sigs.k8s.io/name"
 _REPLICA = "leaderworkerset.sigs.k8s.io/group-index"
@@ -40,14 +40,14 @@ class _Template(Struct, gc=False, rename="camel"):
     worker_template: Annotated[Raw, means("the shape of workers that are created later")] = NOTHING
 
 
-class _Spec(Struct, gc=False, rename="camel"):
+class _LeaderWorkerSetSpec(Struct, gc=False, rename="camel"):
     replicas: Annotated[int | None, means("the number of gangs")] = None
     leader_worker_template: _Template | None = None
     startup_policy: Annotated[str | None, means("with `LeaderReady` places are held for the workers")] = None
 
 
 class _Set(Object, gc=False):
-    spec: _Spec | None = None
+    spec: _LeaderWorkerSetSpec | None = None
 
 
 def _mark(marks: Marks) -> Mark | None:
@@ -60,7 +60,7 @@ def _mark(marks: Marks) -> Mark | None:
 
 
 def _desired(found: _Set) -> Desired:
-    spec = found.spec or _Spec()
+    spec = found.spec or _LeaderWorkerSetSpec()
     made = spec.leader_worker_template or _Template()
     size = 1 if made.size is None else made.size
     replicas = 1 if spec.replicas is None else spec.replicas
@@ -98,7 +98,7 @@ def _remedy(*, exclusive: bool, waits: bool) -> str:
     )
 
 
-def kind(row: Row) -> Kind[_Set]:
+def kind(row: WorkloadRow) -> Kind[_Set]:
     return Kind(
         row=row,
         controllers=(("apps", "StatefulSet"),),

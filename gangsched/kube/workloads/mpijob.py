@@ -11,11 +11,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Raw, Struct
 
-from gangsched.config.workloads import Row
-from gangsched.kube.workloads.fields import means
-from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, Object
+from gangsched.config.workload_registry import WorkloadRow
 from gangsched.kube.workloads.kubeflow import GROUP, Replicas, RunPolicy, Status, desired, roles_of
 from gangsched.kube.workloads.template import NOTHING
+from gangsched.kube.workloads.workload_fields import means
+from gangsched.kube.workloads.workload_kind import Desired, Kind, Mark, Marks, Object
 
 _NAME = "training.kubeflow.org/job-name"
 _OPERATOR = ("training.kubeflow.org/operator-name", "mpi-operator")
@@ -29,7 +29,7 @@ class _Replicas(Replicas, gc=False):
     template: Annotated[Raw, means("the shape of a launcher that is created later")] = NOTHING
 
 
-class _Spec(Struct, gc=False, rename="camel"):
+class _MpiJobSpec(Struct, gc=False, rename="camel"):
     types: dict[str, _Replicas] | None = msgspec.field(default=None, name="mpiReplicaSpecs")
     run_policy: RunPolicy | None = None
     launcher_creation_policy: Annotated[
@@ -38,7 +38,7 @@ class _Spec(Struct, gc=False, rename="camel"):
 
 
 class _Job(Object, gc=False):
-    spec: _Spec | None = None
+    spec: _MpiJobSpec | None = None
     status: Status | None = None
 
 
@@ -53,7 +53,7 @@ def _mark(marks: Marks) -> Mark | None:
 
 
 def _desired(job: _Job) -> Desired:
-    spec = job.spec or _Spec()
+    spec = job.spec or _MpiJobSpec()
     found = desired(roles_of(spec.types or {}), spec.run_policy, job.status)
     if spec.launcher_creation_policy != _LATE:
         return found
@@ -61,7 +61,7 @@ def _desired(job: _Job) -> Desired:
     return found._replace(late=late, remedy="create the MPIJob again with launcherCreationPolicy: AtStartup")
 
 
-def kind(row: Row) -> Kind[_Job]:
+def kind(row: WorkloadRow) -> Kind[_Job]:
     return Kind(
         row=row,
         controllers=((GROUP, row.kind), ("batch", "Job")),

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from gangsched.config.workloads import Row
-from gangsched.kube.workloads.fields import means
-from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, Object
+from gangsched.config.workload_registry import WorkloadRow
+from gangsched.kube.workloads.workload_fields import means
+from gangsched.kube.workloads.workload_kind import Desired, Kind, Mark, Marks, Object
 
 _OWNER = ("ray.io", "RayCluster")
 _GROUP = "ray.io/group"
@@ -40,7 +40,7 @@ class _Workers(Struct, gc=False, rename="camel"):
         return wanted * (1 if self.num_of_hosts is None else self.num_of_hosts)
 
 
-class _Spec(Struct, gc=False, rename="camel"):
+class _RayClusterSpec(Struct, gc=False, rename="camel"):
     enable_in_tree_autoscaling: Annotated[
         bool | None, means("the minimum is `minReplicas`, and further workers are bound one by one")
     ] = None
@@ -49,7 +49,7 @@ class _Spec(Struct, gc=False, rename="camel"):
 
 
 class _Cluster(Object, gc=False):
-    spec: _Spec | None = None
+    spec: _RayClusterSpec | None = None
 
 
 def _mark(marks: Marks) -> Mark:
@@ -57,12 +57,12 @@ def _mark(marks: Marks) -> Mark:
 
 
 def _desired(found: _Cluster) -> Desired:
-    spec = found.spec or _Spec()
+    spec = found.spec or _RayClusterSpec()
     autoscaled = bool(spec.enable_in_tree_autoscaling)
     roles = {each.group_name: each.number(autoscaled=autoscaled) for each in spec.worker_group_specs or ()}
     size = 1 + sum(roles.values())
     return Desired(size=size, pods=size, roles={_HEAD: 1, **roles}, idle="is suspended" if spec.suspend else "")
 
 
-def kind(row: Row) -> Kind[_Cluster]:
+def kind(row: WorkloadRow) -> Kind[_Cluster]:
     return Kind(row=row, controllers=(_OWNER,), mark=_mark, form=_Cluster, desired=_desired)

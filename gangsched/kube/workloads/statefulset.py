@@ -6,10 +6,10 @@ from typing import Annotated
 
 from msgspec import Raw, Struct
 
-from gangsched.config.workloads import Row
-from gangsched.kube.workloads.fields import means
-from gangsched.kube.workloads.kind import Desired, Kind, Mark, Marks, Object
+from gangsched.config.workload_registry import WorkloadRow
 from gangsched.kube.workloads.template import NOTHING
+from gangsched.kube.workloads.workload_fields import means
+from gangsched.kube.workloads.workload_kind import Desired, Kind, Mark, Marks, Object
 
 _OWNER = ("apps", "StatefulSet")
 
@@ -18,7 +18,7 @@ ROLE = "replica"
 """The role of all its pods."""
 
 
-class _Spec(Struct, gc=False, rename="camel"):
+class _StatefulSetSpec(Struct, gc=False, rename="camel"):
     replicas: Annotated[int | None, means("the number of pods")] = None
     pod_management_policy: Annotated[
         str | None, means("unless it is `Parallel`, places are held for the pods after the first")
@@ -27,11 +27,11 @@ class _Spec(Struct, gc=False, rename="camel"):
 
 
 class _StatefulSet(Object, gc=False):
-    spec: _Spec | None = None
+    spec: _StatefulSetSpec | None = None
 
 
 def _desired(found: _StatefulSet) -> Desired:
-    spec = found.spec or _Spec()
+    spec = found.spec or _StatefulSetSpec()
     size = 1 if spec.replicas is None else spec.replicas
     idle = "" if size else "has 0 replicas"
     if spec.pod_management_policy == "Parallel":
@@ -50,5 +50,5 @@ def _mark(marks: Marks) -> Mark | None:
     return Mark(marks.owner.name, marks.owner.uid, role=ROLE)
 
 
-def kind(row: Row) -> Kind[_StatefulSet]:
+def kind(row: WorkloadRow) -> Kind[_StatefulSet]:
     return Kind(row=row, controllers=(_OWNER,), mark=_mark, form=_StatefulSet, desired=_desired)

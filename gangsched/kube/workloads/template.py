@@ -55,12 +55,12 @@ class _PodSpec(Struct, gc=False, rename="camel"):
     host_users: bool | None = None
 
 
-class _Meta(Struct, gc=False):
+class _PodTemplateMetadata(Struct, gc=False):
     labels: wire.Strings | None = None
 
 
 class _Template(Struct, gc=False):
-    metadata: _Meta | None = None
+    metadata: _PodTemplateMetadata | None = None
     spec: _PodSpec | None = None
 
 

@@ -9,17 +9,17 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from gangsched.config.workloads import Row
-from gangsched.kube.workloads.fields import means
-from gangsched.kube.workloads.kind import Desired, Kind, Object, makes_no_pods
+from gangsched.config.workload_registry import WorkloadRow
+from gangsched.kube.workloads.workload_fields import means
+from gangsched.kube.workloads.workload_kind import Desired, Kind, Object, makes_no_pods
 
 
-class _Spec(Struct, gc=False):
+class _TrainJobSpec(Struct, gc=False):
     suspend: Annotated[bool | None, means("no pods are wanted")] = None
 
 
 class _Job(Object, gc=False):
-    spec: _Spec | None = None
+    spec: _TrainJobSpec | None = None
 
 
 def _desired(job: _Job) -> Desired:
@@ -27,5 +27,5 @@ def _desired(job: _Job) -> Desired:
     return Desired(size=1, pods=1, idle="is suspended" if suspended else "")
 
 
-def kind(row: Row) -> Kind[_Job]:
+def kind(row: WorkloadRow) -> Kind[_Job]:
     return Kind(row=row, controllers=(), mark=makes_no_pods, form=_Job, desired=_desired)

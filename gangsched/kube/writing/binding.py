@@ -10,8 +10,8 @@ from gangsched.core.objects.wording import printable
 from gangsched.kube.client.errors import KubeError
 from gangsched.kube.client.paths import pod_path
 from gangsched.kube.client.session import ApiSession
-from gangsched.kube.writing.results import Outcome, WriteResult, refused
 from gangsched.kube.writing.sending import read_pod, write
+from gangsched.kube.writing.write_results import Outcome, WriteResult, refused
 
 
 async def bind(session: ApiSession, effect: BindPod) -> WriteResult:

@@ -15,8 +15,8 @@ from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.objects.quantity import from_billionths
 from gangsched.core.objects.shape import NodeTerm, Requirement
 from gangsched.kube.client.paths import quoted
-from gangsched.kube.reading.storage import MARK
-from gangsched.kube.wire.devices import GROUP, GROUPS, VERSION
+from gangsched.kube.reading.storage_values import MARK
+from gangsched.kube.wire.device_objects import GROUP, GROUPS, VERSION
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 """The finalizer that keeps a claim while it has devices. kube-controller-manager knows it too."""

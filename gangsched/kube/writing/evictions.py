@@ -13,8 +13,8 @@ from gangsched.core.objects.wording import printable
 from gangsched.kube.client.errors import UNREADABLE, ApiError, KubeError
 from gangsched.kube.client.paths import pod_path
 from gangsched.kube.client.session import ApiSession, Response
-from gangsched.kube.writing.results import Outcome, WriteResult, refused
 from gangsched.kube.writing.sending import read_pod, write
+from gangsched.kube.writing.write_results import Outcome, WriteResult, refused
 
 _BUDGET_CAUSE = "DisruptionBudget"
 # The server reports this only in the message of a permanent 500.
@@ -30,11 +30,11 @@ class _Details(Struct, gc=False):
     causes: list[_Cause] | None = None
 
 
-class _Status(Struct, gc=False):
+class _EvictionStatus(Struct, gc=False):
     details: _Details | None = None
 
 
-_STATUS = msgspec.json.Decoder(_Status)
+_STATUS = msgspec.json.Decoder(_EvictionStatus)
 
 
 async def evict(session: ApiSession, effect: EvictPod) -> WriteResult:

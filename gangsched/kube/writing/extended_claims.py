@@ -10,8 +10,8 @@ from typing import Any
 
 from gangsched.core.objects.devices import Making
 from gangsched.core.objects.prebindings import UseDevices
-from gangsched.kube.reading.storage import MARK
-from gangsched.kube.wire.devices import EXTENDED, GROUP, VERSION
+from gangsched.kube.reading.storage_values import MARK
+from gangsched.kube.wire.device_objects import EXTENDED, GROUP, VERSION
 from gangsched.kube.writing.claiming import FINALIZER
 
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ from gangsched.kube import wire
 from gangsched.kube.client.errors import UNREADABLE, KubeError
 from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.session import ApiSession
-from gangsched.kube.writing.results import Outcome, WriteResult, failed
+from gangsched.kube.writing.write_results import Outcome, WriteResult, failed
 
 _TIMEOUT_S = 10.0
 _ENDING = {
@@ -52,7 +52,7 @@ class _Policy(Struct, gc=False):
     rules: list[_Rule] | None = None
 
 
-class _Spec(Struct, gc=False, rename="camel"):
+class _JobSpec(Struct, gc=False, rename="camel"):
     suspend: bool | None = None
     managed_by: str | None = None
     pod_failure_policy: _Policy | None = None
@@ -64,7 +64,7 @@ class _JobStatus(Struct, gc=False):
 
 class _Job(Struct, gc=False):
     metadata: wire.Meta
-    spec: _Spec | None = None
+    spec: _JobSpec | None = None
     status: _JobStatus | None = None
 
 
@@ -118,7 +118,7 @@ def _why_not(name: str, uid: str, body: bytes) -> str:
     for condition in (job.status.conditions if job.status is not None else None) or ():
         if condition.status == "True" and condition.type in _ENDING:
             return f"Job {name} {_ENDING[condition.type]}, so it would not replace an evicted pod"
-    spec = job.spec or _Spec()
+    spec = job.spec or _JobSpec()
     if spec.suspend:
         return f"Job {name} is suspended, so it would not replace an evicted pod: resume it"
     if spec.managed_by not in (None, "", _CONTROLLER):

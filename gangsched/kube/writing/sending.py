@@ -11,8 +11,8 @@ from gangsched.kube import wire
 from gangsched.kube.client.errors import UNREADABLE, ApiError, Garbled, KubeError
 from gangsched.kube.client.paths import pod_path
 from gangsched.kube.client.session import JSON, ApiSession, Response
-from gangsched.kube.reading.pods import decode_pod
-from gangsched.kube.writing.results import Outcome, WriteResult, failed
+from gangsched.kube.reading.pod_values import decode_pod
+from gangsched.kube.writing.write_results import Outcome, WriteResult, failed
 
 _SENT_WITHIN_S = 1.0
 _SERVER_TIMEOUT = "4s"

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from gangsched.api.crd import API_VERSION, PLURAL
+from gangsched.api.custom_resource import API_VERSION, PLURAL
 from gangsched.api.status_conversion import status_to_object
 from gangsched.core.objects.effects import PatchStatus
 from gangsched.core.objects.results import StatusRefused, StatusWritten
@@ -15,8 +15,8 @@ from gangsched.kube.client.errors import UNREADABLE, ApiError
 from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.session import JSON_PATCH, ApiSession, Response
 from gangsched.kube.wire import Versioned
-from gangsched.kube.writing.results import Outcome, WriteResult, failed
 from gangsched.kube.writing.sending import send
+from gangsched.kube.writing.write_results import Outcome, WriteResult, failed
 
 _VERSIONED = msgspec.json.Decoder(Versioned)
 _TEST_FAILED = "the server rejected our request due to an error in our request"

@@ -29,8 +29,8 @@ from gangsched.kube.client.lease import Lease, LeaseClient
 from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.session import APPLY_PATCH, ApiSession, Response
 from gangsched.kube.dialects.volcano import MANAGER
-from gangsched.kube.writing.results import Outcome, WriteResult, failed
 from gangsched.kube.writing.sending import TIMEOUT_S, has_another_uid, send
+from gangsched.kube.writing.write_results import Outcome, WriteResult, failed
 
 SKEW_S = 60.0
 """Seconds after the Lease's expiry during which its holder still counts as running: its clock may be slower than

@@ -15,17 +15,16 @@ from typing import Any
 import msgspec
 
 from gangsched.api.conversion import group_from_object
-from gangsched.api.crd import GROUP, KIND, VERSION
+from gangsched.api.custom_resource import GROUP, KIND, VERSION
 from gangsched.api.times import format_time, parse_time
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import COMPOSITE, NATIVE
 from gangsched.core.objects.shape import Labels
 from gangsched.kube import wire
-from gangsched.kube.dialects.table import DEFAULT
-from gangsched.kube.reading.nodes import node_value
-from gangsched.kube.workloads.table import Workloads, chosen
-from gangsched.whatif.world import admission, group_templates, offered, stored, trainer
-from gangsched.whatif.world.admission import Admission
+from gangsched.kube.dialects.dialect_table import DEFAULT
+from gangsched.kube.reading.node_values import node_value
+from gangsched.kube.workloads.workload_table import Workloads, chosen
+from gangsched.whatif.world import group_templates, offered, pod_admission, stored, trainer
 from gangsched.whatif.world.contents import EPOCH, World
 from gangsched.whatif.world.defaults import admitted_node
 from gangsched.whatif.world.doubts import doubts
@@ -34,7 +33,8 @@ from gangsched.whatif.world.identities import Identity, identified, identity, na
 from gangsched.whatif.world.made import Existing, is_recorded, manager
 from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 from gangsched.whatif.world.objects import Objects
-from gangsched.whatif.world.pods import Pods, accepted, decoded
+from gangsched.whatif.world.pod_admission import Admission
+from gangsched.whatif.world.simulated_pods import Pods, accepted, decoded
 
 NODE, NAMESPACE = ("v1", "Node"), ("v1", "Namespace")
 POD_GROUP = (f"{GROUP}/{VERSION}", KIND)
@@ -45,7 +45,12 @@ FOREIGN = {
 ALL = chosen(Settings())
 """The kinds of workloads by default: all."""
 DEVICES = (*offered.KINDS, offered.TEMPLATE)
-ADMITTING = (admission.PRIORITY_CLASS, admission.RUNTIME_CLASS, admission.LIMIT_RANGE, admission.RESOURCE_QUOTA)
+ADMITTING = (
+    pod_admission.PRIORITY_CLASS,
+    pod_admission.RUNTIME_CLASS,
+    pod_admission.LIMIT_RANGE,
+    pod_admission.RESOURCE_QUOTA,
+)
 PARTS = (*trainer.RUNTIMES, *group_templates.WORKLOADS)
 """Objects from which controllers make others."""
 READ = (POD, NODE, NAMESPACE, *ADMITTING, POD_GROUP, *stored.KINDS, *DEVICES, *FOREIGN, *PARTS, *MAKERS)
@@ -53,7 +58,7 @@ READ = (POD, NODE, NAMESPACE, *ADMITTING, POD_GROUP, *stored.KINDS, *DEVICES, *F
 
 _CLUSTER_WIDE = (
     *(NODE, NAMESPACE, trainer.CLUSTER_RUNTIME),
-    *admission.CLUSTER_WIDE,
+    *pod_admission.CLUSTER_WIDE,
     *offered.CLUSTER_WIDE,
     *stored.CLUSTER_WIDE,
 )

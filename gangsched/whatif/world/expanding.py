@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from gangsched.whatif.world import group_templates, native, operators, workloads
+from gangsched.whatif.world import builtin_workloads, group_templates, native_groups, operators
 from gangsched.whatif.world.group_templates import COMPOSITES, GROUPS, WORKLOADS
 from gangsched.whatif.world.made import MOST_PODS, Existing, MadePod, is_recorded, manager
 from gangsched.whatif.world.manifests import Manifest, ManifestError
 
 POD = ("v1", "Pod")
-MAKERS = {**workloads.MAKERS, **operators.MAKERS}
+MAKERS = {**builtin_workloads.MAKERS, **operators.MAKERS}
 """The functions that expand workloads into pods, by apiVersion and kind."""
 
 _TOO_MANY = (
@@ -75,7 +75,7 @@ class Expansion:
                     taken.add((part.namespace, part.name))
                     yield part, manifest
             specs = [manifest.spec] if manifest.which == POD else [pod.template for pod in self.pods(manifest)]
-            named[manifest.namespace].update(dict.fromkeys(map(native.named_in, specs)))
+            named[manifest.namespace].update(dict.fromkeys(map(native_groups.named_in, specs)))
         composites = {(each.namespace, each.name) for each in self._manifests if each.which in COMPOSITES}
         by_namespace: defaultdict[str, list[Manifest]] = defaultdict(list)
         for manifest in (each for each in self._manifests if each.which in WORKLOADS):
@@ -88,8 +88,8 @@ class Expansion:
 
     def _groups_of_pods(self, workload: Manifest) -> Iterator[Manifest]:
         """The group of a Job that its pods in the files name."""
-        if workload.which == workloads.JOB and id(workload) in self._made:
-            group = native.of_job(workload, self._existing)
-            names = {native.named_in(pod.spec) for pod in self._existing.pods_of(workload)}
+        if workload.which == builtin_workloads.JOB and id(workload) in self._made:
+            group = native_groups.of_job(workload, self._existing)
+            names = {native_groups.named_in(pod.spec) for pod in self._existing.pods_of(workload)}
             if group is not None and group.name in names:
                 yield group

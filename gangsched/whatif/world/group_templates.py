@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from gangsched.config.dialects import DIALECTS
 from gangsched.core.objects.declaration import COMPOSITE, NATIVE
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.dialects.native import template_of
-from gangsched.kube.dialects.table import DEFAULT
 from gangsched.whatif.world.manifests import Manifest, mappings
 
 POD_GROUP, WORKLOAD = "PodGroup", "Workload"

@@ -7,11 +7,11 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gangsched.whatif.world import workloads
+from gangsched.whatif.world import builtin_workloads
+from gangsched.whatif.world.builtin_workloads import part
 from gangsched.whatif.world.hooks import JOB_SET_BY_SELECTOR, JOB_SET_TOPOLOGY
 from gangsched.whatif.world.made import MOST_PODS, Existing, MadePod, has_ended, manager, number, with_parts
 from gangsched.whatif.world.manifests import Manifest, mapping, mappings
-from gangsched.whatif.world.workloads import part
 
 JOB_SET = ("jobset.x-k8s.io/v1alpha2", "JobSet")
 
@@ -42,7 +42,7 @@ def job_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
             name = f"{workload.name}-{_name(replicated)}-{index}"
             if existing.has_object(workload.namespace, "Job", name):
                 continue
-            for pod in workloads.job(_job(workload, name, jobs, sizes, place, index), existing):
+            for pod in builtin_workloads.job(_job(workload, name, jobs, sizes, place, index), existing):
                 yield dataclasses.replace(pod, after=pod.after or after)
                 last = pod.name
 
@@ -70,7 +70,7 @@ def _job(workload: Manifest, name: str, jobs: Sequence[Part], sizes: Sequence[in
     made = with_parts(spec.get("template"), labels=labels, annotations=annotations, **changed)
     return part(
         workload,
-        workloads.JOB,
+        builtin_workloads.JOB,
         name,
         {"completionMode": "Indexed", **spec, "template": made},
         annotations={**given, **annotations},

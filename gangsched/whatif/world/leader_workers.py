@@ -7,11 +7,11 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gangsched.whatif.world import workloads
+from gangsched.whatif.world import builtin_workloads
+from gangsched.whatif.world.builtin_workloads import part
 from gangsched.whatif.world.hooks import LWS_SUBGROUP_TOPOLOGY, LWS_TOPOLOGY
 from gangsched.whatif.world.made import MOST_PODS, Existing, MadePod, number, template_hash, with_parts
 from gangsched.whatif.world.manifests import Manifest, mapping, mappings
-from gangsched.whatif.world.workloads import part
 
 LEADER_WORKER_SET = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")
 
@@ -73,7 +73,9 @@ def _leader(workload: Manifest, existing: Existing, index: int, annotations: Map
     template = parts.get("leaderTemplate") or parts.get("workerTemplate")
     made = with_parts(template, labels={f"{_DOMAIN}/worker-index": "0"}, annotations=annotations)
     own = {"replicas": 1, "ordinals": {"start": index}, "podManagementPolicy": "Parallel", "template": made}
-    yield from workloads.stateful_set(part(workload, workloads.STATEFUL_SET, workload.name, own), existing)
+    yield from builtin_workloads.stateful_set(
+        part(workload, builtin_workloads.STATEFUL_SET, workload.name, own), existing
+    )
 
 
 def _workers(
@@ -84,7 +86,7 @@ def _workers(
     template = mapping(workload.spec.get("leaderWorkerTemplate")).get("workerTemplate")
     made = with_parts(template, labels={}, annotations={**annotations, f"{_DOMAIN}/leader-name": leader})
     own = {"replicas": max(0, size - 1), "ordinals": {"start": 1}, "podManagementPolicy": "Parallel", "template": made}
-    yield from workloads.stateful_set(part(workload, workloads.STATEFUL_SET, leader, own), existing)
+    yield from builtin_workloads.stateful_set(part(workload, builtin_workloads.STATEFUL_SET, leader, own), existing)
 
 
 def _annotations(workload: Manifest, size: int) -> dict[str, str]:

@@ -15,8 +15,8 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.workload import AUTO, GANG
-from gangsched.kube.workloads.kind import Kind
-from gangsched.kube.workloads.table import Workloads
+from gangsched.kube.workloads.workload_kind import Kind
+from gangsched.kube.workloads.workload_table import Workloads
 from gangsched.whatif.world.manifests import Manifest
 
 

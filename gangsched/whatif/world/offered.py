@@ -9,8 +9,8 @@ import msgspec
 
 from gangsched.core.objects.devices import DeviceKind, DeviceObject
 from gangsched.core.objects.offered_devices import ObjectKey
-from gangsched.kube.reading.devices import DEVICES
-from gangsched.kube.wire.devices import GROUP, GROUPS, VERSION
+from gangsched.kube.reading.device_values import DEVICES
+from gangsched.kube.wire.device_objects import GROUP, GROUPS, VERSION
 from gangsched.whatif.world.manifests import Manifest, mapping
 
 _OF_GROUP = {"apiVersion": f"{GROUPS[0]}/v1beta1", "kind": "PodGroup"}

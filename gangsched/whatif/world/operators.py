@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gangsched.whatif.world.builtin_workloads import Maker
 from gangsched.whatif.world.jobsets import JOB_SET, job_set
-from gangsched.whatif.world.kubeflow import KINDS, mpi_job, mpi_job_v1, training_job
+from gangsched.whatif.world.kubeflow_jobs import KINDS, mpi_job, mpi_job_v1, training_job
 from gangsched.whatif.world.leader_workers import LEADER_WORKER_SET, disaggregated_set, leader_worker_set
 from gangsched.whatif.world.ray import RAY_CLUSTER, ray_cluster, ray_job, ray_service
 from gangsched.whatif.world.trainer import train_job
-from gangsched.whatif.world.workloads import Maker
 
 MAKERS: Mapping[tuple[str, str], Maker] = {
     JOB_SET: job_set,

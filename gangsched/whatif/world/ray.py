@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gangsched.whatif.world import workloads
+from gangsched.whatif.world import builtin_workloads
+from gangsched.whatif.world.builtin_workloads import part
 from gangsched.whatif.world.made import (
     Existing,
     MadePod,
@@ -18,7 +19,6 @@ from gangsched.whatif.world.made import (
     with_parts,
 )
 from gangsched.whatif.world.manifests import Manifest, mapping, mappings
-from gangsched.whatif.world.workloads import part
 
 RAY_CLUSTER = ("ray.io/v1", "RayCluster")
 
@@ -92,8 +92,8 @@ def ray_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
             last = pod.name
     if spec.get("submissionMode") in _SUBMITTED and not existing.has_object(workload.namespace, "Job", workload.name):
         template = spec.get("submitterPodTemplate") or _SUBMITTER
-        made = part(workload, workloads.JOB, workload.name, {"template": template})
-        for pod in workloads.job(made, existing):
+        made = part(workload, builtin_workloads.JOB, workload.name, {"template": template})
+        for pod in builtin_workloads.job(made, existing):
             yield dataclasses.replace(pod, after=last)
 
 

@@ -13,8 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject, Volume, VolumeClaim
-from gangsched.kube.reading.resources import STORAGE
-from gangsched.kube.reading.storage import CLASS
+from gangsched.kube.reading.storage_values import CLASS
+from gangsched.kube.reading.watched_resources import STORAGE
 from gangsched.whatif.world.manifests import Manifest, mapping
 
 CLAIM = ("v1", "PersistentVolumeClaim")

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gangsched.whatif.world.builtin_workloads import part
 from gangsched.whatif.world.jobsets import JOB_SET, job_set
 from gangsched.whatif.world.made import Existing, MadePod, has_ended, number
 from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping, mappings
-from gangsched.whatif.world.workloads import part
 
 _VERSION = "trainer.kubeflow.org/v1alpha1"
 CLUSTER_RUNTIME = (_VERSION, "ClusterTrainingRuntime")

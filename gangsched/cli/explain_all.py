@@ -1,0 +1,71 @@
+"""All waiting groups and pods: `gangsched explain` without a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from gangsched.cli.leaders import Leaders
+from gangsched.cli.output import wrapped
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.writes import BindState
+from gangsched.core.objects.events import Event
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Phase
+from gangsched.core.objects.wording import number_of_all
+from gangsched.views.decided_copy import decided
+from gangsched.views.diagnosis import FITS, without_back_offs
+from gangsched.views.findings import Finding, Findings
+
+
+def waiting(events: Sequence[Event], *, policy: Policy, now: float) -> Iterator[Finding]:
+    """The groups that lack nodes for needed members, and plain pods without a node, in scheduling order."""
+    machine = decided(map(without_back_offs, events), policy=policy, now=now)
+    for finding in Findings(machine).all():
+        gang = machine.gangs[finding.key]
+        bound = sum(bool(pod.node) for pod in gang.live())
+        short = bound < finding.minimum and finding.phase != Phase.SUSPENDED
+        if short or (finding.plain and not bound):
+            yield _as_it_is(finding, gang)
+
+
+def _as_it_is(finding: Finding, gang: Gang) -> Finding:
+    """The finding as the operator sees it: if the copy has decided to bind the gang, the operator has yet to do so."""
+    decided = any(binding.state is BindState.SENT for binding in gang.operations.bindings.values())
+    return replace(finding, reason="", message=FITS) if decided else finding
+
+
+def text(found: Sequence[Finding], leaders: Leaders, width: int, notes: Sequence[str] = ()) -> Iterator[str]:
+    """The lines for a person; `notes` say which settings were used."""
+    for sentence in (*leaders.sentences, *notes):
+        yield from wrapped(sentence, width, head="")
+    yield ""
+    if not found:
+        yield "No group and no pod of gangsched waits."
+    for finding in found:
+        kind = "pod" if finding.plain else number_of_all(finding.members, finding.minimum, "member", "exists", "exist")
+        state = " ".join(part for part in (finding.phase, finding.reason) if part)
+        yield f"{finding.key}: {state} ({kind})"
+        yield from wrapped(finding.message, width, head="  ")
+
+
+def as_json(found: Sequence[Finding], leaders: Leaders, notes: Sequence[str] = ()) -> dict[str, object]:
+    """The same as a JSON object."""
+    return {
+        "operatorLeads": leaders.leads,
+        "operators": list(leaders.sentences),
+        "settings": list(notes),
+        "waiting": [
+            {
+                "namespace": finding.key.namespace,
+                "name": finding.key.name,
+                "pod": finding.plain,
+                "phase": finding.phase,
+                "reason": finding.reason,
+                "message": finding.message,
+                "minimum": finding.minimum,
+                "members": finding.members,
+            }
+            for finding in found
+        ],
+    }

@@ -1,0 +1,108 @@
+"""The text that `gangsched explain` prints for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gangsched.api.times import format_time
+from gangsched.cli.output import UNWRAPPED, USUAL, wrapped
+from gangsched.core.objects.status import Fitting
+from gangsched.core.objects.wording import number_of
+from gangsched.core.planning.refusal import Obstacle
+from gangsched.core.status.explanation import demanded
+from gangsched.core.status.holders import amounts
+from gangsched.views.diagnosed import Diagnosis, Shortfall
+from gangsched.views.diagnosis_json import FULL_COVERAGE, Coverage
+from gangsched.views.resource_names import GANG, OWN
+
+_NAMED = 8
+_REASONS = 3
+_WRITTEN = "this is what the operator wrote into the PodGroup's status, because you may not read the rest"
+
+
+def lines(
+    diagnosis: Diagnosis, reading: Coverage = FULL_COVERAGE, width: int = USUAL, remarks: Sequence[str] = ()
+) -> Iterator[str]:
+    """The lines about a group; `remarks` are sentences about operators and settings."""
+    state = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)
+    yield f"{diagnosis.key}: {state}"
+    there, least = diagnosis.members, diagnosis.minimum
+    exist = f"{there} exist, {least} needed" if there > least else f"{there} of {least} exist"
+    rows = [("members", f"{exist}, {diagnosis.bound} bound")]
+    if diagnosis.source:
+        rows.append(("declared", f"by {diagnosis.source}{_object(diagnosis)}"))
+    if diagnosis.since:
+        rows.append(("since", format_time(diagnosis.since, to_the_second=True)))
+    if diagnosis.shortfall is None:
+        rows.append(("why", diagnosis.message))
+        rows += [("fits" if not number else "", _fitting(kind)) for number, kind in enumerate(diagnosis.fitting)]
+    else:
+        rows += _shortfall_rows(diagnosis.shortfall)
+    rows += [("besides", said) for said in diagnosis.besides]
+    if diagnosis.demand:
+        rows.append(("new nodes", f"would need room for {demanded(diagnosis.demand)}"))
+    rows += [("would help" if not number else "", said) for number, said in enumerate(diagnosis.helps)]
+    if reading.forbidden:
+        rows.append(("note", f"{_WRITTEN}: {reading.forbidden}"))
+    rows += [("note", said) for said in (*remarks, *reading.hidden) if said != diagnosis.message]
+    for head, said in rows:
+        yield from wrapped(said, width, head=f"  {head:<10}  ")
+    if diagnosis.shortfall is not None and diagnosis.shortfall.groups:
+        yield from _table(diagnosis.shortfall, width if width < UNWRAPPED else USUAL)
+
+
+def _object(diagnosis: Diagnosis) -> str:
+    """The object of another system that declares the group, as kubectl names it; empty if there is none."""
+    return "" if diagnosis.resource in (OWN, GANG) else f": {diagnosis.resource}/{diagnosis.key.name}"
+
+
+def _fitting(fitting: Fitting) -> str:
+    """How many members fit on which kind of nodes."""
+    kind = " ".join(value for _, value in fitting.shared)
+    nodes = number_of(fitting.nodes, "node" if kind else "other node")
+    return f"{number_of(fitting.members, 'member')} on {nodes}{f': {kind}' if kind else ''}"
+
+
+def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
+    yield "fits", f"{shortfall.fits} of {shortfall.wanted} that must fit together"
+    if shortfall.lacks:
+        yield "lacks", f"{amounts(shortfall.lacks)} more than is free on the nodes that accept its members"
+    else:
+        yield "lacks", "nothing in total: the free resources are on too many nodes in too small pieces, or not usable"
+    first, *others = shortfall.gaps
+    yield "nodes", ": ".join(filter(None, (str(shortfall.nodes), _refusals(first.obstacles))))
+    yield from (("", f"for {gap.members} more: {_refusals(gap.obstacles)}") for gap in others)
+    holders = [f"{holder} ({amounts([(shortfall.resource, amount)])})" for holder, amount in shortfall.held]
+    if held := _some(holders):
+        yield "held by", held
+    for head, pods in (("kept for", shortfall.kept_for), ("stuck", shortfall.stuck)):
+        if names := _some(pods.names):
+            yield head, f"{names} ({amounts([(shortfall.resource, pods.amount)])})"
+    yield "ahead", _some([str(key) for key in shortfall.ahead]) or "no waiting group"
+
+
+def _table(shortfall: Shortfall, width: int) -> Iterator[str]:
+    """Where members fit, by groups of nodes, and why each group refuses one more."""
+    without = shortfall.wanted - shortfall.fits
+    number = shortfall.gaps[0].members
+    others = "the others" if number == without else f"{number} of the {without} others"
+    yield f"  where members fit, and what refuses {others}:"
+    yield "    NODES  MEMBERS  NODE GROUP"
+    for group in shortfall.groups:
+        yield from wrapped(group.name, width, head=f"    {group.nodes:>5}  {group.members:>7}  ")
+        yield from wrapped(_refusals(group.obstacles), width, head=" " * 20)
+
+
+def _refusals(obstacles: Sequence[Obstacle]) -> str:
+    """The most frequent reasons, each after its number of nodes."""
+    refusals = [f"{each.nodes} {each.reason} {each.resource}".rstrip() for each in obstacles[:_REASONS]]
+    more = [f"{len(obstacles) - _REASONS} more"] if len(obstacles) > _REASONS else []
+    return "; ".join([*refusals, *more])
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first names, and the number of the rest."""
+    parts = [", ".join(names[:_NAMED])] if names else []
+    if len(names) > _NAMED:
+        parts.append(f"{len(names) - _NAMED} more")
+    return " and ".join(parts)

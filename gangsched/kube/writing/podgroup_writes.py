@@ -1,0 +1,45 @@
+"""Creates and deletes PodGroups."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from gangsched.api.conversion import made_group
+from gangsched.api.custom_resource import API_VERSION, PLURAL
+from gangsched.core.objects.effects import DeleteGroup, MakeGroup
+from gangsched.core.objects.results import GroupNotMade
+from gangsched.kube.client.errors import ApiError
+from gangsched.kube.client.paths import quoted
+from gangsched.kube.client.session import ApiSession, Response
+from gangsched.kube.writing.sending import answered, deletion, send
+from gangsched.kube.writing.write_results import Outcome, WriteResult
+
+
+async def make_group(session: ApiSession, effect: MakeGroup) -> WriteResult:
+    """Create the PodGroup; `STALE` if one with its name exists.
+
+    In both cases only the watch reports the PodGroup: an answer that arrives after its deletion would revive it.
+    """
+    key = effect.key
+    body = made_group(key, effect.spec, effect.owner, scheduler=effect.scheduler)
+    path = _path(key.namespace)
+    sent = await send(session, "POST", path, body)
+    if isinstance(sent, Response):
+        return WriteResult(Outcome.WRITTEN)
+    if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
+        return WriteResult(Outcome.STALE)
+    said = f"the PodGroup {key.name}, which must record its reservation, was not created: {sent}"
+    return WriteResult(Outcome.REFUSED, GroupNotMade(key, said), message=said)
+
+
+async def delete_group(session: ApiSession, effect: DeleteGroup) -> WriteResult:
+    """Delete the PodGroup; `STALE` if it has changed, or another one has its name."""
+    path = f"{_path(effect.key.namespace)}/{quoted(effect.key.name)}"
+    sent = await send(session, "DELETE", path, deletion(effect.uid, version=effect.resource_version))
+    if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
+        return WriteResult(Outcome.STALE)
+    return answered(sent)
+
+
+def _path(namespace: str) -> str:
+    return f"/apis/{API_VERSION}/namespaces/{quoted(namespace)}/{PLURAL}"

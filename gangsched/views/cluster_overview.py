@@ -1,0 +1,99 @@
+"""Groups and nodes at one moment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gangsched.core.machine import Machine
+from gangsched.core.objects.wording import number_of
+from gangsched.views import group_rows, node_usage
+from gangsched.views.group_rows import GroupRow
+from gangsched.views.node_usage import Usage, is_special, share
+
+MAIN = ("cpu", "memory")
+"""The resources that every node has and that are shown first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Groups, the longest-waiting first, and nodes. `hidden` says why there are no nodes; empty if there are."""
+
+    groups: Sequence[GroupRow]
+    nodes: Sequence[Usage]
+    hidden: str = ""
+
+    @property
+    def totals(self) -> Totals:
+        """The totals of all groups and nodes."""
+        found = Totals()
+        for row in self.groups:
+            found.count_group(row)
+        for usage in self.nodes:
+            found.count_node(usage)
+        return found
+
+
+@dataclass(slots=True)
+class Totals:
+    """The number of groups and nodes, and the allocatable and requested amounts of all nodes.
+
+    `having` counts the nodes that have each extended resource.
+    """
+
+    groups: int = 0
+    waiting: int = 0
+    nodes: int = 0
+    closed: int = 0
+    allocatable: Counter[str] = field(default_factory=Counter)
+    requested: Counter[str] = field(default_factory=Counter)
+    having: Counter[str] = field(default_factory=Counter)
+
+    def count_group(self, row: GroupRow, times: int = 1) -> None:
+        """Add the group, or with -1 subtract it."""
+        self.groups += times
+        self.waiting += times * bool(row.since)
+
+    def count_node(self, usage: Usage, times: int = 1) -> None:
+        """Add the node, or with -1 subtract it."""
+        self.nodes += times
+        self.closed += times * bool(usage.closed)
+        for name, amount in usage.allocatable.items():
+            self.allocatable[name] += times * amount
+            self.requested[name] += times * usage.requested.get(name, 0)
+            self.having[name] += times * is_special(name)
+
+    @property
+    def others(self) -> list[str]:
+        """The two extended resources that most nodes have."""
+        return [name for name, number in self.having.most_common(2) if number]
+
+    @property
+    def summary(self) -> str:
+        """The number of groups and nodes, and the requested shares of the main resources, in one line."""
+        parts = [f"{number_of(self.groups, 'group')}, {self.waiting} waiting"]
+        if self.nodes:
+            parts.append(number_of(self.nodes, "node") + (f", {self.closed} closed" if self.closed else ""))
+            parts += [
+                f"{name.rpartition('/')[2]} {share(self.requested[name], self.allocatable[name]):.0%}"
+                for name in (*MAIN, *self.others)
+                if name in self.allocatable
+            ]
+        return " · ".join(parts)
+
+
+def look(machine: Machine, namespace: str = "") -> Overview:
+    """The machine's nodes, and its groups of the namespace, or of all if it is empty."""
+    return Overview(
+        [row for row in group_rows.rows(machine) if namespace in ("", row.key.namespace)], node_usage.usages(machine)
+    )
+
+
+def as_object(overview: Overview) -> dict[str, object]:
+    """Groups and nodes as a JSON object."""
+    return {
+        "groups": [group_rows.as_object(row) for row in overview.groups],
+        "nodes": [node_usage.as_object(usage) for usage in overview.nodes],
+        "hidden": overview.hidden or None,
+    }

@@ -1,0 +1,151 @@
+"""The gangs of a machine, a row for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gangsched.api.times import format_time
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.order import OrderKey, order_key
+from gangsched.core.machine import Machine
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.podgroup import Group
+from gangsched.core.objects.record import Phase
+from gangsched.core.status.ahead import holds_up
+from gangsched.views.resource_names import OWN, resource_of
+from gangsched.views.timeline import Moment, moments
+
+_WAITING = frozenset({"", "Pending", "Queued", "Reserved", "Binding", "TimedOut", "Degraded"})
+"""Phases of a group that waits. Empty is the phase of a PodGroup that no operator has seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRow:
+    """One gang. `declared`: it has a PodGroup, whose status counts.
+
+    `since` is when it began to wait, in epoch seconds, 0.0 if it does not wait. `pods` are the names of its members.
+    `turn` sorts gangs that wait for room in the order in which they are tried; empty for all others, such as incomplete
+    ones and those that the present nodes could never take. `moments` are the
+    stages that it is known to have reached, in chronological order.
+    """
+
+    key: GroupKey
+    declared: bool
+    phase: str
+    reason: str
+    message: str
+    members: int
+    minimum: int
+    bound: int
+    created: float
+    since: float
+    source: str = ""
+    pods: Sequence[str] = ()
+    turn: OrderKey | tuple[()] = ()
+    moments: Sequence[Moment] = ()
+
+    @property
+    def resource(self) -> str:
+        """The kind of the object that declares the gang, as kubectl writes it."""
+        return OWN if self.declared else resource_of(self.key, self.source)
+
+    @property
+    def order(self) -> tuple[bool, float, GroupKey]:
+        """A sort key: waiting gangs come first, the longest-waiting first; the others follow by name."""
+        return not self.since, self.since, self.key
+
+
+def rows(machine: Machine) -> list[GroupRow]:
+    """The gangs of a machine that is up to date, the longest-waiting first. Pods without a group are left out."""
+    found = [row(gang, machine.assessments[key]) for key, gang in machine.gangs.items() if not gang.plain]
+    return sorted(found, key=lambda row: row.order)
+
+
+def row(gang: Gang, assessment: Assessment) -> GroupRow:
+    """The current state of the gang."""
+    minimum = assessment.minimum
+    found = (
+        of_declared(gang.observed.group, gang, minimum)
+        if gang.observed.group is not None
+        else _undeclared(gang, minimum, assessment.terms.source)
+    )
+    in_line = assessment.facts.complete and holds_up(gang.attempt)
+    turn = order_key(gang, assessment) if found.since and in_line else ()
+    return replace(found, turn=turn, moments=tuple(moments(gang, minimum)))
+
+
+def of_declared(group: Group, gang: Gang | None = None, minimum: int = 0) -> GroupRow:
+    """A PodGroup according to its status. Existing members are counted if the `gang` is given."""
+    status = group.status
+    scheduled = next((each for each in status.conditions if each.type == "Scheduled"), None)
+    degraded = next((each for each in status.conditions if each.type == "Degraded" and each.status), None)
+    condition = degraded if degraded is not None and status.phase == Phase.DEGRADED else scheduled
+    since = condition.since if condition is not None and condition.since else group.created
+    live = gang.live() if gang is not None else ()
+    return GroupRow(
+        key=group.key,
+        declared=True,
+        phase=status.phase,
+        reason=condition.reason if condition is not None else "",
+        message=condition.message if condition is not None else "",
+        members=len(live) if gang is not None else status.members,
+        minimum=minimum or (group.spec.minimum if group.spec is not None else 0),
+        bound=sum(bool(pod.node) for pod in live) if gang is not None else status.bound,
+        created=group.created,
+        since=since if status.phase in _WAITING else 0.0,
+        source=status.source,
+        pods=[pod.name for pod in gang.observed.pods.values()] if gang is not None else (),
+    )
+
+
+def _undeclared(gang: Gang, minimum: int, source: str) -> GroupRow:
+    """A gang without a PodGroup, according to its members and their conditions."""
+    live = gang.live()
+    bound = sum(bool(pod.node) for pod in live)
+    waiting = [pod for pod in live if not pod.node]
+    told = next((pod for pod in waiting if pod.condition_reason), None)
+    if live and bound >= minimum:
+        phase = Phase.RUNNING if gang.record.phase == Phase.RUNNING else Phase.SCHEDULED
+    elif len(live) < minimum:
+        phase = Phase.PENDING
+    else:
+        phase = Phase.DEGRADED if bound else Phase.QUEUED
+    waits = phase in _WAITING and waiting
+    return GroupRow(
+        key=gang.key,
+        declared=False,
+        phase=phase,
+        reason=told.condition_reason if told is not None and waits else "",
+        message=told.condition_message if told is not None and waits else "",
+        members=len(live),
+        minimum=minimum,
+        bound=bound,
+        created=min((pod.created for pod in gang.observed.pods.values()), default=0.0),
+        since=min(pod.created for pod in waiting) if waits else 0.0,
+        source=source,
+        pods=[pod.name for pod in gang.observed.pods.values()],
+    )
+
+
+def as_object(row: GroupRow) -> dict[str, object]:
+    """The row as a JSON object."""
+    return {
+        "namespace": row.key.namespace,
+        "name": row.key.name,
+        "podGroup": row.declared,
+        "resource": row.resource,
+        "phase": row.phase or None,
+        "reason": row.reason or None,
+        "message": row.message or None,
+        "minimum": row.minimum,
+        "members": row.members,
+        "bound": row.bound,
+        "created": format_time(row.created) if row.created else None,
+        "waitingSince": format_time(row.since) if row.since else None,
+        "source": row.source or None,
+        "pods": list(row.pods),
+        "turn": list(row.turn) or None,
+        "timeline": [{"stage": moment.stage.value, "time": format_time(moment.at)} for moment in row.moments],
+    }

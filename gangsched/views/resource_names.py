@@ -1,0 +1,33 @@
+"""What a group is as an object: the kind of the object that declares it, as kubectl writes it."""
+
+from __future__ import annotations
+
+from gangsched.api.custom_resource import GROUP
+from gangsched.config.dialects import DIALECTS
+from gangsched.core.declarations.resolution import OBJECT, TREE
+from gangsched.core.objects.declaration import NATIVE, OWN_DIALECT, GroupKey
+
+OWN = f"podgroup.{GROUP}"
+"""PodGroups of gangsched itself."""
+GANG = "gang"
+"""A group that no PodGroup declares, such as that of a Job's pods: it is no object that kubectl could get."""
+POD = "pod"
+"""A pod without a group."""
+_POD_GROUPS = {
+    OBJECT.format(OWN_DIALECT): OWN,
+    **{
+        OBJECT.format(row.name): f"podgroup.{each.group}"
+        for row in DIALECTS.values()
+        for each in row.resources
+        if each.plural == "podgroups"
+    },
+    TREE: f"compositepodgroup.{DIALECTS[NATIVE].resources[0].group}",
+}
+
+
+def resource_of(key: GroupKey, source: str) -> str:
+    """The kind of the group with this key: that of its PodGroup, of whatever system, if it has one.
+
+    `source` says how it was declared, as in a PodGroup's status.
+    """
+    return POD if key.pod_uid else _POD_GROUPS.get(source.partition(", ")[0], GANG)

@@ -1,0 +1,128 @@
+"""The pods of a simulated cluster: those in the files, and those that controllers create, as they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from gangsched.core.objects.pod import Pod
+from gangsched.kube import wire
+from gangsched.kube.dialects.dialect_table import DEFAULT
+from gangsched.kube.reading.pod_values import decode_pod, pod_value
+from gangsched.kube.workloads.workload_table import Workloads
+from gangsched.whatif.world.contents import World
+from gangsched.whatif.world.made import MadePod
+from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
+from gangsched.whatif.world.offered import Offered
+from gangsched.whatif.world.pod_admission import Admission
+from gangsched.whatif.world.stored import Stored
+
+Value = TypeVar("Value")
+
+
+class Pods:
+    """Adds pods to the world, with the claims that are created for them, as far as the API server admits them."""
+
+    def __init__(self, world: World, kinds: Workloads, admission: Admission, stored: Stored, offered: Offered) -> None:
+        self._world = world
+        self._kinds = kinds
+        self._admission = admission
+        self._stored = stored
+        self._offered = offered
+
+    def add(self, manifest: Manifest, metadata: Mapping[str, Any]) -> None:
+        """Add the pod of a manifest, with this metadata. One with a UID, which only the API server gives, was stored.
+
+        Raises:
+            ManifestError: the API server would refuse it.
+        """
+        body, title = {**manifest.body, "metadata": metadata}, str(manifest)
+        if manifest.metadata.get("uid"):
+            self._world.pods.append(
+                self._read({**body, "spec": self._admission.stored(manifest.spec, title)}, manifest)
+            )
+            return
+        spec = self._admission.spec(manifest.namespace, manifest.spec, title)
+        if why := self._admission.quotas.refusal(manifest.namespace, spec):
+            self._world.refused.append(f"{manifest}: the pod is not created, because {why}")
+        else:
+            self._world.pods.append(self._read(self._admission.created({**body, "spec": spec}), manifest))
+
+    def add_made(self, workload: Manifest, made: Sequence[MadePod], stamp: str) -> None:
+        """Add the pods that the controller of this workload creates, with this creation time.
+
+        Raises:
+            ManifestError: the API server would refuse them.
+        """
+        admitted: dict[int, Mapping[str, Any]] = {}
+        uids: dict[str, str] = {}
+        refused: dict[str, str] = {}
+        for each in made:
+            template = id(each.template)
+            if template not in admitted:
+                admitted[template] = self._admission.spec(workload.namespace, each.template, str(workload))
+            spec = {**admitted[template], "volumes": each.volumes}
+            if why := refused.get(each.after) or self._admission.quotas.refusal(workload.namespace, spec):
+                refused[each.name] = why
+                continue
+            self._add_claims(workload, each)
+            body = {"metadata": _metadata(workload, each, stamp), "spec": spec}
+            pod = self._read(self._admission.created(body), workload)
+            if each.after in uids:
+                self._world.successors.setdefault(uids[each.after], []).append(pod)
+                if each.follows:
+                    self._world.follows[pod.uid] = each.follows
+            else:
+                self._world.pods.append(pod)
+            uids[each.name] = pod.uid
+        if refused:
+            why = next(iter(refused.values()))
+            said = f"{len(refused)} of its {len(made)} pods are not created"
+            self._world.refused.append(f"{workload}: {said}, because {why}")
+
+    def _add_claims(self, workload: Manifest, pod: MadePod) -> None:
+        for name, claim in pod.claims.items():
+            self._admission.limits.check_claim(workload.namespace, mapping(claim.get("spec")), str(workload))
+            named = {**claim, "metadata": {"name": name}}
+            accepted(workload, self._stored.add_claim, workload.namespace, named)
+
+    def _read(self, body: Mapping[str, Any], manifest: Manifest) -> Pod:
+        accepted(manifest, self._stored.add_claims_of, body)
+        found = decoded(decode_pod, accepted(manifest, self._offered.with_claims, body), manifest)
+        if isinstance(found, wire.UnreadablePod):
+            raise ManifestError([f"{manifest}: the API server would refuse it: {found.why}"])
+        return pod_value(found, DEFAULT, self._kinds)
+
+
+def _metadata(workload: Manifest, pod: MadePod, stamp: str) -> Mapping[str, Any]:
+    return {
+        "name": pod.name,
+        "namespace": workload.namespace,
+        "uid": f"Pod/{workload.namespace}/{pod.name}",
+        "creationTimestamp": stamp,
+        "labels": pod.labels,
+        "annotations": pod.annotations,
+        "ownerReferences": [pod.owner],
+    }
+
+
+def accepted(manifest: Manifest, read: Callable[..., Value], *what: object) -> Value:
+    """What `read` returns for these arguments.
+
+    Raises:
+        ManifestError: it cannot read them.
+    """
+    try:
+        return read(*what)
+    except msgspec.MsgspecError as error:
+        raise ManifestError([f"{manifest}: the API server would refuse it: {error}"]) from None
+
+
+def decoded(decode: Callable[[bytes], Value], body: Mapping[str, Any], manifest: Manifest) -> Value:
+    """The object that this body encodes. Raises the same error as `accepted`."""
+    try:
+        return decode(msgspec.json.encode(body))
+    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+        raise ManifestError([f"{manifest}: the API server would refuse it: {error}"]) from None
