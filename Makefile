@@ -20,7 +20,7 @@ PARTS ?=
 # processor time, and one processor for each, with which an API server's start takes about a fifth less of it.
 GO = GOGC=400 GOMAXPROCS=1
 # For make check and coverage: the quick tests.
-QUICK = -n auto --dist worksteal --hypothesis-profile=check -m "not slow and not integration" \
+QUICK = -n auto --dist worksteal --hypothesis-profile=check -m "not slow and not integration and not extras" \
 	--ignore=tests/integration --ignore=tests/workloads
 # For make workloads and nightly: four control planes keep two cores busy; the plays wait more than they compute.
 PLAYS = -n 4 --dist loadscope --no-loadscope-reorder
@@ -59,7 +59,7 @@ coverage: setup ## the tests of make check, with the coverage of the core, which
 # Five workers keep two cores busy, because integration tests mostly wait for other processes. Each has a control plane.
 test: setup control-plane ## all tests, also on a real control plane, except the soak, the outages, real workload controllers and older versions
 	@exec env PYTHONDONTWRITEBYTECODE= $(GO) .venv/bin/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder \
-		-m "not workloads and not sample and not versions"
+		-m "not workloads and not sample and not versions and not extras"
 
 test-extras: python ## the tests of what .venv lacks: kubernetes-asyncio, which kopf imports where it finds it
 	@exec "$(PYTHON)" -m testbed.extras

@@ -9,7 +9,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,26 +71,24 @@ class Camera:
         """The fraction of pixels, from 0 to 1, that differ clearly between two pictures."""
         both = ", ".join(json.dumps(base64.b64encode(each).decode()) for each in (one, other))
         # On a page without a Content-Security-Policy, which may read its own data.
-        self._runner.run(self._tab.call("Page.navigate", url="about:blank"))
+        self._runner.run(self._tab.page.goto("about:blank"))
         return float(self.value(f"{_DIFFERENCE}({both})"))
 
     def value(self, expression: str) -> Any:
         """The value of a JavaScript expression in the page."""
-        return self._runner.run(self._tab.value(expression))
+        return self._runner.run(self._tab.page.evaluate(expression))
 
     async def _open(self, address: str) -> None:
-        await self._tab.size(WIDTH, 900)
-        await self._tab.call("Page.navigate", url=address)
+        await self._tab.page.set_viewport_size({"width": WIDTH, "height": 900})
+        await self._tab.page.goto(address)
         await self._tab.until("document.getElementById('summary')?.textContent.includes('group')")
 
     async def _picture(self, to: str, *, dark: bool) -> bytes:
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        await self._tab.call("Emulation.setEmulatedMedia", features=[scheme])
-        found = await self._tab.value(_TOP % json.dumps(to))
+        await self._tab.page.emulate_media(color_scheme="dark" if dark else "light")
+        found = await self._tab.page.evaluate(_TOP % json.dumps(to))
         clip = {"x": 0, "y": found["y"], "width": WIDTH, "height": found["to"] - found["y"] + 8, "scale": 1}
-        taken = await self._tab.call(
-            "Page.captureScreenshot", format="webp", quality=80, clip=clip, captureBeyondViewport=True
-        )
+        wanted = {"format": "webp", "quality": 80, "clip": clip, "captureBeyondViewport": True}
+        taken = await self._tab.devtools.send("Page.captureScreenshot", wanted)
         return base64.b64decode(taken["data"])
 
 
@@ -102,12 +100,12 @@ def camera() -> Iterator[Camera]:
         SetupError: there is no Chromium.
     """
     with asyncio.Runner() as runner:
-        browser = chromium.tab()
-        tab = runner.run(browser.__aenter__())
+        stack = AsyncExitStack()
         try:
-            yield Camera(runner, tab)
+            browser = runner.run(stack.enter_async_context(chromium.started()))
+            yield Camera(runner, runner.run(stack.enter_async_context(chromium.tab(browser))))
         finally:
-            runner.run(browser.__aexit__(None, None, None))
+            runner.run(stack.aclose())
 
 
 def main() -> None:

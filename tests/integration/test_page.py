@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
+from playwright.async_api import Browser
 
 from gangsched.page.board import Board
 from gangsched.page.listener import Listener
@@ -34,15 +36,23 @@ HOSTILE = '<img src="https://evil.example.com/x" onerror="document.title=1"><scr
 TURNS = max(60, tries(60))
 """The page is refreshed 20 times a minute."""
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+beside_the_browser = pytest.mark.asyncio(loop_scope="module")
+"""A test in the event loop of the browser, which all tests of the module share."""
 
 
-@pytest.fixture
-async def tab() -> AsyncIterator[Tab]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
     if not chromium.find():
         message = f"NOT TESTED in a browser: {chromium.MISSING}"
         pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
-    async with chromium.tab() as made:
-        yield made
+    async with chromium.started() as browser:
+        yield browser
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def tab(browser: Browser) -> AsyncIterator[Tab]:
+    async with chromium.tab(browser) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -66,7 +76,7 @@ def dashboard(kubeconfig: Path, namespace: str) -> Iterator[str]:
 
 
 async def open_(tab: Tab, address: str) -> None:
-    await tab.call("Page.navigate", url=address)
+    await tab.page.goto(address)
     await tab.until(
         "document.readyState === 'complete' && document.getElementById('summary').textContent.includes('group')"
     )
@@ -106,10 +116,11 @@ def test_the_cluster_is_read_while_somebody_looks(with_crd: ControlPlane, cluste
     assert times_read() >= 3
 
 
+@beside_the_browser
 @pytest.mark.usefixtures("operator")
 async def test_what_happens_in_the_cluster_is_seen_without_a_reload(tab: Tab, address: str, cluster: Cluster) -> None:
     await open_(tab, address)
-    assert "token" not in await tab.value("location.href")
+    assert "token" not in await tab.page.evaluate("location.href")
     cluster.add_node("n1", cpu="2")
     cluster.add_group("runs", min_member=2)
     cluster.add_pods("runs", 2)
@@ -117,9 +128,9 @@ async def test_what_happens_in_the_cluster_is_seen_without_a_reload(tab: Tab, ad
     cluster.add_group("waits", min_member=2)
     cluster.add_pods("waits", 2)
     await tab.until(told("None of 2 members fits; missing on the nodes that accept them: cpu 2")("#line"))
-    assert await tab.value(told("Held by")("#line"))
+    assert await tab.page.evaluate(told("Held by")("#line"))
     await tab.until(told("Running")("#groups"))
-    await tab.value("document.querySelector('#line button').click()")
+    await tab.page.evaluate("document.querySelector('#line button').click()")
     await tab.until(told(f"the end of {cluster.namespace}/runs")("#helps"))
     assert {url.split("/")[2] for url in tab.requested} == {address.split("/")[2]}
     assert tab.problems == []
@@ -179,7 +190,7 @@ class Echo:
         return {"helps": [f"{HOSTILE} for {namespace}/{name}"]}
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def board() -> AsyncIterator[tuple[Board, str]]:
     """A board without a cluster, and its page's address."""
     board = Board()
@@ -190,6 +201,7 @@ async def board() -> AsyncIterator[tuple[Board, str]]:
     await listener.close()
 
 
+@beside_the_browser
 async def test_what_is_written_in_the_cluster_is_text_and_nothing_else(tab: Tab, board: tuple[Board, str]) -> None:
     shown, address = board
     part = {"namespace": HOSTILE, "name": HOSTILE, "held": True, "pods": 2, "share": 0.5}
@@ -199,113 +211,121 @@ async def test_what_is_written_in_the_cluster_is_text_and_nothing_else(tab: Tab,
     things = dict([thing("node", {**node, "parts": [part]}), thing("group", {**group, "timeline": [moment]})])
     shown.show(head("1 group", hidden=HOSTILE, trouble=HOSTILE) | things)
     await open_(tab, address)
-    await tab.value("document.querySelector('#line button').click()")
+    await tab.page.evaluate("document.querySelector('#line button').click()")
     await tab.until(told(f"for {HOSTILE}/{HOSTILE}")("#helps"))
     await drop(tab, "kind: Pod")
     await tab.until(told("kind: Pod")("#trying"))
     for place in ("#line", "#nodes", "#groups", "#state", "#group", "#helps", "#timeline", "#moments", "#trying"):
-        assert await tab.value(told(HOSTILE)(place)), place
-    assert await tab.value("document.querySelectorAll('img, main script').length") == 0
-    assert await tab.value("document.title") == "gangsched"
+        assert await tab.page.evaluate(told(HOSTILE)(place)), place
+    assert await tab.page.evaluate("document.querySelectorAll('img, main script').length") == 0
+    assert await tab.page.evaluate("document.title") == "gangsched"
     assert {url.split("/")[2] for url in tab.requested} == {address.split("/")[2]}
     assert tab.problems == []
 
 
+@beside_the_browser
 async def test_it_is_used_by_keyboard_on_a_phone_and_in_the_dark(tab: Tab, board: tuple[Board, str]) -> None:
     shown, address = board
     shown.show(view(30))
-    await tab.size(360, 740)
-    await tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    await tab.page.set_viewport_size({"width": 360, "height": 740})
+    await tab.page.emulate_media(color_scheme="dark")
     await open_(tab, address)
-    assert await tab.value("document.documentElement.scrollWidth") <= 360
-    assert await tab.value("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
-    await tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
-    assert await tab.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    await tab.value("document.getElementById('grid').focus()")
-    await tab.press("ArrowRight")
-    await tab.press("ArrowRight")
-    assert await tab.value(told("node-0001: cpu 2 of 4; 2 pods; team/gang-1 (2)")("#node"))
-    await tab.press("ArrowLeft")
-    assert await tab.value(told("node-0000:")("#node"))
+    assert await tab.page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert await tab.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
+    await tab.page.emulate_media(color_scheme="light")
+    assert await tab.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    await tab.page.evaluate("document.getElementById('grid').focus()")
+    await tab.page.keyboard.press("ArrowRight")
+    await tab.page.keyboard.press("ArrowRight")
+    assert await tab.page.evaluate(told("node-0001: cpu 2 of 4; 2 pods; team/gang-1 (2)")("#node"))
+    await tab.page.keyboard.press("ArrowLeft")
+    assert await tab.page.evaluate(told("node-0000:")("#node"))
     # Everything that is drawn is also said, and everything has a name.
-    assert await tab.value("document.getElementById('grid').getAttribute('aria-labelledby')") == "nodes-head"
-    assert await tab.value("document.documentElement.lang") == "en"
+    assert await tab.page.evaluate("document.getElementById('grid').getAttribute('aria-labelledby')") == "nodes-head"
+    assert await tab.page.evaluate("document.documentElement.lang") == "en"
     heads = "[...document.querySelectorAll('section')].map(each => each.getAttribute('aria-labelledby'))"
-    assert await tab.value(f"{heads}.every(id => document.getElementById(id))")
+    assert await tab.page.evaluate(f"{heads}.every(id => document.getElementById(id))")
     assert tab.problems == []
 
 
+@beside_the_browser
 async def test_a_change_does_not_take_the_keyboard_away(tab: Tab, board: tuple[Board, str]) -> None:
     shown, address = board
     shown.show(view(3) | dict([thing("group", waiting(7, message="before"))]))
     await open_(tab, address)
-    name = await tab.value("document.querySelector('#line button').textContent")
+    name = await tab.page.evaluate("document.querySelector('#line button').textContent")
     focused = (
         f"document.activeElement.closest('#line') !== null && document.activeElement.textContent === {json.dumps(name)}"
     )
-    await tab.value("document.querySelector('#line button').focus()")
+    await tab.page.evaluate("document.querySelector('#line button').focus()")
     shown.show(view(3) | dict([thing("group", waiting(7, message="after"))]))
     await tab.until(told("after")("#line"))
-    assert await tab.value(focused)
-    await tab.press("Enter")
+    assert await tab.page.evaluate(focused)
+    await tab.page.keyboard.press("Enter")
     await tab.until("document.getElementById('group').open")
     shown.show(view(3) | dict([thing("group", waiting(7, message="last"))]))
     await tab.until(told("last")("#line"))
-    await tab.value("document.getElementById('group').close()")
+    await tab.page.evaluate("document.getElementById('group').close()")
     await tab.until(focused)
     assert tab.problems == []
 
 
+@beside_the_browser
 async def test_what_is_listed_can_be_narrowed_by_name(tab: Tab, board: tuple[Board, str]) -> None:
     """A table shows 300 rows; without the filter the others could not be opened."""
     shown, address = board
     shown.show(view(400))
     await open_(tab, address)
     listed = "['line', 'groups', 'nodes'].map(id => document.querySelectorAll(`#${id} :is(li, tbody tr)`).length)"
-    assert await tab.value(listed) == [301, 301, 301]
-    await tab.value("document.getElementById('wanted').focus()")
-    await tab.call("Input.insertText", text="-39")
+    assert await tab.page.evaluate(listed) == [301, 301, 301]
+    await tab.page.evaluate("document.getElementById('wanted').focus()")
+    await tab.page.keyboard.insert_text("-39")
     await tab.until(f"{listed}[0] === 11")
-    assert await tab.value(listed) == [11, 11, 11]
-    assert await tab.value(told("gang-399")("#groups"))
-    assert not await tab.value(told("gang-40")("#line"))
-    await tab.call("Input.insertText", text="00")
+    assert await tab.page.evaluate(listed) == [11, 11, 11]
+    assert await tab.page.evaluate(told("gang-399")("#groups"))
+    assert not await tab.page.evaluate(told("gang-40")("#line"))
+    await tab.page.keyboard.insert_text("00")
     await tab.until(told("No waiting group has this in its name.")("#line"))
     assert tab.problems == []
 
 
+@beside_the_browser
 async def test_what_would_help_is_told_as_long_as_the_group_waits(tab: Tab, board: tuple[Board, str]) -> None:
     shown, address = board
     shown.show(view(3))
     await open_(tab, address)
-    await tab.value("document.querySelector('#line button').click()")
+    await tab.page.evaluate("document.querySelector('#line button').click()")
     await tab.until(told("for team/gang-0")("#helps"))
     shown.show(view(3) | dict([thing("group", waiting(0, phase="Running", waitingSince=None))]))
     await tab.until(told("Running")("#group-state"))
-    assert await tab.value("[...document.querySelectorAll('#helping, #helps')].map(each => each.textContent)") == [
+    assert await tab.page.evaluate(
+        "[...document.querySelectorAll('#helping, #helps')].map(each => each.textContent)"
+    ) == [
         "",
         "",
     ]
     assert tab.problems == []
 
 
+@beside_the_browser
 async def test_a_change_elsewhere_says_nothing_again(tab: Tab, board: tuple[Board, str]) -> None:
     """A screen reader announces whatever is written to a live region, even if the text is unchanged."""
     shown, address = board
     shown.show(view(3))
     await open_(tab, address)
-    await tab.value("document.getElementById('grid').focus()")
-    await tab.press("ArrowRight")
-    await tab.value(
+    await tab.page.evaluate("document.getElementById('grid').focus()")
+    await tab.page.keyboard.press("ArrowRight")
+    await tab.page.evaluate(
         "window.said = 0; for (const id of ['node', 'state', 'summary']) new MutationObserver(all => {"
         " window.said += all.length; }).observe(document.getElementById(id), {childList: true, characterData: true,"
         " subtree: true}); true"
     )
     shown.show(view(3) | dict([thing("group", waiting(7, message="new"))]))
     await tab.until(told("new")("#line"))
-    assert await tab.value("window.said") == 0
+    assert await tab.page.evaluate("window.said") == 0
 
 
+@beside_the_browser
 async def test_five_thousand_nodes_stay_usable(
     tab: Tab, board: tuple[Board, str], record_property: Callable[[str, object], None]
 ) -> None:
@@ -316,7 +336,7 @@ async def test_five_thousand_nodes_stay_usable(
     await open_(tab, address)
     filled_s = time.monotonic() - began
     painted = await tab.until("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
-    assert await tab.value("document.querySelectorAll('#nodes tbody tr').length") == 301
+    assert await tab.page.evaluate("document.querySelectorAll('#nodes tbody tr').length") == 301
     began = time.monotonic()
     shown.show(many | head("another group") | dict([thing("node", filled(4999, closed="cordoned"))]))
     await tab.until(told("another group")("#summary"))
@@ -328,6 +348,7 @@ async def test_five_thousand_nodes_stay_usable(
     assert tab.problems == []
 
 
+@beside_the_browser
 @pytest.mark.timeout(60 + 3 * TURNS)
 @pytest.mark.explores
 async def test_what_comes_and_goes_leaves_no_memory_behind(
@@ -347,27 +368,28 @@ async def test_what_comes_and_goes_leaves_no_memory_behind(
             await open_(tab, address)
         await tab.until(await_shown.format(f"turn {turn} of all groups"))
         if turn in (9, TURNS - 1):
-            await tab.call("HeapProfiler.collectGarbage")
-            sizes.append((await tab.call("Runtime.getHeapUsage"))["usedSize"])
+            await tab.devtools.send("HeapProfiler.collectGarbage")
+            sizes.append((await tab.devtools.send("Runtime.getHeapUsage"))["usedSize"])
     record_property("measured", f"page: bytes in use after 10 and {TURNS} changes: {sizes}")
     # The browser engine's tables grow in steps at first.
     assert sizes[1] < 1.5 * sizes[0]
-    counters = await tab.call("Memory.getDOMCounters")
+    counters = await tab.devtools.send("Memory.getDOMCounters")
     assert counters["nodes"] < 20_000
     assert tab.problems == []
 
 
+@beside_the_browser
 async def test_a_gang_shows_its_timeline(tab: Tab, board: tuple[Board, str]) -> None:
     shown, address = board
     stages = ["created", "complete", "first bound", "scheduled", "running"]
     way = [{"stage": stage, "time": f"2026-01-01T00:00:0{at}Z"} for at, stage in enumerate(stages)]
     shown.show(head("1 group") | dict([thing("group", waiting(1, timeline=way))]))
     await open_(tab, address)
-    await tab.value("document.querySelector('#groups button').focus()")
-    await tab.press("Enter")
+    await tab.page.evaluate("document.querySelector('#groups button').focus()")
+    await tab.page.keyboard.press("Enter")
     assert await tab.until("document.getElementById('group').open")
-    assert await tab.value("document.querySelectorAll('#timeline circle').length") == 5
-    texts = await tab.value("[...document.querySelectorAll('#moments li')].map(each => each.textContent)")
+    assert await tab.page.evaluate("document.querySelectorAll('#timeline circle').length") == 5
+    texts = await tab.page.evaluate("[...document.querySelectorAll('#moments li')].map(each => each.textContent)")
     assert [text.split(":")[0] for text in texts] == stages
     assert texts[-1].endswith("4.0 s after it was created")
     # It follows its gang while it is open, and says so when the gang is gone.
@@ -375,11 +397,12 @@ async def test_a_gang_shows_its_timeline(tab: Tab, board: tuple[Board, str]) -> 
     await tab.until(told("Now it fits.")("#group-message"))
     shown.show(head("0 groups"))
     await tab.until(told("This group no longer exists.")("#group-state"))
-    await tab.press("Escape")
+    await tab.page.keyboard.press("Escape")
     assert await tab.until("!document.getElementById('group').open")
     assert tab.problems == []
 
 
+@beside_the_browser
 async def test_held_places_are_hatched(tab: Tab, board: tuple[Board, str]) -> None:
     """The box of a node with held places is neither empty nor as full as one with pods."""
     shown, address = board
@@ -394,19 +417,19 @@ async def test_held_places_are_hatched(tab: Tab, board: tuple[Board, str]) -> No
         for (let each = 3; each < data.length; each += 4) found += data[each] > 0;
         return found / (data.length / 4);
     }"""
-    full, held, empty = [await tab.value(f"({coloured})({at})") for at in range(3)]
+    full, held, empty = [await tab.page.evaluate(f"({coloured})({at})") for at in range(3)]
     assert (full, empty) == (1, 0)
     assert 0.1 < held < 0.9
-    await tab.value("document.getElementById('grid').focus()")
-    await tab.press("ArrowRight")
-    await tab.press("ArrowRight")
-    assert await tab.value(told("team/a (2 held)")("#node"))
+    await tab.page.evaluate("document.getElementById('grid').focus()")
+    await tab.page.keyboard.press("ArrowRight")
+    await tab.page.keyboard.press("ArrowRight")
+    assert await tab.page.evaluate(told("team/a (2 held)")("#node"))
     assert tab.problems == []
 
 
 async def drop(tab: Tab, manifest: str) -> None:
     """Drop a file with this text on the page."""
-    await tab.value(
+    await tab.page.evaluate(
         f"""{{
             const moved = new DataTransfer();
             moved.items.add(new File([{json.dumps(manifest)}], "job.yaml"));
@@ -427,8 +450,9 @@ def settings(tmp_path: Path) -> Callable[[str], str]:
     return write
 
 
+@beside_the_browser
 async def test_the_operator_serves_the_page_of_what_it_knows(
-    tab: Tab, with_crd: ControlPlane, cluster: Cluster, settings: Callable[[str], str]
+    tab: Tab, browser: Browser, with_crd: ControlPlane, cluster: Cluster, settings: Callable[[str], str]
 ) -> None:
     with Operator(with_crd, "--config", settings(SETTINGS)) as operator:
         first = address_of_page(operator)
@@ -441,10 +465,10 @@ async def test_the_operator_serves_the_page_of_what_it_knows(
         cluster.add_pods("waits", 2)
         await tab.until(told("None of 2 members fits; missing on the nodes that accept them: cpu 2")("#line"))
         await tab.until(told("Running")("#groups"))
-        await tab.value(
+        await tab.page.evaluate(
             "[...document.querySelectorAll('#groups button')].find(b => b.textContent.endsWith('/runs')).click()"
         )
-        texts = await tab.value(
+        texts = await tab.page.evaluate(
             "[...document.querySelectorAll('#moments li')].map(each => each.textContent.split(':')[0])"
         )
         assert set(texts) == {"created", "complete", "first bound", "last bound", "scheduled", "running"}
@@ -454,12 +478,13 @@ async def test_the_operator_serves_the_page_of_what_it_knows(
         assert tab.problems == []
         # The next browser has a different address.
         assert address_of_page(operator) != first
-        async with chromium.tab() as other:
+        async with chromium.tab(browser) as other:
             await open_(other, address_of_page(operator))
-            assert await other.value(told("/waits")("#line"))
+            assert await other.page.evaluate(told("/waits")("#line"))
         assert f"token={first.rpartition('=')[2]}" in operator.log
 
 
+@beside_the_browser
 async def test_a_standby_serves_the_page_too(
     tab: Tab, with_crd: ControlPlane, cluster: Cluster, settings: Callable[[str], str]
 ) -> None:
@@ -488,6 +513,7 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(with_crd: ControlPlane, sett
             Operator(with_crd, "--config", config).start()
 
 
+@beside_the_browser
 @pytest.mark.usefixtures("operator")
 async def test_a_manifest_that_is_dropped_is_answered_and_not_applied(tab: Tab, address: str, cluster: Cluster) -> None:
     cluster.add_node("n1", cpu="2")
@@ -508,12 +534,12 @@ async def test_a_manifest_that_is_dropped_is_answered_and_not_applied(tab: Tab, 
     """
     await drop(tab, textwrap.dedent(manifest))
     await tab.until(told("job.yaml: 0 of 1 would be bound now.")("#trying"))
-    assert await tab.value(told("would wait: Unschedulable")("#tried"))
-    assert await tab.value(told("too little cpu")("#tried"))
+    assert await tab.page.evaluate(told("would wait: Unschedulable")("#tried"))
+    assert await tab.page.evaluate(told("too little cpu")("#tried"))
     await drop(tab, textwrap.dedent(manifest).replace("cpu: 2", "cpu: 0"))
     await tab.until(told("job.yaml: 1 of 1 would be bound now.")("#trying"))
-    assert await tab.value(told("on n1 (1)")("#tried"))
+    assert await tab.page.evaluate(told("on n1 (1)")("#tried"))
     await drop(tab, "kind: [")
     await tab.until(told("the manifest")("#trying"))
-    assert not await tab.value(told("tried")("#groups"))
+    assert not await tab.page.evaluate(told("tried")("#groups"))
     assert tab.problems == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -33,12 +32,6 @@ def kubeconfig(path: Path, user: dict[str, Any], **cluster: Any) -> str:
     return str(path)
 
 
-def need_library() -> None:
-    """Skip the test where the extra is not installed. make test-extras installs it, so there it fails."""
-    if os.environ.get("GANGSCHED_EXTRAS") != "1":
-        pytest.importorskip(LIBRARY, reason="the extra auth-providers is not installed; make test-extras has it")
-
-
 async def found(path: Path, user: dict[str, Any], **cluster: Any) -> Connection:
     return await find_connection(kubeconfig=kubeconfig(path, user, **cluster), context=None)
 
@@ -60,11 +53,11 @@ async def test_no_other_kubeconfig_imports_the_library(tmp_path: Path, monkeypat
     assert await (await found(tmp_path / "config", {"token": "t"})).authorization() == "Bearer t"
 
 
+@pytest.mark.extras
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the library's, of aiohttp's
 async def test_an_expired_token_is_refreshed_and_again_when_it_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    need_library()
     monkeypatch.setattr(exec_plugin, "LEAST_S", 0.0)
     asked: list[str] = []
 
@@ -100,8 +93,8 @@ async def test_an_expired_token_is_refreshed_and_again_when_it_is_refused(
     assert asked == ["r0", "r1"]
 
 
+@pytest.mark.extras
 async def test_a_provider_that_gives_nothing_is_told(tmp_path: Path) -> None:
-    need_library()
     with pytest.raises(NoCredentials, match="auth-provider of the kubeconfig gives no token: oidc"):
         await found(tmp_path / "config", {"auth-provider": {"name": "oidc"}})
 
@@ -120,11 +113,11 @@ CLUSTERS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.extras
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(user=USERS, cluster=CLUSTERS)
 async def test_the_library_reads_the_same(tmp_path: Path, user: dict[str, Any], cluster: dict[str, Any]) -> None:
     """An oracle of our reading that others keep; where a user has only one half of a password kubectl decides."""
-    need_library()
     from kubernetes_asyncio.client import Configuration
     from kubernetes_asyncio.config import load_kube_config
 
