@@ -1,0 +1,84 @@
+"""The page docs/limits.md: the fixed limits that users may meet, with the values and texts of the code."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import itertools
+from collections.abc import Iterator
+
+_SUBJECTS = {
+    "Groups": (
+        ("Characters in the name of a PodGroup", "api.podgroup_spec", "MAX_NAME"),
+        ("Roles of a group", "kube.dialects.dialect_kind", "MOST_ROLES"),
+        ("PodGroups of a tree", "core.declarations.trees", "MOST_LEAVES"),
+        ("Levels of a tree", "core.declarations.trees", "MOST_LEVELS"),
+        ("Places held for members that do not exist yet", "core.declarations.hindrances", "MOST_PLACES"),
+        ("Jobs of a JobSet", "kube.workloads.jobset", "MOST_JOBS"),
+    ),
+    "Constraints of a pod": (
+        ("Required terms of (anti-)affinity and spread", "kube.terms.unsupported", "MOST_TERMS"),
+        ("Claims in one search for devices", "core.constraints.allocation", "MOST_ERRANDS"),
+        ("Devices tried in one search", "core.constraints.allocation", "MOST_STEPS"),
+        ("Devices of one claim", "core.objects.devices", "MOST_DEVICES"),
+        ("Consumers of one claim", "core.objects.devices", "MOST_RESERVED"),
+        ("Argument of `lists.range` in a device selector", "kube.cel.evaluation", "LONGEST_RANGE"),
+    ),
+    "Search for places": (
+        ("Members of a gang whose arrangements are searched", "core.planning.backtracking", "MOST_MEMBERS"),
+        ("Nodes × classes of members in one search", "core.planning.search", "WIDEST"),
+        ("Kinds of members of which selections are tried", "core.planning.search", "MOST_KINDS"),
+        ("Steps of one search", "core.planning.search", "STEPS"),
+    ),
+    "Status, Events and conditions": (
+        ("Groups of nodes in `status.fitting`", "core.objects.status", "MOST_FITTING"),
+        ("Remedies in `status.helps`", "core.objects.status", "MOST_HELPS"),
+        ("Demands in a status", "core.objects.status", "MOST_DEMANDS"),
+        ("Delay of Events on members, in seconds", "core.status.pod_events", "LONGEST_DELAY_S"),
+        ("Characters quoted of a kubelet", "kube.terms.pod_failures", "LONGEST_SAID"),
+    ),
+    "Operator and page": (
+        ("Finished PodGroups deleted in a second", "operator.handlers", "MOST_A_SECOND"),
+        ("Connections to the port of metrics and probes", "runtime.connections", "MOST_CONNECTIONS"),
+        ("Connections to the page", "page.listener", "MOST_CONNECTIONS"),
+        ("Browsers that use the page", "page.server", "MOST_BROWSERS"),
+        ("Bytes of a manifest that the page tries", "page.server", "MOST_BYTES"),
+        ("Pods that `simulate` makes", "whatif.world.made", "MOST_PODS"),
+        ("Levels of a YAML or JSON file", "config.yaml_documents", "MOST_LEVELS"),
+    ),
+}
+"""What is limited, and the constant that says so: its module below `gangsched` and its name."""
+
+
+def page() -> str:
+    """The page.
+
+    Raises:
+        KeyError: a constant has no docstring.
+    """
+    lines = [
+        "# Limits",
+        "",
+        "This page lists limits that are fixed in the code. Those of the fields of a PodGroup are in",
+        "[the PodGroup](podgroup.md), and those that the configuration sets in [Configuration](configuration.md).",
+    ]
+    for subject, rows in _SUBJECTS.items():
+        lines += ["", f"## {subject}", "", "| what | limit | meaning |", "|---|---|---|"]
+        for what, module_name, name in rows:
+            module = importlib.import_module(f"gangsched.{module_name}")
+            text = dict(_described(inspect.getsource(module)))[name]
+            lines.append(f"| {what} | {int(getattr(module, name)):,} | {text} |")
+    return "\n".join([*lines, ""])
+
+
+def _described(source: str) -> Iterator[tuple[str, str]]:
+    """The constants of a module, each with the string that follows it."""
+    for node, after in itertools.pairwise(ast.parse(source).body):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+        ):
+            yield node.targets[0].id, " ".join(inspect.cleandoc(str(after.value.value)).split())
