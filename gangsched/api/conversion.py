@@ -115,10 +115,10 @@ def _spec(value: object, name: str) -> tuple[GroupSpec | None, str]:
     if not isinstance(value, Mapping):
         return None, "spec is required: set at least spec.minMember"
     try:
-        read = PodGroupSpec.model_validate(dict(value))
+        spec = PodGroupSpec.model_validate(dict(value))
     except ValidationError as error:
         return None, _sentence(error)
-    return _spec_from_object(read), ""
+    return _spec_from_object(spec), ""
 
 
 def _spec_from_object(spec: PodGroupSpec) -> GroupSpec:
@@ -145,8 +145,8 @@ def _role(role: WantedRole) -> Role:
     return Role(role.name, role.min_member, role.max_member, template, soft=soft)
 
 
-def _topology(wanted: Topology) -> declaration.Topology:
-    return declaration.Topology(wanted.key, required=wanted.mode == "Required")
+def _topology(topology: Topology) -> declaration.Topology:
+    return declaration.Topology(topology.key, required=topology.mode == "Required")
 
 
 def _preference(preference: Preference) -> declaration.Preference:

@@ -80,12 +80,12 @@ def lacking(installed: Mapping[str, Any]) -> list[str]:
 
 
 def _lacking(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
-    known = theirs.get("properties") or {}
+    properties = theirs.get("properties") or {}
     for name, field in (ours.get("properties") or {}).items():
-        if name not in known:
+        if name not in properties:
             yield ".".join((*path, name))
         else:
-            yield from _lacking(field, known[name], (*path, name))
+            yield from _lacking(field, properties[name], (*path, name))
     if "items" in ours:
         yield from _lacking(ours["items"], theirs.get("items") or {}, path)
 

@@ -54,8 +54,8 @@ def status_to_object(status: GroupStatus) -> dict[str, Any]:
         "source": status.source or None,
         "scheduler": status.scheduler or None,
         "record": None if status.record is None else _record_to_object(status.record) or None,
-        "demand": [_demand_to_object(each) for each in status.demand] or None,
-        "fitting": [_fitting_to_object(each) for each in status.fitting] or None,
+        "demand": [_demand_to_object(demand) for demand in status.demand] or None,
+        "fitting": [_fitting_to_object(fitting) for fitting in status.fitting] or None,
         "helps": list(status.helps) or None,
     }
     return {"status": {name: value for name, value in fields.items() if value is not None}}
@@ -68,21 +68,21 @@ def status_from_object(status: Mapping[str, object]) -> GroupStatus:
     used: the state is rebuilt from the pods alone, and the next write replaces the whole status.
     """
     try:
-        read = PodGroupStatus.model_validate(dict(status))
+        parsed = PodGroupStatus.model_validate(dict(status))
         return GroupStatus(
-            record=_record_from_object(read),
-            conditions=tuple(map(_condition_from_object, read.conditions)),
-            members=read.members,
-            bound=read.bound,
-            running=read.running,
-            reservation=None if read.reservation is None else _reservation_from_object(read.reservation),
-            attempts=read.attempts,
-            source=read.source or "",
-            scheduler=read.scheduler or "",
-            finished_at=_time_from_object(read.finished_time),
-            demand=tuple(map(_demand_from_object, read.demand or ())),
-            fitting=tuple(map(_fitting_from_object, read.fitting or ())),
-            helps=tuple(read.helps or ()),
+            record=_record_from_object(parsed),
+            conditions=tuple(map(_condition_from_object, parsed.conditions)),
+            members=parsed.members,
+            bound=parsed.bound,
+            running=parsed.running,
+            reservation=None if parsed.reservation is None else _reservation_from_object(parsed.reservation),
+            attempts=parsed.attempts,
+            source=parsed.source or "",
+            scheduler=parsed.scheduler or "",
+            finished_at=_time_from_object(parsed.finished_time),
+            demand=tuple(map(_demand_from_object, parsed.demand or ())),
+            fitting=tuple(map(_fitting_from_object, parsed.fitting or ())),
+            helps=tuple(parsed.helps or ()),
         )
     except ValueError:
         return GroupStatus()
@@ -118,55 +118,58 @@ def _record_to_object(record: Record) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _record_from_object(read: PodGroupStatus) -> Record | None:
+def _record_from_object(status: PodGroupStatus) -> Record | None:
     """The record; None before the status was first written."""
-    kept = read.record or RecordStatus()
-    scheduled_at, late_at = _time_from_object(read.scheduled_time), _time_from_object(kept.incomplete_time)
-    paused_at, clock_start = _time_from_object(read.schedule_paused_time), _time_from_object(read.schedule_start_time)
+    stored = status.record or RecordStatus()
+    scheduled_at, late_at = _time_from_object(status.scheduled_time), _time_from_object(stored.incomplete_time)
+    paused_at, clock_start = (
+        _time_from_object(status.schedule_paused_time),
+        _time_from_object(status.schedule_start_time),
+    )
     capped = None
-    if kept.cap is not None:
+    if stored.cap is not None:
         capped = Capped(
-            reason=Reason(kept.cap.reason),
-            note=kept.cap.message,
-            until=_time_from_object(kept.cap.retry_time),
+            reason=Reason(stored.cap.reason),
+            note=stored.cap.message,
+            until=_time_from_object(stored.cap.retry_time),
             paused_at=paused_at,
             ran_s=round(paused_at - clock_start, 6) if paused_at else 0.0,
         )
-    successes = _counts_from_object(kept.role_successes)
+    successes = _counts_from_object(stored.role_successes)
     record = Record(
-        phase=read.phase or Phase.PENDING,
+        phase=status.phase or Phase.PENDING,
         # An older version did not write runStartTime. Its status has one of the others if a run had begun to wait.
-        run_start=_time_from_object(kept.run_start_time) or scheduled_at or clock_start,
-        outcome=kept.outcome or _outcome_of(read.phase, scheduled=bool(scheduled_at)),
+        run_start=_time_from_object(stored.run_start_time) or scheduled_at or clock_start,
+        outcome=stored.outcome or _outcome_of(status.phase, scheduled=bool(scheduled_at)),
         scheduled_at=late_at or scheduled_at,
         late=bool(late_at),
-        running_at=_time_from_object(read.running_time),
+        running_at=_time_from_object(status.running_time),
         clock_start=0.0 if paused_at else clock_start,
         quorum=None
-        if kept.quorum is None
-        else Minima(total=kept.quorum.total, roles=_counts_from_object(kept.quorum.roles)),
-        quorum_done=_counts_from_object(kept.quorum_succeeded),
-        satisfied=Minima(total=read.minimum, roles=_counts_from_object(kept.role_minimums)),
-        timeouts=kept.timeouts,
-        level=kept.backoff_level,
-        retry_at=_time_from_object(kept.retry_time),
-        rollback_note=kept.undone,
-        succeeded=successes or ((("", read.succeeded),) if read.succeeded else ()),
-        failed=read.failed,
-        led=kept.leader_succeeded,
-        damaged=kept.member_failed,
+        if stored.quorum is None
+        else Minima(total=stored.quorum.total, roles=_counts_from_object(stored.quorum.roles)),
+        quorum_done=_counts_from_object(stored.quorum_succeeded),
+        satisfied=Minima(total=status.minimum, roles=_counts_from_object(stored.role_minimums)),
+        timeouts=stored.timeouts,
+        level=stored.backoff_level,
+        retry_at=_time_from_object(stored.retry_time),
+        rollback_note=stored.undone,
+        succeeded=successes or ((("", status.succeeded),) if status.succeeded else ()),
+        failed=status.failed,
+        led=stored.leader_succeeded,
+        damaged=stored.member_failed,
         workload=None
-        if kept.workload is None
-        else Workload(kept.workload.kind, kept.workload.name, None, kept.workload.uid),
-        placeholders_expired=kept.places_expired,
-        held_since=_time_from_object(kept.hold_start_time),
+        if stored.workload is None
+        else Workload(stored.workload.kind, stored.workload.name, None, stored.workload.uid),
+        placeholders_expired=stored.places_expired,
+        held_since=_time_from_object(stored.hold_start_time),
         capped=capped,
-        caps=kept.holds_released,
-        settled_at=_time_from_object(kept.settled_time),
-        prebinding_at=_time_from_object(kept.pre_bind_start_time),
-        prebinding_clock=_time_from_object(kept.pre_bind_clock_time),
+        caps=stored.holds_released,
+        settled_at=_time_from_object(stored.settled_time),
+        prebinding_at=_time_from_object(stored.pre_bind_start_time),
+        prebinding_clock=_time_from_object(stored.pre_bind_clock_time),
     )
-    return record if read.phase is not None else None
+    return record if status.phase is not None else None
 
 
 def _outcome_of(phase: Phase | None, *, scheduled: bool) -> Outcome:
@@ -188,11 +191,11 @@ def _workload_to_object(workload: Workload) -> dict[str, str]:
 
 def _counts_to_object(counts: Counts) -> dict[str, int]:
     """Numbers by role, within the schema's limit, because pods may name any number of undeclared roles."""
-    kept = dict(counts[:MOST_ROLES] if len(counts) <= MOST_ROLES else counts[: MOST_ROLES - 1])
-    others = sum(number for _, number in counts[len(kept) :])
+    by_role = dict(counts[:MOST_ROLES] if len(counts) <= MOST_ROLES else counts[: MOST_ROLES - 1])
+    others = sum(number for _, number in counts[len(by_role) :])
     if others:
-        kept[""] = kept.get("", 0) + others
-    return {role: min(number, MAX_COUNT) for role, number in kept.items()}
+        by_role[""] = by_role.get("", 0) + others
+    return {role: min(number, MAX_COUNT) for role, number in by_role.items()}
 
 
 def _counts_from_object(counts: Mapping[str, int]) -> Counts:

@@ -53,10 +53,10 @@ def complete(parser: argparse.ArgumentParser) -> None:
 
 def plugin() -> int:
     """`kubectl_complete-gang`: print the completions of the last word, in the form that kubectl reads."""
-    found = completions(sys.argv[1:])
-    for each in found:
-        print(each)
-    print(f":{_NO_FILES if found else _FILES}")
+    lines = completions(sys.argv[1:])
+    for line in lines:
+        print(line)
+    print(f":{_NO_FILES if lines else _FILES}")
     return 0
 
 
@@ -80,7 +80,7 @@ def completions(words: Sequence[str]) -> list[str]:
         append_space=False,
         default_completer=SuppressCompleter(),
     )
-    return [each.rstrip("\t") for each in output.getvalue().split("\n") if each]
+    return [completion.rstrip("\t") for completion in output.getvalue().split("\n") if completion]
 
 
 def complete_groups(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
@@ -131,5 +131,5 @@ async def _listed(arguments: argparse.Namespace, *, namespaced: bool) -> list[st
             inside = f"/namespaces/{quoted(namespace)}" if namespace else ""
             path = f"/apis/{API_VERSION}{inside}/podgroups"
         answer = await session.request("GET", path, params={"limit": _MOST}, timeout_s=_WITHIN_S)
-        found = [item["metadata"] for item in json.loads(answer.checked().body)["items"]]
-    return [f"{each['namespace']}/{each['name']}" if of_all else each["name"] for each in found]
+        metas = [item["metadata"] for item in json.loads(answer.checked().body)["items"]]
+    return [f"{meta['namespace']}/{meta['name']}" if of_all else meta["name"] for meta in metas]

@@ -100,24 +100,24 @@ def _serving(leaders: Sequence[Leader], schedulers: Collection[str], namespace: 
     a sentence names.
     """
     if schedulers:
-        found = [each for each in leaders if each.serves(schedulers, namespace)]
+        serving = [leader for leader in leaders if leader.serves(schedulers, namespace)]
     else:
-        settings = ((each, each.published.settings.scheduler_names) for each in leaders if each.published)
-        there = [each for each, names in settings if each.serves(names, namespace)]
-        found = [each for each in there if each.serves(_DEFAULT.scheduler_names, namespace)] or there
+        settings = ((leader, leader.published.settings.scheduler_names) for leader in leaders if leader.published)
+        matching = [leader for leader, names in settings if leader.serves(names, namespace)]
+        serving = [leader for leader in matching if leader.serves(_DEFAULT.scheduler_names, namespace)] or matching
     different: list[Leader] = []
-    for each in sorted(found, key=lambda each: (each.created, each.lease)):
+    for leader in sorted(serving, key=lambda leader: (leader.created, leader.lease)):
         if len(different) > _MOST_NAMED:
             break
-        if all(each.published != other.published for other in different):
-            different.append(each)
+        if all(leader.published != other.published for other in different):
+            different.append(leader)
     return different
 
 
 def _ambiguous(leaders: Sequence[Leader]) -> Iterator[str]:
     """A sentence about several operators with different settings, of which the first one counts."""
     if len(leaders) > 1:
-        first, *others = (each.lease for each in leaders)
+        first, *others = (leader.lease for leader in leaders)
         yield (
             f"The Leases {first}, {', '.join(others)} publish different settings: those of {first}, which is the "
             "oldest, are used. Name the operator's file with --config or its schedulerName with --scheduler-name, and "

@@ -73,20 +73,20 @@ async def _print_events(arguments: argparse.Namespace) -> int:
         if arguments.watch:
 
             async def look() -> Sequence[Item]:
-                found = await _events(session, key, await _members(arguments, session, key) or ())
-                texts = _texts(arguments, found, headed=False)
-                return [(_name(each), _last(each), text) for each, text in zip(found, texts, strict=True)]
+                events = await _events(session, key, await _members(arguments, session, key) or ())
+                texts = _texts(arguments, events, headed=False)
+                return [(_name(event), _last(event), text) for event, text in zip(events, texts, strict=True)]
 
             await follow(arguments, look)
         if members is None:
             note(arguments, "only Events of the PodGroup, because you may not list its members: request to list pods")
-        found = await _events(session, key, members or ())
+        events = await _events(session, key, members or ())
         if arguments.output in (JSON, YAML):
-            print(structured(arguments.output, {"apiVersion": "v1", "kind": "List", "items": found}))
-        elif not found and arguments.output != NAME:
+            print(structured(arguments.output, {"apiVersion": "v1", "kind": "List", "items": events}))
+        elif not events and arguments.output != NAME:
             note(arguments, f"No Events of {key} and its members; the API server keeps them for an hour by default.")
         else:
-            for text in _texts(arguments, found, headed=True):
+            for text in _texts(arguments, events, headed=True):
                 print(text)
     return 0
 
@@ -108,21 +108,21 @@ async def _members(arguments: argparse.Namespace, session: ApiSession, key: Grou
         return None
     if reading.forbidden:
         return None
-    found = rows(reading, policy=decided.settings.policy(), now=time.time())
-    return next((row.pods for row in found if row.key[:2] == key[:2]), ())
+    visible = rows(reading, policy=decided.settings.policy(), now=time.time())
+    return next((row.pods for row in visible if row.key[:2] == key[:2]), ())
 
 
 async def _events(session: ApiSession, key: GroupKey, members: Collection[str]) -> list[Event]:
     from gangsched.kube.client.pages import objects, pages  # noqa: PLC0415
 
     path = f"{_API}/namespaces/{quoted(key.namespace)}/events"
-    found = [
-        each
+    events = [
+        event
         async for page in pages(session, path, "events", resumes=True)
-        for each in objects(page, "events")
-        if _concerns(each, key.name, members)
+        for event in objects(page, "events")
+        if _concerns(event, key.name, members)
     ]
-    return sorted(found, key=lambda each: (_last(each), _name(each)))
+    return sorted(events, key=lambda event: (_last(event), _name(event)))
 
 
 def _concerns(event: Event, group: str, members: Collection[str]) -> bool:
@@ -135,21 +135,21 @@ def _last(event: Event) -> str:
     """When the Event was last observed, in RFC 3339. Such times, all in UTC, sort as text."""
     series: Mapping[str, Any] = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("deprecatedLastTimestamp"), event.get("eventTime"))
-    made = (event.get("metadata") or {}).get("creationTimestamp")
-    return str(next(filter(None, (*times, made)), ""))
+    created = (event.get("metadata") or {}).get("creationTimestamp")
+    return str(next(filter(None, (*times, created)), ""))
 
 
 def _name(event: Event) -> str:
     return str((event.get("metadata") or {}).get("name", ""))
 
 
-def _texts(arguments: argparse.Namespace, found: Sequence[Event], *, headed: bool) -> list[str]:
+def _texts(arguments: argparse.Namespace, events: Sequence[Event], *, headed: bool) -> list[str]:
     if arguments.output in (JSON, YAML):
-        return [structured(arguments.output, each, many=True) for each in found]
+        return [structured(arguments.output, event, many=True) for event in events]
     if arguments.output == NAME:
-        return [f"event.events.k8s.io/{_name(each)}" for each in found]
+        return [f"event.events.k8s.io/{_name(event)}" for event in events]
     width = UNWRAPPED if arguments.output == WIDE else columns()
-    return list(table(_HEADS, map(_cells, found), width=width, headed=headed))
+    return list(table(_HEADS, map(_cells, events), width=width, headed=headed))
 
 
 def _cells(event: Event) -> Sequence[str]:

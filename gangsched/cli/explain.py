@@ -87,9 +87,9 @@ def _execute(arguments: argparse.Namespace) -> int:
     if arguments.group is None:
         return run(arguments, _answer(arguments), right=f"the right to {everything}")
     namespace = arguments.group.rpartition("/")[0] or arguments.namespace
-    where = f"namespace {namespace}" if namespace else "the group's namespace"
+    place = f"namespace {namespace}" if namespace else "the group's namespace"
     right = (
-        f"the right to get podgroups.gangsched.io in {where}, which shows the group's status, and for a full answer to "
+        f"the right to get podgroups.gangsched.io in {place}, which shows the group's status, and for a full answer to "
         f"{everything}"
     )
     return run(arguments, _answer(arguments), right=right)
@@ -131,13 +131,13 @@ async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> li
         progress.say("deciding")
         only = namespace_of(arguments, session)
         waiting = explain_all.waiting(reading.events, policy=policy, now=time.time())
-        found = [each for each in waiting if only in ("", each.key.namespace)]
+        findings = [finding for finding in waiting if only in ("", finding.key.namespace)]
     if arguments.output in (JSON, YAML):
-        text = structured(arguments.output, explain_all.as_json(found, leaders, decided.notes), many=arguments.watch)
+        text = structured(arguments.output, explain_all.as_json(findings, leaders, decided.notes), many=arguments.watch)
     elif arguments.output == NAME:
-        text = "\n".join(f"{each.resource}/{each.key.name}" for each in found)
+        text = "\n".join(f"{finding.resource}/{finding.key.name}" for finding in findings)
     else:
-        text = "\n".join(map(shown, explain_all.text(found, leaders, _width(arguments), decided.notes)))
+        text = "\n".join(map(shown, explain_all.text(findings, leaders, _width(arguments), decided.notes)))
     return [("", text, text)]
 
 
@@ -157,8 +157,8 @@ async def _look_at(arguments: argparse.Namespace, session: ApiSession) -> list[I
     no_operator = explained.leaders.sentences if unled else ()
     notes = () if reading.forbidden else explained.rules.notes
     if arguments.output in (JSON, YAML):
-        found = diagnosis_json.as_object(diagnosis, reading, no_operator=no_operator, notes=notes)
-        text = structured(arguments.output, found, many=arguments.watch)
+        document = diagnosis_json.as_object(diagnosis, reading, no_operator=no_operator, notes=notes)
+        text = structured(arguments.output, document, many=arguments.watch)
     elif arguments.output == NAME:
         text = f"{diagnosis.resource}/{diagnosis.key.name}"
     else:
@@ -214,8 +214,8 @@ async def _with_owners(session: ApiSession, diagnosis: Diagnosis, settings: Sett
     from gangsched.kube.workloads.workload_table import chosen  # noqa: PLC0415
 
     if diagnosis.reason == Reason.POD_GROUP_NOT_FOUND and diagnosis.source == f"{NATIVE} pods":
-        made = await origins(session, diagnosis.key.namespace, diagnosis.key.name)
-        return replace(diagnosis, helps=(*made, *diagnosis.helps))
+        helps = await origins(session, diagnosis.key.namespace, diagnosis.key.name)
+        return replace(diagnosis, helps=(*helps, *diagnosis.helps))
     if diagnosis.shortfall is not None or diagnosis.members >= diagnosis.minimum:
         return diagnosis
     # Pods of kinds that the operator does not watch can name the group too.

@@ -35,21 +35,21 @@ def _as_it_is(finding: Finding, gang: Gang) -> Finding:
     return replace(finding, reason="", message=FITS) if decided else finding
 
 
-def text(found: Sequence[Finding], leaders: Leaders, width: int, notes: Sequence[str] = ()) -> Iterator[str]:
+def text(findings: Sequence[Finding], leaders: Leaders, width: int, notes: Sequence[str] = ()) -> Iterator[str]:
     """The lines for a person; `notes` say which settings were used."""
     for sentence in (*leaders.sentences, *notes):
         yield from wrapped(sentence, width, head="")
     yield ""
-    if not found:
+    if not findings:
         yield "No group and no pod of gangsched waits."
-    for finding in found:
+    for finding in findings:
         kind = "pod" if finding.plain else number_of_all(finding.members, finding.minimum, "member", "exists", "exist")
         state = " ".join(part for part in (finding.phase, finding.reason) if part)
         yield f"{finding.key}: {state} ({kind})"
         yield from wrapped(finding.message, width, head="  ")
 
 
-def as_json(found: Sequence[Finding], leaders: Leaders, notes: Sequence[str] = ()) -> dict[str, object]:
+def as_json(findings: Sequence[Finding], leaders: Leaders, notes: Sequence[str] = ()) -> dict[str, object]:
     """The same as a JSON object."""
     return {
         "operatorLeads": leaders.leads,
@@ -66,6 +66,6 @@ def as_json(found: Sequence[Finding], leaders: Leaders, notes: Sequence[str] = (
                 "minimum": finding.minimum,
                 "members": finding.members,
             }
-            for finding in found
+            for finding in findings
         ],
     }

@@ -26,8 +26,8 @@ def lines(
     """The lines about a group; `remarks` are sentences about operators and settings."""
     state = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)
     yield f"{diagnosis.key}: {state}"
-    there, least = diagnosis.members, diagnosis.minimum
-    exist = f"{there} exist, {least} needed" if there > least else f"{there} of {least} exist"
+    members, least = diagnosis.members, diagnosis.minimum
+    exist = f"{members} exist, {least} needed" if members > least else f"{members} of {least} exist"
     rows = [("members", f"{exist}, {diagnosis.bound} bound")]
     if diagnosis.source:
         rows.append(("declared", f"by {diagnosis.source}{_object(diagnosis)}"))
@@ -38,15 +38,15 @@ def lines(
         rows += [("fits" if not number else "", _fitting(kind)) for number, kind in enumerate(diagnosis.fitting)]
     else:
         rows += _shortfall_rows(diagnosis.shortfall)
-    rows += [("besides", said) for said in diagnosis.besides]
+    rows += [("besides", sentence) for sentence in diagnosis.besides]
     if diagnosis.demand:
         rows.append(("new nodes", f"would need room for {demanded(diagnosis.demand)}"))
-    rows += [("would help" if not number else "", said) for number, said in enumerate(diagnosis.helps)]
+    rows += [("would help" if not number else "", sentence) for number, sentence in enumerate(diagnosis.helps)]
     if reading.forbidden:
         rows.append(("note", f"{_WRITTEN}: {reading.forbidden}"))
-    rows += [("note", said) for said in (*remarks, *reading.hidden) if said != diagnosis.message]
-    for head, said in rows:
-        yield from wrapped(said, width, head=f"  {head:<10}  ")
+    rows += [("note", remark) for remark in (*remarks, *reading.hidden) if remark != diagnosis.message]
+    for head, text in rows:
+        yield from wrapped(text, width, head=f"  {head:<10}  ")
     if diagnosis.shortfall is not None and diagnosis.shortfall.groups:
         yield from _table(diagnosis.shortfall, width if width < UNWRAPPED else USUAL)
 
@@ -73,12 +73,12 @@ def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
     yield "nodes", ": ".join(filter(None, (str(shortfall.nodes), _refusals(first.obstacles))))
     yield from (("", f"for {gap.members} more: {_refusals(gap.obstacles)}") for gap in others)
     holders = [f"{holder} ({amounts([(shortfall.resource, amount)])})" for holder, amount in shortfall.held]
-    if held := _some(holders):
-        yield "held by", held
+    if holding := _first_names(holders):
+        yield "held by", holding
     for head, pods in (("kept for", shortfall.kept_for), ("stuck", shortfall.stuck)):
-        if names := _some(pods.names):
+        if names := _first_names(pods.names):
             yield head, f"{names} ({amounts([(shortfall.resource, pods.amount)])})"
-    yield "ahead", _some([str(key) for key in shortfall.ahead]) or "no waiting group"
+    yield "ahead", _first_names([str(key) for key in shortfall.ahead]) or "no waiting group"
 
 
 def _table(shortfall: Shortfall, width: int) -> Iterator[str]:
@@ -95,12 +95,12 @@ def _table(shortfall: Shortfall, width: int) -> Iterator[str]:
 
 def _refusals(obstacles: Sequence[Obstacle]) -> str:
     """The most frequent reasons, each after its number of nodes."""
-    refusals = [f"{each.nodes} {each.reason} {each.resource}".rstrip() for each in obstacles[:_REASONS]]
+    refusals = [f"{obstacle.nodes} {obstacle.reason} {obstacle.resource}".rstrip() for obstacle in obstacles[:_REASONS]]
     more = [f"{len(obstacles) - _REASONS} more"] if len(obstacles) > _REASONS else []
     return "; ".join([*refusals, *more])
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     """The first names, and the number of the rest."""
     parts = [", ".join(names[:_NAMED])] if names else []
     if len(names) > _NAMED:

@@ -216,8 +216,8 @@ async def _list_served(session: ApiSession, resource: Resource[Any]) -> Event:
 
 def _needed(listed: Event, schedulers: Collection[str]) -> set[str]:
     """The kinds of workloads, by name, that pods of these schedulers belong to."""
-    found = listed.pods if isinstance(listed, PodsReplaced) else ()
-    return {pod.workload.kind for pod in found if pod.workload is not None and pod.scheduler in schedulers}
+    listed_pods = listed.pods if isinstance(listed, PodsReplaced) else ()
+    return {pod.workload.kind for pod in listed_pods if pod.workload is not None and pod.scheduler in schedulers}
 
 
 async def _list_workloads(
@@ -227,11 +227,11 @@ async def _list_workloads(
     events: list[Event] = []
     above: set[str] = set()
     for names in needed, above:
-        for kind in [each for each in kinds.kinds.values() if each.row.name in names]:
+        for kind in [candidate for candidate in kinds.kinds.values() if candidate.row.name in names]:
             event = await _list_foreign(session, objects(kind), namespace)
-            found = event.groups if isinstance(event, ForeignGroupsReplaced) else ()
-            facts = [group.workload for group in found if group.workload is not None]
-            above.update(each.top.kind for each in facts if each.top is not None)
+            foreign_groups = event.groups if isinstance(event, ForeignGroupsReplaced) else ()
+            facts = [group.workload for group in foreign_groups if group.workload is not None]
+            above.update(fact.top.kind for fact in facts if fact.top is not None)
             events.append(event)
     return events
 
@@ -249,14 +249,14 @@ async def _list_foreign(session: ApiSession, subject: Subject, namespace: str = 
         if status == HTTPStatus.NOT_FOUND:
             return subject.absent
         denied = isinstance(error, AccessDenied) or status == HTTPStatus.FORBIDDEN
-        what = f"You may not list {name}" if denied else f"{name} cannot be listed"
+        problem = f"You may not list {name}" if denied else f"{name} cannot be listed"
         remedy = "request the right to list them" if denied else "try again"
         # The operator may have the right, so the content counts as unknown, not as denied.
-        return subject.hidden(f"{what} ({error}), so their content is unknown: {remedy}.", denied=False)
+        return subject.hidden(f"{problem} ({error}), so their content is unknown: {remedy}.", denied=False)
 
 
-def _decoded(decode: Callable[[], Value], what: str) -> Value:
+def _decoded(decode: Callable[[], Value], subject: str) -> Value:
     try:
         return decode()
     except UNREADABLE as error:
-        raise Garbled(f"{what} cannot be read: {error}") from error
+        raise Garbled(f"{subject} cannot be read: {error}") from error

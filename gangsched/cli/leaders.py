@@ -64,8 +64,8 @@ class Leader:
         if self.published is None:
             return False
         settings = self.published.settings
-        there = not (namespace and settings.namespace) or namespace == settings.namespace
-        return there and not set(schedulers).isdisjoint(settings.scheduler_names)
+        in_namespace = not (namespace and settings.namespace) or namespace == settings.namespace
+        return in_namespace and not set(schedulers).isdisjoint(settings.scheduler_names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,32 +88,32 @@ async def read_leaders(session: ApiSession) -> Leaders:
     Raises:
         ApiUnreachable: the API server did not answer.
     """
-    found: dict[str, _Item] = {}
+    leases: dict[str, _Item] = {}
     # Leases of older versions lack the label and are found by the default name.
     for params in ({"labelSelector": f"{LABEL}={VALUE}"}, {"fieldSelector": f"metadata.name={_NAME}"}):
         answer = await session.request("GET", f"/apis/{API_VERSION}/leases", params=params)
         try:
-            found |= {str(each.metadata): each for each in _LEASES.decode(answer.checked().body).items or ()}
+            leases |= {str(item.metadata): item for item in _LEASES.decode(answer.checked().body).items or ()}
         except ApiError as error:
-            said = f"Whether an operator leads cannot be seen, because the API server says: {error.message}"
-            return Leaders((said,), None)
+            reason = f"Whether an operator leads cannot be seen, because the API server says: {error.message}"
+            return Leaders((reason,), None)
         except UNREADABLE as error:
             raise Garbled(f"The Leases cannot be read: {error}") from error
-    if not found:
+    if not leases:
         sentence = (
             "No operator leads: there is no Lease of gangsched in any namespace; install gangsched, or see whether it "
             "runs with --no-leader-elect."
         )
         return Leaders((sentence,), leads=False)
-    held = [(found[lease], _is_held(found[lease].spec or LeaseSpec())) for lease in sorted(found)]
-    leaders = [_leader(each) for each, yes in held if yes]
+    states = [(leases[lease], _is_held(leases[lease].spec or LeaseSpec())) for lease in sorted(leases)]
+    leaders = [_leader(item) for item, yes in states if yes]
     number = len(leaders)
     # A Lease that is no longer held matters only if no other is held.
-    told = [(each, yes) for each, yes in held if yes or not number]
-    sentences = [_sentence(each, held=yes) for each, yes in islice(told, _MOST_TOLD)]
-    if len(told) > _MOST_TOLD:
-        sentences.append(f"{len(told) - _MOST_TOLD} more Leases claim to be gangsched's: delete those of no operator.")
-    former = [] if number else [_leader(each) for each, _ in held]
+    shown = [(item, yes) for item, yes in states if yes or not number]
+    sentences = [_sentence(item, held=yes) for item, yes in islice(shown, _MOST_TOLD)]
+    if len(shown) > _MOST_TOLD:
+        sentences.append(f"{len(shown) - _MOST_TOLD} more Leases claim to be gangsched's: delete those of no operator.")
+    former = [] if number else [_leader(item) for item, _ in states]
     return Leaders((*sentences, *([_SEVERAL] if _may_collide(leaders) else [])), number > 0, leaders, former)
 
 
@@ -132,10 +132,10 @@ def _may_collide(leaders: Sequence[Leader]) -> bool:
         return False
     everywhere: set[str] = set()
     somewhere: dict[str, set[str]] = {}
-    for each in leaders:
-        if each.published is None or each.published.too_large:
+    for leader in leaders:
+        if leader.published is None or leader.published.too_large:
             return True
-        settings = each.published.settings
+        settings = leader.published.settings
         for name in set(settings.scheduler_names):
             spaces = somewhere.setdefault(name, set())
             if name in everywhere or (spaces and not settings.namespace) or settings.namespace in spaces:

@@ -74,27 +74,27 @@ async def _list(arguments: argparse.Namespace) -> int:
     async with connected(arguments) as session:
         if arguments.watch:
             heads = True
-            known: dict[GroupKey, GroupRow] = {}
+            previous: dict[GroupKey, GroupRow] = {}
 
             async def look() -> Sequence[Item]:
-                nonlocal heads, known
-                found = await _rows(arguments, session, quiet=not heads)
-                there = {row.key: row for row in found}
-                gone = [_gone(row) for key, row in known.items() if key not in there]
-                known = there
-                shown = _items(arguments, [*found, *gone], headed=heads)
-                heads = heads and not found
+                nonlocal heads, previous
+                latest = await _rows(arguments, session, quiet=not heads)
+                current = {row.key: row for row in latest}
+                gone = [_gone(row) for key, row in previous.items() if key not in current]
+                previous = current
+                shown = _items(arguments, [*latest, *gone], headed=heads)
+                heads = heads and not latest
                 return shown
 
             await follow(arguments, look)
-        found = await _rows(arguments, session, quiet=False)
+        rows = await _rows(arguments, session, quiet=False)
         if arguments.output in (JSON, YAML):
-            print(structured(arguments.output, {"groups": list(map(as_object, found))}))
-        elif not found and arguments.output != NAME:
+            print(structured(arguments.output, {"groups": list(map(as_object, rows))}))
+        elif not rows and arguments.output != NAME:
             only = namespace_of(arguments, session)
             note(arguments, f"No groups in namespace {only}; -A lists all." if only else "No groups.")
         else:
-            for _, _, text in _items(arguments, found, headed=True):
+            for _, _, text in _items(arguments, rows, headed=True):
                 print(text)
     return 0
 
@@ -109,10 +109,10 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
         decided = rules(arguments, await read_leaders(session))
         only = namespace_of(arguments, session)
         reading = await read_gangs(session, only, decided.settings, on_progress=progress.say)
-        found = rows(reading, policy=decided.settings.policy(), now=time.time())
+        visible = rows(reading, policy=decided.settings.policy(), now=time.time())
     if reading.forbidden and not quiet:
         note(arguments, f"only the status of PodGroups, because the API server says: {reading.forbidden}")
-    return found
+    return visible
 
 
 def _gone(row: GroupRow) -> GroupRow:
@@ -120,21 +120,21 @@ def _gone(row: GroupRow) -> GroupRow:
     return replace(row, phase="Gone", reason="", message="", members=0, bound=0, since=0.0, pods=(), turn=())
 
 
-def _items(arguments: argparse.Namespace, found: Sequence[GroupRow], *, headed: bool) -> list[Item]:
+def _items(arguments: argparse.Namespace, rows: Sequence[GroupRow], *, headed: bool) -> list[Item]:
     """A line for each row. A longer wait alone does not count as a change."""
     from gangsched.views.group_rows import as_object  # noqa: PLC0415 - see the package
 
-    states = [(row.phase, row.reason, row.members, row.minimum, row.bound) for row in found]
+    states = [(row.phase, row.reason, row.members, row.minimum, row.bound) for row in rows]
     if arguments.output in (JSON, YAML):
-        texts = [structured(arguments.output, as_object(row), many=True) for row in found]
+        texts = [structured(arguments.output, as_object(row), many=True) for row in rows]
     elif arguments.output == NAME:
-        texts = [f"{row.resource}/{row.key.name}" for row in found]
+        texts = [f"{row.resource}/{row.key.name}" for row in rows]
     else:
-        texts = _lines(arguments, found, headed=headed)
-    return [(row.key, state, text) for row, state, text in zip(found, states, texts, strict=True)]
+        texts = _lines(arguments, rows, headed=headed)
+    return [(row.key, state, text) for row, state, text in zip(rows, states, texts, strict=True)]
 
 
-def _lines(arguments: argparse.Namespace, found: Sequence[GroupRow], *, headed: bool) -> list[str]:
+def _lines(arguments: argparse.Namespace, rows: Sequence[GroupRow], *, headed: bool) -> list[str]:
     """The lines of the table; if `headed`, the first one begins with the line of heads."""
     everywhere, wide, now = arguments.all_namespaces, arguments.output == WIDE, time.time()
     heads = [*(["NAMESPACE"] if everywhere else []), *_HEADS, *(["AGE", "DECLARED", "MESSAGE"] if wide else [])]
@@ -145,7 +145,7 @@ def _lines(arguments: argparse.Namespace, found: Sequence[GroupRow], *, headed: 
             *(ago(now - row.since) if row.since else "-", row.reason or "-"),
             *([ago(now - row.created) if row.created else "-", row.source or "-", row.message] if wide else []),
         ]
-        for row in found
+        for row in rows
     ]
     head, *lines = table(heads, cells, width=UNWRAPPED if wide else columns(), phase=heads.index("PHASE"))
     return [f"{head}\n{line}" if headed and not number else line for number, line in enumerate(lines)]

@@ -114,16 +114,16 @@ async def read_owners(session: ApiSession, namespace: str, group: str, workloads
     `workloads` are the kinds that can declare it without a label.
     """
     listed: dict[str, list[Raw]] = {}
-    kinds = {each.row.kind: each for each in workloads.kinds.values()}
+    kinds = {workload_kind.row.kind: workload_kind for workload_kind in workloads.kinds.values()}
     for kind, paths in {**dict(map(_listing, kinds.values())), **_OTHERS}.items():
         for path in paths:
             page = await _read(session, path.format(quoted(namespace)), _LIST, {"limit": _MOST})
             if page is not None:
                 listed[kind] = page.items or []
                 break
-    found = list(_owners(listed, group, kinds))
-    if not found:
-        return found
+    owners = list(_owners(listed, group, kinds))
+    if not owners:
+        return owners
     notes: dict[tuple[str, str], tuple[float, str]] = {}
     for reason in _NOT_MADE:
         params = {"fieldSelector": f"reason={reason}", "limit": _MOST}
@@ -132,7 +132,7 @@ async def read_owners(session: ApiSession, namespace: str, group: str, workloads
             if event.regarding is not None:
                 about, note = (event.regarding.kind, event.regarding.name), printable(event.note or "", limit=300)
                 notes[about] = max(notes.get(about, (0.0, "")), (_made_at(event), note))
-    return [replace(each, failure=notes.get((each.kind, each.name), (0.0, each.failure))[1]) for each in found]
+    return [replace(owner, failure=notes.get((owner.kind, owner.name), (0.0, owner.failure))[1]) for owner in owners]
 
 
 def remedies(owners: Sequence[Owner], minimum: int) -> Iterator[str]:
@@ -149,32 +149,32 @@ def remedies(owners: Sequence[Owner], minimum: int) -> Iterator[str]:
         if owner.in_turn and minimum > 1:
             yield f"all pods at once of {owner.title}, which makes some only when others run: {owner.in_turn}"
     making = [owner for owner in owners if owner.in_template and owner.whole and not owner.ended]
-    known = [owner.pods for owner in making if owner.pods is not None]
-    if making and len(known) == len(making) and sum(known) < minimum:
+    counts = [owner.pods for owner in making if owner.pods is not None]
+    if making and len(counts) == len(making) and sum(counts) < minimum:
         who = " and ".join(owner.title for owner in making[:_NAMED])
-        yield f"a minimum of at most {sum(known)}, which is all that {who} will make, or more replicas there"
+        yield f"a minimum of at most {sum(counts)}, which is all that {who} will make, or more replicas there"
 
 
 def _listing(kind: Kind[Any]) -> tuple[str, Sequence[str]]:
     """The kind's name in Kubernetes, and the paths that list it, one for each version."""
     resource = kind.row.resource
-    paths = [f"/apis/{resource.group}/{each}/namespaces/{{}}/{resource.plural}" for each in resource.versions]
+    paths = [f"/apis/{resource.group}/{version}/namespaces/{{}}/{resource.plural}" for version in resource.versions]
     return kind.row.kind, paths
 
 
 def _owners(listed: Mapping[str, Sequence[Raw]], group: str, kinds: Mapping[str, Kind[Any]]) -> Iterator[Owner]:
     """The objects that name the group, and the objects that these control."""
-    read = [(kind, raw, _ITEM.decode(raw)) for kind, raws in listed.items() for raw in raws]
-    known: set[str] = set()
-    parts = {item.metadata.uid or "": _controller(item.metadata) for _, _, item in read}
-    for kind, raw, item in read:
+    entries = [(kind, raw, _ITEM.decode(raw)) for kind, raws in listed.items() for raw in raws]
+    owner_uids: set[str] = set()
+    parts = {item.metadata.uid or "": _controller(item.metadata) for _, _, item in entries}
+    for kind, raw, item in entries:
         owner = _owner(kind, raw, item, group, kinds.get(kind))
         if owner is not None:
-            known.add(item.metadata.uid or "")
+            owner_uids.add(item.metadata.uid or "")
             yield replace(owner, whole=parts[item.metadata.uid or ""] not in parts)
-    for kind, _, item in read:
+    for kind, _, item in entries:
         uid = item.metadata.uid or ""
-        if uid not in known and parts[uid] in known:
+        if uid not in owner_uids and parts[uid] in owner_uids:
             name = item.metadata.name or ""
             yield Owner(kind=kind, name=name, on_itself=False, in_template=False, failure=_failed(item))
 
@@ -183,7 +183,7 @@ def _owner(kind: str, raw: Raw, item: _Item, group: str, workload: Kind[Any] | N
     spec = item.spec or {}
     templates = dict(_templates(spec, "spec"))
     on_itself = (item.metadata.labels or {}).get(LABEL) == group
-    in_template = any(_label(each) == group for each in templates.values())
+    in_template = any(_label(template) == group for template in templates.values())
     declares = workload is not None and _declares(workload, item.metadata.name or "", group)
     if not (on_itself or in_template or declares):
         return None
@@ -211,9 +211,9 @@ def _declares(workload: Kind[Any], name: str, group: str) -> bool:
 def _templates(body: Body, path: str) -> Iterator[tuple[str, Body]]:
     """The pod templates in a spec, each with its path."""
     for key, value in body.items():
-        each = value if isinstance(value, list) else [value]
+        values = value if isinstance(value, list) else [value]
         below = f"{path}.{key}[]" if isinstance(value, list) else f"{path}.{key}"
-        for inner in each:
+        for inner in values:
             if isinstance(inner, dict):
                 spec = inner.get("spec")
                 if isinstance(spec, dict) and "containers" in spec:
@@ -224,8 +224,8 @@ def _templates(body: Body, path: str) -> Iterator[tuple[str, Body]]:
 
 def _label(template: Body) -> str | None:
     labels = (template.get("metadata") or {}).get("labels") or {}
-    said: str | None = labels.get(LABEL)
-    return said
+    value: str | None = labels.get(LABEL)
+    return value
 
 
 def _suspended(spec: Body) -> str:
@@ -237,7 +237,10 @@ def _suspended(spec: Body) -> str:
 
 
 def _ended(item: _Item) -> str:
-    why = next((each for each in _conditions(item) if each.status == "True" and each.type == "Failed"), None)
+    why = next(
+        (condition for condition in _conditions(item) if condition.status == "True" and condition.type == "Failed"),
+        None,
+    )
     if why is None:
         return "has ended"
     return f"has failed ({printable(': '.join(filter(None, (why.reason, why.message))), limit=200)})"
@@ -245,8 +248,10 @@ def _ended(item: _Item) -> str:
 
 def _failed(item: _Item) -> str:
     """Why the object could not create a pod, by its own condition; empty if no condition says so."""
-    found = (each for each in _conditions(item) if (each.type, each.status) == ("ReplicaFailure", "True"))
-    return next((printable(each.message or "", limit=300) for each in found), "")
+    failures = (
+        condition for condition in _conditions(item) if (condition.type, condition.status) == ("ReplicaFailure", "True")
+    )
+    return next((printable(condition.message or "", limit=300) for condition in failures), "")
 
 
 def _conditions(item: _Item) -> Sequence[wire.Condition]:
@@ -262,13 +267,13 @@ def _pods(facts: WorkloadFacts | None, spec: Body) -> int | None:
 
 
 def _controller(meta: wire.Meta) -> str:
-    found = (each.uid for each in meta.owner_references or () if each.controller)
-    return next(found, None) or ""
+    uids = (reference.uid for reference in meta.owner_references or () if reference.controller)
+    return next(uids, None) or ""
 
 
 def _made_at(event: _Event) -> float:
-    made = event.metadata.creation_timestamp
-    return made.timestamp() if made is not None else 0.0
+    created = event.metadata.creation_timestamp
+    return created.timestamp() if created is not None else 0.0
 
 
 async def _read(

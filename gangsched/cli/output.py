@@ -57,7 +57,7 @@ def structured(form: str, value: object, *, many: bool = False) -> str:
             json.loads(text), sort_keys=False, allow_unicode=not _HIDDEN.search(text), explicit_start=many
         )
         return str(written).rstrip("\n")
-    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def columns(stream: TextIO | None = None) -> int:
@@ -114,10 +114,10 @@ def _cut(text: str, size: int) -> str:
     return text if len(text) <= size else f"{text[: size - 1]}…"
 
 
-def wrapped(said: str, width: int, *, head: str) -> list[str]:
+def wrapped(text: str, width: int, *, head: str) -> list[str]:
     """Lines of at most this width, unless a single word is longer. The first one begins with `head`."""
     return textwrap.wrap(
-        said,
+        text,
         width,
         initial_indent=head,
         subsequent_indent=" " * (len(head) + 2),

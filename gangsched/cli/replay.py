@@ -86,19 +86,19 @@ def _execute(arguments: argparse.Namespace) -> int:
         return _fail(str(error))
     for remark in trace.remarks:
         print(f"gangsched replay: {remark}", file=sys.stderr)
-    found = []
+    results = []
     for name in strategies:
         with _Progress(name, len(trace.gangs)) as progress:
-            found.append(measure(replay(trace, nodes, policy, strategy=name, progress=progress.show)))
+            results.append(measure(replay(trace, nodes, policy, strategy=name, progress=progress.show)))
     if arguments.plots is not None:
         from gangsched.whatif.plots import draw  # noqa: PLC0415 - see the package
 
-        for path in draw(found, arguments.plots):
+        for path in draw(results, arguments.plots):
             print(f"gangsched replay: drew {path}", file=sys.stderr)
     if arguments.json:
-        print(json.dumps({"strategies": [_json(each) for each in found]}, ensure_ascii=False, indent=2))
+        print(json.dumps({"strategies": [_json(result) for result in results]}, ensure_ascii=False, indent=2))
     else:
-        print("\n".join(_text(found)))
+        print("\n".join(_text(results)))
     return 0
 
 
@@ -165,10 +165,10 @@ def _described(text: str, prefix: str) -> Iterator[Node]:
     if not count.isdigit() or not int(count) or any(not name or not value for name, _, value in pairs):
         raise _UsageError(f"--nodes {text!r} has not the form N:RESOURCES: write, for example, 100:cpu=64,memory=512Gi")
     try:
-        given = {name: amount(name, value) for name, _, value in pairs}
+        amounts = {name: amount(name, value) for name, _, value in pairs}
     except InvalidQuantity as error:
         raise _UsageError(f"--nodes {text!r}: {error}") from None
-    allocatable = tuple(sorted(({"pods": _PODS} | given).items()))
+    allocatable = tuple(sorted(({"pods": _PODS} | amounts).items()))
     width = len(str(int(count) - 1))
     for number in range(int(count)):
         name = f"{prefix}-{number:0{width}}"
@@ -207,46 +207,51 @@ def _time(seconds: float) -> str:
     return format_duration(seconds)
 
 
-def _text(found: Sequence[Measures]) -> Iterator[str]:
-    rows = [("", *(each.strategy for each in found)), ("bound", *(f"{each.bound} of {each.gangs}" for each in found))]
-    rows += [(f"wait, {name}", *(_time(each.wait_s[name]) for each in found)) for name in found[0].wait_s]
-    rows.append(("until the last end", *(_time(each.makespan_s) for each in found)))
-    rows += [(f"{name} in use", *(f"{each.used[name]:.1%}" for each in found)) for name in found[0].used]
-    rows += [(f"{name} fragmented", *(f"{each.fragmented[name]:.1%}" for each in found)) for name in found[0].used]
+def _text(results: Sequence[Measures]) -> Iterator[str]:
+    rows = [
+        ("", *(result.strategy for result in results)),
+        ("bound", *(f"{result.bound} of {result.gangs}" for result in results)),
+    ]
+    rows += [(f"wait, {name}", *(_time(result.wait_s[name]) for result in results)) for name in results[0].wait_s]
+    rows.append(("until the last end", *(_time(result.makespan_s) for result in results)))
+    rows += [(f"{name} in use", *(f"{result.used[name]:.1%}" for result in results)) for name in results[0].used]
+    rows += [
+        (f"{name} fragmented", *(f"{result.fragmented[name]:.1%}" for result in results)) for name in results[0].used
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for head, *cells in rows:
         filled = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
         yield "  ".join([head.ljust(widths[0]), *filled]).rstrip()
-    for each in found:
-        if each.never:
-            named = ", ".join(each.never[:_NAMED])
-            more = f" and {len(each.never) - _NAMED} more" if len(each.never) > _NAMED else ""
+    for result in results:
+        if result.never:
+            named = ", ".join(result.never[:_NAMED])
+            more = f" and {len(result.never) - _NAMED} more" if len(result.never) > _NAMED else ""
             yield ""
             yield from textwrap.wrap(
-                f"{each.strategy}: never bound, because they do not fit: {named}{more}.",
+                f"{result.strategy}: never bound, because they do not fit: {named}{more}.",
                 shutil.get_terminal_size((80, 24)).columns,
                 break_on_hyphens=False,
             )
 
 
-def _json(found: Measures) -> dict[str, object]:
+def _json(result: Measures) -> dict[str, object]:
     return {
-        "strategy": found.strategy,
-        "gangs": found.gangs,
-        "bound": found.bound,
-        "neverBound": list(found.never),
-        "waitSeconds": dict(found.wait_s),
-        "makespanSeconds": found.makespan_s,
-        "used": dict(found.used),
-        "fragmented": dict(found.fragmented),
+        "strategy": result.strategy,
+        "gangs": result.gangs,
+        "bound": result.bound,
+        "neverBound": list(result.never),
+        "waitSeconds": dict(result.wait_s),
+        "makespanSeconds": result.makespan_s,
+        "used": dict(result.used),
+        "fragmented": dict(result.fragmented),
         "samples": [
             {
-                "atSeconds": each.at_s,
-                "used": dict(each.used),
-                "fragmented": dict(each.fragmented),
-                "waiting": each.waiting,
-                "running": each.running,
+                "atSeconds": sample.at_s,
+                "used": dict(sample.used),
+                "fragmented": dict(sample.fragmented),
+                "waiting": sample.waiting,
+                "running": sample.running,
             }
-            for each in found.samples
+            for sample in result.samples
         ],
     }

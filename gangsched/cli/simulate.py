@@ -178,17 +178,17 @@ def _summary(outcome: Outcome) -> str:
     groups = outcome.groups
     if not groups:
         return "No group in the files."
-    whole, waiting = _split(outcome)
-    said = f"Completely bound: {len(whole)} of {'1 group' if len(groups) == 1 else f'{len(groups)} groups'}"
+    complete, waiting = _split(outcome)
+    sentence = f"Completely bound: {len(complete)} of {'1 group' if len(groups) == 1 else f'{len(groups)} groups'}"
     if waiting:
-        said += f"; not bound: {', '.join(map(_waiting, waiting))}"
-    return f"{said}."
+        sentence += f"; not bound: {', '.join(map(_waiting, waiting))}"
+    return f"{sentence}."
 
 
 def _split(outcome: Outcome) -> tuple[list[Finding], list[Finding]]:
     """The groups that are completely bound, and the others."""
-    whole = [group for group in outcome.groups if group.placements and len(group.placements) >= group.minimum]
-    return whole, [group for group in outcome.groups if group not in whole]
+    complete = [group for group in outcome.groups if group.placements and len(group.placements) >= group.minimum]
+    return complete, [group for group in outcome.groups if group not in complete]
 
 
 def _waiting(group: Finding) -> str:

@@ -58,8 +58,8 @@ async def _write(arguments: argparse.Namespace) -> int:
             print('{"apiVersion": "v1", "kind": "List", "items": [', end="")
             for kind in listed:
                 progress.say(f"{count} objects read, now {kind.name}")
-                async for found in objects(session, kind, partial(note, arguments)):
-                    print(",\n" if count else "\n", json.dumps(found, ensure_ascii=False), sep="", end="")
+                async for item in objects(session, kind, partial(note, arguments)):
+                    print(",\n" if count else "\n", json.dumps(item, ensure_ascii=False), sep="", end="")
                     count += 1
             print("\n]}")
     return 0

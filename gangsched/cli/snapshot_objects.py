@@ -80,19 +80,27 @@ async def kinds(session: ApiSession, workloads: Workloads) -> Sequence[Listed]:
 def every_kind(workloads: Workloads, served: Container[str]) -> Iterator[Listed]:
     """All kinds that decide where pods go, of those of other systems the ones in `served`, as GROUP/VERSION."""
     yield from (Listed(name, path, kept_of(form)) for name, path, form in ADMITTING)
-    yield from (Listed(each.name, each.path, _kept(each)) for each in DECIDING if each is not PRIORITY_CLASSES)
+    yield from (
+        Listed(resource.name, resource.path, _kept(resource))
+        for resource in DECIDING
+        if resource is not PRIORITY_CLASSES
+    )
     for kind in DEFAULT.kinds.values():
         for path in _path(kind.resource, served):
-            yield Listed(kind.resource.name, path, _spec_of(partial(_told, kind.fields, kept_of(kind.spec))))
-    for each in workloads.kinds.values():
-        for path in _path(each.row.resource, served):
-            kept = kept_of(each.form, template.FORM) if each.below is None else _spec_of(kept_below(each.below))
-            yield Listed(each.row.resource.name, path, kept, frozenset(each.annotations), workload=True)
+            yield Listed(kind.resource.name, path, _spec_of(partial(_foreign_spec, kind.fields, kept_of(kind.spec))))
+    for workload in workloads.kinds.values():
+        for path in _path(workload.row.resource, served):
+            keep = (
+                kept_of(workload.form, template.FORM)
+                if workload.below is None
+                else _spec_of(kept_below(workload.below))
+            )
+            yield Listed(workload.row.resource.name, path, keep, frozenset(workload.annotations), workload=True)
 
 
 def _path(resource: CustomResource, served: Container[str]) -> Sequence[str]:
     """The path of the first version that is served, if one is."""
-    versions = (each for each in resource.versions if f"{resource.group}/{each}" in served)
+    versions = (version for version in resource.versions if f"{resource.group}/{version}" in served)
     return [resource.path(version) for version in islice(versions, 1)]
 
 
@@ -100,41 +108,41 @@ def _kept(resource: Resource[Any]) -> Kept:
     """What is kept of an object; of a PodGroup of ours spec and status, which consist of known fields."""
     if resource.form is None:
         return _spec_of(lambda spec: spec, "status")
-    kept = kept_of(resource.form)
-    return partial(_pod, kept) if resource.form is wire.Pod else kept
+    keep = kept_of(resource.form)
+    return partial(_pod, keep) if resource.form is wire.Pod else keep
 
 
-def _pod(keep: Kept, found: Object) -> Object:
+def _pod(keep: Kept, pod: Object) -> Object:
     """The pod; of messages only those of the scheduler, and of a kubelet that rejected it: others may say anything."""
-    kept: Object = keep(found)
-    status = kept.get("status")
+    result: Object = keep(pod)
+    status = result.get("status")
     if isinstance(status, dict):
-        said = wire.PodStatus(reason=_text(status.get("reason")), message=_text(status.get("message")))
-        if not is_rejection(said):
+        pod_status = wire.PodStatus(reason=_text(status.get("reason")), message=_text(status.get("message")))
+        if not is_rejection(pod_status):
             status.pop("message", None)
-        for each in status.get("conditions") or ():
-            if each and each.get("type") != "PodScheduled":
-                each.pop("message", None)
-    return kept
+        for condition in status.get("conditions") or ():
+            if condition and condition.get("type") != "PodScheduled":
+                condition.pop("message", None)
+    return result
 
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _told(fields: Sequence[Field], keep: Kept, spec: Object) -> Object:
+def _foreign_spec(fields: Sequence[Field], keep: Kept, spec: Object) -> Object:
     """The spec; of fields that are not honoured, which an Event tells, no more than that they are in use."""
-    kept: Object = keep(spec)
-    mark_ignored(fields, spec, kept)
-    return kept
+    result: Object = keep(spec)
+    mark_ignored(fields, spec, result)
+    return result
 
 
 def _spec_of(spec: Kept, *others: str) -> Kept:
     """Keeps metadata, what `spec` keeps of the spec, and these other fields whole."""
 
-    def kept(found: Object) -> Object:
-        parts = {name: found[name] for name in others if name in found}
-        return {"metadata": _META(found.get("metadata") or {}), "spec": spec(found.get("spec") or {}), **parts}
+    def kept(item: Object) -> Object:
+        parts = {name: item[name] for name in others if name in item}
+        return {"metadata": _META(item.get("metadata") or {}), "spec": spec(item.get("spec") or {}), **parts}
 
     return kept
 
@@ -158,17 +166,17 @@ async def objects(session: ApiSession, kind: Listed, refused: Callable[[str], No
 
 def recorded(item: Object, kind: Listed) -> Object:
     """What is kept of the object. An annotation on a workload says that its pods are recorded too."""
-    found: Object = _annotated(kind.kept(item), ANNOTATIONS | kind.annotations)
+    result: Object = _annotated(kind.kept(item), ANNOTATIONS | kind.annotations)
     if kind.workload:
-        metadata = found.setdefault("metadata", {})
+        metadata = result.setdefault("metadata", {})
         metadata["annotations"] = {**metadata.get("annotations", {}), RECORDED: "true"}
-    return found
+    return result
 
 
 def _annotated(value: Any, names: Container[str]) -> Any:  # noqa: ANN401 - any part of an object
     """The value with these annotations alone, wherever it has metadata."""
     if isinstance(value, list):
-        return [_annotated(each, names) for each in value]
+        return [_annotated(item, names) for item in value]
     if not isinstance(value, Mapping):
         return value
     return {

@@ -13,6 +13,6 @@ from gangsched.views.group_rows import GroupRow, of_declared
 def rows(reading: Reading, *, policy: Policy, now: float) -> list[GroupRow]:
     """The gangs that `cli.live.read_gangs` has read, the longest-waiting first. Pods without a group are left out."""
     if reading.forbidden:
-        listed = next((each.groups for each in reading.events if isinstance(each, GroupsReplaced)), ())
+        listed = next((event.groups for event in reading.events if isinstance(event, GroupsReplaced)), ())
         return sorted(map(of_declared, listed), key=lambda row: row.order)
     return group_rows.rows(decided(reading.events, policy=policy, now=now))

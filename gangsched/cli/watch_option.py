@@ -27,24 +27,24 @@ async def follow(arguments: argparse.Namespace, look: Callable[[], Awaitable[Seq
     Raises:
         Whatever else `look` raises.
     """
-    known: dict[Hashable, object] | None = None
+    previous: dict[Hashable, object] | None = None
     in_trouble = False
     while True:
         began, wait_s = time.monotonic(), _EVERY_S
         try:
-            found = await look()
+            items = await look()
         except (ApiError, ApiUnreachable) as error:
-            if known is None or not _passes(error):
+            if previous is None or not _passes(error):
                 raise
             if not in_trouble:
                 note(arguments, f"{error}; retrying")
             in_trouble, wait_s = True, max(wait_s, error.retry_after_s if isinstance(error, ApiError) else 0.0)
         else:
             in_trouble = False
-            for key, state, text in found:
-                if known is None or key not in known or known[key] != state:
+            for key, state, text in items:
+                if previous is None or key not in previous or previous[key] != state:
                     print(text, flush=True)
-            known = {key: state for key, state, _ in found}
+            previous = {key: state for key, state, _ in items}
         await asyncio.sleep(max(wait_s, _SHARE * (time.monotonic() - began)))
 
 

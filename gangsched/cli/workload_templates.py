@@ -58,16 +58,16 @@ async def origins(session: ApiSession, namespace: str, group: str) -> list[str]:
         path = f"/apis/scheduling.k8s.io/{version}/namespaces/{quoted(namespace)}/workloads"
         try:
             answer = await session.request("GET", path, params={"limit": _MOST})
-            found = _LIST.decode(answer.checked().body).items or []
+            workloads = _LIST.decode(answer.checked().body).items or []
         except (KubeError, *UNREADABLE):
             continue
-        return list(_origins(found, group))
+        return list(_origins(workloads, group))
     return []
 
 
-def _origins(found: list[_Workload], group: str) -> Iterator[str]:
-    for each in found:
-        name, spec = each.metadata.name or "", each.spec or _WorkloadSpec()
+def _origins(workloads: list[_Workload], group: str) -> Iterator[str]:
+    for workload in workloads:
+        name, spec = workload.metadata.name or "", workload.spec or _WorkloadSpec()
         kinds = dict(_kinds(spec))
         title = template_of(group, name, kinds)
         if title:

@@ -65,7 +65,7 @@ class Custom(SettingsPart):
 
 
 def _distinct(kinds: tuple[Custom, ...]) -> tuple[Custom, ...]:
-    unique(tuple(each.name for each in kinds))
+    unique(tuple(kind.name for kind in kinds))
     return kinds
 
 

@@ -29,27 +29,27 @@ class InvalidPlugin(ValueError):  # noqa: N818 - what it names is the installed 
     """An installed plug-in cannot be used; the message names it and its package and says what to do."""
 
 
-def installed_strategies(found: Iterable[EntryPoint] | None = None) -> Mapping[str, Strategy]:
-    """The strategies of the installed plug-ins (`found` unless None), by name.
+def installed_strategies(points: Iterable[EntryPoint] | None = None) -> Mapping[str, Strategy]:
+    """The strategies of the installed plug-ins (`points` unless None), by name.
 
     Raises:
         InvalidPlugin: a plug-in has an invalid or duplicate name, or cannot be loaded.
     """
     strategies: dict[str, Strategy] = {}
-    for point in sorted(entry_points(group=ENTRY_POINTS) if found is None else found):
-        said = f"The strategy {point.name!r}{_origin(point)}"
+    for point in sorted(entry_points(group=ENTRY_POINTS) if points is None else points):
+        strategy = f"The strategy {point.name!r}{_origin(point)}"
         if "/" not in point.name or len(point.name) > _LONGEST_NAME:
             raise InvalidPlugin(
-                f"{said} cannot be named by a PodGroup: name its entry point like example.com/name, with at most "
+                f"{strategy} cannot be named by a PodGroup: name its entry point like example.com/name, with at most "
                 f"{_LONGEST_NAME} characters, or uninstall the package."
             )
         if point.name in strategies:
-            raise InvalidPlugin(f"{said} is also provided by another package: uninstall one of them.")
+            raise InvalidPlugin(f"{strategy} is also provided by another package: uninstall one of them.")
         try:
             strategies[point.name] = _Checked(point.name, point.load()())
         except _ANY_ERROR as error:
             raise InvalidPlugin(
-                f"{said} cannot be loaded ({_described(error)}): correct or uninstall the package."
+                f"{strategy} cannot be loaded ({_described(error)}): correct or uninstall the package."
             ) from error
     return strategies
 

@@ -43,8 +43,8 @@ class Published:
 
 def published(settings: Settings) -> str:
     """The text that publishes these settings."""
-    found = settings.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=set(_NO_RULES))
-    text = json.dumps(found, separators=(",", ":"), sort_keys=True)
+    values = settings.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=set(_NO_RULES))
+    text = json.dumps(values, separators=(",", ":"), sort_keys=True)
     if len(text.encode()) <= _MOST_BYTES:
         return text
     return _DIGEST + hashlib.sha256(text.encode()).hexdigest()

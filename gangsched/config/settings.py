@@ -271,11 +271,11 @@ class Settings(SettingsPart):
             strategies = installed_strategies()
         except InvalidPlugin as error:
             raise InvalidConfig(str(error)) from error
-        known = (*STRATEGIES, *strategies)
-        if self.gpu_strategy not in known:
+        names = (*STRATEGIES, *strategies)
+        if self.gpu_strategy not in names:
             raise InvalidConfig(
                 f"gpuStrategy: {self.gpu_strategy!r} is not installed: install the plug-in that provides it, or use "
-                f"one of {', '.join(known)}"
+                f"one of {', '.join(names)}"
             )
         return Policy(
             scheduler_names=self.scheduler_names,
@@ -364,7 +364,7 @@ def _fault(fault: ErrorDetails) -> str:
 def _keys(path: Sequence[str | int]) -> str:
     """The keys of the part at this path; all top-level keys for an empty path."""
     part: type[SettingsPart] = Settings
-    for key in (each for each in path if isinstance(each, str)):
-        held = (field.annotation for name, field in part.model_fields.items() if key == (field.alias or name))
-        part = part_of(next(held)) or part
+    for key in (item for item in path if isinstance(item, str)):
+        hints = (field.annotation for name, field in part.model_fields.items() if key == (field.alias or name))
+        part = part_of(next(hints)) or part
     return ", ".join(sorted(field.alias or name for name, field in part.model_fields.items()))

@@ -58,10 +58,10 @@ def documents(text: str, loader: type[Loader] = Loader) -> Iterator[Any]:
 
 def document(text: str) -> Any:  # noqa: ANN401 - anything that YAML can say
     """The only document of the text; None if it is empty. Raises as `documents`."""
-    found = list(islice(documents(text), 2))
-    if len(found) > 1:
+    head = list(islice(documents(text), 2))
+    if len(head) > 1:
         raise yaml.YAMLError("has more than one document")
-    return found[0] if found else None
+    return head[0] if head else None
 
 
 def check_depth(text: str) -> None:
@@ -85,8 +85,8 @@ def check_depth(text: str) -> None:
 def _most_open(text: str) -> int:
     """The largest number of brackets that are open at one place, as if all of them counted."""
     depth = most = 0
-    for found in _BRACKETS.finditer(text):
-        depth = depth + 1 if found[0] in "[{" else max(0, depth - 1)
+    for bracket in _BRACKETS.finditer(text):
+        depth = depth + 1 if bracket[0] in "[{" else max(0, depth - 1)
         most = max(most, depth)
     return most
 

@@ -47,9 +47,9 @@ def finished_group(body: Mapping[str, Any], *, default_ttl_s: float | None, now:
         return None
     if (metadata.get("annotations") or {}).get(KEEP) == "true":
         return None
-    wanted, ended = (body.get("spec") or {}).get("ttlAfterFinished"), status.get("finishedTime")
+    ttl, ended = (body.get("spec") or {}).get("ttlAfterFinished"), status.get("finishedTime")
     try:
-        ttl_s = parse_duration(wanted) if wanted is not None else default_ttl_s
+        ttl_s = parse_duration(ttl) if ttl is not None else default_ttl_s
         since = parse_time(ended) if ended is not None else now
     except (ValueError, TypeError):
         return None
@@ -71,8 +71,8 @@ class Expiries:
 
     def note(self, group: Finished) -> None:
         """Note this version of a PodGroup; nothing changes if it is known."""
-        known = self._known.get(group.uid)
-        if known is None or known[0] != group:
+        entry = self._known.get(group.uid)
+        if entry is None or entry[0] != group:
             self._put(group, 0, group.due)
 
     def forget(self, uid: str) -> None:
@@ -81,18 +81,18 @@ class Expiries:
 
     def take(self, now: float, most: int) -> list[GroupExpired]:
         """The PodGroups that are due, the longest first, at most so many. Each is due again after a pause."""
-        taken: list[GroupExpired] = []
-        while self._heap and self._heap[0][0] <= now and len(taken) < most:
+        expired: list[GroupExpired] = []
+        while self._heap and self._heap[0][0] <= now and len(expired) < most:
             _, uid, version = heapq.heappop(self._heap)
             group, times = self._known.get(uid, (None, 0))
             if group is None or group.version != version:
                 continue
-            taken.append(GroupExpired(group.key, uid, version))
+            expired.append(GroupExpired(group.key, uid, version))
             if times < len(PAUSES_S):
                 self._put(group, times + 1, now + PAUSES_S[times])
             else:
                 del self._known[uid]
-        return taken
+        return expired
 
     def _put(self, group: Finished, times: int, due: float) -> None:
         self._known[group.uid] = group, times

@@ -72,7 +72,7 @@ class KopfThread:
             try:
                 asyncio.run(self._watch())
             except Exception as error:  # noqa: BLE001 - no error may stop the scheduler or kopf
-                failure = _said(error)
+                failure = _error_text(error)
                 if failure != logged:
                     logged = failure
                     extra = {"error": failure, "again_in_s": f"{self._pause_s:g}"}
@@ -131,7 +131,7 @@ async def _run_to_the_end(operator: Coroutine[Any, Any, None], ending: asyncio.E
         await running
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """The error that ended kopf, in one line. kopf's own text of an API error is a tuple of objects."""
     status, message = getattr(error, "status", None), getattr(error, "message", None)
     return f"{status} {printable(str(message))}" if status else f"{type(error).__name__}: {printable(str(error))}"

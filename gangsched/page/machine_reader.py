@@ -41,7 +41,7 @@ class _CachedView(NamedTuple, Generic[Of]):
     """A cached view: the values that it was made from, the view itself, and the thing that shows it."""
 
     of: tuple[object, ...]
-    what: Of
+    view: Of
     shown: Thing
 
 
@@ -81,32 +81,32 @@ class MachineReader:
             cached = self._groups.get(key)
             if cached is None or cached.of != of:
                 if cached is not None:
-                    self._totals.count_group(cached.what, -1)
-                found = row(gang, assessment)
-                self._totals.count_group(found)
-                cached = self._groups[key] = _CachedView(of, found, things.group(found))
+                    self._totals.count_group(cached.view, -1)
+                group_row = row(gang, assessment)
+                self._totals.count_group(group_row)
+                cached = self._groups[key] = _CachedView(of, group_row, things.group(group_row))
             yield cached.shown
         for key in self._groups.keys() - machine.gangs.keys():
-            self._totals.count_group(self._groups.pop(key).what, -1)
+            self._totals.count_group(self._groups.pop(key).view, -1)
 
     def _look_at_nodes(self, machine: Machine) -> Iterator[Thing]:
-        cluster, held = machine.cluster, places(machine.gangs.values())
+        cluster, reserved = machine.cluster, places(machine.gangs.values())
         for name in list(cluster.nodes):
             node = cluster.nodes.get(name)
             if node is None:
                 continue
-            claims, places_here = cluster.on_node.get(name, _NO_CLAIMS), held.get(name, ())
+            claims, places_here = cluster.on_node.get(name, _NO_CLAIMS), reserved.get(name, ())
             of = (node, *claims.values(), *places_here)
             cached = self._nodes.get(name)
             if cached is None or cached.of != of:
                 if cached is not None:
-                    self._totals.count_node(cached.what, -1)
-                found = usage(node, claims.values(), places_here, machine)
-                self._totals.count_node(found)
-                cached = self._nodes[name] = _CachedView(of, found, things.node(found))
+                    self._totals.count_node(cached.view, -1)
+                node_usage = usage(node, claims.values(), places_here, machine)
+                self._totals.count_node(node_usage)
+                cached = self._nodes[name] = _CachedView(of, node_usage, things.node(node_usage))
             yield cached.shown
         for name in self._nodes.keys() - cluster.nodes.keys():
-            self._totals.count_node(self._nodes.pop(name).what, -1)
+            self._totals.count_node(self._nodes.pop(name).view, -1)
 
 
 def _inputs_of_group(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
@@ -137,13 +137,13 @@ async def keep(board: Board, look: Callable[[], Iterator[Thing]], *, every_s: fl
 
 async def _show(board: Board, seen: Iterator[Thing]) -> float:
     """Show the things, letting other tasks run in between. Returns the processor time that it took, in seconds."""
-    found: dict[str, bytes] = {}
+    content: dict[str, bytes] = {}
     spent, turn = 0.0, time.thread_time()
     for name, thing in seen:
-        found[name] = thing
+        content[name] = thing
         if time.thread_time() - turn >= _SLICE_S:
             spent += time.thread_time() - turn
             await asyncio.sleep(0)
             turn = time.thread_time()
-    board.show(found)
+    board.show(content)
     return spent + time.thread_time() - turn

@@ -115,11 +115,11 @@ class Page:
             return _text(403, _OTHER)
         if request.method != "GET" and (request.method, request.path) != ("POST", "/what-if"):
             return _text(405, "Nothing can be changed here.\n")
-        given = request.query.get("token", "")
-        if given and self.token and secrets.compare_digest(given.encode(), self.token.encode()):
+        token = request.query.get("token", "")
+        if token and self.token and secrets.compare_digest(token.encode(), self.token.encode()):
             return self._exchanged(request)
-        known = request.cookies.get(_cookie(request), "").encode()
-        if not any(secrets.compare_digest(known, session.encode()) for session in self._sessions):
+        cookie = request.cookies.get(_cookie(request), "").encode()
+        if not any(secrets.compare_digest(cookie, session.encode()) for session in self._sessions):
             return _text(403, f"{self._again}\n")
         # A form of another page can neither send this type nor omit the origin.
         if request.method == "POST" and (origin is None or request.content_type != _MANIFEST):
@@ -189,8 +189,8 @@ def _cookie(request: web.Request) -> str:
     return f"gangsched_page_{request.url.port}"
 
 
-def _json(found: dict[str, object]) -> web.Response:
-    return web.Response(body=msgspec.json.encode(found), content_type="application/json")
+def _json(body: dict[str, object]) -> web.Response:
+    return web.Response(body=msgspec.json.encode(body), content_type="application/json")
 
 
 def _read(name: str) -> str:

@@ -115,13 +115,13 @@ class WhatIf:
                     await asyncio.sleep(min(_REST * took_s, _MOST_REST_S))
                     began = time.thread_time()
                 process.stdin.close()
-            said = await process.stdout.read()
+            output = await process.stdout.read()
             status = await process.wait()
             if status == -signal.SIGXCPU:
                 return {"error": child.too_much_processor_time(child.CPU_S)}
-            if status or not said:
+            if status or not output:
                 return {"error": child.no_answer(status)}
-            answer: dict[str, object] = msgspec.json.decode(said)
+            answer: dict[str, object] = msgspec.json.decode(output)
             return answer
         finally:
             if process.returncode is None:

@@ -188,19 +188,19 @@ class Backlog:
 
     def _enter(self, job: Job) -> None:
         key, lane = job.key, job.lane
-        where = self._lane_of.get(key)
-        if job.served_by_others and (where is not None or key in self._flying):
+        current = self._lane_of.get(key)
+        if job.served_by_others and (current is not None or key in self._flying):
             return
         if key in self._flying:
             older = self._behind.get(key)
             self._behind[key] = job if older is None else job._replace(since=older.since)
             return
         queue = self._lanes[lane]
-        if where is lane:
+        if current is lane:
             # The new job keeps the place and the age of the replaced one, so that frequent changes cause no delay.
             job = job._replace(since=queue[key].since)
-        elif where is not None:
-            del self._lanes[where][key]
+        elif current is not None:
+            del self._lanes[current][key]
         elif lane is Lane.EVENT and len(queue) >= self._events_limit:
             del self._lane_of[queue.popitem(last=False)[0]]
             self._on_event_dropped()

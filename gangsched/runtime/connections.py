@@ -44,7 +44,7 @@ class Connections:
         self._open[connection] = address
         if len(self._open) > self._most:
             (crowd, _), *_ = Counter(self._open.values()).most_common(1)
-            oldest = next(each for each, address in self._open.items() if address == crowd)
+            oldest = next(peer for peer, address in self._open.items() if address == crowd)
             self.closed(oldest)
             oldest.abort()
 

@@ -22,14 +22,14 @@ class Distribution(Collector):
         self._text = text
         self._bounds = [float(bound) for bound in bounds]
         self._label = label
-        self._found: dict[str, list[int]] = {}
+        self._counts: dict[str, list[int]] = {}
         self._sums: dict[str, float] = {}
 
     def add(self, value: float, label: str = "") -> None:
         """Add an observation."""
-        counts = self._found.get(label)
+        counts = self._counts.get(label)
         if counts is None:
-            counts = self._found[label] = [0] * (len(self._bounds) + 1)
+            counts = self._counts[label] = [0] * (len(self._bounds) + 1)
             self._sums[label] = 0.0
         counts[bisect_left(self._bounds, value)] += 1
         self._sums[label] += value
@@ -41,8 +41,8 @@ class Distribution(Collector):
     def collect(self) -> Iterator[Metric]:
         """The family with the counts so far. Without a label it has all buckets even before the first observation."""
         family = self._family()
-        found = self._found or ({} if self._label else {"": [0] * (len(self._bounds) + 1)})
-        for label, counts in found.items():
+        series = self._counts or ({} if self._label else {"": [0] * (len(self._bounds) + 1)})
+        for label, counts in series.items():
             total, buckets = 0, []
             for bound, count in zip([*self._bounds, float("inf")], counts, strict=True):
                 total += count

@@ -71,7 +71,7 @@ class Election:
         self.handed_over = False
         """Whether the previous holder released the lease that we took last, and so acted until just now."""
         self._lease: Lease | None = None
-        self._there = False
+        self._exists = False
         self._changed_at = _NEVER
         self._writes = 0
         self._held_until = _NEVER
@@ -99,7 +99,7 @@ class Election:
 
         A deleted Lease still counts until it expires, because its holder may not know yet.
         """
-        self._there = lease is not None
+        self._exists = lease is not None
         if lease is None:
             return
         if self._lease is None or lease.spec != self._lease.spec:
@@ -124,12 +124,12 @@ class Election:
             return None
         if self._lease is None:
             return self._spec(wall, acquired=format_time(wall), transitions=0), ""
-        known = self._lease.spec
+        spec = self._lease.spec
         if self.holder == self.identity:
-            acquired, transitions = known.acquire_time or format_time(wall), self.transitions
+            acquired, transitions = spec.acquire_time or format_time(wall), self.transitions
         else:
             acquired, transitions = format_time(wall), self.transitions + 1
-        return self._spec(wall, acquired=acquired, transitions=transitions), self._lease.version if self._there else ""
+        return self._spec(wall, acquired=acquired, transitions=transitions), self._lease.version if self._exists else ""
 
     def wrote(self, lease: Lease, *, sent: float, now: float) -> None:
         """Take note that the claim sent at `sent` succeeded and resulted in this Lease."""
@@ -153,7 +153,7 @@ class Election:
     def let_go(self, *, wall: float) -> tuple[LeaseSpec, str] | None:
         """Stop acting. Returns the spec that releases the lease, and its version; None if the lease is not ours."""
         self._held_until = _NEVER
-        if self._lease is None or not self._there or self.holder != self.identity:
+        if self._lease is None or not self._exists or self.holder != self.identity:
             return None
         released = LeaseSpec(
             holder_identity="",

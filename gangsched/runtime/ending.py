@@ -23,11 +23,11 @@ def take_signals(stop: asyncio.Event) -> None:
     def end(received: signal.Signals) -> None:
         _log.info("ending", extra={"signal": received.name})
         stop.set()
-        for each in signals:
-            loop.remove_signal_handler(each)
+        for signum in signals:
+            loop.remove_signal_handler(signum)
 
-    for each in signals:
-        loop.add_signal_handler(each, end, each)
+    for signum in signals:
+        loop.add_signal_handler(signum, end, signum)
 
 
 async def unless_stopped(stop: asyncio.Event, work: Coroutine[object, object, T]) -> T | None:
@@ -49,5 +49,5 @@ def log_failures(failures: ExceptionGroup[Exception]) -> None:
         elif isinstance(failure, ListenError):
             _log.critical("gangsched cannot continue", extra={"error": str(failure)})
         else:
-            said = f"{type(failure).__name__}: {failure}"
-            _log.critical("gangsched failed", exc_info=failure, extra={"error": said})
+            text = f"{type(failure).__name__}: {failure}"
+            _log.critical("gangsched failed", exc_info=failure, extra={"error": text})

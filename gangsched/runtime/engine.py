@@ -247,8 +247,8 @@ class Engine:
         for fault in self._machine.take_faults():
             if isinstance(fault, Rebuilt):
                 self._metrics.rebuilt()
-                found = "; ".join(fault.contradictions[:_MOST_SHOWN])
-                _log.error("the accounts contradicted each other and were rebuilt", extra={"found": found})
+                contradictions = "; ".join(fault.contradictions[:_MOST_SHOWN])
+                _log.error("the accounts contradicted each other and were rebuilt", extra={"found": contradictions})
                 continue
             if isinstance(fault, SetAside):
                 _log.error(

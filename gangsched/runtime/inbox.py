@@ -72,11 +72,11 @@ class Inbox:
 
     def take(self, most: int) -> list[Event]:
         """Remove and return the oldest events, in order, at most `most`; each of a node counts as several."""
-        taken: list[Event] = []
+        events: list[Event] = []
         while self._events and most > 0:
-            taken.append(self._events.popleft())
-            most -= _DEAR if isinstance(taken[-1], NodeSeen | NodeGone) else 1
+            events.append(self._events.popleft())
+            most -= _DEAR if isinstance(events[-1], NodeSeen | NodeGone) else 1
         self._urgent.clear()
         if not self._events:
             self._arrived.clear()
-        return taken
+        return events

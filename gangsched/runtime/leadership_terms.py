@@ -116,13 +116,13 @@ class Terms:
             async with slots:
                 while True:
                     try:
-                        found = await look_up()
+                        event = await look_up()
                     except KubeError:
                         await asyncio.sleep(_RETRY_S)
                     else:
                         break
-            if found is not None:
-                self._post((found,))
+            if event is not None:
+                self._post((event,))
 
         await asyncio.gather(*map(read, look_ups))
 

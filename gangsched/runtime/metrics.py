@@ -282,13 +282,13 @@ class Metrics:
         """Count another complete list of this resource."""
         self._relists.labels(resource, cause).inc()
 
-    def measured(self, found: Measured) -> None:
+    def measured(self, measurements: Measured) -> None:
         """Record the machine's measurements of a scheduling cycle."""
-        for priority, waited_s in found.waits:
+        for priority, waited_s in measurements.waits:
             self._gang_wait.labels(_band(priority)).observe(waited_s)
-        for lasted_s in found.partial_s:
+        for lasted_s in measurements.partial_s:
             self._partial.observe(lasted_s)
-        self._budget.add(found.budget)
+        self._budget.add(measurements.budget)
 
     def stage_took(self, stage: str, duration_s: float) -> None:
         """Record how long a stage of a scheduling cycle took."""
@@ -313,9 +313,9 @@ class Metrics:
         """Set whether this replica makes decisions."""
         self._synced.set(yes)
 
-    def read_leader_from(self, held: Callable[[], bool]) -> None:
+    def read_leader_from(self, may_write: Callable[[], bool]) -> None:
         """Read from this function at every scrape whether this replica may write."""
-        self._leader.set_function(held)
+        self._leader.set_function(may_write)
 
     def lease_transitions(self, count: int) -> None:
         """Set how often the lease has changed hands, according to the Lease."""
@@ -374,12 +374,12 @@ def _band(priority: int) -> str:
 def describe() -> tuple[Described, ...]:
     """All metrics with type, labels and help, sorted by name: the source of the metrics reference in docs/."""
     metrics = Metrics()
-    found = []
+    described = []
     for collector in list(metrics._registry._collector_to_names):  # noqa: SLF001 - prometheus-client has no other list
         if not isinstance(collector, MetricWrapperBase | MachineNumbers | Distribution):
             raise TypeError(f"{type(collector).__name__} cannot describe itself")
         for family in collector.describe():
             name = f"{family.name}_total" if family.type == "counter" else family.name
             labels = tuple(getattr(collector, "_labelnames", ())) or tuple(getattr(family, "_labelnames", ()))
-            found.append(Described(name, family.type, labels, family.documentation))
-    return tuple(sorted(found))
+            described.append(Described(name, family.type, labels, family.documentation))
+    return tuple(sorted(described))

@@ -54,11 +54,11 @@ class Readiness:
 
     def notes(self) -> list[str]:
         """What is wrong although this replica may lead: objects that do not count because of a bug."""
-        found = self._engine.set_aside()
-        if not found:
+        set_aside = self._engine.set_aside()
+        if not set_aside:
             return []
-        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-        named = ", ".join(found[:_MOST_NAMED]) + more
+        more = f" and {len(set_aside) - _MOST_NAMED} more" if len(set_aside) > _MOST_NAMED else ""
+        named = ", ".join(set_aside[:_MOST_NAMED]) + more
         return [f"set aside until they change, because of a bug that the log shows: {named}"]
 
     def role(self) -> str:

@@ -35,6 +35,6 @@ class WatchLag:
                     self._add(now_s - began)
                 elif uid not in self._shown:
                     self._shown[uid] = now_s
-        for known in (self._answered, self._shown):
-            while known and known[oldest := next(iter(known))] < now_s - _KEPT_S:
-                del known[oldest]
+        for times in (self._answered, self._shown):
+            while times and times[oldest := next(iter(times))] < now_s - _KEPT_S:
+                del times[oldest]

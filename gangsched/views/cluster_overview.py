@@ -27,12 +27,12 @@ class Overview:
     @property
     def totals(self) -> Totals:
         """The totals of all groups and nodes."""
-        found = Totals()
+        totals = Totals()
         for row in self.groups:
-            found.count_group(row)
+            totals.count_group(row)
         for usage in self.nodes:
-            found.count_node(usage)
-        return found
+            totals.count_node(usage)
+        return totals
 
 
 @dataclass(slots=True)

@@ -36,11 +36,11 @@ def pieces(events: Iterable[Event]) -> Iterator[Piece]:
             yield Piece(type(event), fields, None, last=True)
             continue
         begin, heavy = 0, 0
-        for at, value in enumerate(values):
+        for index, value in enumerate(values):
             heavier = weight(value)
-            if begin < at and heavy + heavier > MOST:
-                yield Piece(type(event), fields[:-1], values[begin:at], last=False)
-                begin, heavy = at, 0
+            if begin < index and heavy + heavier > MOST:
+                yield Piece(type(event), fields[:-1], values[begin:index], last=False)
+                begin, heavy = index, 0
             heavy += heavier
         yield Piece(type(event), fields[:-1], values[begin:], last=True)
 

@@ -98,10 +98,10 @@ def from_status(group: Group) -> Diagnosis:
     )
 
 
-def from_elsewhere(found: Elsewhere, policy: Policy) -> Diagnosis:
+def from_elsewhere(elsewhere: Elsewhere, policy: Policy) -> Diagnosis:
     """The diagnosis of a group of another installation: which one, and why; the rest is taken from the status."""
-    group, ours = found.group, policy.scheduler_names[0]
-    carrying = sum(pod.scheduler == found.owner for pod in found.pods)
+    group, ours = elsewhere.group, policy.scheduler_names[0]
+    carrying = sum(pod.scheduler == elsewhere.owner for pod in elsewhere.pods)
     if carrying:
         pods = "1 pod that names it has" if carrying == 1 else f"{carrying} pods that name it have"
         why = f"{pods} this schedulerName"
@@ -114,21 +114,21 @@ def from_elsewhere(found: Elsewhere, policy: Policy) -> Diagnosis:
         why = f"no pod names it, and it has no annotation {SCHEDULER}"
         remedy = f"the annotation {SCHEDULER}: {ours}, or pods with this schedulerName"
     status = from_status(group) if group is not None else None
-    said = status.message if status is not None and status.reason else ""
+    message = status.message if status is not None and status.reason else ""
     return Diagnosis(
-        key=found.key,
+        key=elsewhere.key,
         phase=status.phase if status is not None else "",
         reason=status.reason if status is not None else "",
         message=(
-            f"The group belongs to the installation of gangsched that serves the schedulerName {found.owner}, because "
-            f"{why}. {said}"
+            f"The group belongs to the installation of gangsched that serves the schedulerName {elsewhere.owner}, "
+            f"because {why}. {message}"
         ).rstrip(),
         minimum=status.minimum if status is not None else 0,
         members=status.members if status is not None else 0,
         bound=status.bound if status is not None else 0,
         source=status.source if status is not None else "",
         helps=(
-            f"asking with --scheduler-name {found.owner}, if such an installation runs",
+            f"asking with --scheduler-name {elsewhere.owner}, if such an installation runs",
             f"{remedy}, if it should be scheduled by {ours}",
         ),
     )

@@ -47,13 +47,15 @@ def from_cluster(events: Sequence[Event], key: GroupKey, *, policy: Policy, now:
     Back-offs are ignored: the copy tries at once what the operator tries when they end.
     """
     machine = decided(map(without_back_offs, events), policy=policy, now=now)
-    known = min((each for each in machine.gangs if each[:2] == key[:2]), default=None) or _group_of(machine, key)
-    if known is None:
+    gang_key = min((candidate for candidate in machine.gangs if candidate[:2] == key[:2]), default=None) or _group_of(
+        machine, key
+    )
+    if gang_key is None:
         elsewhere = machine.elsewhere(key.namespace, key.name)
         return from_elsewhere(elsewhere, policy) if elsewhere is not None else None
     foreign = [event for event in events if isinstance(event, ForeignGroupsReplaced)]
-    others = [(event.dialect, each.key) for event in foreign for each in event.groups]
-    return _Examination(machine, known, others).diagnose()
+    others = [(event.dialect, group.key) for event in foreign for group in event.groups]
+    return _Examination(machine, gang_key, others).diagnose()
 
 
 def _shares(shares: Sequence[Share]) -> PodShares:
@@ -128,14 +130,14 @@ class _Examination:
             demand=refusal.demand if refusal is not None else (),
         )
 
-    def _unreadable_by_operator(self, told: Pod) -> Diagnosis:
+    def _unreadable_by_operator(self, member: Pod) -> Diagnosis:
         """The members' conditions say that the operator may not read an object, which the caller could read."""
         assessment = self._assessment
         return Diagnosis(
             key=self._gang.key,
             phase=Phase.PENDING,
-            reason=told.condition_reason,
-            message=told.condition_message.removeprefix(f"{assessment.terms.keys.noun} {self._gang.key.name}: "),
+            reason=member.condition_reason,
+            message=member.condition_message.removeprefix(f"{assessment.terms.keys.noun} {self._gang.key.name}: "),
             minimum=assessment.minimum,
             members=len(assessment.census.live),
             bound=sum(bool(pod.node) for pod in assessment.census.bound),
@@ -192,11 +194,11 @@ class _Examination:
     def _misnamed(self) -> Iterator[str]:
         """PodGroups that may be meant: of a similar name, or of this name in another namespace or API group."""
         namespace, name, _ = self._gang.key
-        there = [gang.key for gang in self._gangs if gang.observed.group is not None]
-        near = get_close_matches(name, [key.name for key in there if key.namespace == namespace])
+        declared = [gang.key for gang in self._gangs if gang.observed.group is not None]
+        near = get_close_matches(name, [key.name for key in declared if key.namespace == namespace])
         if near:
             yield f"the right name in the pods' label: there is a PodGroup {' and '.join(near)}"
-        for key in there:
+        for key in declared:
             if key.name == name and key.namespace != namespace:
                 yield f"a PodGroup in the pods' own namespace {namespace}: {key} counts only for pods of its own"
         for dialect, key in self._foreign:
@@ -211,7 +213,7 @@ class _Examination:
 
     def _shortfall(self, refusal: Refusal) -> Shortfall:
         resource = scarcest(refusal)
-        held = self._held(resource, refusal) if resource else []
+        holders = self._held(resource, refusal) if resource else []
         otherwise = self._findings.held(refusal) if resource else Held()
         return Shortfall(
             wanted=refusal.wanted,
@@ -220,7 +222,7 @@ class _Examination:
             lacks=refusal.short,
             gaps=refusal.gaps,
             resource=resource,
-            held=held,
+            held=holders,
             ahead=self._findings.ahead(self._gang.key),
             groups=self._groups(refusal),
             kept_for=_shares(otherwise.kept_from(self._assessment.terms.priority)),
@@ -234,12 +236,12 @@ class _Examination:
         return node_groups(self._cluster, refusal, ask, self._assessment.terms.priority)
 
     def _held(self, resource: str, refusal: Refusal) -> list[tuple[GroupKey, int]]:
-        held: Counter[GroupKey] = Counter()
+        by_holder: Counter[GroupKey] = Counter()
         for pod in self._on_accepting_nodes(refusal):
             if amount := dict(pod.shape.requests).get(resource, 0):
-                held[holder_of(pod)] += amount
-        held.pop(self._gang.key, None)
-        return sorted(held.items(), key=lambda item: (-item[1], item[0]))
+                by_holder[holder_of(pod)] += amount
+        by_holder.pop(self._gang.key, None)
+        return sorted(by_holder.items(), key=lambda item: (-item[1], item[0]))
 
     def _on_accepting_nodes(self, refusal: Refusal) -> Iterator[Pod]:
         names = self._cluster.capacity.names
@@ -250,8 +252,8 @@ class _Examination:
     def _helping(self, refusal: Refusal, shortfall: Shortfall) -> Iterator[str]:
         ask = self._assessment.want.quorum
         if ask is not None and not refusal.never and not refusal.paused:
-            asked = with_fields(ask, start=refusal.start)
-            yield from self._ends([holder for holder, _ in shortfall.held[:TRIED]], asked)
+            quorum = with_fields(ask, start=refusal.start)
+            yield from self._ends([holder for holder, _ in shortfall.held[:TRIED]], quorum)
         yield from remedies(refusal, self._assessment)
 
     def _ends(self, holders: Sequence[GroupKey], ask: Ask) -> Iterator[str]:
@@ -276,9 +278,9 @@ class _Examination:
         ]
         for pod, _ in left_out:
             cluster.remove_pod(pod.uid)
-        found = place(Snapshot(cluster), ask)
+        outcome = place(Snapshot(cluster), ask)
         for pod, node in left_out:
             cluster.set_pod(pod)
             if not pod.node:
                 cluster.assume(pod.uid, node)
-        return isinstance(found, Placement)
+        return isinstance(outcome, Placement)

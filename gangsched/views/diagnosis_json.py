@@ -80,7 +80,9 @@ def _group_json(group: NodeGroup) -> dict[str, object]:
 
 
 def _obstacles_json(obstacles: Sequence[Obstacle]) -> list[dict[str, object]]:
-    return [{"reason": each.reason, "resource": each.resource, "nodes": each.nodes} for each in obstacles]
+    return [
+        {"reason": obstacle.reason, "resource": obstacle.resource, "nodes": obstacle.nodes} for obstacle in obstacles
+    ]
 
 
 def _demand_json(demand: Demand) -> dict[str, object]:

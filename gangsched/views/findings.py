@@ -60,8 +60,8 @@ class Findings:
 
     def all(self) -> list[Finding]:
         """All groups and all waiting plain pods, in the order in which a scheduling cycle tries them."""
-        found = [self.of(key) for key in self._machine.gangs]
-        return sorted(found, key=lambda finding: finding.order)
+        findings = [self.of(key) for key in self._machine.gangs]
+        return sorted(findings, key=lambda finding: finding.order)
 
     def of(self, key: GroupKey) -> Finding:
         """The state of the group with this key, which the machine must know."""
@@ -104,7 +104,7 @@ def _suspended(gang: Gang, assessment: Assessment) -> Condition | None:
     status = gang.observed.group.status if gang.observed.group is not None else None
     if status is None or status.phase != Phase.SUSPENDED or assessment.census.live:
         return None
-    return next((each for each in status.conditions if each.reason == Reason.SUSPENDED), None)
+    return next((condition for condition in status.conditions if condition.reason == Reason.SUSPENDED), None)
 
 
 def _besides(gang: Gang, assessment: Assessment) -> Iterator[str]:

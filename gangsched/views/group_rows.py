@@ -59,28 +59,28 @@ class GroupRow:
 
 def rows(machine: Machine) -> list[GroupRow]:
     """The gangs of a machine that is up to date, the longest-waiting first. Pods without a group are left out."""
-    found = [row(gang, machine.assessments[key]) for key, gang in machine.gangs.items() if not gang.plain]
-    return sorted(found, key=lambda row: row.order)
+    listed = [row(gang, machine.assessments[key]) for key, gang in machine.gangs.items() if not gang.plain]
+    return sorted(listed, key=lambda row: row.order)
 
 
 def row(gang: Gang, assessment: Assessment) -> GroupRow:
     """The current state of the gang."""
     minimum = assessment.minimum
-    found = (
+    group_row = (
         of_declared(gang.observed.group, gang, minimum)
         if gang.observed.group is not None
         else _undeclared(gang, minimum, assessment.terms.source)
     )
     in_line = assessment.facts.complete and holds_up(gang.attempt)
-    turn = order_key(gang, assessment) if found.since and in_line else ()
-    return replace(found, turn=turn, moments=tuple(moments(gang, minimum)))
+    turn = order_key(gang, assessment) if group_row.since and in_line else ()
+    return replace(group_row, turn=turn, moments=tuple(moments(gang, minimum)))
 
 
 def of_declared(group: Group, gang: Gang | None = None, minimum: int = 0) -> GroupRow:
     """A PodGroup according to its status. Existing members are counted if the `gang` is given."""
     status = group.status
-    scheduled = next((each for each in status.conditions if each.type == "Scheduled"), None)
-    degraded = next((each for each in status.conditions if each.type == "Degraded" and each.status), None)
+    scheduled = next((entry for entry in status.conditions if entry.type == "Scheduled"), None)
+    degraded = next((entry for entry in status.conditions if entry.type == "Degraded" and entry.status), None)
     condition = degraded if degraded is not None and status.phase == Phase.DEGRADED else scheduled
     since = condition.since if condition is not None and condition.since else group.created
     live = gang.live() if gang is not None else ()
@@ -105,7 +105,7 @@ def _undeclared(gang: Gang, minimum: int, source: str) -> GroupRow:
     live = gang.live()
     bound = sum(bool(pod.node) for pod in live)
     waiting = [pod for pod in live if not pod.node]
-    told = next((pod for pod in waiting if pod.condition_reason), None)
+    refused = next((pod for pod in waiting if pod.condition_reason), None)
     if live and bound >= minimum:
         phase = Phase.RUNNING if gang.record.phase == Phase.RUNNING else Phase.SCHEDULED
     elif len(live) < minimum:
@@ -117,8 +117,8 @@ def _undeclared(gang: Gang, minimum: int, source: str) -> GroupRow:
         key=gang.key,
         declared=False,
         phase=phase,
-        reason=told.condition_reason if told is not None and waits else "",
-        message=told.condition_message if told is not None and waits else "",
+        reason=refused.condition_reason if refused is not None and waits else "",
+        message=refused.condition_message if refused is not None and waits else "",
         members=len(live),
         minimum=minimum,
         bound=bound,

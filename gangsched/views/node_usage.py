@@ -82,25 +82,25 @@ def share(requested: int, allocatable: int) -> float:
 
 def usages(machine: Machine) -> list[Usage]:
     """The usage of all nodes, sorted by name."""
-    held = places(machine.gangs.values())
+    reserved = places(machine.gangs.values())
     on_node = machine.cluster.on_node
     return [
-        usage(node, on_node.get(name, {}).values(), held.get(name, ()), machine)
+        usage(node, on_node.get(name, {}).values(), reserved.get(name, ()), machine)
         for name, node in sorted(machine.cluster.nodes.items())
     ]
 
 
 def places(gangs: Iterable[Gang]) -> Mapping[str, Sequence[Held]]:
     """The reservations on each node for members without a node, from the status of PodGroups."""
-    found: dict[str, list[Held]] = {}
+    by_node: dict[str, list[Held]] = {}
     for gang in gangs:
         reservation = gang.observed.group.status.reservation if gang.observed.group is not None else None
         for place in reservation.placements if reservation is not None else ():
-            found.setdefault(place.node, []).append((gang.key, place))
-    return found
+            by_node.setdefault(place.node, []).append((gang.key, place))
+    return by_node
 
 
-def usage(node: Node, claims: Iterable[Claim], held: Sequence[Held], machine: Machine) -> Usage:
+def usage(node: Node, claims: Iterable[Claim], reserved: Sequence[Held], machine: Machine) -> Usage:
     """The usage of one node, with these claims and reservations."""
     requested: Counter[str] = Counter()
     amounts: dict[GroupKey | None, Counter[str]] = {}
@@ -112,8 +112,8 @@ def usage(node: Node, claims: Iterable[Claim], held: Sequence[Held], machine: Ma
             numbers[key] += 1
             _add(requested, claim.pod.shape.requests, 1)
             _add(amounts.setdefault(key, Counter()), claim.pod.shape.requests, 1)
-    parts = [Occupant(key, False, numbers[key], taken) for key, taken in amounts.items()]
-    parts += [_part(key, place) for key, place in held]
+    parts = [Occupant(key, False, numbers[key], requests) for key, requests in amounts.items()]
+    parts += [_part(key, place) for key, place in reserved]
     parts.sort(key=lambda part: (part.gang is None, part.gang or (), part.held))
     return Usage(
         name=node.name,
@@ -149,18 +149,18 @@ def as_object(usage: Usage) -> dict[str, object]:
 
 
 def _part(key: GroupKey, place: Place) -> Occupant:
-    taken: Counter[str] = Counter()
-    _add(taken, place.requests, place.count)
-    return Occupant(key, True, place.count, taken)
+    amounts: Counter[str] = Counter()
+    _add(amounts, place.requests, place.count)
+    return Occupant(key, True, place.count, amounts)
 
 
-def _add(found: Counter[str], amounts: Amounts, times: int) -> None:
+def _add(totals: Counter[str], amounts: Amounts, times: int) -> None:
     for resource, amount in amounts:
-        found[resource] += times * amount
+        totals[resource] += times * amount
 
 
 def _closed(node: Node) -> str:
     if node.unschedulable:
         return "cordoned"
-    taint = next((each for each in node.taints if each.effect in _TAKES_NONE), None)
+    taint = next((candidate for candidate in node.taints if candidate.effect in _TAKES_NONE), None)
     return taint.key.rpartition("/")[2] if taint is not None else ""

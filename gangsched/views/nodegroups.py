@@ -58,19 +58,19 @@ def node_groups(cluster: Cluster, refusal: Refusal, ask: Ask, priority: int) -> 
     _, failing, _ = quorum_in(snapshot, ask, refusal.domain).take_most()
     placed = snapshot.own - before
     rows = cluster.capacity.rows
-    found = []
+    groups = []
     for shared, names in _distinguished(cluster.nodes):
-        there = np.array(sorted(rows[name] for name in names), dtype=np.int64)
-        found.append(
+        row_numbers = np.array(sorted(rows[name] for name in names), dtype=np.int64)
+        groups.append(
             NodeGroup(
                 shared=shared,
                 nodes=len(names),
                 first=sorted(names)[:NAMED],
-                members=int(placed[there].sum()),
-                obstacles=obstacles(snapshot, failing, there),
+                members=int(placed[row_numbers].sum()),
+                obstacles=obstacles(snapshot, failing, row_numbers),
             )
         )
-    return found
+    return groups
 
 
 def _distinguished(nodes: Mapping[str, Node]) -> Iterator[tuple[Shared, Sequence[str]]]:
@@ -90,5 +90,5 @@ def _distinguished(nodes: Mapping[str, Node]) -> Iterator[tuple[Shared, Sequence
 def _grouped(every: Mapping[str, tuple[Shared, ...]], way: tuple[int, ...]) -> dict[Shared, list[str]]:
     groups: dict[Shared, list[str]] = {}
     for name, kinds in every.items():
-        groups.setdefault(tuple(pair for at in way for pair in kinds[at]), []).append(name)
+        groups.setdefault(tuple(pair for index in way for pair in kinds[index]), []).append(name)
     return groups

@@ -16,10 +16,10 @@ POD = "pod"
 _POD_GROUPS = {
     OBJECT.format(OWN_DIALECT): OWN,
     **{
-        OBJECT.format(row.name): f"podgroup.{each.group}"
+        OBJECT.format(row.name): f"podgroup.{resource.group}"
         for row in DIALECTS.values()
-        for each in row.resources
-        if each.plural == "podgroups"
+        for resource in row.resources
+        if resource.plural == "podgroups"
     },
     TREE: f"compositepodgroup.{DIALECTS[NATIVE].resources[0].group}",
 }

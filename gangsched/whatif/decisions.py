@@ -13,7 +13,7 @@ from gangsched.kube.workloads.workload_table import chosen
 from gangsched.views.findings import Finding
 from gangsched.whatif import simulation
 from gangsched.whatif.world.building import build
-from gangsched.whatif.world.manifests import DEFAULT_NAMESPACE, Source, given
+from gangsched.whatif.world.manifests import DEFAULT_NAMESPACE, Source, manifests_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +73,8 @@ class Decisions:
         for decision in self.last:
             if (decision.namespace, decision.name) == (namespace, name):
                 return decision
-        known = ", ".join(f"{decision.namespace}/{decision.name}" for decision in self.last) or "none"
-        raise KeyError(f"no group and no pod without a group is called {namespace}/{name}: there are {known}")
+        names = ", ".join(f"{decision.namespace}/{decision.name}" for decision in self.last) or "none"
+        raise KeyError(f"no group and no pod without a group is called {namespace}/{name}: there are {names}")
 
 
 def simulate(
@@ -107,13 +107,17 @@ def simulate(
     settings = load(config) if isinstance(config, Path) else validated(config or {}, "config")
     if scheduler_names:
         settings = settings.model_copy(update={"scheduler_names": tuple(scheduler_names)})
-    sources = (("nodes", nodes), ("pods", pods), *((f"argument {at}", each) for at, each in enumerate(others, start=3)))
-    manifests = [found for shown, source in sources for found in given(source, shown, namespace=namespace)]
+    sources = (
+        ("nodes", nodes),
+        ("pods", pods),
+        *((f"argument {position}", source) for position, source in enumerate(others, start=3)),
+    )
+    manifests = [manifest for shown, source in sources for manifest in manifests_of(source, shown, namespace=namespace)]
     world = build(manifests, chosen(settings))
     outcome = simulation.simulate(world, settings.policy(), today=time.time())
-    steps = tuple(_decision(each.finding, each.placed, each.at) for each in outcome.decisions)
+    steps = tuple(_decision(decision.finding, decision.placed, decision.at) for decision in outcome.decisions)
     when = {(step.namespace, step.name): step.at_s for step in steps}
-    last = [each.finding for each in outcome.decisions if each.finding.plain] + list(outcome.groups)
+    last = [decision.finding for decision in outcome.decisions if decision.finding.plain] + list(outcome.groups)
     in_order = {finding.key: finding for finding in sorted(last, key=lambda finding: finding.order)}
     return Decisions(
         last=tuple(

@@ -68,8 +68,8 @@ def measure(replay: Replay) -> Measures:
         wait_s=_percentiles(waits),
         makespan_s=end,
         used=tally.mean_use(end),
-        fragmented={name: _mean([each.fragmented[name] for each in samples]) for name in tally.resources},
-        never=[f"{each.gang.namespace}/{each.gang.name}" for each in replay.gangs if each.bound_s is None],
+        fragmented={name: _mean([sample.fragmented[name] for sample in samples]) for name in tally.resources},
+        never=[f"{played.gang.namespace}/{played.gang.name}" for played in replay.gangs if played.bound_s is None],
         samples=samples,
     )
 
@@ -77,8 +77,8 @@ def measure(replay: Replay) -> Measures:
 def _percentiles(waits: Sequence[float]) -> dict[str, float]:
     if not waits:
         return dict.fromkeys(("mean", "p50", "p95", "p99", "max"), 0.0)
-    at = {f"p{share}": waits[math.ceil(share / 100 * len(waits)) - 1] for share in (50, 95, 99)}
-    return {"mean": _mean(waits), **at, "max": waits[-1]}
+    percentiles = {f"p{share}": waits[math.ceil(share / 100 * len(waits)) - 1] for share in (50, 95, 99)}
+    return {"mean": _mean(waits), **percentiles, "max": waits[-1]}
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -90,8 +90,8 @@ class _Tally:
 
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
-        asked = {name for played in replay.gangs for part in played.gang.parts for name, _ in part.requests}
-        self.resources = sorted(asked)
+        names = {name for played in replay.gangs for part in played.gang.parts for name, _ in part.requests}
+        self.resources = sorted(names)
         self._column = {name: number for number, name in enumerate((*self.resources, PODS))}
         self._row = {node.name: number for number, node in enumerate(replay.nodes)}
         self._total = np.zeros((len(replay.nodes), len(self._column)))
@@ -111,11 +111,11 @@ class _Tally:
         ]
 
     def _vector(self, amounts: Amounts) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        found = np.zeros(len(self._column))
+        vector = np.zeros(len(self._column))
         for name, size in amounts:
             if name in self._column:
-                found[self._column[name]] = size
-        return found
+                vector[self._column[name]] = size
+        return vector
 
     def mean_use(self, end: float) -> dict[str, float]:
         """The exact mean share in use: each change counts from its time to the end."""
@@ -149,8 +149,8 @@ class _Tally:
 
     def _fragmented(self, free: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> dict[str, float]:
         useless = np.zeros(free.shape[1])
-        for asked, weight in zip(self._classes, self._weights, strict=True):
-            useless += weight * free[(free < asked).any(axis=1)].sum(axis=0)
+        for requests, weight in zip(self._classes, self._weights, strict=True):
+            useless += weight * free[(free < requests).any(axis=1)].sum(axis=0)
         return self._shares(useless)
 
     def _shares(self, amounts: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, float]:

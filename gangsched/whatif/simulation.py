@@ -102,8 +102,8 @@ class _Simulation:
         self._start = self._now = world.start
         self._groups = world.groups
         self._pods = {pod.uid: pod for pod in world.pods}
-        self._storage = {kind: dict(found) for kind, found in world.storage.items()}
-        self._devices = {kind: dict(found) for kind, found in world.devices.items()}
+        self._storage = {kind: dict(objects) for kind, objects in world.storage.items()}
+        self._devices = {kind: dict(objects) for kind, objects in world.devices.items()}
         self._successors = dict(world.successors)
         self._follows = world.follows
         self._labels = {node.name: dict(node.labels) for node in world.nodes}
@@ -111,8 +111,8 @@ class _Simulation:
             NamespacesReplaced(tuple(world.namespaces.items())),
             PriorityClassesReplaced(tuple(world.priority_classes.items())),
             NodesReplaced(tuple(world.nodes)),
-            *(StorageReplaced(kind, tuple(found.values())) for kind, found in world.storage.items()),
-            *(DeviceObjectsReplaced(kind, tuple(found.values())) for kind, found in world.devices.items()),
+            *(StorageReplaced(kind, tuple(objects.values())) for kind, objects in world.storage.items()),
+            *(DeviceObjectsReplaced(kind, tuple(objects.values())) for kind, objects in world.devices.items()),
             GroupsReplaced(tuple(world.groups)),
             *map(ForeignGroupSeen, world.foreign),
             PodsReplaced(tuple(world.pods)),
@@ -121,7 +121,7 @@ class _Simulation:
         self._decisions: list[Decision] = []
         self._bound_alone: list[Finding] = []
         self._placed = {(pod.namespace, pod.name) for pod in world.pods if pod.node}
-        self._said: dict[GroupKey, set[tuple[str, ...]]] = {}
+        self._states: dict[GroupKey, set[tuple[str, ...]]] = {}
 
     def run(self) -> Outcome:
         self._settle()
@@ -136,13 +136,16 @@ class _Simulation:
         groups = [finding for finding in Findings(self._machine).all() if not finding.plain]
         keys = {group.key for group in self._groups}
         keys |= {GroupKey(pod.namespace, pod.declaration.group) for pod in self._pods.values() if pod.declaration}
-        found = ((key, self._machine.elsewhere(key.namespace, key.name)) for key in sorted(keys))
-        elsewhere = {key: each.owner for key, each in found if each is not None}
+        candidates = ((key, self._machine.elsewhere(key.namespace, key.name)) for key in sorted(keys))
+        elsewhere = {key: other.owner for key, other in candidates if other is not None}
         group_of = {uid: key for key, gang in self._machine.gangs.items() for uid in gang.observed.pods}
         return Outcome(decisions=self._decisions, groups=groups, elsewhere=elsewhere, group_of=group_of)
 
     def _longest_wait_s(self) -> float:
-        times = (each.terms.max_schedule_time_s + each.terms.jitter_s for each in self._machine.assessments.values())
+        times = (
+            assessment.terms.max_schedule_time_s + assessment.terms.jitter_s
+            for assessment in self._machine.assessments.values()
+        )
         return max(filter(isfinite, times), default=0.0)
 
     def _settle(self) -> None:
@@ -175,8 +178,8 @@ class _Simulation:
         elif isinstance(effect, PatchStatus):
             self._inbox.append(StatusWritten(effect.key, "1", effect.status.reservation is not None))
         elif isinstance(effect, MakeGroup):
-            made = Group(effect.key, f"made/{effect.key}", "1", 1, self._now, effect.spec, made=True)
-            self._inbox.append(GroupSeen(made))
+            group = Group(effect.key, f"made/{effect.key}", "1", 1, self._now, effect.spec, made=True)
+            self._inbox.append(GroupSeen(group))
 
     def _following(self, pod: Pod, node: str) -> Pod:
         """The pod as it is created once its predecessor has that node, whose domain some pods must share."""
@@ -186,15 +189,19 @@ class _Simulation:
         selector = dict(pod.shape.node_selector) | {label: self._labels[node].get(label, "")}
         return replace(pod, shape=replace(pod.shape, node_selector=tuple(sorted(selector.items()))))
 
-    def _prepare(self, what: Prebinding) -> None:
+    def _prepare(self, prebinding: Prebinding) -> None:
         """Allocate and reserve the claim, or bind it to an existing volume or to one that is provisioned for it."""
-        if isinstance(what, UseDevices):
-            self._allocate(what)
-        if not isinstance(what, SelectNode | ClaimVolume):
+        if isinstance(prebinding, UseDevices):
+            self._allocate(prebinding)
+        if not isinstance(prebinding, SelectNode | ClaimVolume):
             return
         claims, volumes = self._storage[StorageKind.CLAIM], self._storage[StorageKind.VOLUME]
-        claim = claims[what.namespace, what.claim]
-        name = what.volume if isinstance(what, ClaimVolume) else f"made for {what.namespace}/{what.claim}"
+        claim = claims[prebinding.namespace, prebinding.claim]
+        name = (
+            prebinding.volume
+            if isinstance(prebinding, ClaimVolume)
+            else f"made for {prebinding.namespace}/{prebinding.claim}"
+        )
         volume = volumes.get(("", name), Volume(name))
         if isinstance(claim, VolumeClaim) and isinstance(volume, Volume):
             volumes["", name] = replace(volume, available=False)
@@ -202,14 +209,16 @@ class _Simulation:
             self._inbox.append(StorageSeen(StorageKind.VOLUME, volumes["", name]))
             self._inbox.append(StorageSeen(StorageKind.CLAIM, claims[claim.key]))
 
-    def _allocate(self, what: UseDevices) -> None:
+    def _allocate(self, use: UseDevices) -> None:
         """Give the claim its devices, and have their drivers make them ready at once."""
         claims = self._devices[DeviceKind.CLAIM]
-        made = ResourceClaim(what.namespace, what.claim, what.claim, owner=what.consumer.uid, ours=True, extended=True)
-        claim = claims.get((what.namespace, what.claim), made)
+        new_claim = ResourceClaim(use.namespace, use.claim, use.claim, owner=use.consumer.uid, ours=True, extended=True)
+        claim = claims.get((use.namespace, use.claim), new_claim)
         if isinstance(claim, ResourceClaim):
-            ready = tuple((each.device, each.binding) for each in what.allocation.devices if each.binding)
-            claims[claim.key] = replace(reserved(claim, what), allocation=what.allocation, conditions=ready)
+            ready = tuple(
+                (allocated.device, allocated.binding) for allocated in use.allocation.devices if allocated.binding
+            )
+            claims[claim.key] = replace(reserved(claim, use), allocation=use.allocation, conditions=ready)
             self._inbox.append(DeviceObjectSeen(DeviceKind.CLAIM, claims[claim.key]))
 
     def _alone(self, pod: Pod) -> Finding:
@@ -230,15 +239,15 @@ class _Simulation:
         """Record news of these gangs: newly placed members, or a state not yet recorded since one was last placed."""
         alone, self._bound_alone = self._bound_alone, []
         findings = Findings(self._machine)
-        found = [findings.of(key) for key in touched if key in self._machine.gangs]
-        for finding in sorted([*found, *alone], key=lambda finding: finding.order):
+        touched_findings = [findings.of(key) for key in touched if key in self._machine.gangs]
+        for finding in sorted([*touched_findings, *alone], key=lambda finding: finding.order):
             namespace = finding.key.namespace
             placed = {pod: node for pod, node in finding.placements.items() if (namespace, pod) not in self._placed}
             self._placed.update((namespace, pod) for pod in placed)
-            said = self._said.setdefault(finding.key, set())
+            states = self._states.setdefault(finding.key, set())
             if placed:
-                said.clear()
+                states.clear()
             state = (finding.phase, finding.reason, *finding.besides)
-            if state not in said:
-                said.add(state)
+            if state not in states:
+                states.add(state)
                 self._decisions.append(Decision(at=self._now - self._start, finding=finding, placed=placed))

@@ -1,6 +1,6 @@
 """A separate process that tries manifests on a copy of the cluster, or finds out what would help a group there.
 
-``python -m gangsched.whatif.subprocess_worker MEMORY_BYTES CPU_SECONDS`` reads a `Given` and pieces of state from
+``python -m gangsched.whatif.subprocess_worker MEMORY_BYTES CPU_SECONDS`` reads a `Request` and pieces of state from
 standard input and prints JSON. The page starts it; `gangsched.page.child` says what it may use.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gangsched.whatif.simulation import Decision
 
 
-class Given(NamedTuple):
+class Request(NamedTuple):
     """The first pickle that `page.what_if` writes; the pieces of the machine's state follow.
 
     `settings` are those of the operator, `now` is in epoch seconds. `question` is the text of manifests to try, or the
@@ -41,9 +41,9 @@ def main() -> None:
     memory, cpu_s = int(sys.argv[1]), int(sys.argv[2])
     child.limit(memory, cpu_s)
     # Only the parent writes to this pipe. The browser's part is plain data: bytes of manifests, or a group's name.
-    given = Given(*pickle.load(sys.stdin.buffer))  # noqa: S301
+    request = Request(*pickle.load(sys.stdin.buffer))  # noqa: S301
     try:
-        answer = _answer(given, _read(sys.stdin.buffer))
+        answer = _answer(request, _read(sys.stdin.buffer))
     except MemoryError:
         answer = {"error": child.too_much_memory(memory)}
     except Exception as error:  # noqa: BLE001 - nothing else would report it
@@ -51,10 +51,10 @@ def main() -> None:
     sys.stdout.buffer.write(msgspec.json.encode(answer))
 
 
-def _answer(given: Given, events: Sequence[Any]) -> dict[str, object]:
-    if isinstance(given.question, bytes):
-        return tried(given.question, events, given.settings, given.now)
-    return helping(*given.question, events, given.settings, given.now)
+def _answer(request: Request, events: Sequence[Any]) -> dict[str, object]:
+    if isinstance(request.question, bytes):
+        return tried(request.question, events, request.settings, request.now)
+    return helping(*request.question, events, request.settings, request.now)
 
 
 def _read(pieces: IO[bytes]) -> Sequence[Any]:
@@ -73,13 +73,13 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
     from gangsched.kube.workloads.workload_table import chosen  # noqa: PLC0415
     from gangsched.whatif.simulation import simulate  # noqa: PLC0415
     from gangsched.whatif.world.building import build  # noqa: PLC0415
-    from gangsched.whatif.world.manifests import ManifestError, given  # noqa: PLC0415
+    from gangsched.whatif.world.manifests import ManifestError, manifests_of  # noqa: PLC0415
     from gangsched.whatif.world.observed_world import applied, observed  # noqa: PLC0415
 
     before = observed(events, now)
     try:
-        read = given(manifests.decode("utf-8-sig"), "the manifest")
-        new = build(read, chosen(settings), start=now, priority_classes=before.priority_classes)
+        objects = manifests_of(manifests.decode("utf-8-sig"), "the manifest")
+        new = build(objects, chosen(settings), start=now, priority_classes=before.priority_classes)
     except UnicodeDecodeError:
         return {"error": child.NOT_TEXT}
     except ManifestError as error:
@@ -88,7 +88,9 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
     uids = {pod.uid for pod in new.pods}
     mine = {outcome.group_of[uid] for uid in uids if uid in outcome.group_of} | {group.key for group in new.groups}
     results = _results_by_group(
-        each for each in outcome.decisions if each.finding.key in mine or each.finding.key.pod_uid in uids
+        decision
+        for decision in outcome.decisions
+        if decision.finding.key in mine or decision.finding.key.pod_uid in uids
     )
     return {
         "groups": results[: child.MOST_GROUPS],
@@ -105,18 +107,18 @@ def helping(namespace: str, name: str, events: Sequence[Any], settings: Any, now
     from gangsched.core.objects.events import Synced  # noqa: PLC0415
     from gangsched.views.diagnosis import from_cluster  # noqa: PLC0415
 
-    found = from_cluster([*events, Synced()], GroupKey(namespace, name), policy=settings.policy(), now=now)
-    if found is None:
+    diagnosis = from_cluster([*events, Synced()], GroupKey(namespace, name), policy=settings.policy(), now=now)
+    if diagnosis is None:
         return {"error": child.NO_GROUP}
-    return {"helps": list(found.helps), "besides": list(found.besides)}
+    return {"helps": list(diagnosis.helps), "besides": list(diagnosis.besides)}
 
 
 def _results_by_group(decisions: Iterable[Decision]) -> list[dict[str, object]]:
     """For each group, the decision that bound it completely, else the first one."""
-    found: dict[GroupKey, Decision] = {}
+    by_group: dict[GroupKey, Decision] = {}
     for decision in decisions:
-        if _is_whole(decision.finding) or decision.finding.key not in found:
-            found[decision.finding.key] = decision
+        if _is_whole(decision.finding) or decision.finding.key not in by_group:
+            by_group[decision.finding.key] = decision
     return [
         {
             "namespace": key.namespace,
@@ -130,7 +132,7 @@ def _results_by_group(decisions: Iterable[Decision]) -> list[dict[str, object]]:
             "minimum": decision.finding.minimum,
             "nodes": dict(sorted(Counter(decision.finding.placements.values()).items())),
         }
-        for key, decision in found.items()
+        for key, decision in by_group.items()
     ]
 
 

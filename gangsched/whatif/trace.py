@@ -72,18 +72,18 @@ class Trace:
     remarks: Sequence[str] = ()
 
 
-def read(text: str, where: str, form: str) -> Trace:
-    """The trace in this text; `form` is one of `FORMS`, and `where` names the text in messages.
+def read(text: str, source: str, form: str) -> Trace:
+    """The trace in this text; `form` is one of `FORMS`, and `source` names the text in messages.
 
     Raises:
         TraceError: the text has another form, or impossible values.
     """
     try:
-        trace = FORMS[form](text, where)
+        trace = FORMS[form](text, source)
     except (csv.Error, RecursionError) as error:
-        raise TraceError([f"{where}: cannot be read ({error}): docs/replay.md describes the forms"]) from None
+        raise TraceError([f"{source}: cannot be read ({error}): docs/replay.md describes the forms"]) from None
     if not trace.gangs:
-        raise TraceError([f"{where}: has no gang: write at least one"])
+        raise TraceError([f"{source}: has no gang: write at least one"])
     first = min(gang.arrival_s for gang in trace.gangs)
     moved = [
         Gang(
@@ -136,7 +136,7 @@ class _Gang(Struct, forbid_unknown_fields=True):
             namespace=self.namespace,
             arrival_s=self.arrival,
             run_s=self.run,
-            parts=_distinct(each.part() for each in self.members),
+            parts=_distinct(member.part() for member in self.members),
             priority=self.priority,
         )
 
@@ -145,21 +145,21 @@ class _Trace(Struct, forbid_unknown_fields=True):
     gangs: list[_Gang]
 
 
-def _from_json(text: str, where: str) -> Trace:
+def _from_json(text: str, source: str) -> Trace:
     try:
         document = msgspec.json.decode(text, type=_Trace)
     except msgspec.DecodeError as error:
-        raise TraceError([f"{where}: {error}: docs/replay.md describes the form"]) from None
+        raise TraceError([f"{source}: {error}: docs/replay.md describes the form"]) from None
     gangs = []
     problems = _Problems()
-    for number, each in enumerate(document.gangs):
-        with problems.at(f"{where}: gangs[{number}]"):
-            gangs.append(each.gang())
+    for number, entry in enumerate(document.gangs):
+        with problems.at(f"{source}: gangs[{number}]"):
+            gangs.append(entry.gang())
     problems.end()
     return Trace(gangs)
 
 
-def _from_csv(text: str, where: str) -> Trace:
+def _from_csv(text: str, source: str) -> Trace:
     """Each line is a part of a gang; lines of the same name and namespace form one gang."""
     rows = csv.DictReader(StringIO(text))
     columns = rows.fieldnames or ()
@@ -168,33 +168,33 @@ def _from_csv(text: str, where: str) -> Trace:
     if missing or unknown:
         faults = [f"lacks the columns {', '.join(missing)}"] if missing else []
         faults += [f"has the unknown columns {', '.join(unknown)}"] if unknown else []
-        known = f"the columns are {', '.join(_COLUMNS)} and names of resources, which contain a slash"
-        raise TraceError([f"{where}: its first line {' and '.join(faults)}: {known}"])
+        allowed = f"the columns are {', '.join(_COLUMNS)} and names of resources, which contain a slash"
+        raise TraceError([f"{source}: its first line {' and '.join(faults)}: {allowed}"])
     gangs: dict[tuple[str, str], _Gang] = {}
     problems = _Problems()
     for number, row in enumerate(rows, start=2):
-        with problems.at(f"{where}, line {number}"):
+        with problems.at(f"{source}, line {number}"):
             if None in row or None in row.values():
                 raise ValueError(f"does not have {len(columns)} values like the first line: write one for each column")
-            found = _read_line(row)
-            gang = gangs.setdefault((found.namespace, found.name), found)
-            if gang is not found:
-                if (gang.arrival, gang.run, gang.priority) != (found.arrival, found.run, found.priority):
+            line = _read_line(row)
+            gang = gangs.setdefault((line.namespace, line.name), line)
+            if gang is not line:
+                if (gang.arrival, gang.run, gang.priority) != (line.arrival, line.run, line.priority):
                     raise ValueError("differs from the gang's first line in arrival, run or priority: write the same")
-                gang.members += found.members
-    whole = []
+                gang.members += line.members
+    parsed = []
     for gang in gangs.values():
-        with problems.at(f"{where}: gang {gang.namespace}/{gang.name}"):
-            whole.append(gang.gang())
+        with problems.at(f"{source}: gang {gang.namespace}/{gang.name}"):
+            parsed.append(gang.gang())
     problems.end()
-    return Trace(whole)
+    return Trace(parsed)
 
 
 def _read_line(row: Mapping[str, str]) -> _Gang:
-    said = {name: text for name, text in row.items() if text}
-    requests = {_RESOURCES.get(name, name): said.pop(name) for name in row if name in said and name not in _OTHERS}
-    part = {"count": said.pop("members", ""), "role": said.pop("role", ""), "requests": requests}
-    body = {**said, "name": said.pop("gang", ""), "members": [part]}
+    values = {name: text for name, text in row.items() if text}
+    requests = {_RESOURCES.get(name, name): values.pop(name) for name in row if name in values and name not in _OTHERS}
+    part = {"count": values.pop("members", ""), "role": values.pop("role", ""), "requests": requests}
+    body = {**values, "name": values.pop("gang", ""), "members": [part]}
     body.pop("gang", None)
     try:
         return msgspec.convert(body, _Gang, strict=False)
@@ -205,7 +205,7 @@ def _read_line(row: Mapping[str, str]) -> _Gang:
 # Alibaba
 
 
-def _from_pai(text: str, where: str) -> Trace:
+def _from_pai(text: str, source: str) -> Trace:
     """The table of tasks of Alibaba's cluster-trace-gpu-v2020: a job is a gang, and each of its tasks a role.
 
     The table has no header. CPUs and GPUs are in percent, memory in GB. A gang arrives when its first task was started,
@@ -215,7 +215,7 @@ def _from_pai(text: str, where: str) -> Trace:
     jobs: dict[str, list[Mapping[str, str]]] = {}
     problems = _Problems()
     for number, row in enumerate(csv.reader(StringIO(text)), start=1):
-        with problems.at(f"{where}, line {number}"):
+        with problems.at(f"{source}, line {number}"):
             if len(row) != len(_PAI):
                 raise ValueError(f"has {len(row)} values, and pai_task_table has {len(_PAI)}: give that table")
             if row[0] != _PAI[0]:
@@ -223,7 +223,7 @@ def _from_pai(text: str, where: str) -> Trace:
     problems.end()
     gangs, unfinished, shared = [], 0, 0
     for name, tasks in jobs.items():
-        with problems.at(f"{where}: job {name}"):
+        with problems.at(f"{source}: job {name}"):
             if any(not (task["start_time"] and task["end_time"] and task["inst_num"]) for task in tasks):
                 unfinished += 1
                 continue
@@ -233,8 +233,8 @@ def _from_pai(text: str, where: str) -> Trace:
             parts = _distinct(_pai_part(task) for task in tasks)
             gangs.append(Gang(name=name, arrival_s=began, run_s=max(ended - began, 0.0), parts=parts))
     problems.end()
-    remarks = [f"{where}: {unfinished} jobs without a start, an end or instances are left out"] if unfinished else []
-    remarks += [f"{where}: {shared} jobs request a fraction of a GPU, and get a whole one here"] if shared else []
+    remarks = [f"{source}: {unfinished} jobs without a start, an end or instances are left out"] if unfinished else []
+    remarks += [f"{source}: {shared} jobs request a fraction of a GPU, and get a whole one here"] if shared else []
     return Trace(gangs, remarks)
 
 
@@ -254,10 +254,10 @@ def _within(task: Mapping[str, str], column: str, most: float) -> float:
     Raises:
         ValueError: it is no number from 0 to `most`, which neither infinity nor `nan` is.
     """
-    found = float(task[column] or 0)
-    if not 0 <= found <= most:
+    value = float(task[column] or 0)
+    if not 0 <= value <= most:
         raise ValueError(f"{column} is {task[column]!r}: write a number from 0 to {most:.0f}")
-    return found
+    return value
 
 
 FORMS: Mapping[str, Callable[[str, str], Trace]] = {"csv": _from_csv, "json": _from_json, "pai": _from_pai}
@@ -271,11 +271,11 @@ class _Problems:
     """Collects the mistakes in the parts of a trace, so that all are reported at once."""
 
     def __init__(self) -> None:
-        self._found: list[str] = []
+        self._problems: list[str] = []
         self._where = ""
 
-    def at(self, where: str) -> Self:
-        self._where = where
+    def at(self, place: str) -> Self:
+        self._where = place
         return self
 
     def __enter__(self) -> None:
@@ -283,21 +283,21 @@ class _Problems:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
         if isinstance(error, ValueError):
-            self._found.append(f"{self._where}: {error}")
+            self._problems.append(f"{self._where}: {error}")
             return True
         return False
 
     def end(self) -> None:
-        if self._found:
-            more = len(self._found) - _SHOWN
-            raise TraceError([*self._found[:_SHOWN], *([f"and {more} more mistakes"] if more > 0 else [])])
+        if self._problems:
+            more = len(self._problems) - _SHOWN
+            raise TraceError([*self._problems[:_SHOWN], *([f"and {more} more mistakes"] if more > 0 else [])])
 
 
 def _distinct(parts: Iterable[TraceRole]) -> tuple[TraceRole, ...]:
-    found = tuple(parts)
-    if len(found) > 1 and len({part.role for part in found}) < len(found):
+    roles = tuple(parts)
+    if len(roles) > 1 and len({part.role for part in roles}) < len(roles):
         raise ValueError("its parts have no role or the same role: give each a role of its own")
-    return found
+    return roles
 
 
 def _amounts(requests: Mapping[str, str | int | float]) -> Amounts:

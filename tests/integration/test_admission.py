@@ -11,7 +11,7 @@ import pytest
 from gangsched.core.objects.pod import Pod
 from gangsched.whatif.world.building import build
 from gangsched.whatif.world.contents import World
-from gangsched.whatif.world.manifests import ManifestError, given
+from gangsched.whatif.world.manifests import ManifestError, manifests_of
 from testbed.api import ApiError, unless_gone
 from tests.effort import seeded
 from tests.integration.admitted import MARK, TOPOLOGY, Dice
@@ -23,7 +23,7 @@ PODS = 40
 
 
 def world(cluster: Cluster, *manifests: Json) -> World:
-    return build(given(manifests, "manifests", namespace=cluster.namespace))
+    return build(manifests_of(manifests, "manifests", namespace=cluster.namespace))
 
 
 def tried(cluster: Cluster, pod: Json) -> Pod | None:

@@ -97,14 +97,14 @@ def test_the_claim_that_is_made_is_ours_and_the_pods():
     [[request]] = found.wishes.requests
     assert (request.name, request.device_class, request.count, request.all) == ("r", "gpu", 2, False)
     assert made["metadata"]["annotations"][MARK] == "pod-uid"
-    assert extended_claims.made(made, USE) == "u"
+    assert extended_claims.created_uid(made, USE) == "u"
 
 
 @pytest.mark.parametrize("change", [{"ownerReferences": []}, {"annotations": {}}, {"deletionTimestamp": "now"}])
 def test_a_claim_of_another_or_one_that_is_deleted_is_not_used(change):
     made = extended_claims.claim(USE, MAKING)
     made["metadata"] |= {"uid": "u"} | change
-    assert extended_claims.made(made, USE) == ""
+    assert extended_claims.created_uid(made, USE) == ""
 
 
 def test_the_pod_is_told_of_its_claim_and_that_it_has_none():

@@ -10,7 +10,7 @@ import yaml
 from gangsched.core.objects.pod import Pod
 from gangsched.whatif.world.building import build
 from gangsched.whatif.world.contents import World
-from gangsched.whatif.world.manifests import ManifestError, given
+from gangsched.whatif.world.manifests import ManifestError, manifests_of
 from gangsched.whatif.world.pod_admission import Admission
 
 Json = dict[str, Any]
@@ -39,7 +39,7 @@ def pod(name: str = "p", *, cpu: str = "", meta: Json | None = None, **spec: Any
 
 
 def world(*objects: Json) -> World:
-    return build(given(yaml.safe_dump_all(objects), "f"))
+    return build(manifests_of(yaml.safe_dump_all(objects), "f"))
 
 
 def made(*objects: Json) -> Pod:

@@ -11,7 +11,7 @@ from gangsched.whatif.simulation import simulate
 from gangsched.whatif.world.building import build
 from gangsched.whatif.world.contents import World
 from gangsched.whatif.world.made import RECORDED
-from gangsched.whatif.world.manifests import given
+from gangsched.whatif.world.manifests import manifests_of
 from tests.whatif.test_expanded import AUTO, Json, body, node, placed, spec
 from tests.whatif.test_native import job
 
@@ -24,7 +24,7 @@ def kinds(*custom: Json) -> Workloads:
 
 
 def world(found: Workloads, *objects: Json) -> World:
-    return build(given(objects, "f"), found)
+    return build(manifests_of(objects, "f"), found)
 
 
 def bound(found: Workloads, *objects: Json) -> dict[str, int]:

@@ -16,7 +16,7 @@ from gangsched.whatif.world import expanding, jobsets, leader_workers, made
 from gangsched.whatif.world.building import build
 from gangsched.whatif.world.contents import World
 from gangsched.whatif.world.expanding import MAKERS
-from gangsched.whatif.world.manifests import ManifestError, given
+from gangsched.whatif.world.manifests import ManifestError, manifests_of
 
 Json = dict[str, Any]
 
@@ -48,7 +48,7 @@ def racks(number: int) -> list[Json]:
 
 
 def world(*objects: Json) -> World:
-    return build(given(yaml.safe_dump_all(objects), "f"))
+    return build(manifests_of(yaml.safe_dump_all(objects), "f"))
 
 
 def asked(*objects: Json) -> dict[str, Json]:
@@ -266,24 +266,24 @@ def test_more_pods_than_a_cluster_may_have_are_refused_in_one_sentence(workload,
     for module in (expanding, made, jobsets, leader_workers):
         monkeypatch.setattr(module, "MOST_PODS", 100)
     with pytest.raises(ManifestError) as refused:
-        build(given([workload], "f"))
+        build(manifests_of([workload], "f"))
     [problem] = refused.value.problems
     assert str(workload["kind"]) in problem
 
 
 def test_a_job_may_allow_more_pods_at_once_than_it_needs():
     workload = body("batch/v1", "Job", parallelism=TWO_BILLION, completions=3, template={"spec": spec()})
-    assert len(build(given([workload], "f")).pods) == 3
+    assert len(build(manifests_of([workload], "f")).pods) == 3
 
 
 def test_a_part_that_names_another_controller_makes_no_pods():
     """Regression: of the two checks of `managedBy`, that of the files' objects took every known controller for all."""
     jobs = [{"name": "a", "template": {"spec": {"managedBy": "example.com/x", "template": {"spec": spec()}}}}]
-    assert not build(given([body("jobset.x-k8s.io/v1alpha2", "JobSet", replicatedJobs=jobs)], "f")).pods
+    assert not build(manifests_of([body("jobset.x-k8s.io/v1alpha2", "JobSet", replicatedJobs=jobs)], "f")).pods
     other = body("batch/v1", "Job", managedBy="ray.io/kuberay-operator", template={"spec": spec()})
-    assert dict(build(given([other], "f")).ignored) == {"Job managed by ray.io/kuberay-operator": 1}
+    assert dict(build(manifests_of([other], "f")).ignored) == {"Job managed by ray.io/kuberay-operator": 1}
     pruned = body("apps/v1", "Deployment", managedBy="example.com/x", template={"spec": spec()})
-    assert len(build(given([pruned], "f")).pods) == 1
+    assert len(build(manifests_of([pruned], "f")).pods) == 1
 
 
 def test_what_only_concerns_new_pods_casts_no_doubt_on_a_snapshot():
@@ -294,15 +294,15 @@ def test_what_only_concerns_new_pods_casts_no_doubt_on_a_snapshot():
     stored = body("v1", "Pod", **spec())
     stored["metadata"]["uid"] = "u"
     job = body("batch/v1", "Job", annotations={"gangsched.io/recorded": "true"}, template={"spec": spec()})
-    assert build(given([space, quota, stored, job], "f")).doubts == []
-    assert len(build(given([space, quota, stored, job, body("v1", "Pod", "new", **spec())], "f")).doubts) == 2
+    assert build(manifests_of([space, quota, stored, job], "f")).doubts == []
+    assert len(build(manifests_of([space, quota, stored, job, body("v1", "Pod", "new", **spec())], "f")).doubts) == 2
 
 
 def test_what_a_node_declares_beside_its_resources_counts():
     """Regression: of a node's status only the resources were read, so pods that need a feature had no node."""
     declaring = node("n1")
     declaring["status"] |= {"declaredFeatures": ["A"], "images": [{"names": ["x"], "sizeBytes": 9}]}
-    [found] = build(given([declaring], "f")).nodes
+    [found] = build(manifests_of([declaring], "f")).nodes
     assert found.features == ("A",)
 
 
@@ -339,9 +339,10 @@ def test_pods_of_a_custom_kind_are_a_gang_and_the_object_alone_is_told_to_make_u
         }
         for at in range(3)
     ]
-    alone = build(given([AUTO, found], "f"), kinds)
+    alone = build(manifests_of([AUTO, found], "f"), kinds)
     few, enough = (
-        placed(simulate(build(given([AUTO, found, *pods, node("n", cpus)], "f"), kinds), Policy())) for cpus in "23"
+        placed(simulate(build(manifests_of([AUTO, found, *pods, node("n", cpus)], "f"), kinds), Policy()))
+        for cpus in "23"
     )
     assert [each.split(": ")[1] for each in alone.doubts] == ["Farm f"]
     assert (few, {name: len(nodes) for name, nodes in enough.items()}) == ({"farm.f": {}}, {"farm.f": 3})

@@ -11,7 +11,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.whatif.simulation import simulate
 from gangsched.whatif.world.building import build
 from gangsched.whatif.world.contents import World
-from gangsched.whatif.world.manifests import ManifestError, given
+from gangsched.whatif.world.manifests import ManifestError, manifests_of
 from tests.whatif.test_expanded import AUTO, Json, node, placed, spec
 
 OF_SUPER: Json = {"apiVersion": "x/v1", "kind": "SuperJob", "name": "top", "uid": "u", "controller": True}
@@ -44,7 +44,7 @@ def pods(group: str, count: int) -> list[Json]:
 
 
 def world(*objects: Json) -> World:
-    return build(given(objects, "f"))
+    return build(manifests_of(objects, "f"))
 
 
 def native(found: World) -> list[ForeignGroup]:

@@ -37,17 +37,17 @@ def evaluate(
     program, domains = _compiled(expression)
     if program is None:
         return SelectorResult.ERROR
-    found: dict[str, dict[str, dict[str, Any]]] = {"attributes": {}, "capacity": {}}
+    values: dict[str, dict[str, dict[str, Any]]] = {"attributes": {}, "capacity": {}}
     for field, domain in domains:
-        found[field][domain] = {}
+        values[field][domain] = {}
     try:
-        for each in attributes:
-            domain, _, name = each.name.partition("/")
-            found["attributes"].setdefault(domain, {})[name] = _value(each)
+        for attribute in attributes:
+            domain, _, name = attribute.name.partition("/")
+            values["attributes"].setdefault(domain, {})[name] = _value(attribute)
         for full_name, amount in capacity:
             domain, _, name = full_name.partition("/")
-            found["capacity"].setdefault(domain, {})[name] = quantity(amount)
-        device = {"driver": driver, "allowMultipleAllocations": multiple, **found}
+            values["capacity"].setdefault(domain, {})[name] = quantity(amount)
+        device = {"driver": driver, "allowMultipleAllocations": multiple, **values}
         result = program.eval(data={"device": device})
     except (InvalidQuantity, RuntimeError, TypeError, ValueError):
         return SelectorResult.ERROR
@@ -68,10 +68,10 @@ def _compiled(expression: str) -> tuple[cel.Expression | None, frozenset[tuple[s
         program = _environment().compile(expression)
     except (RuntimeError, TypeError, ValueError):
         return None, frozenset()
-    known = content(program.serialize())
-    if known.misread or known.longest_range > LONGEST_RANGE:
+    syntax = content(program.serialize())
+    if syntax.misread or syntax.longest_range > LONGEST_RANGE:
         return None, frozenset()
-    return program, frozenset() if known.whole else frozenset(known.domains)
+    return program, frozenset() if syntax.whole else frozenset(syntax.domains)
 
 
 def may_be_misread(expression: str) -> bool:

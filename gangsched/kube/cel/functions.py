@@ -58,18 +58,18 @@ def semver(text: str, normalize: bool = False) -> Value:  # noqa: FBT001, FBT002
     Raises:
         ValueError: the text is not a version.
     """
-    found = _normalized(text) if normalize else text
-    if _SEMVER.fullmatch(found) is None:
+    version = _normalized(text) if normalize else text
+    if _SEMVER.fullmatch(version) is None:
         raise ValueError(f"{text!r} is no version")
-    return {"semver": found.partition("+")[0]}
+    return {"semver": version.partition("+")[0]}
 
 
 def _normalized(text: str) -> str:
     parts = text.removeprefix("v").split(".", 2)
-    for at, part in enumerate(parts):
+    for index, part in enumerate(parts):
         if len(part) > 1:
             bare = part.lstrip("0")
-            parts[at] = bare if bare[:1].isdigit() else f"0{bare}"
+            parts[index] = bare if bare[:1].isdigit() else f"0{bare}"
     if len(parts) < _NUMBERS and any(sign in parts[-1] for sign in "+-"):
         raise ValueError(f"{text!r} is short and has more than numbers")
     return ".".join([*parts, "0", "0"][:_NUMBERS])
@@ -98,20 +98,20 @@ def _order(value: Value) -> tuple[object, ...]:
     """The sort key of a quantity or a version."""
     if "quantity" in value:
         return (Fraction(value["quantity"]),)
-    found = _SEMVER.fullmatch(value["semver"])
-    if found is None:
+    match = _SEMVER.fullmatch(value["semver"])
+    if match is None:
         raise ValueError(value)
-    numbers = tuple(map(int, found.group(1, 2, 3)))
-    if not found[4]:
+    numbers = tuple(map(int, match.group(1, 2, 3)))
+    if not match[4]:
         return (*numbers, 1)
-    parts = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in found[4].split("."))
+    parts = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in match[4].split("."))
     return (*numbers, 0, parts)
 
 
-def _compare(one: Value, other: Value) -> int:
-    if one.keys() != other.keys():
+def _compare(value: Value, other: Value) -> int:
+    if value.keys() != other.keys():
         raise TypeError("a quantity cannot be compared with a version")
-    first, second = _order(one), _order(other)
+    first, second = _order(value), _order(other)
     return int(first > second) - int(first < second)
 
 
@@ -130,9 +130,9 @@ def _sums(impl: Callable[[Value, Any], Value]) -> tuple[Overload, ...]:
     return tuple(Overload(VALUE, (VALUE, other), impl, member=True) for other in (VALUE, INT))
 
 
-def _part(at: int) -> Callable[[Value], int]:
+def _part(index: int) -> Callable[[Value], int]:
     def part(version: Value) -> int:
-        return int(version["semver"].partition("-")[0].split(".")[at])
+        return int(version["semver"].partition("-")[0].split(".")[index])
 
     return part
 
@@ -144,32 +144,32 @@ def _ascii(change: Callable[[str], str]) -> Callable[[str], str]:
     return lambda text: "".join(change(char) if char.isascii() else char for char in text)
 
 
-def _char_at(text: str, at: int) -> str:
-    if not 0 <= at <= len(text):
-        raise IndexError(at)
-    return text[at : at + 1]
+def _char_at(text: str, index: int) -> str:
+    if not 0 <= index <= len(text):
+        raise IndexError(index)
+    return text[index : index + 1]
 
 
-def _index_of(found: str | list[str], what: str, start: int = 0) -> int:
-    if isinstance(found, list):
-        return found.index(what) if what in found else -1
-    if what == "":
+def _index_of(value: str | list[str], item: str, start: int = 0) -> int:
+    if isinstance(value, list):
+        return value.index(item) if item in value else -1
+    if item == "":
         return start
     if start < 0:
         raise IndexError(start)
-    return found.find(what, start)
+    return value.find(item, start)
 
 
-def _last_index_of(found: str | list[str], what: str, *start: int) -> int:
-    if isinstance(found, list):
-        return len(found) - 1 - found[::-1].index(what) if what in found else -1
-    if what == "":
-        return start[0] if start else len(found)
+def _last_index_of(value: str | list[str], item: str, *start: int) -> int:
+    if isinstance(value, list):
+        return len(value) - 1 - value[::-1].index(item) if item in value else -1
+    if item == "":
+        return start[0] if start else len(value)
     if not start:
-        return found.rfind(what)
+        return value.rfind(item)
     if start[0] < 0:
         raise IndexError(start[0])
-    return -1 if start[0] >= len(found) else found.rfind(what, 0, start[0] + len(what))
+    return -1 if start[0] >= len(value) else value.rfind(item, 0, start[0] + len(item))
 
 
 def _substring(text: str, start: int, *end: int) -> str:
@@ -196,8 +196,8 @@ def _format(text: str, values: list[Any]) -> str:
     """The formatted text. Values of kinds that Go formats differently from Python are an error."""
     left = iter(values)
 
-    def written(found: re.Match[str]) -> str:
-        verb, precision = found["verb"], found["precision"]
+    def written(match: re.Match[str]) -> str:
+        verb, precision = match["verb"], match["precision"]
         if verb == "%":
             return "%"
         value = next(left, None)
@@ -208,17 +208,17 @@ def _format(text: str, values: list[Any]) -> str:
             return str(int(value)) if verb == "b" else str(value).lower()
         return f"{value:{precision or ''}{'' if verb == 's' else verb}}"
 
-    made = re.sub(r"%(?P<precision>\.\d{1,3})?(?P<verb>.|$)", written, text)
+    result = re.sub(r"%(?P<precision>\.\d{1,3})?(?P<verb>.|$)", written, text)
     if next(left, None) is not None:
         raise ValueError("more values than are written")
-    return made
+    return result
 
 
 # Lists
 
 
-def _is_sorted(found: list[Any]) -> bool:
-    return all(one <= other for one, other in pairwise(found))
+def _is_sorted(values: list[Any]) -> bool:
+    return all(value <= other for value, other in pairwise(values))
 
 
 _ANY = (INT, cel.Type.UINT, DOUBLE, TEXT, BOOL, VALUE, LIST)
@@ -235,14 +235,14 @@ FUNCTIONS: dict[str, tuple[Overload, ...]] = {
     "semver": (Overload(VALUE, (TEXT,), semver), Overload(VALUE, (TEXT, BOOL), semver)),
     "isSemver": (Overload(BOOL, (TEXT,), _is(semver)), Overload(BOOL, (TEXT, BOOL), _is(semver))),
     "compareTo": _compares(_compare, INT),
-    "isGreaterThan": _compares(lambda one, other: _compare(one, other) > 0, BOOL),
-    "isLessThan": _compares(lambda one, other: _compare(one, other) < 0, BOOL),
+    "isGreaterThan": _compares(lambda value, other: _compare(value, other) > 0, BOOL),
+    "isLessThan": _compares(lambda value, other: _compare(value, other) < 0, BOOL),
     "sign": (Overload(INT, (VALUE,), lambda value: (_number(value) > 0) - (_number(value) < 0)),),
     "isInteger": (Overload(BOOL, (VALUE,), _is_integer, member=True),),
     "asInteger": (Overload(INT, (VALUE,), _integer, member=True),),
     "asApproximateFloat": (Overload(DOUBLE, (VALUE,), lambda value: float(_number(value)), member=True),),
-    "add": _sums(lambda one, other: _amount(_number(one) + _number(other))),
-    "sub": _sums(lambda one, other: _amount(_number(one) - _number(other))),
+    "add": _sums(lambda value, other: _amount(_number(value) + _number(other))),
+    "sub": _sums(lambda value, other: _amount(_number(value) - _number(other))),
     "major": (Overload(INT, (VALUE,), _part(0), member=True),),
     "minor": (Overload(INT, (VALUE,), _part(1), member=True),),
     "patch": (Overload(INT, (VALUE,), _part(2), member=True),),

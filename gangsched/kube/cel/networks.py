@@ -17,15 +17,15 @@ Address = IPv4Address | IPv6Address
 Interface = IPv4Interface | IPv6Interface
 
 
-def _address(found: str | Value) -> Address:
-    address = ip_address(found if isinstance(found, str) else found["ip"])
+def _address(value: str | Value) -> Address:
+    address = ip_address(value if isinstance(value, str) else value["ip"])
     if isinstance(address, IPv6Address) and (address.scope_id is not None or address.ipv4_mapped is not None):
-        raise ValueError(f"{found!r} has a zone, or stands for an IPv4 address")
+        raise ValueError(f"{value!r} has a zone, or stands for an IPv4 address")
     return address
 
 
-def _network(found: str | Value) -> Interface:
-    text: str = found if isinstance(found, str) else found["cidr"]
+def _network(value: str | Value) -> Interface:
+    text: str = value if isinstance(value, str) else value["cidr"]
     address, _, length = text.partition("/")
     if not (length.isdecimal() and length.isascii()) or (length[0] == "0" and length != "0"):
         raise ValueError(f"{text!r} has no length of a prefix")
@@ -33,27 +33,27 @@ def _network(found: str | Value) -> Interface:
     return ip_interface(text)
 
 
-def _ip(found: str | Value) -> Value:
+def _ip(value: str | Value) -> Value:
     """The address in the text, or the address of a network."""
-    if isinstance(found, dict) and "cidr" in found:
-        return {"ip": str(_network(found).ip)}
-    return {"ip": str(_address(found))}
+    if isinstance(value, dict) and "cidr" in value:
+        return {"ip": str(_network(value).ip)}
+    return {"ip": str(_address(value))}
 
 
-def _contains(network: Value, found: str | Value) -> bool:
-    address, within = _address(found), _network(network).network
+def _contains(network: Value, value: str | Value) -> bool:
+    address, within = _address(value), _network(network).network
     return address.version == within.version and address in within
 
 
-def _contains_network(network: Value, found: str | Value) -> bool:
-    inner, outer = _network(found), _network(network).network
+def _contains_network(network: Value, value: str | Value) -> bool:
+    inner, outer = _network(value), _network(network).network
     return inner.version == outer.version and inner.network.prefixlen >= outer.prefixlen and inner.ip in outer
 
 
-def _is(read: Callable[[str], object]) -> Callable[[str], bool]:
+def _is(parse: Callable[[str], object]) -> Callable[[str], bool]:
     def can_be_read(text: str) -> bool:
         try:
-            read(text)
+            parse(text)
         except ValueError:
             return False
         return True
@@ -61,15 +61,15 @@ def _is(read: Callable[[str], object]) -> Callable[[str], bool]:
     return can_be_read
 
 
-def _global(found: Value) -> bool:
-    address = _address(found)
+def _global(value: Value) -> bool:
+    address = _address(value)
     broadcast = str(address) == "255.255.255.255"
     special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
     return not (special or broadcast)
 
 
-def _link_local_multicast(found: Value) -> bool:
-    address = _address(found)
+def _link_local_multicast(value: Value) -> bool:
+    address = _address(value)
     if isinstance(address, IPv4Address):
         return address.packed[:3] == b"\xe0\x00\x00"
     return address.packed[0] == 0xFF and address.packed[1] & 0x0F == 0x02  # noqa: PLR2004 - ff02::/16, any flags
@@ -87,17 +87,17 @@ NETWORK_FUNCTIONS: dict[str, tuple[Overload, ...]] = {
     "ip": (Overload(VALUE, (TEXT,), _ip), Overload(VALUE, (VALUE,), _ip, member=True)),
     "isIP": (Overload(BOOL, (TEXT,), _is(_address)),),
     "ip.isCanonical": (Overload(BOOL, (TEXT,), lambda text: str(_address(text)) == text),),
-    "family": _tells(lambda found: _address(found).version, INT),
-    "isUnspecified": _tells(lambda found: _address(found).is_unspecified, BOOL),
-    "isLoopback": _tells(lambda found: _address(found).is_loopback, BOOL),
+    "family": _tells(lambda value: _address(value).version, INT),
+    "isUnspecified": _tells(lambda value: _address(value).is_unspecified, BOOL),
+    "isLoopback": _tells(lambda value: _address(value).is_loopback, BOOL),
     "isLinkLocalMulticast": _tells(_link_local_multicast, BOOL),
-    "isLinkLocalUnicast": _tells(lambda found: _address(found).is_link_local, BOOL),
+    "isLinkLocalUnicast": _tells(lambda value: _address(value).is_link_local, BOOL),
     "isGlobalUnicast": _tells(_global, BOOL),
     "cidr": (Overload(VALUE, (TEXT,), lambda text: {"cidr": str(_network(text))}),),
     "isCIDR": (Overload(BOOL, (TEXT,), _is(_network)),),
     "containsIP": _either(_contains),
     "containsCIDR": _either(_contains_network),
-    "masked": _tells(lambda found: {"cidr": str(_network(found).network)}, VALUE),
-    "prefixLength": _tells(lambda found: _network(found).network.prefixlen, INT),
+    "masked": _tells(lambda value: {"cidr": str(_network(value).network)}, VALUE),
+    "prefixLength": _tells(lambda value: _network(value).network.prefixlen, INT),
 }
 """The functions by name, each with its overloads."""

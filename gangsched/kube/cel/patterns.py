@@ -21,11 +21,11 @@ def _pattern(pattern: str, text: str) -> re.Pattern[str]:
 
 def find(text: str, pattern: str) -> str:
     """The first match of the pattern; empty if there is none."""
-    found = _pattern(pattern, text).search(text)
-    return found[0] if found else ""
+    match = _pattern(pattern, text).search(text)
+    return match[0] if match else ""
 
 
 def find_all(text: str, pattern: str, most: int = -1) -> list[str]:
     """The matches of the pattern, at most so many; a negative number is no limit."""
-    found = [each[0] for each in _pattern(pattern, text).finditer(text)]
-    return found if most < 0 else found[:most]
+    matches = [match[0] for match in _pattern(pattern, text).finditer(text)]
+    return matches if most < 0 else matches[:most]

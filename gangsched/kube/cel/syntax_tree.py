@@ -92,7 +92,7 @@ class Content:
         if select:
             map_, key = _device_map(_one(select, 1)), _text(select, 2)
         elif _text(call, 2) in _INDEXES:
-            map_, key = (read(part) for read, part in zip((_device_map, _key), _all(call, 3), strict=True))
+            map_, key = (reader(part) for reader, part in zip((_device_map, _key), _all(call, 3), strict=True))
         else:
             return False
         if map_ and key:
@@ -107,9 +107,9 @@ class Content:
 
 def content(serialized: bytes) -> Content:
     """The content of an expression that was compiled with the type check, and serialized."""
-    found = Content()
-    found.add(_one(_one(serialized, _ANY_VALUE), _ROOT), _Place())
-    return found
+    contents = Content()
+    contents.add(_one(_one(serialized, _ANY_VALUE), _ROOT), _Place())
+    return contents
 
 
 def _parts(kind: int, value: bytes) -> Iterator[bytes]:
@@ -145,7 +145,7 @@ def _one(message: bytes, number: int) -> bytes:
 
 
 def _all(message: bytes, number: int) -> Iterator[bytes]:
-    return (value for at, value in _fields(message) if at == number and isinstance(value, bytes))
+    return (value for tag, value in _fields(message) if tag == number and isinstance(value, bytes))
 
 
 def _text(message: bytes, number: int) -> str:
@@ -154,27 +154,27 @@ def _text(message: bytes, number: int) -> str:
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """The fields of a message of Protocol Buffers by number: whole numbers, and the bytes of everything else."""
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
+    position = 0
+    while position < len(message):
+        tag, position = _varint(message, position)
         number, kind = tag >> 3, tag & 7
         if kind == _VARINT:
-            value, at = _varint(message, at)
+            value, position = _varint(message, position)
             yield number, value
             continue
         if kind == _LENGTH:
-            length, at = _varint(message, at)
+            length, position = _varint(message, position)
         else:
             length = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}[kind]
-        yield number, message[at : at + length]
-        at += length
+        yield number, message[position : position + length]
+        position += length
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
+def _varint(message: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        byte = message[at]
+        byte = message[position]
         value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
+        position, shift = position + 1, shift + 7
         if byte < 0x80:  # noqa: PLR2004 - the last byte of a number
-            return value, at
+            return value, position

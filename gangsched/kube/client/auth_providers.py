@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gangsched.kube.client.errors import NoCredentials
-from gangsched.kube.client.exec_plugin import Given
+from gangsched.kube.client.exec_plugin import ExecCredentialStatus
 
 EXTRA = "auth-providers"
 _NAME = "x"
@@ -28,7 +28,7 @@ class AuthProvider:
             "users": [named],
         }
 
-    async def token(self) -> Given:
+    async def token(self) -> ExecCredentialStatus:
         """The current token.
 
         Raises:
@@ -48,4 +48,4 @@ class AuthProvider:
             header = await configuration.get_api_key_with_prefix("BearerToken")
         except Exception as error:  # the library's, of the HTTP client and of what it reads
             raise NoCredentials(f"The auth-provider of the kubeconfig gives no token: {error}") from error
-        return Given(token=(header or "").removeprefix("Bearer "))
+        return ExecCredentialStatus(token=(header or "").removeprefix("Bearer "))

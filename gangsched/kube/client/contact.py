@@ -107,7 +107,7 @@ class _Incident:
 
     since: float
     last: float
-    said: str
+    message: str
     logged: bool = False
 
     @property
@@ -134,14 +134,14 @@ class Contact:
             right = right_of(method, path, watch=watch)
             self.counter(right.verb, right.resource, status)
 
-    def unanswered(self, method: str, path: str, said: str) -> None:
+    def unanswered(self, method: str, path: str, message: str) -> None:
         """Record a request without an answer."""
         self.count(method, path, 0)
-        self._met(Problem.UNREACHABLE, None, right_of(method, path), said)
+        self._met(Problem.UNREACHABLE, None, right_of(method, path), message)
 
-    def without_credentials(self, method: str, path: str, said: str) -> None:
+    def without_credentials(self, method: str, path: str, message: str) -> None:
         """Record a request that could not be sent because there were no credentials."""
-        self._met(Problem.CREDENTIALS, None, right_of(method, path), said)
+        self._met(Problem.CREDENTIALS, None, right_of(method, path), message)
 
     def answered(self, method: str, path: str, error: ApiError | None, *, watch: bool = False) -> None:
         """Record the answer to a request; `error` is None for a success."""
@@ -181,14 +181,14 @@ class Contact:
             if incident.lasted_s >= REPORTED_AFTER_S and now - incident.last < reported_s:
                 yield subject, incident
 
-    def _met(self, problem: Problem, about: Right | None, asked: Right, said: str) -> None:
+    def _met(self, problem: Problem, about: Right | None, right: Right, message: str) -> None:
         now = self._monotonic()
         if self.observer is not None:
-            self.observer.api_failed(problem.value, asked.verb, asked.resource)
+            self.observer.api_failed(problem.value, right.verb, right.resource)
         incident = self._incidents.get((problem, about))
         if incident is None or now - incident.last >= FORGOTTEN_AFTER_S:
-            incident = self._incidents[problem, about] = _Incident(now, now, said)
-        incident.last, incident.said = now, said
+            incident = self._incidents[problem, about] = _Incident(now, now, message)
+        incident.last, incident.message = now, message
         patience_s = REPORTED_AFTER_S if problem in (Problem.UNREACHABLE, Problem.FAILING) else MISSING_AFTER_S
         if not incident.logged and incident.lasted_s >= patience_s:
             incident.logged = True
@@ -199,47 +199,47 @@ class Contact:
         incident = self._incidents.pop((problem, about), None)
         if incident is not None and incident.logged:
             right = {"right": str(about)} if about else {}
-            what = {"problem": problem.value, "lasted_s": f"{incident.lasted_s:.0f}", **right}
-            _log.info("requests to the API server succeed again", extra=what)
+            fields = {"problem": problem.value, "lasted_s": f"{incident.lasted_s:.0f}", **right}
+            _log.info("requests to the API server succeed again", extra=fields)
 
     def _sentence(self, subject: _Subject, incident: _Incident) -> str:
         problem, right = subject
         lasts_s = incident.lasted_s
-        said = printable(incident.said)
+        text = printable(incident.message)
         match problem:
             case Problem.UNREACHABLE:
                 return (
-                    f"The API server {self._server} has not answered for {lasts_s:.0f} s ({said}): gangsched keeps "
+                    f"The API server {self._server} has not answered for {lasts_s:.0f} s ({text}): gangsched keeps "
                     "retrying; check that the server runs and can be reached from here."
                 )
             case Problem.CREDENTIALS if _missing(problem, incident):
                 return (
                     f"The API server {self._server} has accepted no credentials of gangsched for {lasts_s:.0f} s "
-                    f"({said}): check that the token, certificate or plug-in of its account or kubeconfig is valid."
+                    f"({text}): check that the token, certificate or plug-in of its account or kubeconfig is valid."
                 )
             case Problem.CREDENTIALS:
                 return (
-                    f"The API server {self._server} has not accepted our credentials for {lasts_s:.0f} s ({said}): "
+                    f"The API server {self._server} has not accepted our credentials for {lasts_s:.0f} s ({text}): "
                     "gangsched keeps retrying."
                 )
-            case Problem.DENIED if ANONYMOUS in said:
+            case Problem.DENIED if ANONYMOUS in text:
                 return (
-                    f"The API server {self._server} has seen no credentials of gangsched for {lasts_s:.0f} s ({said}): "
+                    f"The API server {self._server} has seen no credentials of gangsched for {lasts_s:.0f} s ({text}): "
                     "check that the client certificate of its kubeconfig has not expired, and that its user has one."
                 )
             case Problem.DENIED if _missing(problem, incident) and right is not None:
                 return (
-                    f"gangsched may not {right} ({said}): give its account a role with the verb {right.verb} on "
+                    f"gangsched may not {right} ({text}): give its account a role with the verb {right.verb} on "
                     f"{right.granted_on}."
                 )
             case Problem.DENIED:
                 return (
-                    f"The API server has denied {right} for {lasts_s:.0f} s ({said}): a restarted one does so for some "
+                    f"The API server has denied {right} for {lasts_s:.0f} s ({text}): a restarted one does so for some "
                     "seconds, and gangsched keeps retrying."
                 )
             case Problem.FAILING:
                 return (
-                    f"The API server has failed to {right} for {lasts_s:.0f} s ({said}): gangsched keeps retrying; see "
+                    f"The API server has failed to {right} for {lasts_s:.0f} s ({text}): gangsched keeps retrying; see "
                     "the server's log."
                 )
 

@@ -79,14 +79,14 @@ async def find_connection(
     """
     named = kubeconfig or os.environ.get("KUBECONFIG")
     if not named and context is None and _in_pod():
-        found = _in_cluster()
+        connection = _in_cluster()
     else:
-        found = await _from_kubeconfig(_existing(named or "~/.kube/config"), context)
+        connection = await _from_kubeconfig(_existing(named or "~/.kube/config"), context)
     if acting_as is not None:
-        found = replace(found, acting_as=acting_as)
-    if found.acting_as is not None and not all(value.isprintable() for _, value in found.acting_as.headers()):
+        connection = replace(connection, acting_as=acting_as)
+    if connection.acting_as is not None and not all(value.isprintable() for _, value in connection.acting_as.headers()):
         raise NoCredentials("The name of a user or group to impersonate has a control character: correct it.")
-    return found
+    return connection
 
 
 def _in_pod() -> bool:
@@ -125,31 +125,31 @@ def _existing(paths: str) -> list[str]:
 
 
 async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
-    where = f"The kubeconfig {' + '.join(files)}"
+    source = f"The kubeconfig {' + '.join(files)}"
     try:
         content = read_kubeconfig(files)
         if context is not None and context not in content.contexts:
             names = f"it has {', '.join(content.contexts)}" if content.contexts else "it has none"
-            raise NoCredentials(f"{where} has no context {context}: {names}.")
+            raise NoCredentials(f"{source} has no context {context}: {names}.")
         chosen, cluster, user = content.chosen(context)
-        impersonation = _impersonation(user, where)
-        connection = await _connection(cluster, user, f"The user {chosen.user} of {where[0].lower()}{where[1:]}")
+        impersonation = _impersonation(user, source)
+        connection = await _connection(cluster, user, f"The user {chosen.user} of {source[0].lower()}{source[1:]}")
     except InvalidKubeconfig as error:
-        raise NoCredentials(f"{where} cannot be used: {error}") from error
+        raise NoCredentials(f"{source} cannot be used: {error}") from error
     except _UNREADABLE as error:
         raise NoCredentials(
-            f"{where} cannot be read as a kubeconfig ({type(error).__name__}: {error}):"
+            f"{source} cannot be read as a kubeconfig ({type(error).__name__}: {error}):"
             " compare it with the output of `kubectl config view`."
         ) from error
     return replace(connection, acting_as=impersonation, namespace=chosen.namespace or "default")
 
 
-def _impersonation(user: User, where: str) -> Impersonation | None:
+def _impersonation(user: User, source: str) -> Impersonation | None:
     """The impersonation that the kubeconfig's user asks for; None if there is none."""
     if not user.impersonate:
         if user.as_groups or user.as_user_extra:
             # Without them, requests would have other rights than intended.
-            raise NoCredentials(f"{where} has `as-groups` or `as-user-extra` and lacks `as`: correct it.")
+            raise NoCredentials(f"{source} has `as-groups` or `as-user-extra` and lacks `as`: correct it.")
         return None
     return Impersonation(
         user=user.impersonate,
@@ -168,10 +168,10 @@ def contexts(kubeconfig: str | None) -> list[str]:
     return list(read_kubeconfig(_existing(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")).contexts)
 
 
-async def _connection(cluster: Cluster, user: User, where: str) -> Connection:
+async def _connection(cluster: Cluster, user: User, source: str) -> Connection:
     server = cluster.server.rstrip("/")
     tls = _tls_of(cluster, user) if server.startswith("https:") else None
-    plugin = await _plugin(cluster, user, tls, where)
+    plugin = await _plugin(cluster, user, tls, source)
     return Connection(
         server=server,
         authorization=plugin.authorization if plugin is not None else _authorization(user, server),
@@ -182,7 +182,7 @@ async def _connection(cluster: Cluster, user: User, where: str) -> Connection:
     )
 
 
-async def _plugin(cluster: Cluster, user: User, tls: ssl.SSLContext | None, where: str) -> ExecPlugin | None:
+async def _plugin(cluster: Cluster, user: User, tls: ssl.SSLContext | None, source: str) -> ExecPlugin | None:
     """The user's plug-in with its first credentials; None if the user has none."""
     if user.exec is not None:
         plugin = ExecPlugin(partial(call, user.exec, cluster), server=cluster.server, tls=tls)
@@ -197,11 +197,12 @@ async def _plugin(cluster: Cluster, user: User, tls: ssl.SSLContext | None, wher
             raise
         hint = user.exec.install_hint.strip()
         raise NoCredentials(
-            f"{where} gets its credentials from the exec plug-in {error.filename}, which is not installed here: install"
-            f" it, put it on the PATH, or use a kubeconfig without it.{f' The kubeconfig says: {hint}' if hint else ''}"
+            f"{source} gets its credentials from the exec plug-in {error.filename}, which is not installed here:"
+            " install it, put it on the PATH, or use a kubeconfig without it."
+            f"{f' The kubeconfig says: {hint}' if hint else ''}"
         ) from error
     except (OSError, ValueError, TypeError) as error:
-        raise NoCredentials(f"{where} gets no credentials: {error}") from error
+        raise NoCredentials(f"{source} gets no credentials: {error}") from error
     return plugin
 
 

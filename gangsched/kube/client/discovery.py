@@ -44,10 +44,10 @@ async def listed_versions(session: ApiSession) -> frozenset[str]:
     """
     answer = await session.request("GET", "/apis", essential=False)
     try:
-        found = _GROUPS.decode(answer.checked().body)
+        groups = _GROUPS.decode(answer.checked().body)
     except UNREADABLE as error:
         raise Garbled(f"The list of API groups cannot be read: {error}") from error
-    return frozenset(each.group_version for group in found.groups or () for each in group.versions or ())
+    return frozenset(version.group_version for group in groups.groups or () for version in group.versions or ())
 
 
 class Discovery:
@@ -57,7 +57,7 @@ class Discovery:
         self._session = session
         self._every_s = every_s
         self._one_at_a_time = asyncio.Lock()
-        self._asked = -math.inf
+        self._asked_at = -math.inf
         self._turn = 0
         self._listed: frozenset[str] = frozenset()
         self._failure = ""
@@ -76,15 +76,15 @@ class Discovery:
         turn = self._turn
         async with self._one_at_a_time:
             if self._turn == turn:
-                await asyncio.sleep(self._asked + self._every_s - time.monotonic())
-                self._asked = time.monotonic()
+                await asyncio.sleep(self._asked_at + self._every_s - time.monotonic())
+                self._asked_at = time.monotonic()
                 self._listed = await self._ask()
                 self._turn += 1
             return self._listed
 
     async def _ask(self) -> frozenset[str]:
         try:
-            found = await listed_versions(self._session)
+            versions = await listed_versions(self._session)
         except (ApiError, ApiUnreachable, Garbled) as error:
             if not self._failure:
                 _log.warning(
@@ -94,4 +94,4 @@ class Discovery:
             self._failure = str(error)
             return frozenset()
         self._failure = ""
-        return found
+        return versions

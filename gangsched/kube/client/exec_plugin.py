@@ -32,7 +32,7 @@ _FAILURES = (OSError, ValueError, TypeError)
 _CLUSTER_EXTENSION = "client.authentication.k8s.io/exec"
 
 
-class Given(Struct, rename="camel"):
+class ExecCredentialStatus(Struct, rename="camel"):
     """What a plug-in gives: a token, or a certificate with its key in PEM, and when they expire, if ever."""
 
     token: str | None = None
@@ -44,7 +44,7 @@ class Given(Struct, rename="camel"):
 class _Answer(Struct, rename="camel"):
     kind: str
     api_version: str
-    status: Given
+    status: ExecCredentialStatus
 
 
 class ExecPlugin:
@@ -54,7 +54,9 @@ class ExecPlugin:
     then on.
     """
 
-    def __init__(self, run: Callable[[], Awaitable[Given]], *, server: str, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, run: Callable[[], Awaitable[ExecCredentialStatus]], *, server: str, tls: ssl.SSLContext | None
+    ) -> None:
         self.number = 0
         self.certificates = 0
         self._run = run
@@ -62,7 +64,7 @@ class ExecPlugin:
         self._tls = tls
         self._header: str | None = None
         self._expires = float("inf")
-        self._given = float("-inf")
+        self._renewed_at = float("-inf")
         self._one_at_a_time = asyncio.Lock()
 
     async def authorization(self) -> str | None:
@@ -82,7 +84,7 @@ class ExecPlugin:
     async def replaced(self, number: int) -> bool:
         """Whether there are other credentials than those of this number, which the API server has refused."""
         async with self._one_at_a_time:
-            if number == self.number and time.monotonic() - self._given >= LEAST_S:
+            if number == self.number and time.monotonic() - self._renewed_at >= LEAST_S:
                 try:
                     await self.renew()
                 except (NoCredentials, *_FAILURES):
@@ -99,23 +101,23 @@ class ExecPlugin:
         # A watch waits for credentials without a time limit, and all other requests wait behind it.
         try:
             async with asyncio.timeout(_LONGEST_S):
-                given = await self._run()
+                credential = await self._run()
         except TimeoutError as error:
             raise ValueError(f"there was no answer within {_LONGEST_S:g} s") from error
-        if given.client_certificate_data and given.client_key_data:
+        if credential.client_certificate_data and credential.client_key_data:
             if self._tls is not None:
-                load_certificate(self._tls, given.client_certificate_data, given.client_key_data)
+                load_certificate(self._tls, credential.client_certificate_data, credential.client_key_data)
                 self.certificates += 1
-        elif not given.token:
+        elif not credential.token:
             raise ValueError("its answer has neither a token nor a certificate with a key")
-        expires = given.expiration_timestamp
-        self._header = f"Bearer {given.token}" if given.token else None
+        expires = credential.expiration_timestamp
+        self._header = f"Bearer {credential.token}" if credential.token else None
         self._expires = expires.timestamp() if expires is not None else float("inf")
-        self._given = time.monotonic()
+        self._renewed_at = time.monotonic()
         self.number += 1
 
 
-async def call(plugin: Exec, cluster: Cluster) -> Given:
+async def call(plugin: Exec, cluster: Cluster) -> ExecCredentialStatus:
     """Run the program that the kubeconfig names, as client.authentication.k8s.io prescribes.
 
     Raises:
@@ -141,8 +143,8 @@ async def call(plugin: Exec, cluster: Cluster) -> Given:
         if process.returncode is None:
             process.kill()
     if process.returncode != 0:
-        told = errors.decode("utf-8", "replace").strip()
-        raise ValueError(f"exec: process returned {process.returncode}{told and f'. {told}'}")
+        message = errors.decode("utf-8", "replace").strip()
+        raise ValueError(f"exec: process returned {process.returncode}{message and f'. {message}'}")
     answer = msgspec.json.decode(output, type=_Answer)
     if answer.kind != "ExecCredential" or answer.api_version != plugin.api_version:
         raise ValueError(f"exec: the answer is {answer.api_version} {answer.kind}, not {plugin.api_version}")
@@ -153,20 +155,20 @@ def _request(plugin: Exec, cluster: Cluster, *, interactive: bool) -> str:
     """What the plug-in finds in its environment: whether it may ask, and on request for which cluster it works."""
     spec: dict[str, object] = {"interactive": interactive}
     if plugin.provide_cluster_info:
-        told: dict[str, object] = {"server": cluster.server}
+        cluster_info: dict[str, object] = {"server": cluster.server}
         if cluster.tls_server_name:
-            told["tls-server-name"] = cluster.tls_server_name
+            cluster_info["tls-server-name"] = cluster.tls_server_name
         if cluster.insecure_skip_tls_verify:
-            told["insecure-skip-tls-verify"] = True
+            cluster_info["insecure-skip-tls-verify"] = True
         authority = cluster.authority()
         if authority is not None:
-            told["certificate-authority-data"] = authority.encode()  # written in base64
+            cluster_info["certificate-authority-data"] = authority.encode()  # written in base64
         if cluster.proxy_url:
-            told["proxy-url"] = cluster.proxy_url
+            cluster_info["proxy-url"] = cluster.proxy_url
         for extension in cluster.extensions:
             if extension.get("name") == _CLUSTER_EXTENSION:
-                told["config"] = extension.get("extension")
-        spec["cluster"] = told
+                cluster_info["config"] = extension.get("extension")
+        spec["cluster"] = cluster_info
     request = {"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec}
     return msgspec.json.encode(request).decode()
 

@@ -126,7 +126,7 @@ class LeaseClient:
 
 def _lease(answer: Response) -> Lease:
     try:
-        found = _OBJECT.decode(answer.checked().body)
+        lease = _OBJECT.decode(answer.checked().body)
     except UNREADABLE as error:
         raise Garbled(f"A Lease cannot be read: {error}") from error
-    return Lease(found.metadata.resource_version, found.spec or LeaseSpec())
+    return Lease(lease.metadata.resource_version, lease.spec or LeaseSpec())

@@ -293,18 +293,18 @@ class Reflector(Generic[Value]):
 
     def _read(self, line: bytes) -> Event | None:
         """The core's event for this line; None for a bookmark."""
-        found = _EVENT.decode(line)
-        match found.type:
+        watch_event = _EVENT.decode(line)
+        match watch_event.type:
             case "ADDED" | "MODIFIED":
-                version, value = self.resource.read(found.object)
+                version, value = self.resource.read(watch_event.object)
                 event: Event | None = self.resource.seen(value)
             case "DELETED":
-                meta = _VERSIONED.decode(found.object).metadata
+                meta = _VERSIONED.decode(watch_event.object).metadata
                 version, event = meta.resource_version, self.resource.gone(meta)
             case "BOOKMARK":
-                version, event = _VERSIONED.decode(found.object).metadata.resource_version, None
+                version, event = _VERSIONED.decode(watch_event.object).metadata.resource_version, None
             case "ERROR":
-                raise _watch_error(found.object)
+                raise _watch_error(watch_event.object)
             case other:
                 raise Garbled(f"A watch of {self.resource.name} delivered an event of the unknown type {other!r}.")
         self._version = version or self._version

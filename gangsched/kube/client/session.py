@@ -131,13 +131,15 @@ class ApiSession:
 
     def for_loop(self, loop: asyncio.AbstractEventLoop) -> ApiSession:
         """A separate session for another event loop; call this there. `loop` is this session's, for credentials."""
-        known = self._connection
+        connection = self._connection
 
         async def authorization() -> str | None:
-            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_awaited(known.authorization()), loop))
+            return await asyncio.wrap_future(
+                asyncio.run_coroutine_threadsafe(_awaited(connection.authorization()), loop)
+            )
 
         # The plug-in runs in this session's loop, and is called again when this session is refused.
-        return ApiSession(replace(known, authorization=authorization, plugin=None))
+        return ApiSession(replace(connection, authorization=authorization, plugin=None))
 
     def client(self) -> aiohttp.ClientSession:
         """An aiohttp session with the same connections and the same, always current, credentials.
@@ -188,17 +190,17 @@ class ApiSession:
                 return Response(answer.status, answer.headers, await answer.read())
 
         try:
-            found = await answered()
-            if found.status == HTTPStatus.UNAUTHORIZED and await self._has_others(number):
-                found = await answered()
+            response = await answered()
+            if response.status == HTTPStatus.UNAUTHORIZED and await self._has_others(number):
+                response = await answered()
         except _UNANSWERED as error:
             raise self._unanswered(method, path, error) from error
-        self.contact.count(method, path, found.status)
+        self.contact.count(method, path, response.status)
         if essential:
-            self.contact.answered(method, path, None if found.ok else found.error())
+            self.contact.answered(method, path, None if response.ok else response.error())
         else:
             self.contact.reached()
-        return found
+        return response
 
     @asynccontextmanager
     async def stream(
@@ -331,14 +333,14 @@ class ApiSession:
             self.contact.without_credentials(method, path, str(error))
             return ApiUnreachable(str(error))
         unreachable = self._unreachable(error)
-        self.contact.unanswered(method, path, said(error))
+        self.contact.unanswered(method, path, failure_cause(error))
         return unreachable
 
     def _unreachable(self, error: Exception) -> ApiUnreachable:
         kind = type(error).__name__
         if isinstance(error, aiohttp.ClientPayloadError):
-            return CutOff(f"An answer of the API server {self.server} was cut off ({kind}): {said(error)}")
-        return ApiUnreachable(f"The API server {self.server} cannot be reached ({kind}): {said(error)}")
+            return CutOff(f"An answer of the API server {self.server} was cut off ({kind}): {failure_cause(error)}")
+        return ApiUnreachable(f"The API server {self.server} cannot be reached ({kind}): {failure_cause(error)}")
 
 
 async def connect(
@@ -358,7 +360,7 @@ async def _awaited(value: Awaitable[str | None]) -> str | None:
     return await value
 
 
-def said(error: Exception) -> str:
+def failure_cause(error: Exception) -> str:
     """The cause of a failed connection, for messages."""
     if isinstance(error, aiohttp.ClientConnectorError):
         # Its own text contains the memory address of a Python object.
@@ -372,13 +374,13 @@ def _api_error(status: int, headers: Mapping[str, str], body: bytes) -> ApiError
     reason, message = "", body[:500].decode("utf-8", "replace").strip()
     causes: frozenset[str] = frozenset()
     try:
-        said = _STATUS.decode(body)
+        api_status = _STATUS.decode(body)
     except UNREADABLE:
         pass
     else:
-        reason, message = said.reason or "", said.message or message
-        if said.details is not None and said.details.causes:
-            causes = frozenset(cause.reason for cause in said.details.causes if cause.reason)
+        reason, message = api_status.reason or "", api_status.message or message
+        if api_status.details is not None and api_status.details.causes:
+            causes = frozenset(cause.reason for cause in api_status.details.causes if cause.reason)
     return ApiError(status, reason or "HTTP", message, retry_after_s=_retry_after_s(headers), causes=causes)
 
 

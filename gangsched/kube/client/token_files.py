@@ -20,7 +20,7 @@ class TokenFile:
         self._path = path
         self._server = server
         self._header = ""
-        self._read = float("-inf")
+        self._read_at = float("-inf")
 
     def read(self) -> None:
         """Read the file.
@@ -32,7 +32,7 @@ class TokenFile:
         if not token:
             raise ValueError(f"the token file {self._path} is empty")
         self._header = f"Bearer {token}"
-        self._read = time.monotonic()
+        self._read_at = time.monotonic()
 
     async def authorization(self) -> str:
         """The Authorization header with the token.
@@ -40,7 +40,7 @@ class TokenFile:
         Raises:
             NoCredentials: the file must be read again, and cannot be.
         """
-        if time.monotonic() - self._read >= FRESH_S:
+        if time.monotonic() - self._read_at >= FRESH_S:
             try:
                 self.read()
             except (OSError, ValueError) as error:

@@ -46,26 +46,26 @@ class CosminDialect(SparkDialect):
         # Spark itself gives all of its pods a role and an application name, so these are no marks.
         return (*self.row.minimum, _CPU)
 
-    def executors(self, said: Mapping[Key, str]) -> tuple[int, int]:
-        number = _whole_number(self.row.minimum[0], said)
+    def executors(self, texts: Mapping[Key, str]) -> tuple[int, int]:
+        number = _whole_number(self.row.minimum[0], texts)
         return number, number
 
-    def requests(self, said: Mapping[Key, str]) -> Amounts:
-        cpu, memory = _whole_number(_CPU, said), _whole_number(_MEMORY, said)
-        found = (
+    def requests(self, texts: Mapping[Key, str]) -> Amounts:
+        cpu, memory = _whole_number(_CPU, texts), _whole_number(_MEMORY, texts)
+        amounts = (
             ("cpu", resource_amount(_CPU, "cpu", str(cpu))),
             ("memory", resource_amount(_MEMORY, "memory", f"{memory}Gi")),
         )
-        return tuple((resource, value) for resource, value in found if value)
+        return tuple((resource, value) for resource, value in amounts if value)
 
 
-def _whole_number(key: Key, said: Mapping[Key, str]) -> int:
+def _whole_number(key: Key, texts: Mapping[Key, str]) -> int:
     """The whole number under the key.
 
     Raises:
         ValueError: there is none, or it is not a whole number from 0 to 2³¹-1.
     """
-    text = number_text(key, said)
+    text = number_text(key, texts)
     if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and int(text) <= MOST_MEMBERS:
         return int(text)
     raise ValueError(f"{sentence(key)} is {quoted(text)}: write a whole number without a unit.")

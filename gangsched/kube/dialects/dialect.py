@@ -73,12 +73,12 @@ class Dialect:
             create=self.create,
         )
 
-    def declare(self, group: str, said: Mapping[Key, str]) -> Declaration | None:
+    def declare(self, group: str, texts: Mapping[Key, str]) -> Declaration | None:
         """The declaration of a pod with these texts; None if it names no group. An empty name names none.
 
         An unreadable text becomes the declaration's `error`.
         """
-        role = next((said[key] for key in self.row.role if said.get(key)), "")
+        role = next((texts[key] for key in self.row.role if texts.get(key)), "")
         base = Declaration(
             group=printable(group, limit=LONGEST_NAME),
             role=printable(role, limit=LONGEST_NAME),
@@ -86,29 +86,29 @@ class Dialect:
             keys=self.keys,
             objects=(self.row.name,) if self.kind is not None else (),
             open_roles=self.open_roles,
-            ignored=ignored_texts(self.texts, said) if self.texts else (),
+            ignored=ignored_texts(self.texts, texts) if self.texts else (),
         )
         if not group:
-            return self.nameless(base, said)
+            return self.nameless(base, texts)
         try:
             check_name("group", group)
             check_name("role", role)
-            return self.parse(base, said)
+            return self.parse(base, texts)
         except ValueError as error:
             return replace(base, error=str(error))
 
-    def nameless(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:  # noqa: ARG002 - for overrides
+    def nameless(self, base: Declaration, texts: Mapping[Key, str]) -> Declaration | None:  # noqa: ARG002 - for overrides
         """The declaration of a pod with an empty group name. In most systems such a pod has no group."""
         return None
 
-    def parse(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
+    def parse(self, base: Declaration, texts: Mapping[Key, str]) -> Declaration | None:
         """The declaration with its terms; None if the texts mean that the pod belongs to no gang.
 
         Raises:
             ValueError: a text is unreadable; the message is a sentence for a person.
         """
-        least = next((count(key, said[key]) for key in self.row.minimum if key in said), None)
-        longest_s = next((self._time_s(key, said[key]) for key in self.row.time if key in said), None)
+        least = next((count(key, texts[key]) for key in self.row.minimum if key in texts), None)
+        longest_s = next((self._time_s(key, texts[key]) for key in self.row.time if key in texts), None)
         return replace(base, min_member=least, max_schedule_time_s=longest_s)
 
     def _time_s(self, key: Key, text: str) -> float:
@@ -135,7 +135,7 @@ def count(key: Key, text: str) -> int:
     raise ValueError(f"{sentence(key)} is {quoted(text)}: write a whole number from 1 to {MOST_MEMBERS}.")
 
 
-def check_name(what: str, name: str) -> None:
+def check_name(subject: str, name: str) -> None:
     """Check that a name can be shown to a person.
 
     Raises:
@@ -143,7 +143,7 @@ def check_name(what: str, name: str) -> None:
     """
     if len(name) > LONGEST_NAME or not name.isprintable():
         raise ValueError(
-            f"The {what}'s name {quoted(name)} cannot be used: write at most {LONGEST_NAME} characters, and only "
+            f"The {subject}'s name {quoted(name)} cannot be used: write at most {LONGEST_NAME} characters, and only "
             "printable ones."
         )
 

@@ -62,14 +62,14 @@ def needless(name: str | Key, note: str) -> Field:
 def ignored_fields(fields: Iterable[Field], spec: object) -> Iterator[str]:
     """The names of the fields that are told and that this decoded spec sets to an unusual value."""
     for path, usual in _told_paths(fields):
-        if any(_is_unusual(found, usual) for found in _at(spec, path.split("."))):
+        if any(_is_unusual(value, usual) for value in _values_at(spec, path.split("."))):
             yield f"spec.{path}"
 
 
-def mark_ignored(fields: Iterable[Field], spec: object, kept: object) -> None:
+def mark_ignored(fields: Iterable[Field], spec: object, target: object) -> None:
     """Set the fields that `ignored_fields` finds in this decoded spec in another one too, without their values."""
     for path, usual in _told_paths(fields):
-        _mark(spec, kept, path.split("."), usual)
+        _mark(spec, target, path.split("."), usual)
 
 
 def _told_paths(fields: Iterable[Field]) -> Iterator[tuple[str, tuple[object, ...]]]:
@@ -83,44 +83,44 @@ def _is_unusual(value: object, usual: tuple[object, ...]) -> bool:
     return value not in (None, "", [], {}, *usual)
 
 
-def _mark(found: object, kept: object, path: list[str], usual: tuple[object, ...]) -> None:
+def _mark(source: object, target: object, path: list[str], usual: tuple[object, ...]) -> None:
     name, rest = path[0].removesuffix("[]"), path[1:]
-    value = found.get(name) if isinstance(found, dict) else None
-    if not _is_unusual(value, usual) or not isinstance(kept, dict):
+    value = source.get(name) if isinstance(source, dict) else None
+    if not _is_unusual(value, usual) or not isinstance(target, dict):
         return
     if path[0].endswith("[]"):
-        for each, other in zip(_listed(value), _listed(kept.get(name)), strict=False):
-            _mark(each, other, rest, usual)
+        for item, other in zip(_listed(value), _listed(target.get(name)), strict=False):
+            _mark(item, other, rest, usual)
     elif rest:
-        _mark(value, kept.setdefault(name, {}), rest, usual)
+        _mark(value, target.setdefault(name, {}), rest, usual)
     else:
         # What the reader decodes itself is kept, emptied, and must keep its type.
-        left = kept.setdefault(name, True)
-        kept[name] = "true" if left == "" else {"inUse": True} if left == {} else left
+        left = target.setdefault(name, True)
+        target[name] = "true" if left == "" else {"inUse": True} if left == {} else left
 
 
 def _listed(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def ignored_texts(fields: Iterable[Field], said: Mapping[Key, str]) -> tuple[str, ...]:
+def ignored_texts(fields: Iterable[Field], texts: Mapping[Key, str]) -> tuple[str, ...]:
     """The keys that are told and that have an unusual value among these texts, in words."""
     return tuple(
         str(field.name)
         for field in fields
-        if field.use is Use.TOLD and isinstance(field.name, Key) and said.get(field.name, "") not in ("", *field.usual)
+        if field.use is Use.TOLD and isinstance(field.name, Key) and texts.get(field.name, "") not in ("", *field.usual)
     )
 
 
-def _at(value: object, path: list[str]) -> Iterator[object]:
+def _values_at(value: object, path: list[str]) -> Iterator[object]:
     """All values at the path; none where a part of it is missing."""
     if not path:
         yield value
         return
     name, rest = path[0], path[1:]
-    found = value.get(name.removesuffix("[]")) if isinstance(value, dict) else None
+    child = value.get(name.removesuffix("[]")) if isinstance(value, dict) else None
     if not name.endswith("[]"):
-        yield from _at(found, rest) if found is not None else ()
-    elif isinstance(found, list):
-        for each in found:
-            yield from _at(each, rest)
+        yield from _values_at(child, rest) if child is not None else ()
+    elif isinstance(child, list):
+        for item in child:
+            yield from _values_at(item, rest)

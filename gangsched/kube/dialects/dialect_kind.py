@@ -81,15 +81,15 @@ class Kind(Generic[Spec]):
         Raises:
             msgspec.DecodeError: it is not a Kubernetes object.
         """
-        found = _OBJECT.decode(raw)
-        meta = found.metadata
+        item = _OBJECT.decode(raw)
+        meta = item.metadata
         spec, error, ignored, parent, templated = None, "", tuple[str, ...](), "", False
         try:
-            read = msgspec.json.decode(found.spec, type=self.spec)
-            parent, templated = printable(self.parent(read), limit=_LONGEST_TEXT), self.templated(read)
-            terms = self.terms(read, meta)
+            foreign_spec = msgspec.json.decode(item.spec, type=self.spec)
+            parent, templated = printable(self.parent(foreign_spec), limit=_LONGEST_TEXT), self.templated(foreign_spec)
+            terms = self.terms(foreign_spec, meta)
             _check_texts(terms)
-            spec, ignored = terms, (*self._ignored(found), *self.also_ignored(read, meta))
+            spec, ignored = terms, (*self._ignored(item), *self.also_ignored(foreign_spec, meta))
         except (msgspec.DecodeError, RecursionError) as fault:
             error = f"spec cannot be read ({printable(str(fault), limit=200)}): correct it"
         except ValueError as fault:
@@ -113,17 +113,17 @@ class Kind(Generic[Spec]):
             return None
         return self.phase(raw, version)
 
-    def _ignored(self, found: _Object) -> tuple[str, ...]:
+    def _ignored(self, item: _Object) -> tuple[str, ...]:
         """The fields and keys that the object sets and that are not honoured."""
         if not any(field.use is Use.TOLD for field in self.fields):
             return ()
-        texts = (found.metadata.annotations or {}, found.metadata.labels or {})
-        said = {
+        texts = (item.metadata.annotations or {}, item.metadata.labels or {})
+        used = {
             field.name: texts[field.name.label][field.name.name]
             for field in self.fields
             if isinstance(field.name, Key) and field.name.name in texts[field.name.label]
         }
-        return (*ignored_fields(self.fields, msgspec.json.decode(found.spec)), *ignored_texts(self.fields, said))
+        return (*ignored_fields(self.fields, msgspec.json.decode(item.spec)), *ignored_texts(self.fields, used))
 
 
 def _made_for(owners: Sequence[wire.Owner], *, templated: bool) -> str:
@@ -145,7 +145,7 @@ def _check_texts(terms: GroupSpec) -> None:
         ValueError: a name is too long, or has unprintable characters.
     """
     topology = terms.topology.key if terms.topology is not None else ""
-    for what, texts in (
+    for term, texts in (
         ("role", [role.name for role in terms.roles]),
         ("PriorityClass", [terms.priority_class]),
         ("topology level", [topology]),
@@ -153,7 +153,7 @@ def _check_texts(terms: GroupSpec) -> None:
         for text in texts:
             if len(text) > _LONGEST_TEXT or not text.isprintable():
                 raise ValueError(
-                    f"spec names a {what} {printable(text, limit=40)!r}: write at most {_LONGEST_TEXT} characters, and "
+                    f"spec names a {term} {printable(text, limit=40)!r}: write at most {_LONGEST_TEXT} characters, and "
                     "only printable ones"
                 )
 
@@ -188,13 +188,13 @@ def roles(field: str, minima: Mapping[str, int], *, field_of_each: str = "") -> 
         raise ValueError(f"{field} has {len(minima)} entries: write at most {MOST_ROLES}")
     for name, number in minima.items():
         if not 0 <= number <= MOST_MEMBERS:
-            where = printable(f"{field} ({name}){field_of_each}", limit=100)
-            raise ValueError(f"{where} is {number}: write a whole number from 0 to {MOST_MEMBERS}")
+            entry = printable(f"{field} ({name}){field_of_each}", limit=100)
+            raise ValueError(f"{entry} is {number}: write a whole number from 0 to {MOST_MEMBERS}")
     return tuple(Role(name=name, min_member=number) for name, number in sorted(minima.items()))
 
 
 def resources(
-    found: Mapping[str, str | int | float] | None, *, field: str = "spec.minResources", times: int = 1
+    quantities: Mapping[str, str | int | float] | None, *, field: str = "spec.minResources", times: int = 1
 ) -> Amounts:
     """The amounts in the field, each of them this many `times`; without names of quotas, which no node has.
 
@@ -204,7 +204,7 @@ def resources(
         ValueError: an amount is unreadable or negative.
     """
     exact = {}
-    for name, text in (found or {}).items():
+    for name, text in (quantities or {}).items():
         try:
             amount = unrounded(name, text)
         except InvalidQuantity:

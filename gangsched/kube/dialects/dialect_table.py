@@ -83,29 +83,31 @@ class Dialects:
         return None if only is None else only.read(labels, annotations, pod=pod, owner=owner)
 
     def _together(self, labels: Texts, annotations: Texts, *, pod: str, owner: str) -> Declaration | None:
-        found = []
+        declarations = []
         for reader in self._readers:
             if reader.marked(labels, annotations):
-                said = reader.read(labels, annotations, pod=pod, owner=owner)
-                if said is not None:
-                    found.append(said)
-        if len(found) > 1:
+                declaration = reader.read(labels, annotations, pod=pod, owner=owner)
+                if declaration is not None:
+                    declarations.append(declaration)
+        if len(declarations) > 1:
             # A declaration without a name in another system's dialect does not count next to one with a name.
-            found = [said for said in found if said.group or said.source == OWN_DIALECT] or found
-            return _merged(tuple(_without_native(found)))
-        return found[0] if found else None
+            declarations = [
+                declaration for declaration in declarations if declaration.group or declaration.source == OWN_DIALECT
+            ] or declarations
+            return _merged(tuple(_without_native(declarations)))
+        return declarations[0] if declarations else None
 
 
-def _without_native(found: list[Declaration]) -> list[Declaration]:
+def _without_native(declarations: list[Declaration]) -> list[Declaration]:
     """The declarations without a native group if the pod names another one in any other dialect.
 
     The pod's owner chose that one, whereas Kubernetes' Job controller adds a native group to pods of every Job (of
     every Indexed Job in 1.36), and nobody can remove it.
     """
-    native = next((said for said in found if said.source == NATIVE), None)
-    others = [said for said in found if said is not native]
+    native = next((declaration for declaration in declarations if declaration.source == NATIVE), None)
+    others = [declaration for declaration in declarations if declaration is not native]
     if native is None or not others or others[0].group == native.group:
-        return found
+        return declarations
     return [replace(others[0], passed_over=native.group), *others[1:]]
 
 
@@ -150,20 +152,20 @@ class _Reader:
 
 def _read(dialect: Dialect, keys: Sequence[Key]) -> Callable[[str, tuple[str | None, ...]], Declaration | None]:
     def read(group: str, texts: tuple[str | None, ...]) -> Declaration | None:
-        said = {key: text for key, text in zip(keys, texts, strict=True) if text is not None}
-        return dialect.declare(group, said)
+        declared = {key: text for key, text in zip(keys, texts, strict=True) if text is not None}
+        return dialect.declare(group, declared)
 
     return read
 
 
 @lru_cache(_KEPT)
-def _merged(found: tuple[Declaration, ...]) -> Declaration:
+def _merged(declarations: tuple[Declaration, ...]) -> Declaration:
     """The combined declaration: each one may lack terms that another has, but they must not differ."""
-    first = found[0]
-    wrong = next((said.error for said in found if said.error), "")
+    first = declarations[0]
+    wrong = next((declaration.error for declaration in declarations if declaration.error), "")
     if wrong:
         return Declaration(group=first.group, role=first.role, error=wrong, source=first.source, keys=first.keys)
-    stranger = next((said for said in found if said.group != first.group), None)
+    stranger = next((declaration for declaration in declarations if declaration.group != first.group), None)
     if stranger is not None:
         return replace(
             first,
@@ -171,30 +173,35 @@ def _merged(found: tuple[Declaration, ...]) -> Declaration:
             f"{quoted(stranger.group)} according to {stranger.keys.group}: name the same group in both, or remove one "
             "of them.",
         )
-    default_s = next((said.default_time_s for said in found if said.default_time_s is not None), None)
+    default_s = next(
+        (declaration.default_time_s for declaration in declarations if declaration.default_time_s is not None), None
+    )
     merged = replace(
         first,
-        jitter_s=max(said.jitter_s for said in found),
+        jitter_s=max(declaration.jitter_s for declaration in declarations),
         default_time_s=default_s,
-        objects=tuple(dialect for said in found for dialect in said.objects),
-        open_roles=any(said.open_roles for said in found),
-        ignored=tuple(dict.fromkeys(key for said in found for key in said.ignored)),
-        keys=replace(first.keys, kind=next((said.keys.kind for said in found if said.objects), first.keys.kind)),
+        objects=tuple(dialect for declaration in declarations for dialect in declaration.objects),
+        open_roles=any(declaration.open_roles for declaration in declarations),
+        ignored=tuple(dict.fromkeys(key for declaration in declarations for key in declaration.ignored)),
+        keys=replace(
+            first.keys,
+            kind=next((declaration.keys.kind for declaration in declarations if declaration.objects), first.keys.kind),
+        ),
     )
-    for field, key, what in _TERMS:
-        saying = [said for said in found if getattr(said, field)]
+    for field, key, term in _TERMS:
+        saying = [declaration for declaration in declarations if getattr(declaration, field)]
         if not saying:
             continue
-        value, where = getattr(saying[0], field), getattr(saying[0].keys, key)
-        other = next((said for said in saying if getattr(said, field) != value), None)
+        value, source = getattr(saying[0], field), getattr(saying[0].keys, key)
+        other = next((declaration for declaration in saying if getattr(declaration, field) != value), None)
         if other is not None:
             return replace(
                 first,
-                contradiction=f"Its {what} is {_shown(value)} according to {where}, but "
+                contradiction=f"Its {term} is {_shown(value)} according to {source}, but "
                 f"{_shown(getattr(other, field))} according to {getattr(other.keys, key)}: make them equal, or remove "
                 "one of them.",
             )
-        merged = replace(merged, **{field: value}, keys=replace(merged.keys, **{key: where}))
+        merged = replace(merged, **{field: value}, keys=replace(merged.keys, **{key: source}))
     return merged
 
 
@@ -215,8 +222,8 @@ def _dialect(row: DialectRow, settings: Settings) -> Dialect:
     The file is imported by name because the registry, which the configuration needs, must not depend on this package.
     """
     file = import_module(f"{__package__}.{row.name.replace('-', '_')}")
-    found: Dialect = file.dialect(row, settings)
-    return found
+    dialect: Dialect = file.dialect(row, settings)
+    return dialect
 
 
 DEFAULT = chosen(Settings())

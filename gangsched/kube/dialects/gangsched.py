@@ -36,14 +36,14 @@ class OwnDialect(Dialect):
         label = annotations.get(GROUP_BY.name)
         return labels.get(label, "") if label else ""
 
-    def parse(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
-        found = super().parse(base, said)
-        if found is None or GROUP_BY not in said:
-            return found
-        return replace(found, keys=replace(found.keys, group=str(GROUP_BY)))
+    def parse(self, base: Declaration, texts: Mapping[Key, str]) -> Declaration | None:
+        declaration = super().parse(base, texts)
+        if declaration is None or GROUP_BY not in texts:
+            return declaration
+        return replace(declaration, keys=replace(declaration.keys, group=str(GROUP_BY)))
 
-    def nameless(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
-        label = said.get(GROUP_BY)
+    def nameless(self, base: Declaration, texts: Mapping[Key, str]) -> Declaration | None:
+        label = texts.get(GROUP_BY)
         if label is None:
             return replace(base, error=f"{sentence(self.row.group[0])} is empty: give it the group's name.")
         if not label:

@@ -95,13 +95,13 @@ def _terms(spec: _KaiSpec, _: wire.Meta) -> GroupSpec:
     _check_tree(parts, names, parents)
     leaves = [part for part in parts if part.name not in parents]
     minima = {part.name: _least(part) for part in leaves}
-    found = roles("spec.subGroups", minima, field_of_each=".minMember")
+    leaf_roles = roles("spec.subGroups", minima, field_of_each=".minMember")
     levels = _levels(parts)
-    some = any(number is not None and number != below for number, below in _asked(spec, parts))
-    chosen = _tree(spec.min_sub_group, "", parts) if some or levels else None
+    selective = any(number is not None and number != below for number, below in _sub_group_minima(spec, parts))
+    chosen = _tree(spec.min_sub_group, "", parts) if selective or levels else None
     return GroupSpec(
-        min_member=total(spec.min_member, found) if chosen is None else chosen.total,
-        roles=found,
+        min_member=total(spec.min_member, leaf_roles) if chosen is None else chosen.total,
+        roles=leaf_roles,
         tree=chosen,
         levels=levels,
         priority_class=spec.priority_class_name or "",
@@ -132,16 +132,18 @@ def _least(part: _SubGroup) -> int:
     return 1 if part.min_member is None else part.min_member
 
 
-def _topology(found: _TopologyConstraint | None) -> Topology | None:
+def _topology(constraint: _TopologyConstraint | None) -> Topology | None:
     """The topology. In KAI's Topology, too, a level is a node label."""
-    if found is None:
+    if constraint is None:
         return None
-    if found.required_topology_level:
-        return Topology(found.required_topology_level)
-    return Topology(found.preferred_topology_level, required=False) if found.preferred_topology_level else None
+    if constraint.required_topology_level:
+        return Topology(constraint.required_topology_level)
+    return (
+        Topology(constraint.preferred_topology_level, required=False) if constraint.preferred_topology_level else None
+    )
 
 
-def _asked(spec: _KaiSpec, parts: list[_SubGroup]) -> Iterator[tuple[int | None, int]]:
+def _sub_group_minima(spec: _KaiSpec, parts: list[_SubGroup]) -> Iterator[tuple[int | None, int]]:
     """Each minSubGroup, with the number of subgroups of which it is a part."""
     children = Counter(part.parent or "" for part in parts)
     yield spec.min_sub_group, children[""]
@@ -152,35 +154,35 @@ def _asked(spec: _KaiSpec, parts: list[_SubGroup]) -> Iterator[tuple[int | None,
 def _leaves(name: str, parts: list[_SubGroup]) -> tuple[str, ...]:
     """The leaves of the subgroup of this name, which may be one itself."""
     below = [part.name for part in parts if part.parent == name]
-    return tuple(leaf for each in below for leaf in _leaves(each, parts)) if below else (name,)
+    return tuple(leaf for child in below for leaf in _leaves(child, parts)) if below else (name,)
 
 
 def _levels(parts: list[_SubGroup]) -> tuple[Level, ...]:
     """The required topology levels of subgroups, outer ones first."""
-    found = [
-        Level(asked.required_topology_level, _leaves(part.name, parts))
+    levels = [
+        Level(constraint.required_topology_level, _leaves(part.name, parts))
         for part in parts
-        if (asked := part.topology_constraint) is not None and asked.required_topology_level
+        if (constraint := part.topology_constraint) is not None and constraint.required_topology_level
     ]
-    return tuple(sorted(found, key=lambda level: -len(level.roles)))
+    return tuple(sorted(levels, key=lambda level: -len(level.roles)))
 
 
 def _tree(number: int | None, name: str, parts: list[_SubGroup]) -> Minima:
     """What is needed below the subgroup of this name, or in all without one."""
     below = [part for part in parts if (part.parent or "") == name]
-    found = [
+    children = [
         _tree(part.min_sub_group, part.name, parts)
-        if any(each.parent == part.name for each in parts)
+        if any(other.parent == part.name for other in parts)
         else Minima(_least(part), ((part.name, _least(part)),), (), f"subgroup {part.name}")
         for part in below
     ]
     least = len(below) if number is None else number
-    return tree(found, least=least, name=f"subgroup {name}" if name else "group")
+    return tree(children, least=least, name=f"subgroup {name}" if name else "group")
 
 
 def _refused(spec: _KaiSpec, minima: dict[str, int], chosen: Minima | None) -> Iterator[str]:
     parts = spec.sub_groups or []
-    if any(number is not None and not 0 < number <= max(1, below) for number, below in _asked(spec, parts)):
+    if any(number is not None and not 0 < number <= max(1, below) for number, below in _sub_group_minima(spec, parts)):
         yield "a minSubGroup of 0, or above the number of subgroups"
     if chosen is not None and spec.min_member > chosen.total:
         yield "spec.minMember above what the needed subgroups ask for"
@@ -188,14 +190,14 @@ def _refused(spec: _KaiSpec, minima: dict[str, int], chosen: Minima | None) -> I
         if part.name not in minima and (part.min_member or 0) > _under(part.name, parts, minima):
             yield f"spec.subGroups ({part.name}).minMember above the sum of its subgroups'"
         leveled = part.topology_constraint is not None and part.topology_constraint.required_topology_level
-        if leveled and not all(minima[each] for each in _leaves(part.name, parts)):
+        if leveled and not all(minima[leaf] for leaf in _leaves(part.name, parts)):
             yield f"spec.subGroups ({part.name}).topologyConstraint.requiredTopologyLevel with a minimum of 0"
 
 
 def _under(name: str, parts: list[_SubGroup], minima: dict[str, int]) -> int:
     """The sum of the minima of the leaves below the subgroup."""
     below = [part.name for part in parts if part.parent == name]
-    return sum(minima[each] if each in minima else _under(each, parts, minima) for each in below)
+    return sum(minima[child] if child in minima else _under(child, parts, minima) for child in below)
 
 
 def _also_ignored(spec: _KaiSpec, _: wire.Meta) -> Iterator[str]:

@@ -65,19 +65,19 @@ _TOPOLOGY = msgspec.json.Decoder(_Network | None)
 class KoordinatorDialect(Dialect):
     """Independent gangs. A gang that is tied to others, or to one part of the network, is an error."""
 
-    def parse(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
-        if _GROUPS in said:
-            check_alone(base.group, said[_GROUPS])
-        if must_gather(said.get(_NETWORK, "")):
+    def parse(self, base: Declaration, texts: Mapping[Key, str]) -> Declaration | None:
+        if _GROUPS in texts:
+            check_alone(base.group, texts[_GROUPS])
+        if must_gather(texts.get(_NETWORK, "")):
             raise ValueError(
-                f"{sentence(_NETWORK)} is {quoted(said[_NETWORK])}, which keeps the gang in one part of the network "
+                f"{sentence(_NETWORK)} is {quoted(texts[_NETWORK])}, which keeps the gang in one part of the network "
                 f"({_MUST}), which gangsched does not support: remove it, and name a node label in "
                 "placement.topology of a PodGroup of gangsched."
             )
-        found = super().parse(base, said)
-        if found is None or not prefers_to_gather(said.get(_NETWORK, "")):
-            return found
-        return replace(found, ignored=(*found.ignored, str(_NETWORK)))
+        declaration = super().parse(base, texts)
+        if declaration is None or not prefers_to_gather(texts.get(_NETWORK, "")):
+            return declaration
+        return replace(declaration, ignored=(*declaration.ignored, str(_NETWORK)))
 
 
 def go_duration(text: str) -> float:
@@ -134,19 +134,19 @@ def prefers_to_gather(text: str) -> bool:
 
 def _rules(text: str) -> Sequence[_Rule]:
     try:
-        found = _TOPOLOGY.decode(text) if text else None
+        network = _TOPOLOGY.decode(text) if text else None
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         raise ValueError(
             f'{sentence(_NETWORK)} is {quoted(text)}: write JSON such as {{"gatherStrategy": []}}, or remove it.'
         ) from None
-    return (found.gather_strategy or ()) if found is not None else ()
+    return (network.gather_strategy or ()) if network is not None else ()
 
 
 def _terms(spec: CoschedulingSpec, meta: wire.Meta) -> GroupSpec:
-    said = meta.annotations or {}
+    texts = meta.annotations or {}
     try:
-        check_alone(meta.name or "", said.get(_GROUPS.name, ""))
-        gathered = must_gather(said.get(_NETWORK.name, ""))
+        check_alone(meta.name or "", texts.get(_GROUPS.name, ""))
+        gathered = must_gather(texts.get(_NETWORK.name, ""))
     except ValueError as error:
         raise ValueError(str(error).removesuffix(".")) from None
     refused = (f"{_NETWORK} with the strategy {_MUST}",) if gathered else ()

@@ -113,8 +113,8 @@ def template_of(group: str, workload: str, templates: Iterable[str]) -> str:
     hash to both. The longest template that fits counts.
     """
     for title in sorted(templates, key=len, reverse=True):
-        whole = f"{workload}-{title}"
-        if group in (title, whole) or group.startswith(f"{whole}-"):
+        full_name = f"{workload}-{title}"
+        if group in (title, full_name) or group.startswith(f"{full_name}-"):
             return title
     return ""
 

@@ -40,14 +40,14 @@ def condition_type(version: str) -> str:
 def read_condition(raw: Raw | bytes, version: str) -> SeenCondition | None:
     """The condition of the object; None if its status cannot be read."""
     try:
-        found = _CONDITIONED.decode(raw)
+        item = _CONDITIONED.decode(raw)
     except (msgspec.DecodeError, RecursionError):
         return None
-    conditions = (found.status.conditions if found.status is not None else None) or ()
-    said = next((each for each in conditions if each.type == condition_type(version)), None)
+    conditions = (item.status.conditions if item.status is not None else None) or ()
+    state = next((entry for entry in conditions if entry.type == condition_type(version)), None)
     condition = (
         None
-        if said is None
-        else GroupCondition(said.status == "True", said.reason, said.message, said.observed_generation)
+        if state is None
+        else GroupCondition(state.status == "True", state.reason, state.message, state.observed_generation)
     )
-    return SeenCondition(condition, version, found.metadata.generation)
+    return SeenCondition(condition, version, item.metadata.generation)

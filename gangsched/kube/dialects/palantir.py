@@ -57,29 +57,29 @@ _TEXTS = (
 class PalantirDialect(SparkDialect):
     """The annotations that palantir's k8s-spark-scheduler reads from drivers."""
 
-    def executors(self, said: Mapping[Key, str]) -> tuple[int, int]:
-        dynamic = said.get(_DYNAMIC, "false")
+    def executors(self, texts: Mapping[Key, str]) -> tuple[int, int]:
+        dynamic = texts.get(_DYNAMIC, "false")
         if dynamic not in _TRUE + _FALSE:
             raise ValueError(f"{sentence(_DYNAMIC)} is {quoted(dynamic)}: write true or false.")
         if dynamic in _FALSE:
-            number = _whole_quantity(self.row.minimum[0], said)
+            number = _whole_quantity(self.row.minimum[0], texts)
             return number, number
-        least, most = _whole_quantity(_LEAST, said), _whole_quantity(_MOST, said)
+        least, most = _whole_quantity(_LEAST, texts), _whole_quantity(_MOST, texts)
         if most < least:
             raise ValueError(f"{sentence(_MOST)} is {most}, less than {least} in {_LEAST}: raise it.")
         return least, most
 
-    def requests(self, said: Mapping[Key, str]) -> Amounts:
-        found = []
+    def requests(self, texts: Mapping[Key, str]) -> Amounts:
+        requests = []
         for resource, key in _EXECUTOR_REQUESTS.items():
-            text = said.get(key, "0" if resource == _GPU else None)
+            text = texts.get(key, "0" if resource == _GPU else None)
             if text is None:
                 raise ValueError(f"{sentence(key)} is missing: write the request of one executor, such as 2 or 4Gi.")
-            found.append((resource, resource_amount(key, resource, text)))
-        return tuple(sorted((resource, value) for resource, value in found if value))
+            requests.append((resource, resource_amount(key, resource, text)))
+        return tuple(sorted((resource, value) for resource, value in requests if value))
 
 
-def _whole_quantity(key: Key, said: Mapping[Key, str]) -> int:
+def _whole_quantity(key: Key, texts: Mapping[Key, str]) -> int:
     """The whole number under the key, which may have the form of a quantity, as in palantir's scheduler.
 
     palantir's scheduler rounds fractions up. Here they are errors, because half an executor is probably a mistake.
@@ -87,7 +87,7 @@ def _whole_quantity(key: Key, said: Mapping[Key, str]) -> int:
     Raises:
         ValueError: there is none, or it is not a whole number from 0 to 2³¹-1.
     """
-    text = number_text(key, said)
+    text = number_text(key, texts)
     try:
         thousandths = milli(text)
     except InvalidQuantity:

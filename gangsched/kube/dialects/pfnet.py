@@ -32,38 +32,38 @@ class PfnetDialect(Dialect):
     default_s: int
     jitter_s: int
 
-    def parse(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
-        size = self._size(said)
+    def parse(self, base: Declaration, texts: Mapping[Key, str]) -> Declaration | None:
+        size = self._size(texts)
         if size <= 1:
             return None
         return structs.replace(
             base,
             min_member=size,
-            max_schedule_time_s=self._timeout_s(said),
+            max_schedule_time_s=self._timeout_s(texts),
             default_time_s=float(self.default_s),
             jitter_s=float(self.jitter_s),
         )
 
-    def _size(self, said: Mapping[Key, str]) -> int:
+    def _size(self, texts: Mapping[Key, str]) -> int:
         """The gang's size; 0 if the pod declares none.
 
         Raises:
             ValueError: the text is not a number in range. pfnet reads that as 0 and schedules members one by one.
         """
         [key] = self.row.minimum
-        text = said.get(key, "0")
+        text = texts.get(key, "0")
         if not _INTEGER.fullmatch(text) or int(text) > MOST_MEMBERS:
             raise ValueError(
                 f"{sentence(key)} is {quoted(text)}: write a whole number up to {MOST_MEMBERS}; 1 means no gang."
             )
         return int(text)
 
-    def _timeout_s(self, said: Mapping[Key, str]) -> float | None:
+    def _timeout_s(self, texts: Mapping[Key, str]) -> float | None:
         """The time-out as in pfnet: a text that is not a number is ignored. pfnet also accepts 0 and less.
 
         Such a time-out would never let a gang wait, so it is ignored here.
         """
-        text = said.get(self.row.time[0], "")
+        text = texts.get(self.row.time[0], "")
         asked_s = int(text) if _INTEGER.fullmatch(text) else 0
         return float(min(asked_s, self.limit_s)) if asked_s > 0 else None
 

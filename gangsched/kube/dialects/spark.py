@@ -32,20 +32,20 @@ class SparkDialect(Dialect, ABC):
     executor_prefer: tuple[Preference, ...] = ()
     in_turn: bool = False
 
-    def parse(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
+    def parse(self, base: Declaration, texts: Mapping[Key, str]) -> Declaration | None:
         if base.role not in (DRIVER, EXECUTOR):
-            found = quoted(base.role) if base.role else "missing"
-            raise ValueError(f"{sentence(self.row.role[0])} is {found}: write {DRIVER} or {EXECUTOR}.")
+            shown = quoted(base.role) if base.role else "missing"
+            raise ValueError(f"{sentence(self.row.role[0])} is {shown}: write {DRIVER} or {EXECUTOR}.")
         if base.role == EXECUTOR:
             return replace(base, placement=self.placing, leading=DRIVER)
-        least, most = self.executors(said)
+        least, most = self.executors(texts)
         if least and not OBJECT_NAME.fullmatch(base.group):
             raise ValueError(
                 f"The application's name {quoted(base.group)} is not a valid name for the PodGroup that records the "
                 "reservation for its executors: write at most 63 lower-case letters, digits, '-' and '.', with a "
                 "letter or digit at both ends."
             )
-        template = Shape(requests=self.requests(said))
+        template = Shape(requests=self.requests(texts))
         return replace(
             base,
             roles=(
@@ -58,7 +58,7 @@ class SparkDialect(Dialect, ABC):
         )
 
     @abstractmethod
-    def executors(self, said: Mapping[Key, str]) -> tuple[int, int]:
+    def executors(self, texts: Mapping[Key, str]) -> tuple[int, int]:
         """The smallest and the largest number of executors that the driver declares.
 
         Raises:
@@ -66,7 +66,7 @@ class SparkDialect(Dialect, ABC):
         """
 
     @abstractmethod
-    def requests(self, said: Mapping[Key, str]) -> Amounts:
+    def requests(self, texts: Mapping[Key, str]) -> Amounts:
         """The requests of one executor that the driver declares.
 
         Raises:
@@ -74,13 +74,13 @@ class SparkDialect(Dialect, ABC):
         """
 
 
-def number_text(key: Key, said: Mapping[Key, str]) -> str:
+def number_text(key: Key, texts: Mapping[Key, str]) -> str:
     """The text under the key of a number.
 
     Raises:
         ValueError: it is missing.
     """
-    text = said.get(key)
+    text = texts.get(key)
     if text is None:
         raise ValueError(f"{sentence(key)} is missing: write a whole number.")
     return text
@@ -93,9 +93,9 @@ def resource_amount(key: Key, resource: str, text: str) -> int:
         ValueError: the text is not a quantity, or it is negative.
     """
     try:
-        found = amount(resource, text)
+        value = amount(resource, text)
     except InvalidQuantity:
         raise ValueError(f"{sentence(key)} is {quoted(text)}: write a quantity, such as 2, 500m or 4Gi.") from None
-    if found < 0:
+    if value < 0:
         raise ValueError(f"{sentence(key)} is {quoted(text)}: write a quantity that is not negative.")
-    return found
+    return value

@@ -48,8 +48,8 @@ _BOTH = (
     told(Key("volcano.sh/numa-topology-policy"), "NUMA topology is not considered; the kubelet's own policy decides"),
     told(Key("volcano.sh/revocable-zone"), "such nodes are used like any others"),
     *(
-        told(Key(f"volcano.sh/task-topology-{what}"), "tasks are not placed near to or apart from each other")
-        for what in ("affinity", "anti-affinity", "task-order")
+        told(Key(f"volcano.sh/task-topology-{suffix}"), "tasks are not placed near to or apart from each other")
+        for suffix in ("affinity", "anti-affinity", "task-order")
     ),
     *(
         needless(Key(f"volcano.sh/{name}"), "gangsched preempts nothing")
@@ -148,11 +148,11 @@ _PHASED = msgspec.json.Decoder(_Phased)
 def _phase(raw: Raw | bytes, _: str) -> SeenPhase | None:
     """The phase of the object and whether gangsched alone has written it; None if that cannot be read."""
     try:
-        found = _PHASED.decode(raw)
+        item = _PHASED.decode(raw)
     except (msgspec.DecodeError, RecursionError):
         return None
-    owners = [entry for entry in found.metadata.managed_fields or () if entry.has_phase]
-    text = found.status.phase or "" if found.status is not None else ""
+    owners = [entry for entry in item.metadata.managed_fields or () if entry.has_phase]
+    text = item.status.phase or "" if item.status is not None else ""
     return SeenPhase(text, ours=bool(owners) and all(entry.ours for entry in owners))
 
 

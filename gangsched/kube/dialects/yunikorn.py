@@ -85,27 +85,27 @@ class YunikornDialect(Dialect):
         # Many pods outside gangs have an application's label, so it is not a mark.
         return (*self.row.minimum, *self.row.role)
 
-    def nameless(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
+    def nameless(self, base: Declaration, texts: Mapping[Key, str]) -> Declaration | None:
         [task_groups] = self.row.minimum
-        if task_groups not in said and not base.role:
+        if task_groups not in texts and not base.role:
             return None
-        does = "lists task groups" if task_groups in said else "names a task group"
+        does = "lists task groups" if task_groups in texts else "names a task group"
         return replace(
             base,
             error=f"The pod {does}, but no application: give it the label applicationId, the same on all of its pods.",
         )
 
-    def parse(self, base: Declaration, said: Mapping[Key, str]) -> Declaration | None:
+    def parse(self, base: Declaration, texts: Mapping[Key, str]) -> Declaration | None:
         [task_groups] = self.row.minimum
-        text = said.get(task_groups)
+        text = texts.get(task_groups)
         if text is None:
             return base if base.role else None
         try:
             groups = _task_groups(text)
-            if said.get(_ROLE) != _DRIVER or not base.role or not OBJECT_NAME.fullmatch(base.group):
+            if texts.get(_ROLE) != _DRIVER or not base.role or not OBJECT_NAME.fullmatch(base.group):
                 return replace(base, roles=tuple(map(_role, groups)))
             # The PodGroup that records the places must have the application's name.
-            roles = tuple(_role(each, held=each.name != base.role) for each in groups)
+            roles = tuple(_role(group, held=group.name != base.role) for group in groups)
             return replace(base, roles=roles, leading=base.role)
         except ValueError as error:
             raise ValueError(f"{sentence(task_groups)} is {quoted(text)}: {error}.") from None
@@ -143,15 +143,15 @@ def _task_groups(text: str) -> list[_TaskGroup]:
     Raises:
         ValueError: the list is invalid; the message says what to write.
     """
-    found = _decoded(text)
-    names = {each.name for each in found}
-    if not 1 <= len(found) <= MOST_TASK_GROUPS or len(names) < len(found):
+    groups = _decoded(text)
+    names = {group.name for group in groups}
+    if not 1 <= len(groups) <= MOST_TASK_GROUPS or len(names) < len(groups):
         raise ValueError(f"list 1 to {MOST_TASK_GROUPS} task groups of different names")
     if any(not name or len(name) > LONGEST_NAME or not name.isprintable() for name in names):
         raise ValueError(f"give every task group a name of at most {LONGEST_NAME} characters")
-    if any(each.min_member < 1 for each in found) or sum(each.min_member for each in found) >= MOST_MEMBERS:
+    if any(group.min_member < 1 for group in groups) or sum(group.min_member for group in groups) >= MOST_MEMBERS:
         raise ValueError(f"give every task group a minMember from 1, less than {MOST_MEMBERS} in all")
-    return sorted(found, key=lambda each: each.name)
+    return sorted(groups, key=lambda group: group.name)
 
 
 def _decoded(text: str) -> list[_TaskGroup]:

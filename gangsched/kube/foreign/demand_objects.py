@@ -85,12 +85,12 @@ def _unit_to_object(unit: DemandUnit, namespace: str) -> dict[str, Any]:
 
 
 def _read(raw: Raw) -> tuple[str | None, SeenDemand]:
-    found = _OBJECT.decode(raw)
-    meta = found.metadata
+    item = _OBJECT.decode(raw)
+    meta = item.metadata
     key = _key(meta)
     owner = next(iter(meta.owner_references or ()), None) or wire.Owner()
     try:
-        pool = _pool(_SPEC.decode(found.spec), key.namespace)
+        pool = _pool(_SPEC.decode(item.spec), key.namespace)
     except (msgspec.DecodeError, RecursionError, InvalidQuantity):
         pool = _UNREADABLE
     return meta.resource_version, SeenDemand(meta.uid or "", DemandObject(key, owner.name, owner.uid, pool))
@@ -110,9 +110,11 @@ def _pool(spec: _DemandSpec, namespace: str) -> PoolDemand:
 
 
 def _unit(unit: _Unit, namespace: str) -> DemandUnit:
-    asked = ((resource, amount(resource, quantity)) for resource, quantity in (unit.resources or {}).items())
+    amounts = ((resource, amount(resource, quantity)) for resource, quantity in (unit.resources or {}).items())
     names = (unit.pod_names_by_namespace or {}).get(namespace, [])
-    return DemandUnit(unit.count, tuple(sorted((name, value) for name, value in asked if value)), tuple(sorted(names)))
+    return DemandUnit(
+        unit.count, tuple(sorted((name, value) for name, value in amounts if value)), tuple(sorted(names))
+    )
 
 
 def _resource(version: str) -> Resource[SeenDemand]:

@@ -139,10 +139,10 @@ async def served_version(session: ApiSession, kind: CustomResource) -> str:
         if answer.status == HTTPStatus.FORBIDDEN:
             raise AccessDenied(str(answer.error()))
         try:
-            found = _RESOURCES.decode(answer.checked().body)
+            resources = _RESOURCES.decode(answer.checked().body)
         except UNREADABLE as error:
             raise Garbled(f"The resources of {kind.group}/{version} cannot be read: {error}") from error
-        if kind.plural in {each.name for each in found.resources or ()}:
+        if kind.plural in {resource.name for resource in resources.resources or ()}:
             return version
     return ""
 

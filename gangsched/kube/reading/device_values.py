@@ -49,60 +49,60 @@ from gangsched.kube.wire.device_objects import EXTENDED, GROUP, GROUPS, VERSION
 _KEPT = 1024
 
 
-def slice_(found: device_wire.ResourceSlice) -> ResourceSlice:
+def slice_(resource_slice: device_wire.ResourceSlice) -> ResourceSlice:
     """The core's value for a ResourceSlice."""
-    spec = found.spec
-    known = bool(spec.node_name or spec.all_nodes or spec.node_selector)
+    spec = resource_slice.spec
+    slice_wide = bool(spec.node_name or spec.all_nodes or spec.node_selector)
     terms = spec.node_selector.node_selector_terms or () if spec.node_selector is not None else None
     return ResourceSlice(
-        name=found.metadata.name or "",
+        name=resource_slice.metadata.name or "",
         driver=intern(spec.driver),
         pool=intern(spec.pool.name),
         generation=spec.pool.generation,
         parts=spec.pool.resource_slice_count,
         node=intern(spec.node_name or ""),
         node_affinity=None if terms is None else tuple(map(node_term, terms)),
-        devices=tuple(_device(each, spec.driver) for each in spec.devices or ()),
-        unsupported=not (known or spec.per_device_node_selection or spec.shared_counters),
-        per_device=not known and bool(spec.per_device_node_selection),
+        devices=tuple(_device(device, spec.driver) for device in spec.devices or ()),
+        unsupported=not (slice_wide or spec.per_device_node_selection or spec.shared_counters),
+        per_device=not slice_wide and bool(spec.per_device_node_selection),
         counters=tuple(
-            ((each.name, name), billionths(counter.value))
-            for each in spec.shared_counters or ()
-            for name, counter in sorted((each.counters or {}).items())
+            ((counter_set.name, name), billionths(counter.value))
+            for counter_set in spec.shared_counters or ()
+            for name, counter in sorted((counter_set.counters or {}).items())
         ),
     )
 
 
-def _device(found: device_wire.Device, driver: str) -> Device:
-    capacity = sorted((found.capacity or {}).items())
-    terms = found.node_selector.node_selector_terms or () if found.node_selector is not None else None
+def _device(device: device_wire.Device, driver: str) -> Device:
+    capacity = sorted((device.capacity or {}).items())
+    terms = device.node_selector.node_selector_terms or () if device.node_selector is not None else None
     return Device(
-        name=found.name,
-        attributes=tuple(sorted(_attributes(found.attributes or {}, driver), key=lambda each: each.name)),
-        capacity=tuple(sorted((_full(name, driver), str(each.value)) for name, each in capacity)),
-        taints=tuple(map(_taint, found.taints or ())),
-        shares=tuple(_capacity(name, each) for name, each in capacity),
+        name=device.name,
+        attributes=tuple(sorted(_attributes(device.attributes or {}, driver), key=lambda attribute: attribute.name)),
+        capacity=tuple(sorted((_full(name, driver), str(entry.value)) for name, entry in capacity)),
+        taints=tuple(map(_taint, device.taints or ())),
+        shares=tuple(_capacity(name, entry) for name, entry in capacity),
         counters=tuple(
-            ((each.counter_set, name), billionths(counter.value))
-            for each in found.consumes_counters or ()
-            for name, counter in sorted((each.counters or {}).items())
+            ((consumption.counter_set, name), billionths(counter.value))
+            for consumption in device.consumes_counters or ()
+            for name, counter in sorted((consumption.counters or {}).items())
         ),
-        multiple=bool(found.allow_multiple_allocations),
-        node=intern(found.node_name or ""),
+        multiple=bool(device.allow_multiple_allocations),
+        node=intern(device.node_name or ""),
         node_affinity=None if terms is None else tuple(map(node_term, terms)),
-        everywhere=bool(found.all_nodes),
-        binding=tuple(found.binding_conditions or ()),
-        failing=tuple(found.binding_failure_conditions or ()),
-        binds_to_node=bool(found.binds_to_node),
+        everywhere=bool(device.all_nodes),
+        binding=tuple(device.binding_conditions or ()),
+        failing=tuple(device.binding_failure_conditions or ()),
+        binds_to_node=bool(device.binds_to_node),
     )
 
 
-def _capacity(name: str, found: device_wire.Capacity) -> Capacity:
-    policy = found.request_policy or device_wire.RequestPolicy()
+def _capacity(name: str, capacity: device_wire.Capacity) -> Capacity:
+    policy = capacity.request_policy or device_wire.RequestPolicy()
     range_ = policy.valid_range or device_wire.ValidRange()
     return Capacity(
         name,
-        billionths(found.value),
+        billionths(capacity.value),
         default=_amount(policy.default),
         values=tuple(map(billionths, policy.valid_values or ())),
         least=_amount(range_.least),
@@ -111,16 +111,16 @@ def _capacity(name: str, found: device_wire.Capacity) -> Capacity:
     )
 
 
-def _amount(found: Quantity | None) -> int | None:
-    return None if found is None else billionths(found)
+def _amount(quantity: Quantity | None) -> int | None:
+    return None if quantity is None else billionths(quantity)
 
 
-def _amounts(found: Mapping[str, Quantity] | None) -> Amounts:
-    return tuple(sorted((name, billionths(each)) for name, each in (found or {}).items()))
+def _amounts(quantities: Mapping[str, Quantity] | None) -> Amounts:
+    return tuple(sorted((name, billionths(quantity)) for name, quantity in (quantities or {}).items()))
 
 
-def _attributes(found: Mapping[str, device_wire.AttributeValue], driver: str) -> Iterator[Attribute]:
-    for name, value in found.items():
+def _attributes(attributes: Mapping[str, device_wire.AttributeValue], driver: str) -> Iterator[Attribute]:
+    for name, value in attributes.items():
         full = intern(_full(name, driver))
         if value.text is not None:
             yield Attribute(full, AttributeType.STRING, value.text)
@@ -138,46 +138,50 @@ def _full(name: str, driver: str) -> str:
     return name if "/" in name else f"{driver}/{name}"
 
 
-def _taint(found: device_wire.DeviceTaint) -> DeviceTaint:
-    return DeviceTaint(found.key, found.value or "", found.effect)
+def _taint(taint: device_wire.DeviceTaint) -> DeviceTaint:
+    return DeviceTaint(taint.key, taint.value or "", taint.effect)
 
 
-def taint_rule(found: device_wire.DeviceTaintRule) -> DeviceTaintRule:
+def taint_rule(rule: device_wire.DeviceTaintRule) -> DeviceTaintRule:
     """The core's value for a DeviceTaintRule, which the API serves by default since Kubernetes 1.37."""
-    which = found.spec.device_selector or device_wire.DeviceTaintSelector()
+    selector = rule.spec.device_selector or device_wire.DeviceTaintSelector()
     return DeviceTaintRule(
-        found.metadata.name or "", _taint(found.spec.taint), which.driver or "", which.pool or "", which.device or ""
+        rule.metadata.name or "",
+        _taint(rule.spec.taint),
+        selector.driver or "",
+        selector.pool or "",
+        selector.device or "",
     )
 
 
-def device_class(found: device_wire.DeviceClass) -> DeviceClass:
+def device_class(class_: device_wire.DeviceClass) -> DeviceClass:
     """The core's value for a DeviceClass."""
-    made = found.metadata.creation_timestamp
+    created = class_.metadata.creation_timestamp
     return DeviceClass(
-        name=found.metadata.name or "",
-        selectors=_selectors(found.spec.selectors),
-        config=tuple(map(_json, found.spec.config or ())),
-        resource=found.spec.extended_resource_name or "",
-        made_at=made.timestamp() if made is not None else 0.0,
+        name=class_.metadata.name or "",
+        selectors=_selectors(class_.spec.selectors),
+        config=tuple(map(_json, class_.spec.config or ())),
+        resource=class_.spec.extended_resource_name or "",
+        made_at=created.timestamp() if created is not None else 0.0,
     )
 
 
-def claim(found: device_wire.ResourceClaim) -> ResourceClaim:
+def claim(resource_claim: device_wire.ResourceClaim) -> ResourceClaim:
     """The core's value for a ResourceClaim."""
-    meta, status = found.metadata, found.status or device_wire.ClaimStatus()
+    meta, status = resource_claim.metadata, resource_claim.status or device_wire.ClaimStatus()
     owner = next((owner for owner in meta.owner_references or () if owner.controller), wire.Owner())
     of_group = owner.kind == "PodGroup" and owner.api_version.startswith(f"{GROUPS[0]}/")
     return ResourceClaim(
         namespace=intern(meta.namespace or "default"),
         name=meta.name or "",
         uid=meta.uid or "",
-        wishes=_kept_wishes(_wishes(found.spec.devices)),
+        wishes=_kept_wishes(_wishes(resource_claim.spec.devices)),
         allocation=_allocation(status.allocation) if status.allocation is not None else None,
-        reserved=tuple(each.uid for each in status.reserved_for or ()),
+        reserved=tuple(reference.uid for reference in status.reserved_for or ()),
         sharing=tuple(
-            Consumer(each.name, each.uid, group=True)
-            for each in status.reserved_for or ()
-            if (each.api_group, each.resource) == GROUPS
+            Consumer(reference.name, reference.uid, group=True)
+            for reference in status.reserved_for or ()
+            if (reference.api_group, reference.resource) == GROUPS
         ),
         owner=owner.uid,
         terminating=meta.deletion_timestamp is not None,
@@ -188,101 +192,105 @@ def claim(found: device_wire.ResourceClaim) -> ResourceClaim:
     )
 
 
-def _reported(found: device_wire.DeviceStatus) -> tuple[DeviceKey, tuple[str, ...]]:
-    true = tuple(each.type for each in found.conditions or () if each.status == "True")
-    return (intern(found.driver), intern(found.pool), found.device), true
+def _reported(status: device_wire.DeviceStatus) -> tuple[DeviceKey, tuple[str, ...]]:
+    true = tuple(condition.type for condition in status.conditions or () if condition.status == "True")
+    return (intern(status.driver), intern(status.pool), status.device), true
 
 
-def _wishes(found: device_wire.Devices) -> DeviceWishes:
+def _wishes(devices: device_wire.Devices) -> DeviceWishes:
     return DeviceWishes(
-        requests=tuple(tuple(_alternatives(each)) for each in found.requests or ()),
+        requests=tuple(tuple(_alternatives(request)) for request in devices.requests or ()),
         matches=tuple(
             Match(
-                each.match_attribute or each.distinct_attribute or "",
-                tuple(each.requests or ()),
-                distinct=not each.match_attribute,
+                constraint.match_attribute or constraint.distinct_attribute or "",
+                tuple(constraint.requests or ()),
+                distinct=not constraint.match_attribute,
             )
-            for each in found.constraints or ()
+            for constraint in devices.constraints or ()
         ),
         config=tuple(
             ClaimConfig(
-                tuple(each.get("requests") or ()), _json({name: each[name] for name in each if name != "requests"})
+                tuple(entry.get("requests") or ()), _json({name: entry[name] for name in entry if name != "requests"})
             )
-            for each in found.config or ()
+            for entry in devices.config or ()
         ),
-        unsupported=_beyond(found),
+        unsupported=_beyond(devices),
     )
 
 
-def _beyond(found: device_wire.Devices) -> str:
+def _beyond(devices: device_wire.Devices) -> str:
     """The first feature of a claim that gangsched does not support, described for a person; empty if there is none."""
-    for request in found.requests or ():
+    for request in devices.requests or ():
         alternatives = [*(request.first_available or ()), *([request.exactly] if request.exactly is not None else [])]
         if not alternatives:
             return f"an unknown kind of request ({request.name})"
-        for each in alternatives:
-            if each.derived_attributes:
+        for alternative in alternatives:
+            if alternative.derived_attributes:
                 return "derived attributes"
-            if each.allocation_mode not in (None, "", "ExactCount", "All"):
-                return f"the allocation mode {each.allocation_mode}"
-    if any(not (each.match_attribute or each.distinct_attribute) for each in found.constraints or ()):
+            if alternative.allocation_mode not in (None, "", "ExactCount", "All"):
+                return f"the allocation mode {alternative.allocation_mode}"
+    if any(
+        not (constraint.match_attribute or constraint.distinct_attribute) for constraint in devices.constraints or ()
+    ):
         return "a constraint other than matchAttribute and distinctAttribute"
     return ""
 
 
-def _alternatives(found: device_wire.DeviceRequest) -> Iterator[DeviceRequest]:
-    if found.exactly is not None:
-        yield _request(found.exactly, found.name)
-    for each in found.first_available or ():
-        yield _request(each, f"{found.name}/{each.name}")
+def _alternatives(request: device_wire.DeviceRequest) -> Iterator[DeviceRequest]:
+    if request.exactly is not None:
+        yield _request(request.exactly, request.name)
+    for alternative in request.first_available or ():
+        yield _request(alternative, f"{request.name}/{alternative.name}")
 
 
-def _request(found: device_wire.Request, name: str) -> DeviceRequest:
+def _request(request: device_wire.Request, name: str) -> DeviceRequest:
     return DeviceRequest(
         name=name,
-        device_class=found.device_class_name,
-        selectors=_selectors(found.selectors),
-        count=1 if found.count is None else found.count,
-        all=found.allocation_mode == "All",
-        admin=bool(found.admin_access),
-        tolerations=tuple(map(toleration, found.tolerations or ())),
-        capacity=_amounts(found.capacity.requests) if found.capacity is not None else (),
+        device_class=request.device_class_name,
+        selectors=_selectors(request.selectors),
+        count=1 if request.count is None else request.count,
+        all=request.allocation_mode == "All",
+        admin=bool(request.admin_access),
+        tolerations=tuple(map(toleration, request.tolerations or ())),
+        capacity=_amounts(request.capacity.requests) if request.capacity is not None else (),
     )
 
 
-def _selectors(found: Iterable[device_wire.Selector] | None) -> tuple[Selector, ...]:
+def _selectors(selectors: Iterable[device_wire.Selector] | None) -> tuple[Selector, ...]:
     """The selectors; one of an unknown kind has an empty expression, which cannot be evaluated."""
-    return tuple(CelSelector(each.cel.expression if each.cel is not None else "") for each in found or ())
+    return tuple(
+        CelSelector(selector.cel.expression if selector.cel is not None else "") for selector in selectors or ()
+    )
 
 
-def _allocation(found: device_wire.Allocation) -> Allocation:
-    terms = found.node_selector.node_selector_terms or () if found.node_selector is not None else None
+def _allocation(allocation: device_wire.Allocation) -> Allocation:
+    terms = allocation.node_selector.node_selector_terms or () if allocation.node_selector is not None else None
     return Allocation(
         tuple(
             AllocatedDevice(
-                each.request,
-                (intern(each.driver), intern(each.pool), each.device),
-                admin=bool(each.admin_access),
-                shared=each.share_id is not None,
-                share=each.share_id or "",
-                consumed=_amounts(each.consumed_capacity),
-                binding=tuple(each.binding_conditions or ()),
-                failing=tuple(each.binding_failure_conditions or ()),
+                result.request,
+                (intern(result.driver), intern(result.pool), result.device),
+                admin=bool(result.admin_access),
+                shared=result.share_id is not None,
+                share=result.share_id or "",
+                consumed=_amounts(result.consumed_capacity),
+                binding=tuple(result.binding_conditions or ()),
+                failing=tuple(result.binding_failure_conditions or ()),
             )
-            for each in found.devices.results or ()
+            for result in allocation.devices.results or ()
         ),
         None if terms is None else tuple(map(node_term, terms)),
     )
 
 
-def _json(found: dict[str, Any]) -> str:
-    return msgspec.json.encode(found, order="sorted").decode()
+def _json(value: dict[str, Any]) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()
 
 
 @lru_cache(maxsize=_KEPT)
-def _kept_wishes(found: DeviceWishes) -> DeviceWishes:
+def _kept_wishes(wishes: DeviceWishes) -> DeviceWishes:
     """A shared instance equal to this value, from the `_KEPT` most recently used: claims of one template are equal."""
-    return found
+    return wishes
 
 
 def _listed(
@@ -293,9 +301,9 @@ def _listed(
         path=f"/apis/{GROUP}/{VERSION}/{plural}",
         read=reading(form, value),
         form=form,
-        seen=lambda found: DeviceObjectSeen(kind, found),
+        seen=lambda item: DeviceObjectSeen(kind, item),
         gone=lambda meta: DeviceObjectGone(kind, (meta.namespace or "", meta.name or "")),
-        replaced=lambda found: DeviceObjectsReplaced(kind, found),
+        replaced=lambda items: DeviceObjectsReplaced(kind, items),
         optional=True,
     )
 

@@ -34,27 +34,27 @@ def kept_below(fields: FieldTree | None) -> Kept:
     return _fields({name: kept_below(inner) for name, inner in fields.items()})
 
 
-def _kept(said: inspect.Type, raw: Any) -> Kept:  # noqa: ANN401 - a table
-    if isinstance(said, inspect.Metadata):
-        return bool if is_ignored(said.extra) else _kept(said.type, raw)
-    if isinstance(said, inspect.StructType):
-        return _struct(said, raw)
-    if isinstance(said, inspect.DictType):
-        return _each_value(_kept(said.value_type, raw))
-    if isinstance(said, inspect.CollectionType):
-        return _each_item(_kept(said.item_type, raw))
-    if isinstance(said, inspect.UnionType):
-        others = [each for each in said.types if not isinstance(each, inspect.NoneType)]
-        containers = [each for each in others if isinstance(each, inspect.StructType | inspect.CollectionType)]
-        kept = _kept((containers or others)[0], raw)
-        return _scalar_or(kept) if containers and len(others) > len(containers) else kept
-    if isinstance(said, inspect.RawType):
+def _kept(type_: inspect.Type, raw: Any) -> Kept:  # noqa: ANN401 - a table
+    if isinstance(type_, inspect.Metadata):
+        return bool if is_ignored(type_.extra) else _kept(type_.type, raw)
+    if isinstance(type_, inspect.StructType):
+        return _struct(type_, raw)
+    if isinstance(type_, inspect.DictType):
+        return _each_value(_kept(type_.value_type, raw))
+    if isinstance(type_, inspect.CollectionType):
+        return _each_item(_kept(type_.item_type, raw))
+    if isinstance(type_, inspect.UnionType):
+        others = [member for member in type_.types if not isinstance(member, inspect.NoneType)]
+        containers = [member for member in others if isinstance(member, inspect.StructType | inspect.CollectionType)]
+        inner = _kept((containers or others)[0], raw)
+        return _scalar_or(inner) if containers and len(others) > len(containers) else inner
+    if isinstance(type_, inspect.RawType):
         return _nothing if raw is None else kept_of(raw)
-    return _nothing if isinstance(said, inspect.AnyType) else _scalar
+    return _nothing if isinstance(type_, inspect.AnyType) else _scalar
 
 
-def _struct(said: inspect.StructType, raw: Any) -> Kept:  # noqa: ANN401
-    return _fields({field.encode_name: _kept(field.type, raw) for field in said.fields if not _is_free(field.type)})
+def _struct(type_: inspect.StructType, raw: Any) -> Kept:  # noqa: ANN401
+    return _fields({field.encode_name: _kept(field.type, raw) for field in type_.fields if not _is_free(field.type)})
 
 
 def _fields(fields: Mapping[str, Kept]) -> Kept:
@@ -66,30 +66,30 @@ def _fields(fields: Mapping[str, Kept]) -> Kept:
     return kept
 
 
-def _is_free(said: inspect.Type) -> bool:
+def _is_free(type_: inspect.Type) -> bool:
     """Whether the type says nothing about the content of its values."""
-    if isinstance(said, inspect.Metadata):
-        return _is_free(said.type)
-    if isinstance(said, inspect.UnionType):
-        return all(_is_free(each) or isinstance(each, inspect.NoneType) for each in said.types)
-    if isinstance(said, inspect.DictType):
-        return _is_free(said.value_type)
-    if isinstance(said, inspect.CollectionType):
-        return _is_free(said.item_type)
-    return isinstance(said, inspect.AnyType)
+    if isinstance(type_, inspect.Metadata):
+        return _is_free(type_.type)
+    if isinstance(type_, inspect.UnionType):
+        return all(_is_free(member) or isinstance(member, inspect.NoneType) for member in type_.types)
+    if isinstance(type_, inspect.DictType):
+        return _is_free(type_.value_type)
+    if isinstance(type_, inspect.CollectionType):
+        return _is_free(type_.item_type)
+    return isinstance(type_, inspect.AnyType)
 
 
 def _each_value(inner: Kept) -> Kept:
     def kept(value: Any) -> Any:  # noqa: ANN401
         if not isinstance(value, Mapping):
             return _nothing(value)
-        return {name: inner(each) for name, each in value.items()}
+        return {name: inner(item) for name, item in value.items()}
 
     return kept
 
 
 def _each_item(inner: Kept) -> Kept:
-    return lambda value: [inner(each) for each in value] if isinstance(value, list) else _nothing(value)
+    return lambda value: [inner(item) for item in value] if isinstance(value, list) else _nothing(value)
 
 
 def _scalar_or(container: Kept) -> Kept:

@@ -10,11 +10,11 @@ from gangsched.kube.client.session import ApiSession
 from gangsched.kube.reading.watched_resources import NAMESPACES
 
 
-class _Found(Struct, gc=False):
+class _NamespaceList(Struct, gc=False):
     items: list[Raw] | None = None
 
 
-_FOUND = msgspec.json.Decoder(_Found)
+_NAMESPACE_LIST = msgspec.json.Decoder(_NamespaceList)
 
 
 async def is_missing(session: ApiSession, name: str) -> bool:
@@ -22,6 +22,6 @@ async def is_missing(session: ApiSession, name: str) -> bool:
     params = {"fieldSelector": f"metadata.name={name}", "limit": "1"}
     try:
         answer = await session.request("GET", NAMESPACES.path, params=params)
-        return not _FOUND.decode(answer.checked().body).items
+        return not _NAMESPACE_LIST.decode(answer.checked().body).items
     except (KubeError, *UNREADABLE):
         return False

@@ -16,14 +16,14 @@ from gangsched.kube.terms.shapes import amounts
 _KEPT = 1024
 
 
-def node_value(found: wire.Node) -> Node:
+def node_value(node: wire.Node) -> Node:
     """The core's value for the node. An unreadable allocatable amount counts as zero."""
-    spec = found.spec or wire.NodeSpec()
-    status = found.status or wire.NodeStatus()
+    spec = node.spec or wire.NodeSpec()
+    status = node.status or wire.NodeStatus()
     return Node(
-        name=found.metadata.name or "",
+        name=node.metadata.name or "",
         allocatable=_allocatable(status.allocatable or {}),
-        labels=labels(found.metadata.labels),
+        labels=labels(node.metadata.labels),
         taints=tuple(Taint(key=taint.key, effect=taint.effect, value=taint.value or "") for taint in spec.taints or ()),
         unschedulable=bool(spec.unschedulable),
         features=_kept_features(tuple(sorted(status.declared_features or ()))),
@@ -33,23 +33,27 @@ def node_value(found: wire.Node) -> Node:
 
 
 @lru_cache(maxsize=_KEPT)
-def _kept_features(found: tuple[str, ...]) -> tuple[str, ...]:
+def _kept_features(features: tuple[str, ...]) -> tuple[str, ...]:
     """Like `_interned`: most nodes declare the same features."""
-    return found
+    return features
 
 
 def _allocatable(quantities: wire.Quantities) -> Amounts:
-    found = amounts(quantities, "status.allocatable", [])
+    allocatable = amounts(quantities, "status.allocatable", [])
     return tuple(
-        sorted((name, math.ceil(size)) for name, size in found.items() if size and (name == "pods" or counted(name)))
+        sorted(
+            (name, math.ceil(size)) for name, size in allocatable.items() if size and (name == "pods" or counted(name))
+        )
     )
 
 
 def _awaited(status: wire.NodeStatus) -> tuple[str, ...]:
     """See `Node.awaited`: the kubelet lists such a resource with less than its capacity, or with 0 after a restart."""
     offered, had = status.allocatable or {}, status.capacity or {}
-    some = [name for name in {**offered, **had} if of_plugin(name)]
-    if not some:
+    names = [name for name in {**offered, **had} if of_plugin(name)]
+    if not names:
         return ()
-    now, then = (amounts({name: each.get(name, "0") for name in some}, "status", []) for each in (offered, had))
-    return tuple(sorted(name for name in some if not now.get(name) or then.get(name, 0) > now[name]))
+    now, then = (
+        amounts({name: quantities.get(name, "0") for name in names}, "status", []) for quantities in (offered, had)
+    )
+    return tuple(sorted(name for name in names if not now.get(name) or then.get(name, 0) > now[name]))

@@ -69,16 +69,18 @@ class _Conditions(NamedTuple):
 _NO_CONDITIONS = _Conditions()
 
 
-def pod_value(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads = NONE) -> Pod:
+def pod_value(pod: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads = NONE) -> Pod:
     """The core's value for the pod. Missing fields have the API server's defaults."""
-    meta = found.metadata
-    spec = found.spec or wire.PodSpec()
-    status = found.status or wire.PodStatus()
-    said = _read_conditions(status.conditions) if status.conditions else _NO_CONDITIONS
+    meta = pod.metadata
+    spec = pod.spec or wire.PodSpec()
+    status = pod.status or wire.PodStatus()
+    conditions = _read_conditions(status.conditions) if status.conditions else _NO_CONDITIONS
     owner = _kept_owner(_owner(meta.owner_references)) if meta.owner_references else None
-    why = found.why if isinstance(found, wire.UnreadablePod) else ""
+    why = pod.why if isinstance(pod, wire.UnreadablePod) else ""
     volumes = pod_volumes(meta.name or "", spec.volumes) if spec.volumes else NO_VOLUMES
-    found_shape = _interned(shape(meta, spec, status, volumes.disks, why=why, resize_infeasible=said.resize_infeasible))
+    found_shape = _interned(
+        shape(meta, spec, status, volumes.disks, why=why, resize_infeasible=conditions.resize_infeasible)
+    )
     declaration = _declaration(meta, spec, _maker(meta, owner), dialects)
     return Pod(
         uid=meta.uid or "",
@@ -102,10 +104,10 @@ def pod_value(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workload
         if spec.node_name or not any("/" in name for name, _ in found_shape.requests)
         else extended_uses.uses(spec),
         owner=owner,
-        condition_reason=said.reason,
-        condition_message=said.message,
+        condition_reason=conditions.reason,
+        condition_message=conditions.message,
         rejected=status.phase == "Failed" and is_rejection(status),
-        bound_at=said.bound_at,
+        bound_at=conditions.bound_at,
         soft=preferences.soft(spec, meta),
         workload=_workload(meta, owner, declaration, workloads) if owner is not None or workloads.by_label else None,
         failure=failure(status) if status.phase == "Failed" else None,
@@ -114,15 +116,15 @@ def pod_value(found: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workload
 
 
 @lru_cache(maxsize=_KEPT)
-def _interned(found: Shape) -> Shape:
+def _interned(value: Shape) -> Shape:
     """The first shape equal to this one, as long as it is among the `_KEPT` most recently used."""
-    return found
+    return value
 
 
 @lru_cache(maxsize=_KEPT)
-def _kept_labels(found: Labels) -> Labels:
+def _kept_labels(pairs: Labels) -> Labels:
     """Like `_interned`: the members of a gang often have the same labels."""
-    return found
+    return pairs
 
 
 @lru_cache(maxsize=_KEPT)
@@ -151,24 +153,27 @@ def _sharing_group(spec: wire.PodSpec, dialects: Dialects) -> str:
     return intern(spec.scheduling_group.pod_group_name or "")
 
 
-def _workload(meta: wire.Meta, owner: Owner | None, said: Declaration | None, workloads: Workloads) -> Workload | None:
+def _workload(
+    meta: wire.Meta, owner: Owner | None, declaration: Declaration | None, workloads: Workloads
+) -> Workload | None:
     """The workload of the pod. A native group alone may have been added by the pod's controller.
 
     The Job controller makes its pods owned by the group too: pkg/controller/job/job_controller.go.
     """
-    if said is None or said.source != NATIVE or said.error:
-        return workloads.of(meta, owner, named=said is not None)
+    if declaration is None or declaration.source != NATIVE or declaration.error:
+        return workloads.of(meta, owner, named=declaration is not None)
     certain = any(
-        (each.kind, each.name) == ("PodGroup", said.group) and each.api_version.startswith("scheduling.k8s.io/")
-        for each in meta.owner_references or ()
+        (reference.kind, reference.name) == ("PodGroup", declaration.group)
+        and reference.api_version.startswith("scheduling.k8s.io/")
+        for reference in meta.owner_references or ()
     )
-    return workloads.of(meta, owner, added=_kept_added(said, certain))
+    return workloads.of(meta, owner, added=_kept_added(declaration, certain))
 
 
 @lru_cache(maxsize=_KEPT)
-def _kept_added(said: Declaration, certain: bool) -> Added:  # noqa: FBT001 - lru_cache
+def _kept_added(declaration: Declaration, certain: bool) -> Added:  # noqa: FBT001 - lru_cache
     """Like `_interned`: the pods of a Job name one group."""
-    return Added(said, certain)
+    return Added(declaration, certain)
 
 
 def _created(meta: wire.Meta) -> float:

@@ -139,9 +139,9 @@ def _attachment(kind: str, disk: wire.Disk) -> Attachment:
     return driver, name_of(disk)
 
 
-def volume_claim(found: storage_wire.VolumeClaim) -> VolumeClaim:
+def volume_claim(pvc: storage_wire.VolumeClaim) -> VolumeClaim:
     """The core's value for a PersistentVolumeClaim."""
-    meta, spec = found.metadata, found.spec or storage_wire.ClaimSpec()
+    meta, spec = pvc.metadata, pvc.spec or storage_wire.ClaimSpec()
     annotations = meta.annotations or {}
     owner = next((owner.uid for owner in meta.owner_references or () if owner.controller), "")
     open_ = not spec.volume_name
@@ -151,7 +151,7 @@ def volume_claim(found: storage_wire.VolumeClaim) -> VolumeClaim:
         volume=intern(spec.volume_name or ""),
         storage_class=intern(annotations.get(CLASS, spec.storage_class_name or "")),
         bound=BIND_COMPLETED in annotations,
-        lost=found.status is not None and found.status.phase == "Lost",
+        lost=pvc.status is not None and pvc.status.phase == "Lost",
         terminating=meta.deletion_timestamp is not None,
         single_pod="ReadWriteOncePod" in (spec.access_modes or ()),
         owner=owner,
@@ -166,9 +166,9 @@ def volume_claim(found: storage_wire.VolumeClaim) -> VolumeClaim:
     )
 
 
-def volume(found: storage_wire.PersistentVolume) -> Volume:
+def volume(pv: storage_wire.PersistentVolume) -> Volume:
     """The core's value for a PersistentVolume."""
-    meta, spec = found.metadata, found.spec or storage_wire.PersistentVolumeSpec()
+    meta, spec = pv.metadata, pv.spec or storage_wire.PersistentVolumeSpec()
     required = spec.node_affinity.required if spec.node_affinity is not None else None
     in_tree = next(_in_tree(spec), None)
     attachment = None
@@ -176,21 +176,21 @@ def volume(found: storage_wire.PersistentVolume) -> Volume:
         attachment = (intern(spec.csi.driver), spec.csi.volume_handle)
     elif in_tree is not None:
         attachment = _attachment(*in_tree)
-    known = Volume(
+    value = Volume(
         name=intern(meta.name or ""),
         node_affinity=None if required is None else _kept_terms(_terms(required)),
         zones=_kept_zones(tuple(_zones(meta.labels))) if meta.labels else (),
         attachment=attachment,
         in_tree=in_tree[0] if in_tree is not None else "",
     )
-    phase = found.status.phase if found.status is not None else None
+    phase = pv.status.phase if pv.status is not None else None
     ref, annotations = spec.claim_ref, meta.annotations or {}
     # A volume with a claimRef is available to that claim in any phase, such as Released, unless it is bound already.
     meant = ref is not None and not (phase == "Bound" and ref.uid)
     if not (phase == "Available" or meant) or meta.deletion_timestamp is not None:
-        return known
+        return value
     return replace(
-        known,
+        value,
         available=True,
         storage_class=intern(annotations.get(CLASS, spec.storage_class_name or "")),
         size=_size(spec.capacity),
@@ -220,71 +220,74 @@ def _modes(modes: list[str] | None) -> tuple[str, ...]:
     return _kept_modes(tuple(sorted(modes or ())))
 
 
-def _selector(found: wire.LabelSelector | None) -> tuple[Requirement, ...]:
-    if found is None:
+def _selector(selector: wire.LabelSelector | None) -> tuple[Requirement, ...]:
+    if selector is None:
         return ()
-    pairs = sorted((found.match_labels or {}).items())
-    return tuple(Requirement(key, "In", (value,)) for key, value in pairs) + requirements(found.match_expressions)
+    pairs = sorted((selector.match_labels or {}).items())
+    return tuple(Requirement(key, "In", (value,)) for key, value in pairs) + requirements(selector.match_expressions)
 
 
-def storage_class(found: storage_wire.StorageClass) -> StorageClass:
+def storage_class(class_: storage_wire.StorageClass) -> StorageClass:
     """The core's value for a StorageClass."""
     return StorageClass(
-        name=found.metadata.name or "",
-        driver=_DRIVERS.get(found.provisioner, found.provisioner),
-        waits=found.volume_binding_mode == "WaitForFirstConsumer",
-        provisions=found.provisioner not in ("", NO_PROVISIONER),
-        topologies=tuple(map(_topology, found.allowed_topologies)) if found.allowed_topologies else None,
-        in_tree=found.provisioner in _DRIVERS,
+        name=class_.metadata.name or "",
+        driver=_DRIVERS.get(class_.provisioner, class_.provisioner),
+        waits=class_.volume_binding_mode == "WaitForFirstConsumer",
+        provisions=class_.provisioner not in ("", NO_PROVISIONER),
+        topologies=tuple(map(_topology, class_.allowed_topologies)) if class_.allowed_topologies else None,
+        in_tree=class_.provisioner in _DRIVERS,
     )
 
 
 def _topology(term: storage_wire.TopologyTerm) -> NodeTerm:
     """The labels that a node must have. A term without labels matches no node."""
     return NodeTerm(
-        tuple(Requirement(each.key, "In", tuple(each.values or ())) for each in term.match_label_expressions or ())
+        tuple(
+            Requirement(expression.key, "In", tuple(expression.values or ()))
+            for expression in term.match_label_expressions or ()
+        )
     )
 
 
-def csi_node(found: storage_wire.CsiNode) -> CsiNode:
+def csi_node(node: storage_wire.CsiNode) -> CsiNode:
     """The core's value for a CSINode."""
-    drivers = found.spec.drivers or () if found.spec is not None else ()
+    drivers = node.spec.drivers or () if node.spec is not None else ()
     limits = {
         intern(driver.name): min(driver.allocatable.count, _MOST)
         for driver in drivers
         if driver.allocatable is not None and driver.allocatable.count is not None
     }
     return CsiNode(
-        name=found.metadata.name or "",
+        name=node.metadata.name or "",
         limits=_kept_limits(tuple(sorted(limits.items()))),
         drivers=_kept_drivers(frozenset(intern(driver.name) for driver in drivers)),
     )
 
 
-def csi_driver(found: storage_wire.CsiDriver) -> CsiDriver:
+def csi_driver(driver: storage_wire.CsiDriver) -> CsiDriver:
     """The core's value for a CSIDriver."""
-    spec = found.spec or storage_wire.CsiDriverSpec()
+    spec = driver.spec or storage_wire.CsiDriverSpec()
     return CsiDriver(
-        name=found.metadata.name or "",
+        name=driver.metadata.name or "",
         capacity=bool(spec.storage_capacity),
         demanding=bool(spec.prevent_pod_scheduling_if_missing),
     )
 
 
-def storage_capacity(found: storage_wire.StorageCapacity) -> StorageCapacity:
+def storage_capacity(capacity: storage_wire.StorageCapacity) -> StorageCapacity:
     """The core's value for a CSIStorageCapacity."""
     topology = None
-    if found.node_topology is not None:
-        selected = _selector(found.node_topology)
-        if all(each.operator in _OF_LABELS for each in selected):
+    if capacity.node_topology is not None:
+        selected = _selector(capacity.node_topology)
+        if all(requirement.operator in _OF_LABELS for requirement in selected):
             topology = NodeTerm(selected or (_ANYWHERE,))
     return StorageCapacity(
-        namespace=intern(found.metadata.namespace or "default"),
-        name=found.metadata.name or "",
-        storage_class=intern(found.storage_class_name),
+        namespace=intern(capacity.metadata.namespace or "default"),
+        name=capacity.metadata.name or "",
+        storage_class=intern(capacity.storage_class_name),
         topology=topology,
-        capacity=_optional_size(found.capacity),
-        largest=_optional_size(found.maximum_volume_size),
+        capacity=_optional_size(capacity.capacity),
+        largest=_optional_size(capacity.maximum_volume_size),
     )
 
 
@@ -292,12 +295,12 @@ def _optional_size(amount: Quantity | None) -> int | None:
     return None if amount is None else _size({"storage": amount})
 
 
-def attachment(found: storage_wire.VolumeAttachment) -> VolumeAttachment:
+def attachment(volume_attachment: storage_wire.VolumeAttachment) -> VolumeAttachment:
     """The core's value for a VolumeAttachment."""
-    spec = found.spec or storage_wire.AttachmentSpec()
+    spec = volume_attachment.spec or storage_wire.AttachmentSpec()
     source = spec.source or storage_wire.AttachmentSource()
     return VolumeAttachment(
-        name=found.metadata.name or "",
+        name=volume_attachment.metadata.name or "",
         node=intern(spec.node_name),
         volume=intern(source.persistent_volume_name or ""),
         driver=intern(spec.attacher),
@@ -309,8 +312,8 @@ def _terms(required: wire.NodeSelector) -> tuple[NodeTerm, ...]:
     terms = []
     for term in required.node_selector_terms or ():
         expressions = tuple(
-            Requirement(key=each.key, operator=each.operator, values=tuple(each.values or ()))
-            for each in term.match_expressions or ()
+            Requirement(key=expression.key, operator=expression.operator, values=tuple(expression.values or ()))
+            for expression in term.match_expressions or ()
         )
         terms.append(NodeTerm(expressions=expressions or ((_ANYWHERE,) if term.match_fields else ())))
     return tuple(terms)
@@ -326,24 +329,24 @@ def _zones(labels: wire.Strings) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 @lru_cache(maxsize=_KEPT)
-def _kept_terms(found: tuple[NodeTerm, ...]) -> tuple[NodeTerm, ...]:
+def _kept_terms(terms: tuple[NodeTerm, ...]) -> tuple[NodeTerm, ...]:
     """A shared instance equal to this value, from the `_KEPT` most recently used: many volumes have equal terms."""
-    return found
+    return terms
 
 
 @lru_cache(maxsize=_KEPT)
-def _kept_zones(found: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _kept_zones(zones: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Like `_kept_terms`."""
-    return found
+    return zones
 
 
 @lru_cache(maxsize=_KEPT)
-def _kept_limits(found: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+def _kept_limits(limits: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
     """Like `_kept_terms`."""
-    return found
+    return limits
 
 
 @lru_cache(maxsize=_KEPT)
-def _kept_drivers(found: frozenset[str]) -> frozenset[str]:
+def _kept_drivers(drivers: frozenset[str]) -> frozenset[str]:
     """Like `_kept_terms`."""
-    return found
+    return drivers

@@ -53,8 +53,8 @@ def pods(dialects: Dialects, workloads: Workloads = NONE) -> Resource[Pod]:
     """The resource of pods whose groups are declared in these dialects, or that belong to these workloads."""
 
     def read(raw: Raw) -> tuple[str | None, Pod]:
-        found = decode_pod(raw)
-        return found.metadata.resource_version, pod_value(found, dialects, workloads)
+        pod = decode_pod(raw)
+        return pod.metadata.resource_version, pod_value(pod, dialects, workloads)
 
     return Resource[Pod](
         name="pods",
@@ -75,9 +75,9 @@ def _stored(
         path=path,
         read=reading(form, value),
         form=form,
-        seen=lambda found: StorageSeen(kind, found),
+        seen=lambda item: StorageSeen(kind, item),
         gone=lambda meta: StorageGone(kind, (meta.namespace or "", meta.name or "")),
-        replaced=lambda found: StorageReplaced(kind, found),
+        replaced=lambda items: StorageReplaced(kind, items),
     )
 
 
@@ -100,7 +100,7 @@ NODES = Resource[Node](
 NAMESPACES = Resource[tuple[str, Labels]](
     name="namespaces",
     path="/api/v1/namespaces",
-    read=reading(wire.Namespace, lambda found: (found.metadata.name or "", labels(found.metadata.labels))),
+    read=reading(wire.Namespace, lambda namespace: (namespace.metadata.name or "", labels(namespace.metadata.labels))),
     form=wire.Namespace,
     seen=lambda namespace: NamespaceSeen(name=namespace[0], labels=namespace[1]),
     gone=lambda meta: NamespaceGone(name=meta.name or ""),
@@ -109,9 +109,9 @@ NAMESPACES = Resource[tuple[str, Labels]](
 PRIORITY_CLASSES = Resource[tuple[str, int]](
     name="priorityclasses",
     path="/apis/scheduling.k8s.io/v1/priorityclasses",
-    read=reading(wire.PriorityClass, lambda found: (found.metadata.name or "", found.value)),
+    read=reading(wire.PriorityClass, lambda priority_class: (priority_class.metadata.name or "", priority_class.value)),
     form=wire.PriorityClass,
-    seen=lambda found: PriorityClassSeen(name=found[0], value=found[1]),
+    seen=lambda priority_class: PriorityClassSeen(name=priority_class[0], value=priority_class[1]),
     gone=lambda meta: PriorityClassGone(name=meta.name or ""),
     replaced=lambda classes: PriorityClassesReplaced(classes=classes),
 )

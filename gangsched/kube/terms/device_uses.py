@@ -13,12 +13,14 @@ def uses(spec: wire.PodSpec, status: wire.PodStatus, group: str = "") -> tuple[D
 
     Claims from templates are left out if the pod's status says that it needs none.
     """
-    made = {each.name: each for each in status.resource_claim_statuses or ()}
-    found = []
-    for each in spec.resource_claims or ():
-        if each.resource_claim_name is not None:
-            found.append(DeviceUse(each.name, each.resource_claim_name, group=group))
-        elif each.name not in made or made[each.name].resource_claim_name:
-            claim = made[each.name].resource_claim_name or "" if each.name in made else ""
-            found.append(DeviceUse(each.name, claim, intern(each.resource_claim_template_name or ""), group))
-    return tuple(found)
+    statuses = {entry.name: entry for entry in status.resource_claim_statuses or ()}
+    device_uses = []
+    for pod_claim in spec.resource_claims or ():
+        if pod_claim.resource_claim_name is not None:
+            device_uses.append(DeviceUse(pod_claim.name, pod_claim.resource_claim_name, group=group))
+        elif pod_claim.name not in statuses or statuses[pod_claim.name].resource_claim_name:
+            claim = statuses[pod_claim.name].resource_claim_name or "" if pod_claim.name in statuses else ""
+            device_uses.append(
+                DeviceUse(pod_claim.name, claim, intern(pod_claim.resource_claim_template_name or ""), group)
+            )
+    return tuple(device_uses)

@@ -22,23 +22,25 @@ extended ones."""
 
 def uses(spec: wire.PodSpec) -> tuple[ExtendedUse, ...]:
     """The extended resources, in the order of their names."""
-    containers = [(*_said(each), each.restart_policy != "Always") for each in spec.init_containers or ()]
-    containers += [(*_said(each), False) for each in spec.containers or ()]
+    containers = [
+        (*_requests_of(container), container.restart_policy != "Always") for container in spec.init_containers or ()
+    ]
+    containers += [(*_requests_of(container), False) for container in spec.containers or ()]
     return _uses(tuple(containers))
 
 
-def _said(container: wire.Container) -> tuple[str, _Requests]:
-    wanted = container.resources.requests if container.resources is not None else None
-    return container.name, tuple(wanted.items()) if wanted else ()
+def _requests_of(container: wire.Container) -> tuple[str, _Requests]:
+    requests = container.resources.requests if container.resources is not None else None
+    return container.name, tuple(requests.items()) if requests else ()
 
 
 @lru_cache(maxsize=_KEPT)
-def _uses(said: Sequence[tuple[str, _Requests, bool]]) -> tuple[ExtendedUse, ...]:
+def _uses(entries: Sequence[tuple[str, _Requests, bool]]) -> tuple[ExtendedUse, ...]:
     containers = [
         (name, ends, tuple((resource, _count(resource, text)) for resource, text in sorted(requests)))
-        for name, requests, ends in said
+        for name, requests, ends in entries
     ]
-    names = {name for _, _, asked in containers for name, count in asked if count}
+    names = {name for _, _, requests in containers for name, count in requests if count}
     return tuple(_use(name, containers) for name in sorted(names))
 
 
@@ -59,28 +61,28 @@ def _use(resource: str, containers: Sequence[_ContainerRequests]) -> ExtendedUse
     """
     own: dict[int, tuple[str, int]] = {}
     mappings: list[tuple[str, str]] = []
-    for at, (container, ends, asked) in enumerate(containers):
-        count = dict(asked).get(resource, 0)
+    for index, (container, ends, requests) in enumerate(containers):
+        count = dict(requests).get(resource, 0)
         if count and not ends:
-            own[at] = _named(at, resource, asked), count
-            mappings.append((container, own[at][0]))
+            own[index] = _named(index, resource, requests), count
+            mappings.append((container, own[index][0]))
     shared: list[tuple[str, int]] = []
     passing: list[tuple[str, str]] = []
-    for at, (container, ends, asked) in enumerate(containers):
-        lacking = dict(asked).get(resource, 0) if ends else 0
-        for name, count in [each for later, each in own.items() if later > at]:
+    for index, (container, ends, requests) in enumerate(containers):
+        lacking = dict(requests).get(resource, 0) if ends else 0
+        for name, count in [request for later, request in own.items() if later > index]:
             if lacking > 0:
                 passing.append((container, name))
                 lacking -= count
         if lacking > 0:
-            shared.append((_named(at, resource, asked), lacking))
+            shared.append((_named(index, resource, requests), lacking))
             passing.append((container, shared[-1][0]))
-    largest = max(shared, key=lambda each: each[1], default=None)
+    largest = max(shared, key=lambda request: request[1], default=None)
     names = {name for name, _ in shared}
     for container, name in passing:
         mappings.append((container, largest[0] if largest is not None and name in names else name))
     return ExtendedUse(resource, (*([largest] if largest is not None else ()), *own.values()), tuple(mappings))
 
 
-def _named(at: int, resource: str, asked: Sequence[tuple[str, int]]) -> str:
-    return f"container-{at}-request-{[name for name, _ in asked].index(resource)}"
+def _named(index: int, resource: str, requests: Sequence[tuple[str, int]]) -> str:
+    return f"container-{index}-request-{[name for name, _ in requests].index(resource)}"

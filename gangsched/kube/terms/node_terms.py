@@ -13,15 +13,15 @@ def node_term(term: wire.NodeSelectorTerm) -> NodeTerm:
     return NodeTerm(expressions=requirements(term.match_expressions), fields=requirements(term.match_fields))
 
 
-def requirements(found: Iterable[wire.Requirement] | None) -> tuple[Requirement, ...]:
+def requirements(items: Iterable[wire.Requirement] | None) -> tuple[Requirement, ...]:
     """The requirements, in order."""
     return tuple(
-        Requirement(key=item.key, operator=item.operator, values=tuple(item.values or ())) for item in found or ()
+        Requirement(key=item.key, operator=item.operator, values=tuple(item.values or ())) for item in items or ()
     )
 
 
-def toleration(found: wire.Toleration) -> Toleration:
+def toleration(item: wire.Toleration) -> Toleration:
     """A toleration of taints, of a node or of a device."""
     return Toleration(
-        key=found.key or "", operator=found.operator or "", value=found.value or "", effect=found.effect or ""
+        key=item.key or "", operator=item.operator or "", value=item.value or "", effect=item.effect or ""
     )

@@ -36,18 +36,22 @@ def failure(status: wire.PodStatus) -> Failure | None:
 
     What containers leave as their termination message is not quoted: it may be anything.
     """
-    said = [part for part in (status.reason, (status.message or "").removeprefix(_REJECTED)) if part]
+    parts = [part for part in (status.reason, (status.message or "").removeprefix(_REJECTED)) if part]
     if is_rejection(status):
-        return Failure(printable(": ".join(said), limit=LONGEST_SAID))
+        return Failure(printable(": ".join(parts), limit=LONGEST_SAID))
     statuses = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
-    ended = [(each.name, each.state.terminated) for each in statuses if each.state and each.state.terminated]
-    times = [(_moment(each.started_at), _moment(each.finished_at)) for _, each in ended]
-    began, at = min((each for each, _ in times if each), default=0.0), max((each for _, each in times), default=0.0)
+    ended = [
+        (container.name, container.state.terminated)
+        for container in statuses
+        if container.state and container.state.terminated
+    ]
+    times = [(_moment(state.started_at), _moment(state.finished_at)) for _, state in ended]
+    began, at = min((start for start, _ in times if start), default=0.0), max((end for _, end in times), default=0.0)
     if not at:
         return None
-    name, last = next(((name, each) for name, each in ended if each.exit_code), ended[-1])
-    said.append(f"container {name}: {last.reason or 'Error'}, exit code {last.exit_code}")
-    return Failure(printable(": ".join(said), limit=LONGEST_SAID), at=at, ran_s=max(0.0, at - (began or at)))
+    name, last = next(((name, state) for name, state in ended if state.exit_code), ended[-1])
+    parts.append(f"container {name}: {last.reason or 'Error'}, exit code {last.exit_code}")
+    return Failure(printable(": ".join(parts), limit=LONGEST_SAID), at=at, ran_s=max(0.0, at - (began or at)))
 
 
 def _moment(text: str | None) -> float:

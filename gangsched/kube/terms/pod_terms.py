@@ -11,9 +11,9 @@ from gangsched.kube.terms.node_terms import requirements
 REQUIRED, PREFERRED = "DoNotSchedule", "ScheduleAnyway"
 
 
-def labels(found: Mapping[str, str] | None) -> Labels:
+def labels(pairs: Mapping[str, str] | None) -> Labels:
     """Label pairs sorted by key."""
-    return tuple(sorted(found.items())) if found else ()
+    return tuple(sorted(pairs.items())) if pairs else ()
 
 
 def required_terms(affinity: wire.PodAffinity | None, meta: wire.Meta) -> tuple[PodTerm, ...]:
@@ -25,12 +25,12 @@ def required_terms(affinity: wire.PodAffinity | None, meta: wire.Meta) -> tuple[
 def preferred_terms(affinity: wire.PodAffinity | None, meta: wire.Meta) -> list[tuple[int, PodTerm]]:
     """The preferred terms with their weights, the heaviest first."""
     terms = affinity.preferred if affinity is not None else None
-    found = [
-        (each.weight, _pod_term(each.pod_affinity_term, meta))
-        for each in terms or ()
-        if each.weight > 0 and each.pod_affinity_term is not None
+    weighted = [
+        (term.weight, _pod_term(term.pod_affinity_term, meta))
+        for term in terms or ()
+        if term.weight > 0 and term.pod_affinity_term is not None
     ]
-    return sorted(found, key=lambda each: -each[0])
+    return sorted(weighted, key=lambda term: -term[0])
 
 
 def spread(constraints: Iterable[wire.SpreadConstraint], meta: wire.Meta, when: str) -> tuple[Spread, ...]:
@@ -38,7 +38,7 @@ def spread(constraints: Iterable[wire.SpreadConstraint], meta: wire.Meta, when: 
 
     Any value other than ScheduleAnyway counts as DoNotSchedule, which is the default.
     """
-    found = []
+    spreads = []
     own = meta.labels or {}
     for constraint in constraints:
         if (constraint.when_unsatisfiable == PREFERRED) != (when == PREFERRED):
@@ -47,7 +47,7 @@ def spread(constraints: Iterable[wire.SpreadConstraint], meta: wire.Meta, when: 
         if selector is not None:
             keys = [key for key in constraint.match_label_keys or () if key in own]
             selector += tuple(Requirement(key=key, operator="In", values=(own[key],)) for key in keys)
-        found.append(
+        spreads.append(
             Spread(
                 PodTerm(constraint.topology_key, selector, namespaces=(meta.namespace or "default",)),
                 max_skew=constraint.max_skew,
@@ -56,7 +56,7 @@ def spread(constraints: Iterable[wire.SpreadConstraint], meta: wire.Meta, when: 
                 honors_taints=constraint.node_taints_policy == "Honor",
             )
         )
-    return tuple(found)
+    return tuple(spreads)
 
 
 def _pod_term(term: wire.PodAffinityTerm, meta: wire.Meta) -> PodTerm:
@@ -72,8 +72,8 @@ def _pod_term(term: wire.PodAffinityTerm, meta: wire.Meta) -> PodTerm:
     )
 
 
-def _selector(found: wire.LabelSelector | None) -> tuple[Requirement, ...] | None:
-    if found is None:
+def _selector(selector: wire.LabelSelector | None) -> tuple[Requirement, ...] | None:
+    if selector is None:
         return None
-    pairs = tuple(Requirement(key=key, operator="In", values=(value,)) for key, value in labels(found.match_labels))
-    return pairs + requirements(found.match_expressions)
+    pairs = tuple(Requirement(key=key, operator="In", values=(value,)) for key, value in labels(selector.match_labels))
+    return pairs + requirements(selector.match_expressions)

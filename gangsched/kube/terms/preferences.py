@@ -41,19 +41,19 @@ def soft(spec: wire.PodSpec, meta: wire.Meta) -> Soft | None:
         far = preferred_terms(spec.affinity.pod_anti_affinity, meta)[:MOST_TERMS]
         pod_terms = (*near, *((-weight, term) for weight, term in far))
     constraints = spec.topology_spread_constraints
-    found = Soft(
+    value = Soft(
         node_terms=tuple(_terms(affinity.preferred)) if affinity is not None and affinity.preferred else (),
         images=_complete(images),
         containers=len(images),
         pod_terms=pod_terms,
         spread=spread(constraints, meta, PREFERRED)[:MOST_TERMS] if constraints else (),
     )
-    return _kept(found) if found.node_terms or found.images or found.pod_terms or found.spread else None
+    return _kept(value) if value.node_terms or value.images or value.pod_terms or value.spread else None
 
 
-def images(found: Iterable[wire.NodeImage]) -> Images:
+def images(node_images: Iterable[wire.NodeImage]) -> Images:
     """The images of a node by each of their names."""
-    sizes = {name: image.size for image in found for name in image.names or ()}
+    sizes = {name: image.size for image in node_images for name in image.names or ()}
     return tuple(_kept_image(name, sizes[name]) for name in sorted(sizes))
 
 
@@ -73,17 +73,17 @@ def _complete(images: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(sorted(complete(image) for image in images if image))
 
 
-def _terms(found: Iterable[wire.PreferredTerm]) -> Iterable[tuple[int, NodeTerm]]:
-    for each in found:
-        term = node_term(each.preference or wire.NodeSelectorTerm())
-        if each.weight > 0 and (term.expressions or term.fields):
-            yield each.weight, term
+def _terms(terms: Iterable[wire.PreferredTerm]) -> Iterable[tuple[int, NodeTerm]]:
+    for preferred in terms:
+        term = node_term(preferred.preference or wire.NodeSelectorTerm())
+        if preferred.weight > 0 and (term.expressions or term.fields):
+            yield preferred.weight, term
 
 
 @lru_cache(maxsize=_KEPT)
-def _kept(found: Soft) -> Soft:
+def _kept(value: Soft) -> Soft:
     """A shared instance equal to this value, from the `_KEPT` most recently used: members of a gang prefer the same."""
-    return found
+    return value
 
 
 @lru_cache(maxsize=_KEPT_IMAGES)

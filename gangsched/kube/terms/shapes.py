@@ -42,9 +42,9 @@ def shape(
     resize_infeasible: bool,
 ) -> Shape:
     """The shape of a pod that uses these `disks`. `why` says why a field could not be read; empty if all could."""
-    asked = _written_requests(spec, status, infeasible=resize_infeasible)
-    if asked is not None:
-        requests, unreadable = _sum(asked)
+    written = _written_requests(spec, status, infeasible=resize_infeasible)
+    if written is not None:
+        requests, unreadable = _sum(written)
     else:
         unread: list[str] = []
         requests = _requests(spec, status, unread, resize_infeasible=resize_infeasible)
@@ -90,11 +90,11 @@ def _written_requests(spec: wire.PodSpec, status: wire.PodStatus, *, infeasible:
 
 
 @lru_cache(maxsize=_KEPT)
-def _sum(asked: _WrittenRequests) -> tuple[Amounts, tuple[str, ...]]:
+def _sum(written: _WrittenRequests) -> tuple[Amounts, tuple[str, ...]]:
     """The requests of such a pod and its unreadable amounts, cached because every event of a pod repeats them."""
     unreadable: list[str] = []
-    found = [amounts(dict(each), _CONTAINERS, unreadable) for each in asked]
-    return pod_requests(aggregated(found)), tuple(unreadable)
+    requests = [amounts(dict(pairs), _CONTAINERS, unreadable) for pairs in written]
+    return pod_requests(aggregated(requests)), tuple(unreadable)
 
 
 def _says_more(spec: wire.PodSpec, status: wire.PodStatus, *, infeasible: bool) -> bool:
@@ -108,7 +108,11 @@ def _says_more(spec: wire.PodSpec, status: wire.PodStatus, *, infeasible: bool) 
         (spec.containers, status.container_statuses),
         (spec.init_containers, status.init_container_statuses),
     ):
-        shown = [each for each in statuses or () if each.resources is not None or each.allocated_resources is not None]
+        shown = [
+            container
+            for container in statuses or ()
+            if container.resources is not None or container.allocated_resources is not None
+        ]
         if shown and (infeasible or _differ(containers or (), shown)):
             return True
     return False
@@ -116,19 +120,22 @@ def _says_more(spec: wire.PodSpec, status: wire.PodStatus, *, infeasible: bool) 
 
 def _differ(containers: Sequence[wire.Container], shown: Sequence[wire.ContainerStatus]) -> bool:
     """Whether one of these statuses has other amounts, as they are written, than its container asks for."""
-    asked = {each.name: (each.resources.requests if each.resources is not None else None) or {} for each in containers}
-    for each in shown:
-        wish = asked.get(each.name)
-        running = each.resources.requests if each.resources is not None else None
-        if wish is not None and (running not in (None, wish) or each.allocated_resources not in (None, wish)):
+    wishes = {
+        container.name: (container.resources.requests if container.resources is not None else None) or {}
+        for container in containers
+    }
+    for status in shown:
+        wish = wishes.get(status.name)
+        running = status.resources.requests if status.resources is not None else None
+        if wish is not None and (running not in (None, wish) or status.allocated_resources not in (None, wish)):
             return True
     return False
 
 
 def _requests(spec: wire.PodSpec, status: wire.PodStatus, unreadable: list[str], *, resize_infeasible: bool) -> Amounts:
     """The pod's requests on its node. Unreadable amounts are left out and named in `unreadable`."""
-    wishes = [(each, _wish(each, _CONTAINERS, unreadable)) for each in spec.containers or ()]
-    init_wishes = [(each, _wish(each, _INIT, unreadable)) for each in spec.init_containers or ()]
+    wishes = [(container, _wish(container, _CONTAINERS, unreadable)) for container in spec.containers or ()]
+    init_wishes = [(container, _wish(container, _INIT, unreadable)) for container in spec.init_containers or ()]
     total = _aggregated(wishes, init_wishes)
     pod_level: Requests | None = None
     if spec.resources is not None and spec.resources.requests:
@@ -151,13 +158,16 @@ def _statuses(status: wire.PodStatus, wishes: _Wishes, init_wishes: _Wishes, *, 
         yield _shown(status.allocated_resources)
         yield _shown(actuated)
         return
-    of = {each.name: each for each in (*(status.init_container_statuses or ()), *(status.container_statuses or ()))}
+    of = {
+        container.name: container
+        for container in (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
+    }
     for running in (False, True):
         yield _aggregated(
             *(
                 [
-                    (each, _of_container(of.get(each.name), {} if infeasible else wish, running=running))
-                    for each, wish in of_kind
+                    (container, _of_container(of.get(container.name), {} if infeasible else wish, running=running))
+                    for container, wish in of_kind
                 ]
                 for of_kind in (wishes, init_wishes)
             )
@@ -174,13 +184,13 @@ def _of_container(status: wire.ContainerStatus | None, wish: Requests, *, runnin
 
 
 def _aggregated(wishes: _Wishes, init_wishes: _Wishes) -> dict[str, Exact]:
-    starting = (InitContainer(requests, each.restart_policy == "Always") for each, requests in init_wishes)
+    starting = (InitContainer(requests, container.restart_policy == "Always") for container, requests in init_wishes)
     return aggregated((requests for _, requests in wishes), starting)
 
 
-def _wish(container: wire.Container, where: str, unreadable: list[str]) -> Requests:
-    asked = container.resources.requests if container.resources is not None else None
-    return amounts(asked, where, unreadable) if asked else {}
+def _wish(container: wire.Container, field: str, unreadable: list[str]) -> Requests:
+    requests = container.resources.requests if container.resources is not None else None
+    return amounts(requests, field, unreadable) if requests else {}
 
 
 def _shown(quantities: wire.Quantities | None) -> Requests:
@@ -188,33 +198,33 @@ def _shown(quantities: wire.Quantities | None) -> Requests:
     return amounts(quantities, "status", []) if quantities else {}
 
 
-def amounts(quantities: wire.Quantities, where: str, unreadable: list[str]) -> dict[str, Exact]:
-    """The amounts. Unreadable and negative ones are left out and named in `unreadable`, with their field, `where`."""
-    read: dict[str, Exact] = {}
+def amounts(quantities: wire.Quantities, field: str, unreadable: list[str]) -> dict[str, Exact]:
+    """The amounts. Unreadable and negative ones are left out and named in `unreadable`, with their `field`."""
+    readable: dict[str, Exact] = {}
     for name, text in quantities.items():
         try:
-            found = unrounded(name, text)
+            value = unrounded(name, text)
         except InvalidQuantity:
-            found = -1
-        if found < 0:
-            unreadable.append(printable(f"{where} ({name}: {text!r} is not an amount)", limit=200))
+            value = -1
+        if value < 0:
+            unreadable.append(printable(f"{field} ({name}: {text!r} is not an amount)", limit=200))
         else:
-            read[name] = found
-    return read
+            readable[name] = value
+    return readable
 
 
 def _host_ports(spec: wire.PodSpec) -> tuple[HostPort, ...]:
     """The host ports of containers and sidecars. Those of ordinary init containers do not count."""
     running = spec.containers or ()
     if spec.init_containers:
-        running = [*running, *(each for each in spec.init_containers if each.restart_policy == "Always")]
+        running = [*running, *(container for container in spec.init_containers if container.restart_policy == "Always")]
     if not any([container.ports for container in running]):  # noqa: C419 - half the cost of a generator
         return ()
-    taken = {
+    ports = {
         (port.host_port, port.protocol or "TCP", port.host_ip or "0.0.0.0")  # noqa: S104 - the API's wildcard as data
         for container in running
         if container.ports
         for port in container.ports
         if port.host_port
     }
-    return tuple(HostPort(port=port, protocol=protocol, ip=ip) for port, protocol, ip in sorted(taken))
+    return tuple(HostPort(port=port, protocol=protocol, ip=ip) for port, protocol, ip in sorted(ports))

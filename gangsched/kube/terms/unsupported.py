@@ -38,6 +38,6 @@ def _terms(spec: wire.PodSpec) -> int:
     """The number of required terms of pod affinity, pod anti-affinity and topology spread."""
     affinity = spec.affinity or wire.Affinity()
     both = (affinity.pod_affinity, affinity.pod_anti_affinity)
-    of_pods = sum(len(each.required or ()) for each in both if each is not None)
+    of_pods = sum(len(terms.required or ()) for terms in both if terms is not None)
     spread = spec.topology_spread_constraints or ()
-    return of_pods + sum(each.when_unsatisfiable != "ScheduleAnyway" for each in spread)
+    return of_pods + sum(constraint.when_unsatisfiable != "ScheduleAnyway" for constraint in spread)

@@ -26,40 +26,46 @@ class _Custom(Object, gc=False):
     spec: Annotated[Raw, means("the paths that the setting names")] = NOTHING
 
 
-def kind(found: Custom) -> Kind[_Custom]:
+def kind(setting: Custom) -> Kind[_Custom]:
     """The kind that this setting describes."""
-    group, _, version = found.api_version.partition("/")
+    group, _, version = setting.api_version.partition("/")
     row = WorkloadRow(
-        name=found.name,
-        kind=found.kind,
-        resource=CustomResource(group=group, versions=(version,), plural=found.plural),
+        name=setting.name,
+        kind=setting.kind,
+        resource=CustomResource(group=group, versions=(version,), plural=setting.plural),
         size="the paths that the setting names",
     )
-    controllers = None if found.label else ((group, found.kind),)
-    own, roles = controlled(group, found.kind), found.roles
+    controllers = None if setting.label else ((group, setting.kind),)
+    own, roles = controlled(group, setting.kind), setting.roles
 
     def mark(marks: Marks) -> Mark | None:
-        name = marks.labels.get(found.label, "") if found.label else ""
-        at = own(marks) or (Mark(name) if name else None)
-        return at._replace(role=marks.labels.get(roles.label, "")) if at is not None and roles is not None else at
+        name = marks.labels.get(setting.label, "") if setting.label else ""
+        result = own(marks) or (Mark(name) if name else None)
+        return (
+            result._replace(role=marks.labels.get(roles.label, ""))
+            if result is not None and roles is not None
+            else result
+        )
 
     def desired(item: _Custom) -> Desired:
         spec = {"spec": msgspec.json.decode(item.spec)}
         counts = dict(_roles(spec, roles)) if roles is not None else {}
-        size = sum(counts.values()) if roles is not None else _number(spec, found.replicas or "", "")
+        size = sum(counts.values()) if roles is not None else _number(spec, setting.replicas or "", "")
         return Desired(size=size, pods=size, roles=counts, idle="" if size else "has no replicas")
 
-    return Kind(row=row, controllers=controllers, mark=mark, form=_Custom, desired=desired, below=_read(found))
+    return Kind(
+        row=row, controllers=controllers, mark=mark, form=_Custom, desired=desired, below=_named_fields(setting)
+    )
 
 
-def _read(found: Custom) -> FieldTree:
+def _named_fields(setting: Custom) -> FieldTree:
     """The fields of the spec that the paths of the setting name."""
-    if found.roles is None:
-        named = _tree([found.replicas or ""])
+    if setting.roles is None:
+        named = _tree([setting.replicas or ""])
     else:
-        named = _tree([found.roles.path], [_tree([found.roles.name, found.roles.replicas])])
-    read: FieldTree = named["spec"]
-    return read
+        named = _tree([setting.roles.path], [_tree([setting.roles.name, setting.roles.replicas])])
+    tree: FieldTree = named["spec"]
+    return tree
 
 
 def _tree(paths: Sequence[str], end: Any = None) -> dict[str, Any]:  # noqa: ANN401 - a tree of fields
@@ -80,38 +86,38 @@ def _roles(spec: object, roles: Roles) -> Iterator[tuple[str, int]]:
     Raises:
         ValueError: they cannot be read; a sentence for a person.
     """
-    items = _at(spec, roles.path, "")
+    items = _value_at(spec, roles.path, "")
     if not isinstance(items, list):
         raise ValueError(f"{roles.path} is no list: {_correct('roles.path')}.")  # noqa: TRY004 - a fault of the object
     if len(items) > MOST_ROLES:
         raise ValueError(f"{roles.path} has {len(items)} items: write at most {MOST_ROLES}.")
     seen: set[str] = set()
     for number, item in enumerate(items):
-        where = f"{roles.path}[{number}]."
-        name = _at(item, roles.name, where)
+        prefix = f"{roles.path}[{number}]."
+        name = _value_at(item, roles.name, prefix)
         if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_ROLE or name in seen:
             raise ValueError(
-                f"{where}{roles.name} is {quoted(str(name))}: write a name of its own, of at most 63 characters."
+                f"{prefix}{roles.name} is {quoted(str(name))}: write a name of its own, of at most 63 characters."
             )
         seen.add(name)
-        yield name, _number(item, roles.replicas, where)
+        yield name, _number(item, roles.replicas, prefix)
 
 
-def _number(value: object, path: str, where: str) -> int:
-    found = _at(value, path, where)
-    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= _MOST:
-        raise ValueError(f"{where}{path} is {quoted(str(found))}: write a whole number from 0 to {_MOST}.")
-    return found
+def _number(value: object, path: str, prefix: str) -> int:
+    number = _value_at(value, path, prefix)
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= _MOST:
+        raise ValueError(f"{prefix}{path} is {quoted(str(number))}: write a whole number from 0 to {_MOST}.")
+    return number
 
 
-def _at(value: Any, path: str, where: str) -> object:  # noqa: ANN401 - any JSON value
-    """The value at this path, which `where` precedes in messages."""
+def _value_at(value: Any, path: str, prefix: str) -> object:  # noqa: ANN401 - any JSON value
+    """The value at this path, which `prefix` precedes in messages."""
     for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     if value is None:
-        raise ValueError(f"it has no field {where}{path}: write it, or {_correct('the path')}.")
+        raise ValueError(f"it has no field {prefix}{path}: write it, or {_correct('the path')}.")
     return value
 
 
-def _correct(what: str) -> str:
-    return f"correct {what} in the setting workloads.custom"
+def _correct(name: str) -> str:
+    return f"correct {name} in the setting workloads.custom"

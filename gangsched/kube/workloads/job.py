@@ -77,19 +77,21 @@ def _desired(job: _Job) -> Desired:
 def _topology(scheduling: _Scheduling | None) -> str:
     """The label whose domains the Job names; empty without one. The API server takes one at most."""
     constraints = scheduling.scheduling_constraints if scheduling is not None else None
-    return next((each.key for each in (constraints.topology if constraints is not None else None) or ()), "")
+    return next((level.key for level in (constraints.topology if constraints is not None else None) or ()), "")
 
 
 def _counted(job: _Job, spec: _JobSpec) -> Desired:
-    wanted = 1 if spec.parallelism is None else spec.parallelism
-    size = wanted if spec.completions is None else min(wanted, spec.completions)
+    parallelism = 1 if spec.parallelism is None else spec.parallelism
+    size = parallelism if spec.completions is None else min(parallelism, spec.completions)
     status, idle, least = job.status or _JobStatus(), _idle(job, spec, size), _least(spec)
     if spec.completions is None:
-        succeeded = _succeeded(status, wanted)
+        succeeded = _succeeded(status, parallelism)
         # Such a Job creates no pod any more once one has succeeded, and ends when the others have ended.
-        left = min(wanted, status.succeeded + (status.active or 0)) if status.succeeded and not idle else wanted
-        counted = succeeded if succeeded == wanted else 0
-        given_up = 0 if counted else wanted - left
+        left = (
+            min(parallelism, status.succeeded + (status.active or 0)) if status.succeeded and not idle else parallelism
+        )
+        counted = succeeded if succeeded == parallelism else 0
+        given_up = 0 if counted else parallelism - left
         return Desired(size=left, pods=left, idle=idle, least=least, succeeded=counted, given_up=given_up)
     return Desired(
         size=size,

@@ -138,92 +138,94 @@ def _role_of(replicated_job: str, index: int | str) -> str:
     return f"{replicated_job}.{index}"
 
 
-def _desired(found: _JobSet) -> Desired:
-    spec = found.spec or _JobSetSpec()
+def _desired(jobset: _JobSet) -> Desired:
+    spec = jobset.spec or _JobSetSpec()
     jobs = spec.replicated_jobs or []
-    if sum(each.jobs for each in jobs) > MOST_JOBS:
+    if sum(job.jobs for job in jobs) > MOST_JOBS:
         raise ValueError(
             f"it has more than {MOST_JOBS} Jobs, whose names are not kept: use fewer, with more pods each."
         )
-    done = _done(found, jobs)
+    done = _done(jobset, jobs)
     roles: Counter[str] = Counter()
     late: dict[str, Raw | None] = {}
     remedies: list[str] = []
     series: list[Series] = []
-    name = found.metadata.name or ""
+    name = jobset.metadata.name or ""
     leaders = 0
     in_order = spec.startup_policy is not None and spec.startup_policy.startup_policy_order == "InOrder"
     not_yet: set[str] = set()
-    for number, each in enumerate(jobs):
-        awaited = each.depends_on or ()
+    for number, replicated in enumerate(jobs):
+        awaited = replicated.depends_on or ()
         to_end = {other.name for other in awaited if other.status == _COMPLETE}
         if to_end - done or not_yet & {other.name for other in awaited}:
-            not_yet.add(each.name)
-        there = 0 if each.name in done | not_yet else each.jobs
+            not_yet.add(replicated.name)
+        present = 0 if replicated.name in done | not_yet else replicated.jobs
         waits = (in_order and number) or len(to_end) < len(awaited)
-        if _is_exclusive({**(found.metadata.annotations or {}), **each.annotations}):
+        if _is_exclusive({**(jobset.metadata.annotations or {}), **replicated.annotations}):
             if waits:
                 raise ValueError(
-                    f"the Jobs of {quoted(each.name)} have an exclusive topology and are created only once others are "
-                    f"ready, so that no places can be reserved for them: create the JobSet again {_AT_ONCE}, or "
-                    f"without the annotation {_EXCLUSIVE}."
+                    f"the Jobs of {quoted(replicated.name)} have an exclusive topology and are created only once "
+                    "others are ready, so that no places can be reserved for them: create the JobSet again "
+                    f"{_AT_ONCE}, or without the annotation {_EXCLUSIVE}."
                 )
-            if each.job.pods <= 1:
-                leaders += there * each.job.pods
-                series += _series(name, each, {"": range(there)})
+            if replicated.job.pods <= 1:
+                leaders += present * replicated.job.pods
+                series += _series(name, replicated, {"": range(present)})
                 continue
-            if len(roles) + there > MOST_ROLES:
+            if len(roles) + present > MOST_ROLES:
                 raise ValueError(
                     f"a gang has at most {MOST_ROLES} roles, and each Job with an exclusive topology is one: use the "
                     f"annotation {_BY_SELECTOR} too, or fewer Jobs."
                 )
-            late |= dict.fromkeys(of_each := [_role_of(each.name, index) for index in range(there)])
-            roles.update(dict.fromkeys(of_each, each.job.pods))
+            late |= dict.fromkeys(of_each := [_role_of(replicated.name, index) for index in range(present)])
+            roles.update(dict.fromkeys(of_each, replicated.job.pods))
             remedies.append(f"use the annotation {_BY_SELECTOR} too")
-            series += _series(name, each, {role: [index] for index, role in enumerate(of_each)})
+            series += _series(name, replicated, {role: [index] for index, role in enumerate(of_each)})
             continue
-        roles[each.name] += there * each.job.pods
+        roles[replicated.name] += present * replicated.job.pods
         if waits:
-            late[each.name] = each.job.template
+            late[replicated.name] = replicated.job.template
             remedies.append(f"create the JobSet again {_AT_ONCE}")
-        series += _series(name, each, {each.name: range(there)})
+        series += _series(name, replicated, {replicated.name: range(present)})
     size = roles.total() + leaders
     desired = Desired(
         size=size,
         pods=size,
         roles=roles,
-        idle=_idle(found, spec, sum(each.jobs * each.job.pods for each in jobs)),
+        idle=_idle(jobset, spec, sum(job.jobs * job.job.pods for job in jobs)),
         late=late,
         remedy=remedies[0] if late else "",
     )
-    completions = sum(len(each.jobs) * each.completions for each in series)
-    complete = found.status is not None and has_ended(found.status.conditions, "Completed")
+    completions = sum(len(part.jobs) * part.completions for part in series)
+    complete = jobset.status is not None and has_ended(jobset.status.conditions, "Completed")
     return desired._replace(completions=completions, succeeded=completions if complete else 0, series=tuple(series))
 
 
 def _series(name: str, replicated: _ReplicatedJob, indices: Mapping[str, Sequence[int]]) -> Iterator[Series]:
     """The Jobs of a replicated Job, with the names that the JobSet `name` gives them; `indices` are theirs, by role."""
     job = replicated.job
-    for role, each in indices.items():
-        if each:
+    for role, role_indices in indices.items():
+        if role_indices:
             yield Series(
                 role=role,
-                jobs=tuple(f"{name}-{replicated.name}-{index}" for index in each),
+                jobs=tuple(f"{name}-{replicated.name}-{index}" for index in role_indices),
                 pods=job.pods,
                 completions=job.pods if job.completions is None else job.completions,
             )
 
 
-def _done(found: _JobSet, jobs: Sequence[_ReplicatedJob]) -> set[str]:
+def _done(jobset: _JobSet, jobs: Sequence[_ReplicatedJob]) -> set[str]:
     """The names of the replicated Jobs whose completion others depend on and that are complete."""
-    number = {each.name: each.jobs for each in jobs}
-    awaited = {other.name for each in jobs for other in each.depends_on or () if other.status == _COMPLETE}
-    stands = (found.status.replicated_jobs_status if found.status is not None else None) or ()
-    return {each.name for each in stands if each.name in awaited and each.succeeded >= number.get(each.name, 0)}
+    number = {job.name: job.jobs for job in jobs}
+    awaited = {other.name for job in jobs for other in job.depends_on or () if other.status == _COMPLETE}
+    stands = (jobset.status.replicated_jobs_status if jobset.status is not None else None) or ()
+    return {
+        status.name for status in stands if status.name in awaited and status.succeeded >= number.get(status.name, 0)
+    }
 
 
-def _idle(found: _JobSet, spec: _JobSetSpec, size: int) -> str:
-    status = found.status or _JobSetStatus()
+def _idle(jobset: _JobSet, spec: _JobSetSpec, size: int) -> str:
+    status = jobset.status or _JobSetStatus()
     if has_ended(status.conditions, "Completed"):
         return COMPLETED
     if has_ended(status.conditions, "Failed"):

@@ -78,17 +78,17 @@ def _desired(job: _Job) -> Desired:
     spec = job.spec or _TrainingJobSpec()
     types = spec.pytorch or spec.tf or spec.xgb or spec.paddle or spec.jax or {}
     roles = roles_of(types)
-    found = desired(roles, spec.run_policy, job.status)
+    demand = desired(roles, spec.run_policy, job.status)
     least = spec.elastic_policy.min_replicas if spec.elastic_policy is not None else None
     if least is None or _WORKER not in roles:
-        return found
+        return demand
     roles = {**roles, _WORKER: min(roles[_WORKER], max(0, least))}
-    return found._replace(roles=roles, size=sum(roles.values()))
+    return demand._replace(roles=roles, size=sum(roles.values()))
 
 
 def roles_of(types: Mapping[str, Replicas]) -> dict[str, int]:
     """The number of replicas by type, named as in the pods' labels."""
-    return {name.lower(): 1 if each.replicas is None else each.replicas for name, each in types.items()}
+    return {name.lower(): 1 if spec.replicas is None else spec.replicas for name, spec in types.items()}
 
 
 def desired(roles: Mapping[str, int], policy: RunPolicy | None, status: Status | None) -> Desired:
@@ -105,15 +105,15 @@ def desired(roles: Mapping[str, int], policy: RunPolicy | None, status: Status |
         idle = ENDED
     if status is not None and has_ended(status.conditions, "Succeeded"):
         idle = COMPLETED
-    asked = (policy.scheduling_policy if policy is not None else None) or SchedulingPolicy()
+    scheduling = (policy.scheduling_policy if policy is not None else None) or SchedulingPolicy()
     return Desired(
         size=size,
         pods=size,
         roles=roles,
         idle=idle,
-        least=asked.min_available,
-        priority_class=asked.priority_class or "",
-        time_s=wait_s("spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds", asked.schedule_timeout_seconds),
+        least=scheduling.min_available,
+        priority_class=scheduling.priority_class or "",
+        time_s=wait_s("spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds", scheduling.schedule_timeout_seconds),
     )
 
 

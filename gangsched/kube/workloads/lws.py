@@ -59,18 +59,18 @@ def _mark(marks: Marks) -> Mark | None:
     return Mark(name, part=replica, role=role, size=int(size) if size.isdecimal() and int(size) else None)
 
 
-def _desired(found: _Set) -> Desired:
-    spec = found.spec or _LeaderWorkerSetSpec()
-    made = spec.leader_worker_template or _Template()
-    size = 1 if made.size is None else made.size
+def _desired(lws: _Set) -> Desired:
+    spec = lws.spec or _LeaderWorkerSetSpec()
+    template = spec.leader_worker_template or _Template()
+    size = 1 if template.size is None else template.size
     replicas = 1 if spec.replicas is None else spec.replicas
     desired = Desired(
         size=size,
         pods=size * replicas,
         idle="" if replicas else "has 0 replicas",
-        recreates_all=made.restart_policy in (None, _RECREATE_ALL),
+        recreates_all=template.restart_policy in (None, _RECREATE_ALL),
     )
-    annotations = found.metadata.annotations or {}
+    annotations = lws.metadata.annotations or {}
     topology, waits = annotations.get(EXCLUSIVE), spec.startup_policy == "LeaderReady"
     if (not topology and not waits) or size <= 1:
         return desired
@@ -83,7 +83,7 @@ def _desired(found: _Set) -> Desired:
         )
     return desired._replace(
         roles={_LEADERS: 1, _WORKERS: size - 1},
-        late={_WORKERS: made.worker_template},
+        late={_WORKERS: template.worker_template},
         beside={_WORKERS: Beside(_LEADERS, _GROUP_KEY, topology)} if topology else {},
         remedy=remedy,
     )

@@ -54,11 +54,13 @@ def _mark(marks: Marks) -> Mark | None:
 
 def _desired(job: _Job) -> Desired:
     spec = job.spec or _MpiJobSpec()
-    found = desired(roles_of(spec.types or {}), spec.run_policy, job.status)
+    demand = desired(roles_of(spec.types or {}), spec.run_policy, job.status)
     if spec.launcher_creation_policy != _LATE:
-        return found
-    late = {name.lower(): each.template for name, each in (spec.types or {}).items() if name.lower() == _LAUNCHER}
-    return found._replace(late=late, remedy="create the MPIJob again with launcherCreationPolicy: AtStartup")
+        return demand
+    late = {
+        name.lower(): replicas.template for name, replicas in (spec.types or {}).items() if name.lower() == _LAUNCHER
+    }
+    return demand._replace(late=late, remedy="create the MPIJob again with launcherCreationPolicy: AtStartup")
 
 
 def kind(row: WorkloadRow) -> Kind[_Job]:

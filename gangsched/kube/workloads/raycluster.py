@@ -34,10 +34,10 @@ class _Workers(Struct, gc=False, rename="camel"):
         if self.suspend:
             return 0
         least = self.min_replicas or 0
-        wanted = least if autoscaled else max(self.replicas or 0, least)
+        replicas = least if autoscaled else max(self.replicas or 0, least)
         if self.max_replicas is not None:
-            wanted = min(wanted, self.max_replicas)
-        return wanted * (1 if self.num_of_hosts is None else self.num_of_hosts)
+            replicas = min(replicas, self.max_replicas)
+        return replicas * (1 if self.num_of_hosts is None else self.num_of_hosts)
 
 
 class _RayClusterSpec(Struct, gc=False, rename="camel"):
@@ -56,10 +56,10 @@ def _mark(marks: Marks) -> Mark:
     return Mark(marks.owner.name, marks.owner.uid, role=marks.labels.get(_GROUP, ""))
 
 
-def _desired(found: _Cluster) -> Desired:
-    spec = found.spec or _RayClusterSpec()
+def _desired(cluster: _Cluster) -> Desired:
+    spec = cluster.spec or _RayClusterSpec()
     autoscaled = bool(spec.enable_in_tree_autoscaling)
-    roles = {each.group_name: each.number(autoscaled=autoscaled) for each in spec.worker_group_specs or ()}
+    roles = {group.group_name: group.number(autoscaled=autoscaled) for group in spec.worker_group_specs or ()}
     size = 1 + sum(roles.values())
     return Desired(size=size, pods=size, roles={_HEAD: 1, **roles}, idle="is suspended" if spec.suspend else "")
 

@@ -30,8 +30,8 @@ class _StatefulSet(Object, gc=False):
     spec: _StatefulSetSpec | None = None
 
 
-def _desired(found: _StatefulSet) -> Desired:
-    spec = found.spec or _StatefulSetSpec()
+def _desired(statefulset: _StatefulSet) -> Desired:
+    spec = statefulset.spec or _StatefulSetSpec()
     size = 1 if spec.replicas is None else spec.replicas
     idle = "" if size else "has 0 replicas"
     if spec.pod_management_policy == "Parallel":

@@ -105,8 +105,8 @@ def _impossible(why: str, remedy: str) -> str:
 def _admitted(spec: _PodSpec) -> wire.PodSpec:
     """The spec of a pod of the template, with the API server's defaults."""
     host = bool(spec.host_network)
-    containers = [_container(each, host=host) for each in spec.containers or ()]
-    init_containers = [_container(each, host=host) for each in spec.init_containers or ()]
+    containers = [_container(container, host=host) for container in spec.containers or ()]
+    init_containers = [_container(container, host=host) for container in spec.init_containers or ()]
     return wire.PodSpec(
         node_selector=spec.node_selector,
         affinity=spec.affinity,
@@ -121,29 +121,34 @@ def _admitted(spec: _PodSpec) -> wire.PodSpec:
     )
 
 
-def _container(found: _Container, *, host: bool) -> wire.Container:
-    resources = found.resources or _Resources()
+def _container(container: _Container, *, host: bool) -> wire.Container:
+    resources = container.resources or _Resources()
     return wire.Container(
-        name=found.name,
-        image=found.image,
+        name=container.name,
+        image=container.image,
         resources=wire.Resources({**(resources.limits or {}), **(resources.requests or {})}),
         ports=[
-            wire.Port(each.host_port or (each.container_port if host else None), each.host_ip, each.protocol)
-            for each in found.ports or ()
+            wire.Port(port.host_port or (port.container_port if host else None), port.host_ip, port.protocol)
+            for port in container.ports or ()
         ],
-        restart_policy=found.restart_policy,
-        restart_policy_rules=found.restart_policy_rules,
+        restart_policy=container.restart_policy,
+        restart_policy_rules=container.restart_policy_rules,
     )
 
 
-def _of_pod(found: _Resources | None, containers: Iterable[wire.Container]) -> wire.Resources | None:
+def _of_pod(resources: _Resources | None, containers: Iterable[wire.Container]) -> wire.Resources | None:
     """The pod's own requests. A limit becomes the request of a resource for which the pod has none.
 
     For cpu and memory this applies only if no container requests the resource either.
     """
-    if found is None:
+    if resources is None:
         return None
-    asked = {name for each in containers if each.resources is not None for name in each.resources.requests or ()}
-    asked &= {"cpu", "memory"}
-    defaults = {name: limit for name, limit in (found.limits or {}).items() if name not in asked}
-    return wire.Resources({**defaults, **(found.requests or {})})
+    requested = {
+        name
+        for container in containers
+        if container.resources is not None
+        for name in container.resources.requests or ()
+    }
+    requested &= {"cpu", "memory"}
+    defaults = {name: limit for name, limit in (resources.limits or {}).items() if name not in requested}
+    return wire.Resources({**defaults, **(resources.requests or {})})

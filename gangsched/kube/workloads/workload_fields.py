@@ -55,30 +55,30 @@ def fields_of(form: type[Struct], path: str = "") -> Iterator[Field]:
         TypeError: a field states nothing.
     """
     hints = _hints(form)
-    for each in msgspec.structs.fields(form):
-        if not path and each.name == "metadata":
+    for field in msgspec.structs.fields(form):
+        if not path and field.name == "metadata":
             continue
-        name, hint = f"{path}{each.encode_name}", hints[each.name]
-        said = _said(hint)
+        name, hint = f"{path}{field.encode_name}", hints[field.name]
+        meta = _meta_of(hint)
         nested, many = _nested(hint)
-        if said is not None:
-            yield Field(name, said.description or "", is_ignored(said.extra))
+        if meta is not None:
+            yield Field(name, meta.description or "", is_ignored(meta.extra))
         elif nested is not None:
             yield from fields_of(nested, f"{name}[]." if many else f"{name}.")
         else:
-            raise TypeError(f"{form.__name__}.{each.name} does not say what it means")
+            raise TypeError(f"{form.__name__}.{field.name} does not say what it means")
 
 
-def unheeded(found: Struct, path: str = "") -> Iterator[str]:
+def unheeded(instance: Struct, path: str = "") -> Iterator[str]:
     """The paths of the fields in use that are not honoured."""
-    hints = _hints(type(found))
-    for each in msgspec.structs.fields(type(found)):
-        value, name = getattr(found, each.name), f"{path}{each.encode_name}"
-        said = _said(hints[each.name])
-        if said is not None and is_ignored(said.extra):
+    hints = _hints(type(instance))
+    for field in msgspec.structs.fields(type(instance)):
+        value, name = getattr(instance, field.name), f"{path}{field.encode_name}"
+        meta = _meta_of(hints[field.name])
+        if meta is not None and is_ignored(meta.extra):
             if bytes(value).strip() not in _EMPTY:
                 yield name
-        elif said is None and each.name != "metadata":
+        elif meta is None and field.name != "metadata":
             for key, part in _parts(value):
                 yield from unheeded(part, f"{name}{key}.")
 
@@ -97,9 +97,9 @@ def _parts(value: object) -> Iterator[tuple[str, Struct]]:
         yield from ((f"[{number}]", part) for number, part in enumerate(value) if isinstance(part, Struct))
 
 
-def _said(hint: object) -> Meta | None:
+def _meta_of(hint: object) -> Meta | None:
     if get_origin(hint) is Annotated:
-        return next((each for each in get_args(hint)[1:] if isinstance(each, Meta)), None)
+        return next((argument for argument in get_args(hint)[1:] if isinstance(argument, Meta)), None)
     return None
 
 
@@ -107,8 +107,8 @@ def _nested(hint: object) -> tuple[type[Struct] | None, bool]:
     """The structs inside this type, and whether there may be several."""
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        found = [_nested(each) for each in get_args(hint) if each is not type(None)]
-        return found[0] if found else (None, False)
+        members = [_nested(member) for member in get_args(hint) if member is not type(None)]
+        return members[0] if members else (None, False)
     if origin in (list, dict):
         return _nested(get_args(hint)[-1])[0], True
     if isinstance(hint, type) and issubclass(hint, Struct):

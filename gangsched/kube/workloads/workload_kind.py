@@ -130,7 +130,7 @@ class Kind(Generic[Form]):
 
     def workload(self, mark: Mark) -> Workload:
         """The workload of a pod with this mark."""
-        said = Declaration(
+        declaration = Declaration(
             group=group_name(self.row.name, mark.name, mark.part),
             role=mark.role,
             min_member=mark.size,
@@ -141,7 +141,7 @@ class Kind(Generic[Form]):
             leading=self.leading,
             object_name=mark.name,
         )
-        return Workload(self.row.name, mark.name, said, mark.uid)
+        return Workload(self.row.name, mark.name, declaration, mark.uid)
 
     def read(self, raw: Raw | bytes, version: str = "") -> tuple[str | None, ForeignGroup]:
         """The object's resourceVersion and its group. An unreadable object has a `ForeignGroup.error`.
@@ -153,15 +153,15 @@ class Kind(Generic[Form]):
         """
         desired, error = None, ""
         try:
-            found = self._decoder.decode(raw)
-            meta = found.metadata
-            desired = self.desired(found)
+            item = self._decoder.decode(raw)
+            meta = item.metadata
+            desired = self.desired(item)
         except msgspec.ValidationError as fault:
             meta = _BARE.decode(raw).metadata
             error = f"it cannot be read ({printable(str(fault), limit=200)}): correct it."
         except ValueError as fault:
             error = printable(str(fault), limit=500)
-        ignored = tuple(unheeded(found)) if desired is not None else ()
+        ignored = tuple(unheeded(item)) if desired is not None else ()
         version = version or self.row.resource.versions[0]
         return meta.resource_version, self._group(meta, desired, error, version=version, ignored=ignored)
 
@@ -231,7 +231,7 @@ def _spec(desired: Desired, least: int | None, namespace: str) -> GroupSpec:
     least = desired.least if least is None else least
     late = {name: desired.roles[name] for name in desired.late}
     roles = desired.roles if least is None else shared(least, desired.size, late)
-    made = [
+    role_values = [
         replace(
             template.role(name, number, desired.late[name], namespace=namespace, remedy=desired.remedy),
             beside=desired.beside.get(name),
@@ -242,7 +242,7 @@ def _spec(desired: Desired, least: int | None, namespace: str) -> GroupSpec:
     ]
     return GroupSpec(
         min_member=max(1, desired.size if least is None else least),
-        roles=tuple(made),
+        roles=tuple(role_values),
         priority_class=desired.priority_class,
         max_schedule_time_s=desired.time_s,
         topology=Topology(desired.topology) if desired.topology else None,
@@ -260,7 +260,7 @@ def _gang_annotation(annotations: Mapping[str, str]) -> bool | None:
 
 def has_ended(conditions: Sequence[wire.ConditionState] | None, *names: str) -> bool:
     """Whether one of the conditions with these names is true, which says that the object has ended."""
-    return any(each.type in names and each.status == "True" for each in conditions or ())
+    return any(condition.type in names and condition.status == "True" for condition in conditions or ())
 
 
 def group_name(kind: str, name: str, part: str = "") -> str:

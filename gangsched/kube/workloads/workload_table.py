@@ -33,7 +33,7 @@ class Workloads:
         for kind in self.kinds.values():
             for controller in kind.controllers or ():
                 self._by_controller.setdefault(controller, [*self._labelled]).append(kind)
-        self._kept = lru_cache(_KEPT)(self._made)
+        self._kept = lru_cache(_KEPT)(self._workload)
 
     @property
     def by_label(self) -> bool:
@@ -59,11 +59,11 @@ class Workloads:
                 return self._kept(kind.row.name, mark, named, added)
         return None
 
-    def _made(self, name: str, mark: Mark, named: bool, added: Added | None) -> Workload:  # noqa: FBT001 - lru_cache
+    def _workload(self, name: str, mark: Mark, named: bool, added: Added | None) -> Workload:  # noqa: FBT001 - lru_cache
         if named:
             return Workload(name, mark.name, None, mark.uid)
-        found = self.kinds[name].workload(mark)
-        return found if added is None else structs.replace(found, added=added)
+        workload = self.kinds[name].workload(mark)
+        return workload if added is None else structs.replace(workload, added=added)
 
 
 NONE = Workloads(())
@@ -75,12 +75,12 @@ def chosen(settings: Settings) -> Workloads:
     # A kind whose objects create objects of another kind counts only if that kind is chosen too.
     names = set(settings.workloads.kinds)
     rows = [row for row in WORKLOADS.values() if {row.name, row.makes or row.name} <= names]
-    own = [custom.kind(each) for each in settings.workloads.custom]
+    own = [custom.kind(setting) for setting in settings.workloads.custom]
     return Workloads([*own, *(_kind(row, [top for top in rows if top.makes == row.name]) for row in rows)])
 
 
 def _kind(row: WorkloadRow, tops: Sequence[WorkloadRow]) -> Kind[Any]:
     """The kind from the row's file, which is imported by name because the registry must not depend on this package."""
     file = import_module(f"{__package__}.{row.file}")
-    found: Kind[Any] = file.kind(row)
-    return replace(found, tops={(top.resource.group, top.kind): top.name for top in tops})
+    kind: Kind[Any] = file.kind(row)
+    return replace(kind, tops={(top.resource.group, top.kind): top.name for top in tops})

@@ -31,12 +31,12 @@ async def bind(session: ApiSession, effect: BindPod) -> WriteResult:
     try:
         answer = await write(session, "POST", path, body)
     except KubeError as unanswered:
-        return await _look_up(session, effect, said=str(unanswered))
+        return await _look_up(session, effect, message=str(unanswered))
     if answer.ok:
         return _answer(PodBound(uid=effect.uid, node=effect.node))
     error = answer.error()
     if error.status == HTTPStatus.CONFLICT or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return await _look_up(session, effect, said=str(error), retry_after_s=error.retry_after_s)
+        return await _look_up(session, effect, message=str(error), retry_after_s=error.retry_after_s)
     if error.status == HTTPStatus.NOT_FOUND:
         return _answer(_refused(effect, Refused.GONE, str(error)))
     if error.passing:
@@ -45,13 +45,13 @@ async def bind(session: ApiSession, effect: BindPod) -> WriteResult:
     return _answer(_refused(effect, Refused.DENIED if ending else Refused.FORBIDDEN, str(error)))
 
 
-async def _look_up(session: ApiSession, effect: BindPod, *, said: str, retry_after_s: float = 0.0) -> WriteResult:
+async def _look_up(session: ApiSession, effect: BindPod, *, message: str, retry_after_s: float = 0.0) -> WriteResult:
     """The outcome of a binding whose answer leaves it open."""
     try:
-        found = await outcome(session, effect)
+        result = await outcome(session, effect)
     except KubeError:
-        found = None
-    return _answer(found or _refused(effect, Refused.UNAVAILABLE, said, retry_after_s=retry_after_s))
+        result = None
+    return _answer(result or _refused(effect, Refused.UNAVAILABLE, message, retry_after_s=retry_after_s))
 
 
 def _answer(event: PodBound | BindRefused) -> WriteResult:

@@ -26,136 +26,146 @@ OF_GROUP = {"apiGroup": GROUPS[0], "resource": GROUPS[1]}
 Json = dict[str, Any]
 
 
-def claims_path(what: UseDevices) -> str:
+def claims_path(use: UseDevices) -> str:
     """The path of the ResourceClaims in the claim's namespace."""
-    return f"/apis/{GROUP}/{VERSION}/namespaces/{quoted(what.namespace)}/resourceclaims"
+    return f"/apis/{GROUP}/{VERSION}/namespaces/{quoted(use.namespace)}/resourceclaims"
 
 
-def path(what: UseDevices) -> str:
+def path(use: UseDevices) -> str:
     """The claim's path."""
-    return f"{claims_path(what)}/{quoted(what.claim)}"
+    return f"{claims_path(use)}/{quoted(use.claim)}"
 
 
-def marking(found: Json, what: UseDevices) -> Json | None:
+def marking(claim: Json, use: UseDevices) -> Json | None:
     """The patch that adds finalizer and mark to the claim, which comes before the status.
 
     Empty if the claim has both. None if another claim has its name or if it is being deleted.
     """
-    if found["metadata"]["uid"] != what.uid or found["metadata"].get("deletionTimestamp"):
+    if claim["metadata"]["uid"] != use.uid or claim["metadata"].get("deletionTimestamp"):
         return None
-    finalizers = found["metadata"].get("finalizers") or []
-    if _is_marked(found):
+    finalizers = claim["metadata"].get("finalizers") or []
+    if _is_marked(claim):
         return {}
-    kept = [*finalizers, *([] if FINALIZER in finalizers else [FINALIZER])]
-    return {"metadata": {"finalizers": kept, "annotations": {MARK: what.consumer.uid}}}
+    with_ours = [*finalizers, *([] if FINALIZER in finalizers else [FINALIZER])]
+    return {"metadata": {"finalizers": with_ours, "annotations": {MARK: use.consumer.uid}}}
 
 
-def using(found: Json, what: UseDevices) -> Json | None:
+def using(claim: Json, use: UseDevices) -> Json | None:
     """The patch of the status that gives the claim its devices, if it has none, and reserves it for the consumer.
 
     Empty if the claim is already reserved for it. None if another claim has its name, if its finalizer or mark was
     removed meanwhile, or if it has other devices.
     """
-    if found["metadata"]["uid"] != what.uid or not _is_marked(found):
+    if claim["metadata"]["uid"] != use.uid or not _is_marked(claim):
         return None
-    status = found.get("status") or {}
+    status = claim.get("status") or {}
     patch: Json = {}
     if status.get("allocation") is None:
-        patch["allocation"] = _allocation(found, what)
-    elif _devices(status["allocation"]) != list(what.allocation.has):
+        patch["allocation"] = _allocation(claim, use)
+    elif _devices(status["allocation"]) != list(use.allocation.has):
         return None
     reserved = status.get("reservedFor") or []
-    if any(each["uid"] == what.consumer.uid for each in reserved):
+    if any(consumer["uid"] == use.consumer.uid for consumer in reserved):
         return {}
-    kind = OF_GROUP if what.consumer.group else OF_POD
-    patch["reservedFor"] = [*reserved, {**kind, "name": what.consumer.name, "uid": what.consumer.uid}]
+    kind = OF_GROUP if use.consumer.group else OF_POD
+    patch["reservedFor"] = [*reserved, {**kind, "name": use.consumer.name, "uid": use.consumer.uid}]
     return {"status": patch}
 
 
-def leaving(found: Json, what: UseDevices) -> Json | None:
+def leaving(claim: Json, use: UseDevices) -> Json | None:
     """The patch of the status that removes the consumer's reservation and, with the last reservation, the devices.
 
     Empty if it has no reservation, None if the claim is not ours.
     """
-    if found["metadata"]["uid"] != what.uid or not _has_mark(found):
+    if claim["metadata"]["uid"] != use.uid or not _has_mark(claim):
         return None
-    reserved = (found.get("status") or {}).get("reservedFor") or []
-    kept = [each for each in reserved if each["uid"] != what.consumer.uid]
-    if len(kept) == len(reserved):
+    reserved = (claim.get("status") or {}).get("reservedFor") or []
+    remaining = [consumer for consumer in reserved if consumer["uid"] != use.consumer.uid]
+    if len(remaining) == len(reserved):
         return {}
-    return {"status": {"reservedFor": kept}} if kept else {"status": {"reservedFor": None, "allocation": None}}
+    return (
+        {"status": {"reservedFor": remaining}} if remaining else {"status": {"reservedFor": None, "allocation": None}}
+    )
 
 
-def unmarking(found: Json, what: UseDevices) -> Json | None:
+def unmarking(claim: Json, use: UseDevices) -> Json | None:
     """The patch that removes finalizer and mark. Empty if the claim has devices, None if the claim is not ours."""
-    if found["metadata"]["uid"] != what.uid or not _has_mark(found):
+    if claim["metadata"]["uid"] != use.uid or not _has_mark(claim):
         return None
-    if (found.get("status") or {}).get("allocation") is not None:
+    if (claim.get("status") or {}).get("allocation") is not None:
         return {}
-    kept = [each for each in found["metadata"].get("finalizers") or [] if each != FINALIZER]
-    return {"metadata": {"finalizers": kept or None, "annotations": {MARK: None}}}
+    remaining = [finalizer for finalizer in claim["metadata"].get("finalizers") or [] if finalizer != FINALIZER]
+    return {"metadata": {"finalizers": remaining or None, "annotations": {MARK: None}}}
 
 
-def _is_marked(found: Json) -> bool:
-    return _has_mark(found) and FINALIZER in (found["metadata"].get("finalizers") or [])
+def _is_marked(claim: Json) -> bool:
+    return _has_mark(claim) and FINALIZER in (claim["metadata"].get("finalizers") or [])
 
 
-def _has_mark(found: Json) -> bool:
-    return MARK in (found["metadata"].get("annotations") or {})
+def _has_mark(claim: Json) -> bool:
+    return MARK in (claim["metadata"].get("annotations") or {})
 
 
 def _devices(allocation: Json) -> list[tuple[str, tuple[str, str, str], str]]:
     results = (allocation.get("devices") or {}).get("results") or []
     return [
-        (each["request"], (each["driver"], each["pool"], each["device"]), each.get("shareID") or "") for each in results
+        (result["request"], (result["driver"], result["pool"], result["device"]), result.get("shareID") or "")
+        for result in results
     ]
 
 
-def _allocation(found: Json, what: UseDevices) -> Json:
-    tolerations = _tolerations(found)
+def _allocation(claim: Json, use: UseDevices) -> Json:
+    tolerations = _tolerations(claim)
     results = []
-    for each in what.allocation.devices:
-        driver, pool, device = each.device
-        result: Json = {"request": each.request, "driver": driver, "pool": pool, "device": device}
-        if each.admin:
+    for allocated in use.allocation.devices:
+        driver, pool, device = allocated.device
+        result: Json = {"request": allocated.request, "driver": driver, "pool": pool, "device": device}
+        if allocated.admin:
             result["adminAccess"] = True
-        if tolerations.get(each.request):
-            result["tolerations"] = tolerations[each.request]
-        if each.shared:
-            result["shareID"] = each.share
-        if each.consumed:
-            result["consumedCapacity"] = {name: from_billionths(amount) for name, amount in each.consumed}
-        if each.binding:
-            result |= {"bindingConditions": list(each.binding), "bindingFailureConditions": list(each.failing)}
+        if tolerations.get(allocated.request):
+            result["tolerations"] = tolerations[allocated.request]
+        if allocated.shared:
+            result["shareID"] = allocated.share
+        if allocated.consumed:
+            result["consumedCapacity"] = {name: from_billionths(amount) for name, amount in allocated.consumed}
+        if allocated.binding:
+            result |= {
+                "bindingConditions": list(allocated.binding),
+                "bindingFailureConditions": list(allocated.failing),
+            }
         results.append(result)
     config = [
-        {"source": each.source, "requests": list(each.requests), **msgspec.json.decode(each.config)}
-        for each in what.config
+        {"source": entry.source, "requests": list(entry.requests), **msgspec.json.decode(entry.config)}
+        for entry in use.config
     ]
     allocation: Json = {"devices": {"results": results, **({"config": config} if config else {})}}
-    if what.allocation.node_affinity is not None:
-        allocation["nodeSelector"] = {"nodeSelectorTerms": list(map(_term, what.allocation.node_affinity))}
+    if use.allocation.node_affinity is not None:
+        allocation["nodeSelector"] = {"nodeSelectorTerms": list(map(_term, use.allocation.node_affinity))}
     return allocation
 
 
-def _tolerations(found: Json) -> dict[str, Any]:
+def _tolerations(claim: Json) -> dict[str, Any]:
     """The tolerations by the request's name in results: `request` or `request/alternative`."""
     by_name = {}
-    for request in found["spec"].get("devices", {}).get("requests") or []:
+    for request in claim["spec"].get("devices", {}).get("requests") or []:
         by_name[request["name"]] = (request.get("exactly") or {}).get("tolerations")
-        for each in request.get("firstAvailable") or []:
-            by_name[f"{request['name']}/{each['name']}"] = each.get("tolerations")
+        for alternative in request.get("firstAvailable") or []:
+            by_name[f"{request['name']}/{alternative['name']}"] = alternative.get("tolerations")
     return by_name
 
 
 def _term(term: NodeTerm) -> Json:
-    found = {}
+    fields = {}
     if term.expressions:
-        found["matchExpressions"] = list(map(_requirement, term.expressions))
+        fields["matchExpressions"] = list(map(_requirement, term.expressions))
     if term.fields:
-        found["matchFields"] = list(map(_requirement, term.fields))
-    return found
+        fields["matchFields"] = list(map(_requirement, term.fields))
+    return fields
 
 
-def _requirement(found: Requirement) -> Json:
-    return {"key": found.key, "operator": found.operator, **({"values": list(found.values)} if found.values else {})}
+def _requirement(requirement: Requirement) -> Json:
+    return {
+        "key": requirement.key,
+        "operator": requirement.operator,
+        **({"values": list(requirement.values)} if requirement.values else {}),
+    }

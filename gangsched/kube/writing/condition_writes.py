@@ -70,23 +70,23 @@ async def put_condition(session: ApiSession, effect: PutCondition, *, right: Rig
     """
     if right.missing:
         return WriteResult(Outcome.REFUSED, message=DENIED)
-    said = effect.condition
+    state = effect.condition
     condition: dict[str, object] = {
         "type": condition_type(effect.version),
-        "status": str(said.scheduled),
-        "reason": said.reason,
-        "message": said.message,
-        "observedGeneration": said.generation,
+        "status": str(state.scheduled),
+        "reason": state.reason,
+        "message": state.message,
+        "observedGeneration": state.generation,
     }
     if effect.since:
         condition["lastTransitionTime"] = format_time(effect.since, to_the_second=True)
     key = effect.key
     path = f"/apis/{_KIND.group}/{effect.version}/namespaces/{quoted(key.namespace)}/{_KIND.plural}/{quoted(key.name)}"
     body = {"metadata": {"uid": effect.uid}, "status": {"conditions": [condition]}}
-    sent = await send(session, "PATCH", f"{path}/status", body, content_type=STRATEGIC_MERGE_PATCH)
-    if isinstance(sent, Response):
+    answer = await send(session, "PATCH", f"{path}/status", body, content_type=STRATEGIC_MERGE_PATCH)
+    if isinstance(answer, Response):
         right.granted()
         return WriteResult(Outcome.WRITTEN)
-    if isinstance(sent, ApiError) and sent.denied and right.denied():
-        return WriteResult(Outcome.REFUSED, message=f"{DENIED} The API server says: {sent}")
-    return WriteResult(Outcome.GONE) if has_another_uid(sent) else failed(sent)
+    if isinstance(answer, ApiError) and answer.denied and right.denied():
+        return WriteResult(Outcome.REFUSED, message=f"{DENIED} The API server says: {answer}")
+    return WriteResult(Outcome.GONE) if has_another_uid(answer) else failed(answer)

@@ -18,21 +18,21 @@ async def put_demand(session: ApiSession, effect: PutDemand) -> WriteResult:
     body = demand_to_object(effect.demand)
     path = demands_path(effect.key.namespace)
     if not effect.uid:
-        sent = await send(session, "POST", path, body)
-        if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
+        answer = await send(session, "POST", path, body)
+        if isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT:
             return WriteResult(Outcome.STALE)
-        return answered(sent)
+        return answered(answer)
     body["metadata"]["uid"] = effect.uid
     # In a merge patch a null removes a previous zone.
     body["spec"].setdefault("zone", None)
-    sent = await send(session, "PATCH", f"{path}/{quoted(effect.key.name)}", body, content_type=MERGE_PATCH)
-    return WriteResult(Outcome.GONE) if has_another_uid(sent) else answered(sent)
+    answer = await send(session, "PATCH", f"{path}/{quoted(effect.key.name)}", body, content_type=MERGE_PATCH)
+    return WriteResult(Outcome.GONE) if has_another_uid(answer) else answered(answer)
 
 
 async def drop_demand(session: ApiSession, effect: DropDemand) -> WriteResult:
     """Delete the Demand object if its UID still matches."""
     path = f"{demands_path(effect.key.namespace)}/{quoted(effect.key.name)}"
-    sent = await send(session, "DELETE", path, deletion(effect.uid))
-    if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
+    answer = await send(session, "DELETE", path, deletion(effect.uid))
+    if isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT:
         return WriteResult(Outcome.GONE)
-    return answered(sent)
+    return answered(answer)

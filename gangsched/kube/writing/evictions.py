@@ -58,11 +58,11 @@ async def evict(session: ApiSession, effect: EvictPod) -> WriteResult:
     if answer.ok or answer.status == HTTPStatus.NOT_FOUND:
         return _evicted(effect)
     error = answer.error()
-    found = _sorted(effect, answer, error)
+    refusal = _sorted(effect, answer, error)
     server_failed = error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    if server_failed or error.status == HTTPStatus.CONFLICT or found.why is Spared.BUDGET:
-        return await _unless_gone(session, effect, found)
-    return refused(found)
+    if server_failed or error.status == HTTPStatus.CONFLICT or refusal.why is Spared.BUDGET:
+        return await _unless_gone(session, effect, refusal)
+    return refused(refusal)
 
 
 def _sorted(effect: EvictPod, answer: Response, error: ApiError) -> EvictionRefused:
@@ -86,18 +86,20 @@ def _budgets(body: bytes) -> str:
     except UNREADABLE:
         return ""
     causes = (details.causes if details is not None else None) or ()
-    said = [cause.message or "a PodDisruptionBudget forbids it" for cause in causes if cause.reason == _BUDGET_CAUSE]
-    return printable("; ".join(said))
+    messages = [
+        cause.message or "a PodDisruptionBudget forbids it" for cause in causes if cause.reason == _BUDGET_CAUSE
+    ]
+    return printable("; ".join(messages))
 
 
-async def _unless_gone(session: ApiSession, effect: EvictPod, found: EvictionRefused) -> WriteResult:
+async def _unless_gone(session: ApiSession, effect: EvictPod, refusal: EvictionRefused) -> WriteResult:
     try:
         pod = await read_pod(session, effect.namespace, effect.name)
     except KubeError:
-        return refused(found)
+        return refused(refusal)
     if pod is None or pod.metadata.uid != effect.uid or pod.metadata.deletion_timestamp is not None:
         return _evicted(effect)
-    return refused(found)
+    return refused(refusal)
 
 
 def _evicted(effect: EvictPod) -> WriteResult:

@@ -17,13 +17,13 @@ from gangsched.kube.writing.claiming import FINALIZER
 Json = dict[str, Any]
 
 
-def claim(what: UseDevices, making: Making) -> Json:
+def claim(use: UseDevices, making: Making) -> Json:
     """The claim, owned by its pod, with gangsched's mark."""
     owner = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "name": what.consumer.name,
-        "uid": what.consumer.uid,
+        "name": use.consumer.name,
+        "uid": use.consumer.uid,
         "controller": True,
     }
     requests = [
@@ -37,9 +37,9 @@ def claim(what: UseDevices, making: Making) -> Json:
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "ResourceClaim",
         "metadata": {
-            "name": what.claim,
-            "namespace": what.namespace,
-            "annotations": {EXTENDED: "true", MARK: what.consumer.uid},
+            "name": use.claim,
+            "namespace": use.namespace,
+            "annotations": {EXTENDED: "true", MARK: use.consumer.uid},
             "finalizers": [FINALIZER],
             "ownerReferences": [owner],
         },
@@ -47,27 +47,27 @@ def claim(what: UseDevices, making: Making) -> Json:
     }
 
 
-def made(found: Json, what: UseDevices) -> str:
+def created_uid(existing: Json, use: UseDevices) -> str:
     """The claim's UID if it was created for the pod and is not being deleted; empty otherwise."""
-    meta = found["metadata"]
-    owners = [each["uid"] for each in meta.get("ownerReferences") or () if each.get("controller")]
-    ours = owners == [what.consumer.uid] and (meta.get("annotations") or {}).get(EXTENDED) == "true"
+    meta = existing["metadata"]
+    owners = [owner["uid"] for owner in meta.get("ownerReferences") or () if owner.get("controller")]
+    ours = owners == [use.consumer.uid] and (meta.get("annotations") or {}).get(EXTENDED) == "true"
     return str(meta["uid"]) if ours and not meta.get("deletionTimestamp") else ""
 
 
-def naming(what: UseDevices, making: Making) -> Json:
+def naming(use: UseDevices, making: Making) -> Json:
     """The patch of the pod's status that names the claim."""
     mappings = [
         {"containerName": container, "resourceName": resource, "requestName": request}
         for container, resource, request in making.mappings
     ]
-    status = {"resourceClaimName": what.claim, "requestMappings": mappings}
-    return {"metadata": {"uid": what.consumer.uid}, "status": {"extendedResourceClaimStatus": status}}
+    status = {"resourceClaimName": use.claim, "requestMappings": mappings}
+    return {"metadata": {"uid": use.consumer.uid}, "status": {"extendedResourceClaimStatus": status}}
 
 
-def unnaming(what: UseDevices) -> Json:
+def unnaming(use: UseDevices) -> Json:
     """The patch that removes the claim from the pod's status.
 
     Since 1.37 the API server keeps the field instead; a name of a claim that is not there means nothing.
     """
-    return {"metadata": {"uid": what.consumer.uid}, "status": {"extendedResourceClaimStatus": None}}
+    return {"metadata": {"uid": use.consumer.uid}, "status": {"extendedResourceClaimStatus": None}}

@@ -130,7 +130,7 @@ def _why_not(name: str, uid: str, body: bytes) -> str:
 
 def _why_counted(name: str, rules: Sequence[_Rule]) -> str:
     """Why an eviction would count as a failure; empty if not. The Job's controller applies the first matching rule."""
-    ignoring = next((at for at, rule in enumerate(rules) if rule.action == _IGNORE and _by_condition(rule)), None)
+    ignoring = next((index for index, rule in enumerate(rules) if rule.action == _IGNORE and _by_condition(rule)), None)
     if ignoring is None:
         return (
             f"Job {name} has no podFailurePolicy that ignores DisruptionTarget, so an eviction would count as a failure"

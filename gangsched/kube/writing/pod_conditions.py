@@ -22,5 +22,5 @@ async def patch_condition(session: ApiSession, effect: PatchPodCondition) -> Wri
         condition["lastTransitionTime"] = format_time(effect.since, to_the_second=True)
     body = {"metadata": {"uid": effect.uid}, "status": {"conditions": [condition]}}
     path = f"{pod_path(effect.namespace, effect.name)}/status"
-    sent = await send(session, "PATCH", path, body, content_type=STRATEGIC_MERGE_PATCH)
-    return WriteResult(Outcome.GONE) if has_another_uid(sent) else answered(sent)
+    answer = await send(session, "PATCH", path, body, content_type=STRATEGIC_MERGE_PATCH)
+    return WriteResult(Outcome.GONE) if has_another_uid(answer) else answered(answer)

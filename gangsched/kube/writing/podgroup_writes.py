@@ -23,22 +23,22 @@ async def make_group(session: ApiSession, effect: MakeGroup) -> WriteResult:
     key = effect.key
     body = made_group(key, effect.spec, effect.owner, scheduler=effect.scheduler)
     path = _path(key.namespace)
-    sent = await send(session, "POST", path, body)
-    if isinstance(sent, Response):
+    answer = await send(session, "POST", path, body)
+    if isinstance(answer, Response):
         return WriteResult(Outcome.WRITTEN)
-    if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
+    if isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT:
         return WriteResult(Outcome.STALE)
-    said = f"the PodGroup {key.name}, which must record its reservation, was not created: {sent}"
-    return WriteResult(Outcome.REFUSED, GroupNotMade(key, said), message=said)
+    message = f"the PodGroup {key.name}, which must record its reservation, was not created: {answer}"
+    return WriteResult(Outcome.REFUSED, GroupNotMade(key, message), message=message)
 
 
 async def delete_group(session: ApiSession, effect: DeleteGroup) -> WriteResult:
     """Delete the PodGroup; `STALE` if it has changed, or another one has its name."""
     path = f"{_path(effect.key.namespace)}/{quoted(effect.key.name)}"
-    sent = await send(session, "DELETE", path, deletion(effect.uid, version=effect.resource_version))
-    if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
+    answer = await send(session, "DELETE", path, deletion(effect.uid, version=effect.resource_version))
+    if isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT:
         return WriteResult(Outcome.STALE)
-    return answered(sent)
+    return answered(answer)
 
 
 def _path(namespace: str) -> str:

@@ -35,90 +35,90 @@ because it is not, or no longer, as expected."""
 
 async def prebind(session: ApiSession, effect: Prebind) -> WriteResult:
     """Write the pre-binding. `STALE` if something else is written there, which the watch will show."""
-    what = effect.what
-    if isinstance(what, SelectNode):
-        done = await _change(session, what, partial(_selecting, what=what, pod_uid=effect.uid))
-    elif isinstance(what, ClaimVolume):
-        done = await _change(session, what, partial(_claiming, what=what))
-    elif isinstance(what, UseDevices):
-        done = await _using(session, what)
+    prebinding = effect.what
+    if isinstance(prebinding, SelectNode):
+        done = await _change(session, prebinding, partial(_selecting, prebinding=prebinding, pod_uid=effect.uid))
+    elif isinstance(prebinding, ClaimVolume):
+        done = await _change(session, prebinding, partial(_claiming, prebinding=prebinding))
+    elif isinstance(prebinding, UseDevices):
+        done = await _using(session, prebinding)
     else:
-        raise TypeError(f"{type(what).__name__} cannot be written")
+        raise TypeError(f"{type(prebinding).__name__} cannot be written")
     if done.done:
         return done
-    said = done.message or f"{about(what)} is no longer as expected"
-    return done._replace(event=PrebindRefused(effect.uid, what, said, done.retry_after_s), message=said)
+    message = done.message or f"{about(prebinding)} is no longer as expected"
+    return done._replace(event=PrebindRefused(effect.uid, prebinding, message, done.retry_after_s), message=message)
 
 
 async def undo_prebinding(session: ApiSession, effect: UndoPrebinding) -> WriteResult:
     """Undo the pre-binding. `STALE` if it has been completed or is not ours."""
-    what = effect.what
-    if isinstance(what, SelectNode):
-        return await _change(session, what, partial(_unselecting, what=what))
-    if isinstance(what, ClaimVolume):
-        return await _change(session, what, partial(_unclaiming, what=what))
-    if isinstance(what, UseDevices):
-        if what.making is not None:
-            return await _unmaking(session, what)
-        done = await _change(session, what, partial(claiming.leaving, what=what), "/status")
+    prebinding = effect.what
+    if isinstance(prebinding, SelectNode):
+        return await _change(session, prebinding, partial(_unselecting, prebinding=prebinding))
+    if isinstance(prebinding, ClaimVolume):
+        return await _change(session, prebinding, partial(_unclaiming, prebinding=prebinding))
+    if isinstance(prebinding, UseDevices):
+        if prebinding.making is not None:
+            return await _unmaking(session, prebinding)
+        done = await _change(session, prebinding, partial(claiming.leaving, use=prebinding), "/status")
         if done.done:
-            done = await _change(session, what, partial(claiming.unmarking, what=what))
+            done = await _change(session, prebinding, partial(claiming.unmarking, use=prebinding))
         return done
-    raise TypeError(f"{type(what).__name__} cannot be undone")
+    raise TypeError(f"{type(prebinding).__name__} cannot be undone")
 
 
-def about(what: Prebinding) -> str:
+def about(prebinding: Prebinding) -> str:
     """The object, for the log."""
-    kind, namespace, name = what.takes[0]
+    kind, namespace, name = prebinding.takes[0]
     return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
 
-async def _using(session: ApiSession, what: UseDevices) -> WriteResult:
+async def _using(session: ApiSession, use: UseDevices) -> WriteResult:
     """Give the claim its devices: mark it, then write its status.
 
     With `making`, create the claim first, and name it in its pod's status before its own status is written.
     """
-    if what.making is not None:
-        uid, done = await _making(session, what, what.making)
+    if use.making is not None:
+        uid, done = await _making(session, use, use.making)
         if not done.done:
             return done
-        what = msgspec.structs.replace(what, uid=uid)
-    done = await _change(session, what, partial(claiming.marking, what=what))
-    if done.done and what.making is not None:
-        body = extended_claims.naming(what, what.making)
-        done = await _send(session, "PATCH", _pod_status_path(what), body)
+        use = msgspec.structs.replace(use, uid=uid)
+    done = await _change(session, use, partial(claiming.marking, use=use))
+    if done.done and use.making is not None:
+        body = extended_claims.naming(use, use.making)
+        done = await _send(session, "PATCH", _pod_status_path(use), body)
     if done.done:
-        done = await _change(session, what, partial(claiming.using, what=what), "/status")
+        done = await _change(session, use, partial(claiming.using, use=use), "/status")
     return done
 
 
-async def _making(session: ApiSession, what: UseDevices, making: Making) -> tuple[str, WriteResult]:
+async def _making(session: ApiSession, use: UseDevices, making: Making) -> tuple[str, WriteResult]:
     """The UID of the pod's claim, which is created if it does not exist, and the result."""
     uid = ""
 
-    def look(found: Json) -> Json | None:
+    def look(claim: Json) -> Json | None:
         nonlocal uid
-        uid = extended_claims.made(found, what)
+        uid = extended_claims.created_uid(claim, use)
         return {} if uid else None
 
-    done = await _change(session, what, look)
+    done = await _change(session, use, look)
     if done.result is Outcome.GONE:
-        path, body = claiming.claims_path(what), extended_claims.claim(what, making)
+        path, body = claiming.claims_path(use), extended_claims.claim(use, making)
         done = await _send(session, "POST", path, body)
         if done.done:
-            done = await _change(session, what, look)
+            done = await _change(session, use, look)
     return uid, done
 
 
-async def _unmaking(session: ApiSession, what: UseDevices) -> WriteResult:
+async def _unmaking(session: ApiSession, use: UseDevices) -> WriteResult:
     """Remove the claim from its pod's status, delete it, and remove its devices and its finalizer."""
-    unnamed = await _send(session, "PATCH", _pod_status_path(what), extended_claims.unnaming(what))
+    unnamed = await _send(session, "PATCH", _pod_status_path(use), extended_claims.unnaming(use))
     if not unnamed.done and unnamed.result is not Outcome.GONE:
         return unnamed
-    gone = await _send(session, "DELETE", _path(what), deletion(what.uid))
+    gone = await _send(session, "DELETE", _path(use), deletion(use.uid))
     if gone.done:
-        await _change(session, what, partial(claiming.leaving, what=what), "/status")
-        await _change(session, what, partial(claiming.unmarking, what=what))
+        await _change(session, use, partial(claiming.leaving, use=use), "/status")
+        await _change(session, use, partial(claiming.unmarking, use=use))
     return gone
 
 
@@ -131,32 +131,34 @@ async def _send(session: ApiSession, method: str, path: str, body: Json) -> Writ
     return WriteResult(Outcome.WRITTEN)
 
 
-async def _change(session: ApiSession, what: Prebinding, change: Change, subresource: str = "") -> WriteResult:
+async def _change(session: ApiSession, prebinding: Prebinding, change: Change, subresource: str = "") -> WriteResult:
     """Read the object and patch it. Retry after a conflict, as between members that share a claim."""
     for _ in range(_MOST_READS):
-        answer = await _change_once(session, what, change, subresource)
+        answer = await _change_once(session, prebinding, change, subresource)
         if answer is not None:
             return answer
-    return WriteResult(Outcome.UNAVAILABLE, message=f"other writers keep changing {about(what)}")
+    return WriteResult(Outcome.UNAVAILABLE, message=f"other writers keep changing {about(prebinding)}")
 
 
-async def _change_once(session: ApiSession, what: Prebinding, change: Change, subresource: str) -> WriteResult | None:
+async def _change_once(
+    session: ApiSession, prebinding: Prebinding, change: Change, subresource: str
+) -> WriteResult | None:
     """One attempt of `_change`; None if another writer has changed the object in between."""
-    path = _path(what)
+    path = _path(prebinding)
     try:
         answer = await session.request("GET", path, timeout_s=TIMEOUT_S)
         if answer.status == HTTPStatus.NOT_FOUND:
             return WriteResult(Outcome.GONE)
         try:
-            found = msgspec.json.decode(answer.checked().body, type=Json)
-            patch = change(found)
+            current = msgspec.json.decode(answer.checked().body, type=Json)
+            patch = change(current)
         except (*UNREADABLE, KeyError, TypeError, AttributeError) as error:
-            raise Garbled(f"{about(what)} cannot be read: {error}") from error
+            raise Garbled(f"{about(prebinding)} cannot be read: {error}") from error
         if patch is None:
             return WriteResult(Outcome.STALE)
         if not patch:
             return WriteResult(Outcome.WRITTEN)
-        meta = {"resourceVersion": found["metadata"]["resourceVersion"], "uid": found["metadata"]["uid"]}
+        meta = {"resourceVersion": current["metadata"]["resourceVersion"], "uid": current["metadata"]["uid"]}
         patch["metadata"] = {**patch.get("metadata", {}), **meta}
         answer = await write(session, "PATCH", path + subresource, patch, content_type=MERGE_PATCH)
         answer.checked()
@@ -176,64 +178,64 @@ def _failed(error: KubeError) -> WriteResult:
     return WriteResult(Outcome.UNAVAILABLE if passing else Outcome.REFUSED, None, error.retry_after_s, str(error))
 
 
-def _path(what: Prebinding) -> str:
-    if isinstance(what, ClaimVolume):
-        return f"/api/v1/persistentvolumes/{quoted(what.volume)}"
-    if isinstance(what, SelectNode):
-        return f"/api/v1/namespaces/{quoted(what.namespace)}/persistentvolumeclaims/{quoted(what.claim)}"
-    if isinstance(what, UseDevices):
-        return claiming.path(what)
-    raise TypeError(f"{type(what).__name__} has no object")
+def _path(prebinding: Prebinding) -> str:
+    if isinstance(prebinding, ClaimVolume):
+        return f"/api/v1/persistentvolumes/{quoted(prebinding.volume)}"
+    if isinstance(prebinding, SelectNode):
+        return f"/api/v1/namespaces/{quoted(prebinding.namespace)}/persistentvolumeclaims/{quoted(prebinding.claim)}"
+    if isinstance(prebinding, UseDevices):
+        return claiming.path(prebinding)
+    raise TypeError(f"{type(prebinding).__name__} has no object")
 
 
-def _pod_status_path(what: UseDevices) -> str:
-    return f"{pod_path(what.namespace, what.consumer.name)}/status"
+def _pod_status_path(use: UseDevices) -> str:
+    return f"{pod_path(use.namespace, use.consumer.name)}/status"
 
 
-def _annotations(found: Json) -> Json:
-    annotations: Json = found["metadata"].get("annotations") or {}
+def _annotations(document: Json) -> Json:
+    annotations: Json = document["metadata"].get("annotations") or {}
     return annotations
 
 
-def _selecting(found: Json, *, what: SelectNode, pod_uid: str) -> Json | None:
-    if found["metadata"]["uid"] != what.uid or found["spec"].get("volumeName"):
+def _selecting(claim: Json, *, prebinding: SelectNode, pod_uid: str) -> Json | None:
+    if claim["metadata"]["uid"] != prebinding.uid or claim["spec"].get("volumeName"):
         return None
-    if _annotations(found).get(SELECTED_NODE):
+    if _annotations(claim).get(SELECTED_NODE):
         return None
-    return {"metadata": {"annotations": {SELECTED_NODE: what.node, MARK: pod_uid}}}
+    return {"metadata": {"annotations": {SELECTED_NODE: prebinding.node, MARK: pod_uid}}}
 
 
-def _unselecting(found: Json, *, what: SelectNode) -> Json | None:
-    annotations = _annotations(found)
-    if found["metadata"]["uid"] != what.uid or found["spec"].get("volumeName") or MARK not in annotations:
+def _unselecting(claim: Json, *, prebinding: SelectNode) -> Json | None:
+    annotations = _annotations(claim)
+    if claim["metadata"]["uid"] != prebinding.uid or claim["spec"].get("volumeName") or MARK not in annotations:
         return None
-    if annotations.get(SELECTED_NODE, "") != what.node:
+    if annotations.get(SELECTED_NODE, "") != prebinding.node:
         return None
     return {"metadata": {"annotations": {SELECTED_NODE: None, MARK: None}}}
 
 
-def _claiming(found: Json, *, what: ClaimVolume) -> Json | None:
-    reference = found["spec"].get("claimRef")
-    ours = (what.namespace, what.claim)
-    if (found.get("status") or {}).get("phase") != "Available":
+def _claiming(volume: Json, *, prebinding: ClaimVolume) -> Json | None:
+    reference = volume["spec"].get("claimRef")
+    ours = (prebinding.namespace, prebinding.claim)
+    if (volume.get("status") or {}).get("phase") != "Available":
         return None
     if reference and ((reference.get("namespace"), reference.get("name")) != ours or reference.get("uid")):
         return None
     claim = {
         "kind": "PersistentVolumeClaim",
         "apiVersion": "v1",
-        "namespace": what.namespace,
-        "name": what.claim,
-        "uid": what.uid,
+        "namespace": prebinding.namespace,
+        "name": prebinding.claim,
+        "uid": prebinding.uid,
     }
-    return {"metadata": {"annotations": {_BY_CONTROLLER: "yes", MARK: what.uid}}, "spec": {"claimRef": claim}}
+    return {"metadata": {"annotations": {_BY_CONTROLLER: "yes", MARK: prebinding.uid}}, "spec": {"claimRef": claim}}
 
 
-def _unclaiming(found: Json, *, what: ClaimVolume) -> Json | None:
-    reference, annotations = found["spec"].get("claimRef") or {}, _annotations(found)
+def _unclaiming(volume: Json, *, prebinding: ClaimVolume) -> Json | None:
+    reference, annotations = volume["spec"].get("claimRef") or {}, _annotations(volume)
     claimed = tuple(reference.get(key) or "" for key in ("namespace", "name", "uid"))
-    if MARK not in annotations or claimed != (what.namespace, what.claim, what.uid):
+    if MARK not in annotations or claimed != (prebinding.namespace, prebinding.claim, prebinding.uid):
         return None
-    if (found.get("status") or {}).get("phase") != "Available":
+    if (volume.get("status") or {}).get("phase") != "Available":
         return None
     return {"metadata": {"annotations": {_BY_CONTROLLER: None, MARK: None}}, "spec": {"claimRef": None}}

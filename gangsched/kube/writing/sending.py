@@ -81,11 +81,11 @@ async def send(
     return answer if answer.ok else answer.error()
 
 
-def has_another_uid(sent: Response | KubeError) -> bool:
+def has_another_uid(answer: Response | KubeError) -> bool:
     """Whether another object has the name now."""
-    if not isinstance(sent, ApiError) or sent.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+    if not isinstance(answer, ApiError) or answer.status != HTTPStatus.UNPROCESSABLE_ENTITY:
         return False
-    return "metadata.uid" in sent.message
+    return "metadata.uid" in answer.message
 
 
 def deletion(uid: str, *, version: str = "") -> dict[str, object]:
@@ -94,6 +94,6 @@ def deletion(uid: str, *, version: str = "") -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": conditions}
 
 
-def answered(sent: Response | KubeError) -> WriteResult:
+def answered(answer: Response | KubeError) -> WriteResult:
     """The result of a write whose failure is judged by the error's status alone."""
-    return WriteResult(Outcome.WRITTEN) if isinstance(sent, Response) else failed(sent)
+    return WriteResult(Outcome.WRITTEN) if isinstance(answer, Response) else failed(answer)

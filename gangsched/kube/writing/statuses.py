@@ -35,17 +35,21 @@ async def patch_status(session: ApiSession, effect: PatchStatus) -> WriteResult:
         tests.append({"op": "replace", "path": "/metadata/resourceVersion", "value": effect.resource_version})
     patch = [*tests, {"op": "add", "path": "/status", "value": status_to_object(effect.status)["status"]}]
     path = f"/apis/{API_VERSION}/namespaces/{quoted(effect.key.namespace)}/{PLURAL}/{quoted(effect.key.name)}/status"
-    sent = await send(session, "PATCH", path, patch, content_type=JSON_PATCH)
+    answer = await send(session, "PATCH", path, patch, content_type=JSON_PATCH)
     refused = StatusRefused(effect.key, stale=False)
-    if isinstance(sent, Response):
+    if isinstance(answer, Response):
         try:
-            version = _VERSIONED.decode(sent.body).metadata.resource_version
+            version = _VERSIONED.decode(answer.body).metadata.resource_version
         except UNREADABLE as error:
             return WriteResult(Outcome.UNAVAILABLE, refused, message=f"the answer cannot be read: {error}")
         reserved = effect.status.reservation is not None
         return WriteResult(Outcome.WRITTEN, StatusWritten(effect.key, version or "", reserved=reserved))
-    if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT and effect.resource_version:
+    if isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT and effect.resource_version:
         return WriteResult(Outcome.STALE, StatusRefused(effect.key, stale=True))
-    if isinstance(sent, ApiError) and sent.status == HTTPStatus.UNPROCESSABLE_ENTITY and sent.message == _TEST_FAILED:
+    if (
+        isinstance(answer, ApiError)
+        and answer.status == HTTPStatus.UNPROCESSABLE_ENTITY
+        and answer.message == _TEST_FAILED
+    ):
         return WriteResult(Outcome.GONE, refused)
-    return failed(sent, event=refused)
+    return failed(answer, event=refused)

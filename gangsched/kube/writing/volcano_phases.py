@@ -52,7 +52,7 @@ class Rival:
         self._now = now
         self._monotonic = monotonic
         self._looked_at = float("-inf")
-        self._said = ""
+        self._refusal = ""
 
     async def why_not(self) -> str:
         """Why no phase may be written, in a sentence for a person; empty if the Lease is free.
@@ -62,9 +62,9 @@ class Rival:
         """
         began = self._monotonic()
         if began - self._looked_at >= LOOK_S:
-            self._said = self._sentence(await self._lease.get(timeout_s=TIMEOUT_S))
+            self._refusal = self._sentence(await self._lease.get(timeout_s=TIMEOUT_S))
             self._looked_at = began
-        return self._said
+        return self._refusal
 
     def _sentence(self, lease: Lease | None) -> str:
         if lease is None or not lease.spec.holder_identity or self._has_expired(lease):
@@ -96,14 +96,14 @@ async def put_phase(session: ApiSession, effect: PutPhase, *, rival: Rival) -> W
         return WriteResult(Outcome.REFUSED, message=why_not)
     key = effect.key
     path = f"/apis/{_KIND.group}/{_VERSION}/namespaces/{quoted(key.namespace)}/{_KIND.plural}/{quoted(key.name)}"
-    sent = await _apply(session, f"{path}/status", effect)
-    if isinstance(sent, ApiError) and sent.status == HTTPStatus.NOT_FOUND:
-        sent = await _apply(session, path, effect)
-    if isinstance(sent, Response):
+    answer = await _apply(session, f"{path}/status", effect)
+    if isinstance(answer, ApiError) and answer.status == HTTPStatus.NOT_FOUND:
+        answer = await _apply(session, path, effect)
+    if isinstance(answer, Response):
         return WriteResult(Outcome.WRITTEN)
-    if isinstance(sent, ApiError) and sent.status == HTTPStatus.CONFLICT:
+    if isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT:
         return WriteResult(Outcome.STALE)
-    return WriteResult(Outcome.GONE) if has_another_uid(sent) else failed(sent)
+    return WriteResult(Outcome.GONE) if has_another_uid(answer) else failed(answer)
 
 
 async def _apply(session: ApiSession, path: str, effect: PutPhase) -> Response | KubeError:

@@ -98,17 +98,17 @@ class _Builder:
         self._world = World(start=start, devices=self._offered.objects, storage=self._stored.objects)
         self._problems: list[str] = []
         self._others: list[Manifest] = []
-        known: list[Manifest] = []
+        readable: list[Manifest] = []
         for manifest in manifests:
-            (known if manifest.which in READ or manifest in self._objects else self._others).append(manifest)
+            (readable if manifest.gvk in READ or manifest in self._objects else self._others).append(manifest)
         for manifest in self._others:
             self._count_ignored(manifest)
-        self._known = identified(named(known, _CLUSTER_WIDE))
+        self._known = identified(named(readable, _CLUSTER_WIDE))
         self._check_names()
         self._stamps = self._date()
         self._admission = Admission(priority_classes)
         others = (*MAKERS, *PARTS, *group_templates.GROUPS)
-        existing = Existing(list(self._of(POD)), [each for each in self._known if each.which in others])
+        existing = Existing(list(self._of(POD)), [manifest for manifest in self._known if manifest.gvk in others])
         self._expansion = Expansion(self._known, existing)
         self._pods = Pods(self._world, kinds, self._admission, self._stored, self._offered)
         self._adders: Mapping[tuple[str, str], Callable[[Manifest], None]] = {
@@ -127,20 +127,20 @@ class _Builder:
         # The admission of pods needs all of its objects, and a workload creates only the claims that do not exist yet.
         # Pods share the claims that are created for their PodGroups, and name the groups that controllers make.
         first = (ADMITTING, (*stored.KINDS, *DEVICES), tuple(FOREIGN))
-        for manifest in (each for kinds in first for each in self._known if each.which in kinds):
-            self._attempt(self._adders[manifest.which], manifest)
-        for manifest in (each for each in self._known if each.which in MAKERS):
+        for manifest in (candidate for kinds in first for candidate in self._known if candidate.gvk in kinds):
+            self._attempt(self._adders[manifest.gvk], manifest)
+        for manifest in (candidate for candidate in self._known if candidate.gvk in MAKERS):
             self._attempt(self._expansion.expand, manifest)
         for group, made_with in self._expansion.groups():
             self._attempt(partial(self._add_foreign_of, group), made_with)
         for manifest in self._of(POD):
             if manifest.metadata.get("uid"):
                 self._attempt(self._count, manifest)
-        for manifest in (each for each in self._known if not any(each.which in kinds for kinds in first)):
+        for manifest in (candidate for candidate in self._known if not any(candidate.gvk in kinds for kinds in first)):
             if manifest in self._objects:
                 self._attempt(self._add_owner, manifest)
-            if manifest.which in self._adders:
-                self._attempt(self._adders[manifest.which], manifest)
+            if manifest.gvk in self._adders:
+                self._attempt(self._adders[manifest.gvk], manifest)
         if self._problems:
             raise ManifestError(self._problems)
         self._stored.bind()
@@ -150,12 +150,14 @@ class _Builder:
         self._world.foreign += self._objects.all()
         for pods in (self._world.pods, *self._world.successors.values()):
             pods[:] = self._objects.known(pods, self._world.namespaces)
-        creating = {each.namespace for each in self._known if creates(each)}
+        creating = {manifest.namespace for manifest in self._known if creates(manifest)}
         all_pods = chain(self._world.pods, *self._world.successors.values())
-        custom = [each for each in self._known if each.which not in READ and not is_recorded(each)]
+        custom = [manifest for manifest in self._known if manifest.gvk not in READ and not is_recorded(manifest)]
         unmade = self._objects.lacking(custom, all_pods)
         self._world.doubts += self._expansion.doubts
-        self._world.doubts += doubts(self._known, [*self._others, *unmade], self._world, read=READ, creating=creating)
+        self._world.doubts += doubts(
+            self._known, [*self._others, *unmade], self._world, supported=READ, creating=creating
+        )
         return self._world
 
     def _attempt(self, add: Callable[[Manifest], None], manifest: Manifest) -> None:
@@ -164,9 +166,9 @@ class _Builder:
         except ManifestError as error:
             self._problems += error.problems
         except _MALFORMED as error:
-            said = f"{type(error).__name__}: {error}"
+            text = f"{type(error).__name__}: {error}"
             self._problems.append(
-                f"{manifest}: cannot be read ({said}): correct the form of its fields, or report a defect if the API "
+                f"{manifest}: cannot be read ({text}): correct the form of its fields, or report a defect if the API "
                 "server accepts it"
             )
 
@@ -179,8 +181,8 @@ class _Builder:
         else:
             self._world.ignored[_ignored_kind(manifest)] += 1
 
-    def _of(self, which: tuple[str, str]) -> Iterator[Manifest]:
-        return (manifest for manifest in self._known if manifest.which == which)
+    def _of(self, gvk: tuple[str, str]) -> Iterator[Manifest]:
+        return (manifest for manifest in self._known if manifest.gvk == gvk)
 
     def _check_names(self) -> None:
         seen: dict[Identity, Manifest] = {}
@@ -196,21 +198,21 @@ class _Builder:
 
     def _date(self) -> dict[int, str]:
         """The creation time of each known manifest, by its `id()`. Also sets the world's start."""
-        given: dict[int, float] = {}
+        times: dict[int, float] = {}
         for place, manifest in enumerate(self._known):
             text = manifest.metadata.get("creationTimestamp")
             if text is None:
                 continue
             try:
-                given[place] = parse_time(str(text))
+                times[place] = parse_time(str(text))
             except ValueError as error:
                 self._problems.append(f"{manifest}: metadata.creationTimestamp: {error}")
-        if given:
-            self._world.start = max(given.values()) + 1
+        if times:
+            self._world.start = max(times.values()) + 1
         self._world.start = max([self._world.start, *self._recorded_times()])
         missing = len(self._known)
         return {
-            id(manifest): format_time(given.get(place, self._world.start - (missing - place) * _STEP_S))
+            id(manifest): format_time(times.get(place, self._world.start - (missing - place) * _STEP_S))
             for place, manifest in enumerate(self._known)
         }
 
@@ -239,17 +241,17 @@ class _Builder:
         self._add_foreign_of(manifest, manifest)
 
     def _add_foreign_of(self, manifest: Manifest, made_with: Manifest) -> None:
-        dialect = FOREIGN[manifest.which]
+        dialect = FOREIGN[manifest.gvk]
         body = {**manifest.body, "metadata": {**manifest.metadata, **self._identity_of(manifest, made_with)}}
         if dialect in (NATIVE, COMPOSITE) and manifest.spec and not manifest.metadata.get("uid"):
             body["spec"] = {**manifest.spec, **self._admission.priorities.of_group(manifest.spec, str(manifest))}
-        read = partial(DEFAULT.kinds[dialect].read, dialect)
-        self._world.foreign.append(decoded(read, body, manifest)[1])
+        reader = partial(DEFAULT.kinds[dialect].read, dialect)
+        self._world.foreign.append(decoded(reader, body, manifest)[1])
         if dialect == NATIVE:
             self._offered.share(body)
 
     def _add_stored(self, manifest: Manifest) -> None:
-        if manifest.which == stored.CLAIM and not manifest.metadata.get("uid"):
+        if manifest.gvk == stored.CLAIM and not manifest.metadata.get("uid"):
             self._admission.limits.check_claim(manifest.namespace, manifest.spec, str(manifest))
         accepted(manifest, self._stored.add, manifest)
 
@@ -268,8 +270,8 @@ class _Builder:
         for part in self._expansion.parts(manifest):
             if part in self._objects:
                 self._add_object(part, manifest)
-        if made := self._expansion.pods(manifest):
-            self._pods.add_made(manifest, made, self._stamps[id(manifest)])
+        if pods := self._expansion.pods(manifest):
+            self._pods.add_made(manifest, pods, self._stamps[id(manifest)])
 
     def _add_owner(self, manifest: Manifest) -> None:
         self._add_object(manifest, manifest)
@@ -295,8 +297,8 @@ class _Builder:
 
 def _ignored_kind(manifest: Manifest) -> str:
     """The kind, with its apiVersion if that kind is supported in another one."""
-    known = any(kind == manifest.kind for _, kind in READ)
-    return f"{manifest.kind} of {manifest.api_version}" if known else manifest.kind
+    supported = any(kind == manifest.kind for _, kind in READ)
+    return f"{manifest.kind} of {manifest.api_version}" if supported else manifest.kind
 
 
 def _namespace_labels(name: str, labels: object) -> Labels:

@@ -47,8 +47,10 @@ def stateful_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         name = f"{workload.name}-{ordinal}"
         if existing.has(workload.namespace, name):
             continue
-        volumes = {str(mapping(each.get("metadata")).get("name")): each for each in templates}
-        claims = {volume: (f"{volume}-{name}", each) for volume, each in volumes.items()}
+        volumes = {
+            str(mapping(claim_template.get("metadata")).get("name")): claim_template for claim_template in templates
+        }
+        claims = {volume: (f"{volume}-{name}", claim_template) for volume, claim_template in volumes.items()}
         labels = {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal), **revision}
         yield made_pod(workload, name, spec.get("template"), labels=labels, claims=claims, after=previous)
         previous = name if one_by_one else ""
@@ -56,17 +58,17 @@ def stateful_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 
 def _deployment(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     if not existing.has_made(workload, "ReplicaSet"):
-        wanted = _replicas(workload) - existing.of_deployment(workload.namespace, workload.name)
+        missing = _replicas(workload) - existing.of_deployment(workload.namespace, workload.name)
         template = workload.spec.get("template")
         revision = template_hash(template)
         owner = {"kind": "ReplicaSet", "name": f"{workload.name}-{revision}"}
-        for name in free_names(workload, existing, wanted):
+        for name in free_names(workload, existing, missing):
             yield made_pod(workload, name, template, labels={"pod-template-hash": revision}, owner=owner)
 
 
 def _replica_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
-    there = existing.controlled(workload)
-    for name in free_names(workload, existing, _replicas(workload) - there):
+    live = existing.controlled(workload)
+    for name in free_names(workload, existing, _replicas(workload) - live):
         yield made_pod(workload, name, workload.spec.get("template"), labels={})
 
 
@@ -89,27 +91,27 @@ def _of_job(workload: Manifest, template: object, existing: Existing) -> Iterato
         return
     if manager(workload):
         return
-    wanted = number(workload, spec.get("parallelism"), "spec.parallelism", default=1)
+    missing = number(workload, spec.get("parallelism"), "spec.parallelism", default=1)
     indexed = spec.get("completionMode") == "Indexed"
     failed = _indexes(status.get("failedIndexes")) if indexed else set()
     ended = failed | _indexes(status.get("completedIndexes")) if indexed else set()
     if spec.get("completions") is not None:
         completions = number(workload, spec["completions"], "spec.completions", default=1)
         succeeded = number(workload, status.get("succeeded"), "status.succeeded", default=0)
-        wanted = min(wanted, completions - max(succeeded + len(failed), len(ended)))
+        missing = min(missing, completions - max(succeeded + len(failed), len(ended)))
     elif status.get("succeeded"):
-        wanted = min(wanted, number(workload, status.get("active"), "status.active", default=0))
+        missing = min(missing, number(workload, status.get("active"), "status.active", default=0))
     live = existing.labels_of(workload)
-    wanted -= len(live)
+    missing -= len(live)
     labels = {"batch.kubernetes.io/job-name": workload.name, "job-name": workload.name}
     labels |= dict.fromkeys(("batch.kubernetes.io/controller-uid", "controller-uid"), workload.uid)
     if not indexed:
-        for name in free_names(workload, existing, wanted):
+        for name in free_names(workload, existing, missing):
             yield made_pod(workload, name, template, labels=labels)
         return
-    taken = ended | {int(text) for each in live if (text := str(each.get(JOB_INDEX, ""))).isdecimal()}
+    taken = ended | {int(text) for pod_labels in live if (text := str(pod_labels.get(JOB_INDEX, ""))).isdecimal()}
     leader = ""
-    for index in islice((index for index in count() if index not in taken), max(0, wanted)):
+    for index in islice((index for index in count() if index not in taken), max(0, missing)):
         name = f"{workload.name}-{index}"
         if existing.has(workload.namespace, name):
             [name] = free_names(workload, existing, 1, name)
@@ -125,23 +127,23 @@ def _cron_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     if workload.spec.get("suspend") is not True and not existing.has_made(workload, "Job"):
         template = mapping(workload.spec.get("jobTemplate"))
         annotations = mapping(mapping(template.get("metadata")).get("annotations"))
-        made = part(workload, JOB, f"{workload.name}-0", mapping(template.get("spec")), annotations=annotations)
-        yield from job(made, existing)
+        new_job = part(workload, JOB, f"{workload.name}-0", mapping(template.get("spec")), annotations=annotations)
+        yield from job(new_job, existing)
 
 
 def _indexes(text: object) -> set[int]:
     """The indexes in a Job's status, such as `1,3-5`."""
-    found: set[int] = set()
-    for each in str(text or "").split(","):
-        first, _, last = each.partition("-")
+    indexes: set[int] = set()
+    for interval in str(text or "").split(","):
+        first, _, last = interval.partition("-")
         if first.isdecimal() and (last or first).isdecimal():
-            found.update(range(int(first), min(int(last or first), _MOST_INDEXES) + 1))
-    return found
+            indexes.update(range(int(first), min(int(last or first), _MOST_INDEXES) + 1))
+    return indexes
 
 
 def part(
     workload: Manifest,
-    which: tuple[str, str],
+    gvk: tuple[str, str],
     name: str,
     spec: Mapping[str, Any],
     *,
@@ -154,7 +156,7 @@ def part(
         "annotations": annotations or {},
         "ownerReferences": [owner_of(workload)],
     }
-    api_version, kind = which
+    api_version, kind = gvk
     return replace(workload, api_version=api_version, kind=kind, body={"metadata": metadata, "spec": spec})
 
 

@@ -19,26 +19,29 @@ def check(spec: Mapping[str, Any], title: str) -> None:
     Raises:
         ManifestError: the API server would refuse it.
     """
-    if found := [
+    if faults := [
         f"{title}: the API server would refuse it, because {why}: change one of them" for why in _faults(spec)
     ]:
-        raise ManifestError(found)
+        raise ManifestError(faults)
 
 
 def _faults(spec: Mapping[str, Any]) -> Iterator[str]:
     containers = [*mappings(spec.get("containers")), *mappings(spec.get("initContainers"))]
-    for each in (*containers, spec):
-        requests, limits = pod_amounts.of_container(each, "requests"), pod_amounts.of_container(each, "limits")
-        where = "the pod" if each is spec else f"container {each.get('name', '')}"
+    for container in (*containers, spec):
+        requests, limits = (
+            pod_amounts.of_container(container, "requests"),
+            pod_amounts.of_container(container, "limits"),
+        )
+        holder = "the pod" if container is spec else f"container {container.get('name', '')}"
         for name, limit in limits.items():
             if requests.get(name, limit) > limit:
-                yield f"the request of {name} of {where} is above its limit"
-    whole = {which: pod_amounts.of_container(spec, which) for which in ("requests", "limits")}
-    asked = pod_amounts.of_pod({**spec, "resources": None}, "requests", overhead=False)
-    for name, request in whole["requests"].items():
-        if asked.get(name, 0) > request:
+                yield f"the request of {name} of {holder} is above its limit"
+    pod_level = {field: pod_amounts.of_container(spec, field) for field in ("requests", "limits")}
+    total = pod_amounts.of_pod({**spec, "resources": None}, "requests", overhead=False)
+    for name, request in pod_level["requests"].items():
+        if total.get(name, 0) > request:
             yield f"its containers request more {name} than the pod"
-    for each in containers:
-        for name, limit in pod_amounts.of_container(each, "limits").items():
-            if limit > whole["limits"].get(name, limit):
-                yield f"the limit of {name} of container {each.get('name', '')} is above that of the pod"
+    for container in containers:
+        for name, limit in pod_amounts.of_container(container, "limits").items():
+            if limit > pod_level["limits"].get(name, limit):
+                yield f"the limit of {name} of container {container.get('name', '')} is above that of the pod"

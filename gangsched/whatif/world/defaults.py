@@ -17,7 +17,7 @@ from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 
 Spec = dict[str, Any]
 
-_WHICH: tuple[pod_amounts.Which, ...] = ("requests", "limits")
+_RESOURCE_FIELDS: tuple[pod_amounts.ResourceField, ...] = ("requests", "limits")
 _HUGE = "hugepages-"
 
 
@@ -39,8 +39,8 @@ def defaulted_pod_spec(spec: Mapping[str, Any], title: str) -> Spec:
         "initContainers": init_containers,
         "tolerations": list(_listed(spec, "tolerations", title)),
     }
-    for which in _WHICH:
-        check_quantities(mapping(spec.get("resources")).get(which), f"{title}: spec.resources.{which}")
+    for field in _RESOURCE_FIELDS:
+        check_quantities(mapping(spec.get("resources")).get(field), f"{title}: spec.resources.{field}")
     check_quantities(spec.get("overhead"), f"{title}: spec.overhead")
     if spec.get("hostNetwork") is True:
         admitted["containers"] = [_with_host_ports(container) for container in containers]
@@ -54,29 +54,29 @@ def with_pod_level(spec: Spec) -> Spec:
     It is filled in from its containers, after what admission gives these. The pod requests of cpu and memory what they
     do, and else what it is limited to. Where all of them are limited, so is the pod, but not below what it requests.
     """
-    given = mapping(spec.get("resources"))
-    requests, limits = (mapping(given.get(which)) for which in _WHICH)
+    resources = mapping(spec.get("resources"))
+    requests, limits = (mapping(resources.get(field)) for field in _RESOURCE_FIELDS)
     if not requests and not limits:
         return spec
-    containers = [mapping(each.get("resources")) for each in (*spec["containers"], *spec["initContainers"])]
+    containers = [mapping(container.get("resources")) for container in (*spec["containers"], *spec["initContainers"])]
     most = _of_containers(spec, "limits")
     limits = {name: most[name] for name in most if name.startswith(_HUGE) and name not in requests} | {**limits}
-    asked = _of_containers(spec, "requests")
-    requests = {**limits, **{name: asked[name] for name in asked if name in ("cpu", "memory")}, **requests}
-    limited = set(most).intersection(*(mapping(each.get("limits")) for each in containers))
+    summed = _of_containers(spec, "requests")
+    requests = {**limits, **{name: summed[name] for name in summed if name in ("cpu", "memory")}, **requests}
+    limited = set(most).intersection(*(mapping(own.get("limits")) for own in containers))
     for name in sorted(limited & requests.keys() - limits.keys()):
         above = pod_amounts.exact({name: requests[name]})[name] > pod_amounts.exact({name: most[name]})[name]
         limits[name] = requests[name] if above else most[name]
-    return {**spec, "resources": {**given, "requests": requests, "limits": limits}}
+    return {**spec, "resources": {**resources, "requests": requests, "limits": limits}}
 
 
-def _of_containers(spec: Spec, which: pod_amounts.Which) -> dict[str, Any]:
+def _of_containers(spec: Spec, field: pod_amounts.ResourceField) -> dict[str, Any]:
     """What the containers together request or are limited to, of the resources that a pod may state itself."""
     containers = (*spec["containers"], *spec["initContainers"])
-    named = {name for each in containers for name in mapping(mapping(each.get("resources")).get(which))}
-    found = pod_amounts.of_pod({**spec, "resources": None}, which, overhead=False)
+    named = {name for container in containers for name in mapping(mapping(container.get("resources")).get(field))}
+    total = pod_amounts.of_pod({**spec, "resources": None}, field, overhead=False)
     return {
-        name: f"{found.get(name, 0)}m" if name == "cpu" else found.get(name, 0)
+        name: f"{total.get(name, 0)}m" if name == "cpu" else total.get(name, 0)
         for name in sorted(filter(pod_level_supported, named))
     }
 
@@ -92,19 +92,19 @@ def admitted_node(manifest: Manifest) -> Mapping[str, Any]:
 
 
 def _listed(spec: Mapping[str, Any], field: str, title: str) -> Iterator[Mapping[str, Any]]:
-    found = spec.get(field) or ()
-    if not isinstance(found, list | tuple) or not all(isinstance(each, Mapping) for each in found):
+    items = spec.get(field) or ()
+    if not isinstance(items, list | tuple) or not all(isinstance(item, Mapping) for item in items):
         raise ManifestError([f"{title}: spec.{field} must be a list of objects"])
-    yield from found
+    yield from items
 
 
 def _with_requests(container: Mapping[str, Any], title: str) -> Spec:
     """Missing requests default to the limits."""
     resources = mapping(container.get("resources"))
     limits, requests = mapping(resources.get("limits")), mapping(resources.get("requests"))
-    where = f"{title}: resources of container {container.get('name', '')}"
-    check_quantities(limits, where)
-    check_quantities(requests, where)
+    place = f"{title}: resources of container {container.get('name', '')}"
+    check_quantities(limits, place)
+    check_quantities(requests, place)
     return {**container, "resources": {**resources, "requests": {**limits, **requests}}}
 
 
@@ -120,19 +120,19 @@ def _with_host_ports(container: Spec) -> Spec:
     }
 
 
-def check_quantities(found: object, where: str) -> None:
-    """Refuse what is not a mapping of resources to amounts of 0 or more; `where` names its place.
+def check_quantities(quantities: object, place: str) -> None:
+    """Refuse what is not a mapping of resources to amounts of 0 or more; `place` names its place.
 
     Raises:
         ManifestError: the API server would refuse it.
     """
-    if found is not None and not isinstance(found, Mapping):
-        raise ManifestError([f"{where} must map resources to quantities, such as cpu: 500m"])
-    for name, text in mapping(found).items():
+    if quantities is not None and not isinstance(quantities, Mapping):
+        raise ManifestError([f"{place} must map resources to quantities, such as cpu: 500m"])
+    for name, text in mapping(quantities).items():
         try:
             if isinstance(text, bool) or not isinstance(text, int | float | str):
                 raise InvalidQuantity(text)  # noqa: TRY301 - the same message as for a text that is not a quantity
             if amount(str(name), text) < 0:
-                raise ManifestError([f"{where}: {name}: {text!r} is negative: write an amount of 0 or more"])
+                raise ManifestError([f"{place}: {name}: {text!r} is negative: write an amount of 0 or more"])
         except InvalidQuantity as error:
-            raise ManifestError([f"{where}: {name}: {error}"]) from None
+            raise ManifestError([f"{place}: {name}: {error}"]) from None

@@ -31,30 +31,30 @@ def doubts(
     others: Sequence[Manifest],
     world: World,
     *,
-    read: Collection[tuple[str, str]],
+    supported: Collection[tuple[str, str]],
     creating: Collection[str],
 ) -> list[str]:
-    """A sentence for each such thing, in the `manifests` of the kinds that are `read`, the `others`, and the world.
+    """A sentence for each such thing, in the `manifests` of `supported` kinds, the `others`, and the world.
 
     What only changes or refuses new pods counts in the namespaces that are `creating` some.
     """
-    spaces = {each.name for each in manifests if each.kind == "Namespace"}
-    known = {(_group(version), kind) for version, kind in read}
+    spaces = {manifest.name for manifest in manifests if manifest.kind == "Namespace"}
+    kinds = {(_group(version), kind) for version, kind in supported}
     return [
-        *(each for manifest in others for each in _of_other(manifest, known)),
-        *(each for manifest in manifests if manifest.name in creating for each in _of_namespace(manifest)),
-        *(each for manifest in manifests if manifest.namespace in creating for each in _of_quota(manifest)),
+        *(doubt for manifest in others for doubt in _of_other(manifest, kinds)),
+        *(doubt for manifest in manifests if manifest.name in creating for doubt in _of_namespace(manifest)),
+        *(doubt for manifest in manifests if manifest.namespace in creating for doubt in _of_quota(manifest)),
         *_of_selectors(world, spaces),
     ]
 
 
-def _of_other(manifest: Manifest, known: Collection[tuple[str, str]]) -> Iterator[str]:
+def _of_other(manifest: Manifest, kinds: Collection[tuple[str, str]]) -> Iterator[str]:
     if manifest.kind in (_WEBHOOKS, _POLICY) and _group(manifest.api_version) == _REGISTRATION:
         if manifest.name not in _APPLIED and _concerns_pods(manifest):
             yield f"{manifest} may change pods when they are created, which is not applied here: change their manifests"
-    elif manifest.which not in _INERT and _has_containers(manifest.spec):
+    elif manifest.gvk not in _INERT and _has_containers(manifest.spec):
         yield f"{manifest}: the pods that its controller creates are not known here: add the manifests of its pods"
-    elif (_group(manifest.api_version), manifest.kind) in known:
+    elif (_group(manifest.api_version), manifest.kind) in kinds:
         yield f"{manifest}: is not read in version {manifest.api_version}: write it in a version that the help names"
 
 
@@ -75,8 +75,8 @@ def _has_containers(value: object, depth: int = 0) -> bool:
     if isinstance(value, Mapping):
         if isinstance(value.get("image"), str) or mappings(value.get("containers")):
             return True
-        return any(_has_containers(each, depth + 1) for each in value.values())
-    return isinstance(value, list) and any(_has_containers(each, depth + 1) for each in value)
+        return any(_has_containers(child, depth + 1) for child in value.values())
+    return isinstance(value, list) and any(_has_containers(child, depth + 1) for child in value)
 
 
 def _of_quota(manifest: Manifest) -> Iterator[str]:
@@ -103,7 +103,8 @@ def _of_selectors(world: World, spaces: Collection[str]) -> Iterator[str]:
     """Namespaces whose labels a pod's terms ask for, though the files do not say them."""
     unknown = sorted(world.namespaces.keys() - spaces)
     pods = {
-        id(pod.shape): pod for pod in [*world.pods, *(each for group in world.successors.values() for each in group)]
+        id(pod.shape): pod
+        for pod in [*world.pods, *(follower for group in world.successors.values() for follower in group)]
     }
     asking = next((pod for pod in pods.values() if _asks_for_labels(pod)), None)
     if unknown and asking is not None:
@@ -115,4 +116,4 @@ def _of_selectors(world: World, spaces: Collection[str]) -> Iterator[str]:
 
 def _asks_for_labels(pod: Pod) -> bool:
     terms = (*pod.shape.affinity, *pod.shape.anti_affinity)
-    return any(asked.key != _NAME for term in terms for asked in term.namespace_selector or ())
+    return any(requirement.key != _NAME for term in terms for requirement in term.namespace_selector or ())

@@ -23,9 +23,9 @@ _TOO_MANY = (
 
 def creates(manifest: Manifest) -> bool:
     """Whether pods are created for it: it is no pod that exists, and no workload whose pods are recorded too."""
-    if manifest.which == POD:
+    if manifest.gvk == POD:
         return not manifest.metadata.get("uid")
-    return manifest.which in MAKERS and not is_recorded(manifest)
+    return manifest.gvk in MAKERS and not is_recorded(manifest)
 
 
 class Expansion:
@@ -34,7 +34,7 @@ class Expansion:
     def __init__(self, manifests: Sequence[Manifest], existing: Existing) -> None:
         self._manifests = manifests
         self._existing = existing
-        self._made: dict[int, Sequence[MadePod]] = {}
+        self._made_pods: dict[int, Sequence[MadePod]] = {}
         self._number = 0
         self.doubts: list[str] = []
 
@@ -46,49 +46,49 @@ class Expansion:
         """
         if not creates(workload) or manager(workload) or self._number > MOST_PODS:
             return
-        made = list(islice(MAKERS[workload.which](workload, self._existing), MOST_PODS - self._number + 1))
-        self._number += len(made)
+        made_pods = list(islice(MAKERS[workload.gvk](workload, self._existing), MOST_PODS - self._number + 1))
+        self._number += len(made_pods)
         if self._number > MOST_PODS:
             raise ManifestError([f"{workload}: {_TOO_MANY}"])
-        self._made[id(workload)] = made
+        self._made_pods[id(workload)] = made_pods
 
     def pods(self, workload: Manifest) -> Sequence[MadePod]:
         """The pods of the workload; empty if it could not be expanded."""
-        return self._made.get(id(workload), ())
+        return self._made_pods.get(id(workload), ())
 
     def parts(self, workload: Manifest) -> Sequence[Manifest]:
         """The objects that are created on the way from the workload to its pods."""
-        found = {id(each): each for pod in self.pods(workload) for each in (*pod.above, pod.maker)}
-        return [each for each in found.values() if each is not workload]
+        objects = {id(manifest): manifest for pod in self.pods(workload) for manifest in (*pod.above, pod.maker)}
+        return [manifest for manifest in objects.values() if manifest is not workload]
 
     def groups(self) -> Iterator[tuple[Manifest, Manifest]]:
         """The native groups that controllers make, each with the manifest because of which it is made.
 
         Adds to `doubts` what is not certain about them. All workloads must have been expanded.
         """
-        there = {id(manifest) for manifest in self._manifests}
+        ids = {id(manifest) for manifest in self._manifests}
         named: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        taken = {(each.namespace, each.name) for each in self._manifests if each.which in GROUPS}
+        taken = {(manifest.namespace, manifest.name) for manifest in self._manifests if manifest.gvk in GROUPS}
         for manifest in self._manifests:
             for part in (*self.parts(manifest), *self._groups_of_pods(manifest)):
-                if part.which in GROUPS and id(part) not in there and (part.namespace, part.name) not in taken:
+                if part.gvk in GROUPS and id(part) not in ids and (part.namespace, part.name) not in taken:
                     taken.add((part.namespace, part.name))
                     yield part, manifest
-            specs = [manifest.spec] if manifest.which == POD else [pod.template for pod in self.pods(manifest)]
+            specs = [manifest.spec] if manifest.gvk == POD else [pod.template for pod in self.pods(manifest)]
             named[manifest.namespace].update(dict.fromkeys(map(native_groups.named_in, specs)))
-        composites = {(each.namespace, each.name) for each in self._manifests if each.which in COMPOSITES}
+        composites = {(manifest.namespace, manifest.name) for manifest in self._manifests if manifest.gvk in COMPOSITES}
         by_namespace: defaultdict[str, list[Manifest]] = defaultdict(list)
-        for manifest in (each for each in self._manifests if each.which in WORKLOADS):
+        for manifest in (candidate for candidate in self._manifests if candidate.gvk in WORKLOADS):
             by_namespace[manifest.namespace].append(manifest)
-        for namespace, found in by_namespace.items():
+        for namespace, workloads in by_namespace.items():
             missing = [name for name in named[namespace] if name and (namespace, name) not in taken]
-            made, doubts = group_templates.made(found, missing, composites)
-            yield from made
+            groups, doubts = group_templates.from_templates(workloads, missing, composites)
+            yield from groups
             self.doubts += doubts
 
     def _groups_of_pods(self, workload: Manifest) -> Iterator[Manifest]:
         """The group of a Job that its pods in the files name."""
-        if workload.which == builtin_workloads.JOB and id(workload) in self._made:
+        if workload.gvk == builtin_workloads.JOB and id(workload) in self._made_pods:
             group = native_groups.of_job(workload, self._existing)
             names = {native_groups.named_in(pod.spec) for pod in self._existing.pods_of(workload)}
             if group is not None and group.name in names:

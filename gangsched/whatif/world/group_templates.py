@@ -36,7 +36,7 @@ class _Leaf(NamedTuple):
     above: tuple[Object, ...]
 
 
-class Made(NamedTuple):
+class TemplateGroup(NamedTuple):
     """A group, and the Workload in the files that has its template."""
 
     group: Manifest
@@ -59,7 +59,7 @@ def templates(workload: Manifest) -> Sequence[Object]:
 
 def group(
     made_for: Manifest,
-    which: tuple[str, str],
+    gvk: tuple[str, str],
     name: str,
     template: Object,
     *,
@@ -71,7 +71,7 @@ def group(
 
     `made_for` is the object in the files because of which it is made.
     """
-    copied = (*_COPIED, "resourceClaims") if which in GROUPS else _COPIED
+    copied = (*_COPIED, "resourceClaims") if gvk in GROUPS else _COPIED
     workload, title = origin
     spec: dict[str, Any] = {
         "workloadRef": {"workloadName": workload, "templateName": title},
@@ -79,19 +79,19 @@ def group(
         **({"parentCompositePodGroupName": parent} if parent else {}),
     }
     metadata = {"name": name, "namespace": made_for.namespace, "ownerReferences": [*owners]}
-    version, kind = which
+    version, kind = gvk
     return replace(made_for, api_version=version, kind=kind, body={"metadata": metadata, "spec": spec})
 
 
-def made(
-    workloads: Sequence[Manifest], names: Collection[str], there: Collection[tuple[str, str]]
-) -> tuple[list[Made], list[str]]:
+def from_templates(
+    workloads: Sequence[Manifest], names: Collection[str], composites: Collection[tuple[str, str]]
+) -> tuple[list[TemplateGroup], list[str]]:
     """The groups of these names that come from templates of these Workloads, with the groups above them, and doubts.
 
-    Pods name them, and they are not in the files. `there` are the CompositePodGroups that are, by namespace and name.
-    If templates of several Workloads fit a name, the one counts whose name says most of it, else the first.
+    Pods name them, and they are not in the files. `composites` are the CompositePodGroups that are, by namespace and
+    name. If templates of several Workloads fit a name, the one counts whose name says most of it, else the first.
     """
-    found: dict[tuple[tuple[str, str], str], Made] = {}
+    groups: dict[tuple[tuple[str, str], str], TemplateGroup] = {}
     doubts: list[str] = []
     below: dict[tuple[str, str], list[str]] = {}
     for name in names:
@@ -100,13 +100,13 @@ def made(
             continue
         workload, leaf = origins[0].workload, origins[0].leaf
         doubts += [
-            f"{each.workload} has a template of the PodGroup {name}, as has Workload {workload.name}, which counts: "
+            f"{origin.workload} has a template of the PodGroup {name}, as has Workload {workload.name}, which counts: "
             "add the manifest of the PodGroup"
-            for each in origins[1:]
+            for origin in origins[1:]
         ]
-        for each in _with_those_above(workload, name, leaf):
-            if each.which not in COMPOSITES or (each.namespace, each.name) not in there:
-                found.setdefault((each.which, each.name), Made(each, workload))
+        for manifest in _with_those_above(workload, name, leaf):
+            if manifest.gvk not in COMPOSITES or (manifest.namespace, manifest.name) not in composites:
+                groups.setdefault((manifest.gvk, manifest.name), TemplateGroup(manifest, workload))
         if leaf.above:
             title = str(leaf.template["name"])
             below.setdefault((str(workload), title), []).append(name)
@@ -116,7 +116,7 @@ def made(
                 f"{workload_title}: PodGroups {' and '.join(several)} come from its template {title}, which is below a "
                 "composite one, and are taken to be parts of one CompositePodGroup: add the manifests of the PodGroups"
             )
-    return list(found.values()), doubts
+    return list(groups.values()), doubts
 
 
 def _with_those_above(workload: Manifest, name: str, leaf: _Leaf) -> Iterator[Manifest]:
@@ -132,17 +132,17 @@ def _with_those_above(workload: Manifest, name: str, leaf: _Leaf) -> Iterator[Ma
 
 def _origins(name: str, workloads: Sequence[Manifest]) -> list[_Origin]:
     """The templates that fit the name best, one of each Workload, in the order of the files."""
-    found: list[_Origin] = []
+    origins: list[_Origin] = []
     for workload in workloads:
         leaves: dict[str, _Leaf] = {}
         for leaf in _leaves(workload.spec):
             leaves.setdefault(str(leaf.template.get("name") or ""), leaf)
         title = template_of(name, workload.name, leaves)
         if title:
-            whole = f"{workload.name}-{title}"
-            found.append(_Origin(workload, leaves[title], len(name if name in (title, whole) else whole)))
-    best = max((each.fits for each in found), default=0)
-    return [each for each in found if each.fits == best]
+            full_name = f"{workload.name}-{title}"
+            origins.append(_Origin(workload, leaves[title], len(name if name in (title, full_name) else full_name)))
+    best = max((origin.fits for origin in origins), default=0)
+    return [origin for origin in origins if origin.fits == best]
 
 
 def _leaves(node: Object, above: tuple[Object, ...] = ()) -> Iterator[_Leaf]:

@@ -29,7 +29,7 @@ Part = Mapping[str, Any]
 
 def hooked(pod: Part) -> Part:
     """The pod, with its priority, as the webhooks change it."""
-    labels, annotations = (mapping(mapping(pod["metadata"]).get(each)) for each in ("labels", "annotations"))
+    labels, annotations = (mapping(mapping(pod["metadata"]).get(field)) for field in ("labels", "annotations"))
     if _JOB_SET_NAME in labels and follows_a_leader(annotations):
         return _of_job_set(pod, labels, annotations)
     if _LWS_NAME not in labels:
@@ -50,20 +50,20 @@ def follows_a_leader(annotations: Part) -> bool:
 def _of_job_set(pod: Part, labels: Part, annotations: Part) -> Part:
     """The pod of a Job with a domain of its own. Only the first one gets terms, the others the domain's selector."""
     priority = str(pod["spec"]["priority"])
-    made = {**pod, "metadata": {**pod["metadata"], "labels": {**labels, _JOB_SET_PRIORITY: priority}}}
+    labelled = {**pod, "metadata": {**pod["metadata"], "labels": {**labels, _JOB_SET_PRIORITY: priority}}}
     if annotations.get(JOB_INDEX) != "0":
-        return made
+        return labelled
     same = {"key": _JOB_SET_PRIORITY, "operator": "In", "values": [priority]}
     key = str(labels.get(_JOB_KEY, ""))
     spec = _alone(pod["spec"], _JOB_KEY, key, annotations[JOB_SET_TOPOLOGY], [same], {"namespaceSelector": {}})
-    return {**made, "spec": spec}
+    return {**labelled, "spec": spec}
 
 
 def _alone_in_group(spec: Part, label: str, labels: Part, topology: str) -> Part:
     """As LWS does it: unless the pod has terms for that topology already."""
     affinity = mapping(spec.get("affinity"))
     both = [mapping(affinity.get(kind)) for kind in ("podAffinity", "podAntiAffinity")]
-    if all(any(term.get("topologyKey") == topology for term in mappings(each.get(REQUIRED))) for each in both):
+    if all(any(term.get("topologyKey") == topology for term in mappings(side.get(REQUIRED))) for side in both):
         return spec
     return _alone(spec, label, str(labels.get(label, "")), topology)
 

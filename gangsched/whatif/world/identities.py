@@ -9,18 +9,18 @@ from itertools import count
 
 from gangsched.whatif.world.manifests import Manifest, mappings
 
-Which = tuple[str, str]
-Identity = tuple[Which, str, str]
+Gvk = tuple[str, str]
+Identity = tuple[Gvk, str, str]
 """API group and kind, namespace and name."""
 
 
-def identity(manifest: Manifest, name: str, cluster_wide: Collection[Which]) -> Identity:
+def identity(manifest: Manifest, name: str, cluster_wide: Collection[Gvk]) -> Identity:
     """The identity that the object has with this name, in every version of its API. It must be unique."""
-    which = _group(manifest.api_version), manifest.kind
-    return which, "" if manifest.which in cluster_wide else manifest.namespace, name
+    group_kind = _group(manifest.api_version), manifest.kind
+    return group_kind, "" if manifest.gvk in cluster_wide else manifest.namespace, name
 
 
-def named(manifests: Sequence[Manifest], cluster_wide: Collection[Which]) -> list[Manifest]:
+def named(manifests: Sequence[Manifest], cluster_wide: Collection[Gvk]) -> list[Manifest]:
     """The manifests, of which the `cluster_wide` kinds belong to no namespace.
 
     Those with only a generateName get a name from it and five digits, the same in every run. The digits start with
@@ -28,35 +28,35 @@ def named(manifests: Sequence[Manifest], cluster_wide: Collection[Which]) -> lis
     """
     taken = {identity(manifest, manifest.name, cluster_wide) for manifest in manifests}
     numbers: defaultdict[Identity, Iterator[int]] = defaultdict(lambda: count(1))
-    found: list[Manifest] = []
+    result: list[Manifest] = []
     for manifest in manifests:
         prefix = manifest.metadata.get("generateName")
         if manifest.name or not prefix:
-            found.append(manifest)
+            result.append(manifest)
             continue
         names = (f"{prefix}{number:05}" for number in numbers[identity(manifest, str(prefix), cluster_wide)])
         name = next(name for name in names if identity(manifest, name, cluster_wide) not in taken)
-        found.append(replace(manifest, body={**manifest.body, "metadata": {**manifest.metadata, "name": name}}))
-    return found
+        result.append(replace(manifest, body={**manifest.body, "metadata": {**manifest.metadata, "name": name}}))
+    return result
 
 
 def identified(manifests: Sequence[Manifest]) -> list[Manifest]:
     """The manifests. A controller's object without a UID, as in a user's file, gets the one that its pods refer to."""
-    known: dict[tuple[str, str, str, str], str] = {}
+    uids: dict[tuple[str, str, str, str], str] = {}
     for manifest in manifests:
         for owner in mappings(manifest.metadata.get("ownerReferences")):
             if owner.get("controller") is True and owner.get("uid"):
                 group, kind, name = _group(str(owner.get("apiVersion"))), str(owner.get("kind")), str(owner.get("name"))
                 place = manifest.namespace, group, kind, name
-                known.setdefault(place, str(owner["uid"]))
-    found: list[Manifest] = []
+                uids.setdefault(place, str(owner["uid"]))
+    result: list[Manifest] = []
     for manifest in manifests:
-        uid = known.get((manifest.namespace, _group(manifest.api_version), manifest.kind, manifest.name))
+        uid = uids.get((manifest.namespace, _group(manifest.api_version), manifest.kind, manifest.name))
         if uid is not None and not manifest.metadata.get("uid"):
-            found.append(replace(manifest, body={**manifest.body, "metadata": {**manifest.metadata, "uid": uid}}))
+            result.append(replace(manifest, body={**manifest.body, "metadata": {**manifest.metadata, "uid": uid}}))
         else:
-            found.append(manifest)
-    return found
+            result.append(manifest)
+    return result
 
 
 def _group(api_version: str) -> str:

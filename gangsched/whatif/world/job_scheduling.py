@@ -63,14 +63,14 @@ def minimum(job: Manifest) -> int | None:
         ManifestError: the API server would refuse it.
     """
     try:
-        asked = msgspec.convert(job.spec["scheduling"], _Scheduling)
+        scheduling = msgspec.convert(job.spec["scheduling"], _Scheduling)
     except msgspec.ValidationError as error:
         raise ManifestError([_refused(job, str(error))]) from None
-    given = job.spec.get("parallelism")
-    parallelism = given if isinstance(given, int) else 1
-    if faults := [_refused(job, fault) for fault in _faults(asked, parallelism)]:
+    value = job.spec.get("parallelism")
+    parallelism = value if isinstance(value, int) else 1
+    if faults := [_refused(job, fault) for fault in _faults(scheduling, parallelism)]:
         raise ManifestError(faults)
-    gang = asked.scheduling_policy.gang if asked.scheduling_policy is not None else None
+    gang = scheduling.scheduling_policy.gang if scheduling.scheduling_policy is not None else None
     return None if gang is None else gang.min_count or max(1, parallelism)
 
 
@@ -78,8 +78,8 @@ def _refused(job: Manifest, fault: str) -> str:
     return f"{job}: the API server would refuse spec.scheduling, because {fault}: correct it"
 
 
-def _faults(asked: _Scheduling, parallelism: int) -> Iterator[str]:
-    policy, mode = asked.scheduling_policy, asked.disruption_mode
+def _faults(scheduling: _Scheduling, parallelism: int) -> Iterator[str]:
+    policy, mode = scheduling.scheduling_policy, scheduling.disruption_mode
     gang = policy.gang if policy is not None else None
     if policy is not None and (policy.basic is None) == (gang is None):
         yield "schedulingPolicy does not have exactly one of basic and gang"
@@ -90,7 +90,7 @@ def _faults(asked: _Scheduling, parallelism: int) -> Iterator[str]:
     elif mode is not None and mode.all is not None and gang is None:
         yield "disruptionMode is all, which the policy basic excludes"
     names: set[str] = set()
-    for claim in asked.resource_claims or ():
+    for claim in scheduling.resource_claims or ():
         if (claim.resource_claim_name is None) == (claim.resource_claim_template_name is None):
             yield (
                 f"the claim {claim.name} does not have exactly one of resourceClaimName and resourceClaimTemplateName"

@@ -32,8 +32,8 @@ def job_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     in_order = mapping(spec.get("startupPolicy")).get("startupPolicyOrder") == "InOrder"
     jobs = mappings(spec.get("replicatedJobs"))
     sizes = [
-        number(workload, each.get("replicas"), f"spec.replicatedJobs {_name(each)}.replicas", default=1, most=MOST_PODS)
-        for each in jobs
+        number(workload, job.get("replicas"), f"spec.replicatedJobs {_name(job)}.replicas", default=1, most=MOST_PODS)
+        for job in jobs
     ]
     last = ""
     for place, replicated in enumerate(jobs):
@@ -54,9 +54,9 @@ def _name(replicated: Part) -> str:
 def _job(workload: Manifest, name: str, jobs: Sequence[Part], sizes: Sequence[int], place: int, index: int) -> Manifest:
     """The Job number `index` of the replicated Job at that place."""
     template = mapping(jobs[place].get("template"))
-    given = mapping(mapping(template.get("metadata")).get("annotations"))
+    declared = mapping(mapping(template.get("metadata")).get("annotations"))
     labels = _labels(workload, name, jobs, sizes, place, index)
-    exclusive = _exclusive(mapping(workload.metadata.get("annotations"))) | _exclusive(given)
+    exclusive = _exclusive(mapping(workload.metadata.get("annotations"))) | _exclusive(declared)
     annotations = {**labels, **exclusive}
     spec = mapping(template.get("spec"))
     pod = mapping(mapping(spec.get("template")).get("spec"))
@@ -67,13 +67,13 @@ def _job(workload: Manifest, name: str, jobs: Sequence[Part], sizes: Sequence[in
             "nodeSelector": {**own, _NAMESPACED: f"{workload.namespace}_{name}"},
             "tolerations": [*mappings(pod.get("tolerations")), _TOLERATED],
         }
-    made = with_parts(spec.get("template"), labels=labels, annotations=annotations, **changed)
+    pod_template = with_parts(spec.get("template"), labels=labels, annotations=annotations, **changed)
     return part(
         workload,
         builtin_workloads.JOB,
         name,
-        {"completionMode": "Indexed", **spec, "template": made},
-        annotations={**given, **annotations},
+        {"completionMode": "Indexed", **spec, "template": pod_template},
+        annotations={**declared, **annotations},
     )
 
 
@@ -111,9 +111,9 @@ def _labels(
 
 
 def _coordinator(workload: Manifest) -> dict[str, str]:
-    told = mapping(workload.spec.get("coordinator"))
-    if not told:
+    coordinator = mapping(workload.spec.get("coordinator"))
+    if not coordinator:
         return {}
     subdomain = mapping(workload.spec.get("network")).get("subdomain") or workload.name
-    pod = f"{told.get('replicatedJob')}-{told.get('jobIndex') or 0}-{told.get('podIndex') or 0}"
+    pod = f"{coordinator.get('replicatedJob')}-{coordinator.get('jobIndex') or 0}-{coordinator.get('podIndex') or 0}"
     return {f"{_DOMAIN}/coordinator": f"{workload.name}-{pod}.{subdomain}"}

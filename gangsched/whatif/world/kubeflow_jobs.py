@@ -100,9 +100,9 @@ def mpi_job_v1(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     if existing.has(workload.namespace, name):
         return
     template = mapping(mapping(workload.spec.get("mpiReplicaSpecs")).get("Launcher")).get("template")
-    made = with_init_container(template, "kubectl-delivery", _DELIVERS, _DELIVERS)
+    with_delivery = with_init_container(template, "kubectl-delivery", _DELIVERS, _DELIVERS)
     labels = {**own, f"{_DOMAIN}/replica-type": "launcher", f"{_DOMAIN}/job-role": "master"}
-    yield made_pod(workload, name, made, labels=labels, field="spec.mpiReplicaSpecs.Launcher.template")
+    yield made_pod(workload, name, with_delivery, labels=labels, field="spec.mpiReplicaSpecs.Launcher.template")
 
 
 def _mpi_workers(workload: Manifest, existing: Existing) -> Iterator[tuple[int, str]]:

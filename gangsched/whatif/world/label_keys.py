@@ -22,18 +22,18 @@ def merged(spec: Part, labels: Part) -> Part:
     """The spec of a pod with these labels, with the keys in the selectors."""
     with_keys = partial(_with_keys, labels=labels)
     of_preferred = partial(_changed, field="podAffinityTerm", change=with_keys)
-    found = spec
+    result = spec
     for kind in ("podAffinity", "podAntiAffinity"):
-        terms = _each(mapping(mapping(found.get("affinity")).get(kind)), REQUIRED, with_keys)
-        terms = _each(terms, PREFERRED, of_preferred)
+        terms = _with_each(mapping(mapping(result.get("affinity")).get(kind)), REQUIRED, with_keys)
+        terms = _with_each(terms, PREFERRED, of_preferred)
         if terms:
-            found = {**found, "affinity": {**found["affinity"], kind: terms}}
-    return _each(found, "topologySpreadConstraints", with_keys)
+            result = {**result, "affinity": {**result["affinity"], kind: terms}}
+    return _with_each(result, "topologySpreadConstraints", with_keys)
 
 
-def _each(parent: Part, field: str, change: Callable[[Part], Part]) -> Part:
+def _with_each(parent: Part, field: str, change: Callable[[Part], Part]) -> Part:
     """The parent, whose list of parts in that field is changed part by part."""
-    return {**parent, field: [change(each) for each in mappings(parent[field])]} if parent.get(field) else parent
+    return {**parent, field: [change(part) for part in mappings(parent[field])]} if parent.get(field) else parent
 
 
 def _changed(parent: Part, field: str, change: Callable[[Part], Part]) -> Part:

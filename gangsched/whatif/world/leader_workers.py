@@ -37,8 +37,8 @@ def leader_worker_set(workload: Manifest, existing: Existing) -> Iterator[MadePo
             labels = {**pod.labels, **group, **_subgroup(workload, leader, size, 0)}
             yield dataclasses.replace(pod, labels=labels)
         for pod in _workers(workload, existing, leader, size, annotations):
-            at = int(pod.name.rpartition("-")[2])
-            own = {f"{_DOMAIN}/worker-index": str(at), **_subgroup(workload, leader, size, at)}
+            worker_index = int(pod.name.rpartition("-")[2])
+            own = {f"{_DOMAIN}/worker-index": str(worker_index), **_subgroup(workload, leader, size, worker_index)}
             labels = {**pod.labels, **group, **own}
             yield dataclasses.replace(pod, labels=labels, after=leader if waits else "", follows=follows)
 
@@ -56,14 +56,14 @@ def disaggregated_set(workload: Manifest, existing: Existing) -> Iterator[MadePo
         labels = {f"{_SETS}/name": workload.name, f"{_SETS}/role": title, f"{_SETS}/revision": revision}
         labels |= {"app": f"{workload.name}-{title}"}
         parts = {
-            key: with_parts(each, labels=labels, annotations={}) if key in _TEMPLATES and each else each
-            for key, each in template.items()
+            key: with_parts(value, labels=labels, annotations={}) if key in _TEMPLATES and value else value
+            for key, value in template.items()
         }
         spec = {**mapping(role.get("spec")), "leaderWorkerTemplate": parts}
         annotations = mapping(mapping(role.get("metadata")).get("annotations"))
-        made = part(workload, LEADER_WORKER_SET, name, spec, annotations=annotations)
-        for pod in leader_worker_set(made, existing):
-            yield dataclasses.replace(pod, above=(made, *pod.above))
+        worker_set = part(workload, LEADER_WORKER_SET, name, spec, annotations=annotations)
+        for pod in leader_worker_set(worker_set, existing):
+            yield dataclasses.replace(pod, above=(worker_set, *pod.above))
 
 
 def _leader(workload: Manifest, existing: Existing, index: int, annotations: Mapping[str, str]) -> Iterator[MadePod]:
@@ -71,8 +71,8 @@ def _leader(workload: Manifest, existing: Existing, index: int, annotations: Map
         return
     parts = mapping(workload.spec.get("leaderWorkerTemplate"))
     template = parts.get("leaderTemplate") or parts.get("workerTemplate")
-    made = with_parts(template, labels={f"{_DOMAIN}/worker-index": "0"}, annotations=annotations)
-    own = {"replicas": 1, "ordinals": {"start": index}, "podManagementPolicy": "Parallel", "template": made}
+    leader_template = with_parts(template, labels={f"{_DOMAIN}/worker-index": "0"}, annotations=annotations)
+    own = {"replicas": 1, "ordinals": {"start": index}, "podManagementPolicy": "Parallel", "template": leader_template}
     yield from builtin_workloads.stateful_set(
         part(workload, builtin_workloads.STATEFUL_SET, workload.name, own), existing
     )
@@ -84,23 +84,28 @@ def _workers(
     if existing.has_object(workload.namespace, "StatefulSet", leader):
         return
     template = mapping(workload.spec.get("leaderWorkerTemplate")).get("workerTemplate")
-    made = with_parts(template, labels={}, annotations={**annotations, f"{_DOMAIN}/leader-name": leader})
-    own = {"replicas": max(0, size - 1), "ordinals": {"start": 1}, "podManagementPolicy": "Parallel", "template": made}
+    worker_template = with_parts(template, labels={}, annotations={**annotations, f"{_DOMAIN}/leader-name": leader})
+    own = {
+        "replicas": max(0, size - 1),
+        "ordinals": {"start": 1},
+        "podManagementPolicy": "Parallel",
+        "template": worker_template,
+    }
     yield from builtin_workloads.stateful_set(part(workload, builtin_workloads.STATEFUL_SET, leader, own), existing)
 
 
 def _annotations(workload: Manifest, size: int) -> dict[str, str]:
     """The annotations of all pods of the set."""
-    given = mapping(workload.metadata.get("annotations"))
+    declared = mapping(workload.metadata.get("annotations"))
     subgroups = _subgroups(workload)
-    found = {f"{_DOMAIN}/size": str(size)}
-    if topology := given.get(LWS_TOPOLOGY):
-        found[LWS_TOPOLOGY] = str(topology)
+    result = {f"{_DOMAIN}/size": str(size)}
+    if topology := declared.get(LWS_TOPOLOGY):
+        result[LWS_TOPOLOGY] = str(topology)
     if subgroups:
-        found[f"{_DOMAIN}/subgroup-size"] = str(_subgroup_size(workload))
-        if topology := given.get(LWS_SUBGROUP_TOPOLOGY):
-            found[LWS_SUBGROUP_TOPOLOGY] = str(topology)
-    return found
+        result[f"{_DOMAIN}/subgroup-size"] = str(_subgroup_size(workload))
+        if topology := declared.get(LWS_SUBGROUP_TOPOLOGY):
+            result[LWS_SUBGROUP_TOPOLOGY] = str(topology)
+    return result
 
 
 def _group(workload: Manifest, leader: str, index: int, revision: str) -> dict[str, str]:
@@ -117,18 +122,18 @@ def _subgroups(workload: Manifest) -> Mapping[str, Any]:
 
 
 def _subgroup_size(workload: Manifest) -> int:
-    given = _subgroups(workload).get("subGroupSize")
-    return max(1, number(workload, given, "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize", default=1))
+    value = _subgroups(workload).get("subGroupSize")
+    return max(1, number(workload, value, "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize", default=1))
 
 
-def _subgroup(workload: Manifest, leader: str, size: int, at: int) -> dict[str, str]:
+def _subgroup(workload: Manifest, leader: str, size: int, position: int) -> dict[str, str]:
     """The labels of the subgroup of the pod at this place in its group; none if there are no subgroups."""
     policy = _subgroups(workload)
-    if not policy or (at == 0 and policy.get("subGroupPolicyType") == "LeaderExcluded"):
+    if not policy or (position == 0 and policy.get("subGroupPolicyType") == "LeaderExcluded"):
         return {}
     length = _subgroup_size(workload)
     # Where one pod is left over, it is the leader, which belongs to the first subgroup.
-    index = 0 if at == 0 else (at - 1 if (size - 1) % length == 0 else at) // length
+    index = 0 if position == 0 else (position - 1 if (size - 1) % length == 0 else position) // length
     return {f"{_DOMAIN}/subgroup-index": str(index), f"{_DOMAIN}/subgroup-key": _key(leader, str(index))}
 
 

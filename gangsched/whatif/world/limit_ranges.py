@@ -61,18 +61,18 @@ class LimitRanges:
         """
         requests: dict[str, Any] = {}
         limits: dict[str, Any] = {}
-        for each in map(mapping, manifest.spec.get("limits") or ()):
+        for item in map(mapping, manifest.spec.get("limits") or ()):
             for field in _FIELDS:
-                check_quantities(each.get(field), f"{manifest}: spec.limits.{field}")
-            default, request, most, least, ratio = (mapping(each.get(field)) for field in _FIELDS)
-            if each.get("type") == _CONTAINER:
+                check_quantities(item.get(field), f"{manifest}: spec.limits.{field}")
+            default, request, most, least, ratio = (mapping(item.get(field)) for field in _FIELDS)
+            if item.get("type") == _CONTAINER:
                 own = {**most, **default}
                 limits |= own
                 requests |= {**least, **own, **request}
             self._items[manifest.namespace].append(
                 _Item(
                     title=f"LimitRange {manifest.name}",
-                    type=str(each.get("type") or ""),
+                    type=str(item.get("type") or ""),
                     least=pod_amounts.exact(least),
                     most=pod_amounts.exact(most),
                     ratio={name: quantity.exact(text) for name, text in ratio.items()},
@@ -86,7 +86,10 @@ class LimitRanges:
         defaults = self._defaults.get(namespace)
         if not defaults:
             return spec
-        return {**spec, **{field: [_filled(each, defaults) for each in spec.get(field) or ()] for field in _LISTS}}
+        return {
+            **spec,
+            **{field: [_filled(container, defaults) for container in spec.get(field) or ()] for field in _LISTS},
+        }
 
     def check(self, namespace: str, spec: Mapping[str, Any], title: str) -> None:
         """Refuse a pod that breaks a limit; `title` names it, or the workload that makes it, in the message.
@@ -101,15 +104,17 @@ class LimitRanges:
 
     def check_claim(self, namespace: str, spec: Mapping[str, Any], title: str) -> None:
         """Refuse a PersistentVolumeClaim that breaks a limit; as `check`."""
-        asked = pod_amounts.of_container(spec, "requests")
+        requests = pod_amounts.of_container(spec, "requests")
         for item in self._items.get(namespace, ()):
             if item.type == _CLAIM:
-                self._refuse(item.refusals(asked, asked), title)
+                self._refuse(item.refusals(requests, requests), title)
 
     @staticmethod
     def _refuse(reasons: Iterable[str], title: str) -> None:
-        if found := [f"{title}: the API server would refuse it, because {why}: change the amount" for why in reasons]:
-            raise ManifestError(found)
+        if refusals := [
+            f"{title}: the API server would refuse it, because {why}: change the amount" for why in reasons
+        ]:
+            raise ManifestError(refusals)
 
 
 def _filled(container: Mapping[str, Any], defaults: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Spec:
@@ -123,8 +128,8 @@ def _filled(container: Mapping[str, Any], defaults: Iterable[tuple[Mapping[str, 
 
 def _of_containers(spec: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Exact], Mapping[str, Exact]]]:
     for field in _LISTS:
-        for each in spec.get(field) or ():
-            yield pod_amounts.of_container(each, "requests"), pod_amounts.of_container(each, "limits")
+        for container in spec.get(field) or ():
+            yield pod_amounts.of_container(container, "requests"), pod_amounts.of_container(container, "limits")
 
 
 def _of_pod(spec: Mapping[str, Any]) -> tuple[Mapping[str, Exact], Mapping[str, Exact]]:

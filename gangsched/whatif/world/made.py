@@ -64,8 +64,8 @@ class Existing:
         for pod in live:
             kind, name, uid = _controller(pod)
             self._controlled[pod.namespace, kind, name].append((uid, pod))
-        self._others = {(each.namespace, each.kind, each.name): each for each in others}
-        self._by_controller = {(each.namespace, each.kind, *_controller(each)[:2]): each for each in others}
+        self._others = {(other.namespace, other.kind, other.name): other for other in others}
+        self._by_controller = {(other.namespace, other.kind, *_controller(other)[:2]): other for other in others}
 
     def has(self, namespace: str, name: str) -> bool:
         """Whether there is a pod with this name."""
@@ -79,7 +79,7 @@ class Existing:
         """The object of this kind and name, for kinds without namespaces with None; None if there is none."""
         if namespace is not None:
             return self._others.get((namespace, kind, name))
-        return next((found for (_, *rest), found in self._others.items() if rest == [kind, name]), None)
+        return next((other for (_, *rest), other in self._others.items() if rest == [kind, name]), None)
 
     def pods_of(self, workload: Manifest) -> list[Manifest]:
         """This controller's pods that have not ended.
@@ -87,8 +87,8 @@ class Existing:
         Pods of another object that had its name, and hence another UID, are not its pods.
         """
         mine = self._controlled.get((workload.namespace, workload.kind, workload.name), ())
-        given = str(workload.metadata.get("uid") or "")
-        return [pod for uid, pod in mine if uid in ("", given) or not given]
+        own_uid = str(workload.metadata.get("uid") or "")
+        return [pod for uid, pod in mine if uid in ("", own_uid) or not own_uid]
 
     def labels_of(self, workload: Manifest) -> list[Mapping[str, Any]]:
         """The labels of each of this controller's pods that has not ended."""
@@ -96,14 +96,14 @@ class Existing:
 
     def controlled(self, workload: Manifest, labels: Mapping[str, str] = _NONE) -> int:
         """The number of this controller's pods that have not ended and have these labels."""
-        return sum(labels.items() <= found.items() for found in self.labels_of(workload))
+        return sum(labels.items() <= pod_labels.items() for pod_labels in self.labels_of(workload))
 
     def of_deployment(self, namespace: str, name: str) -> int:
         """The number of pods that have not ended and belong to a ReplicaSet with a name of this Deployment's form."""
         return sum(
             len(pods)
-            for (there, kind, owner), pods in self._controlled.items()
-            if (there, kind, owner.rpartition("-")[0]) == (namespace, "ReplicaSet", name)
+            for (space, kind, owner), pods in self._controlled.items()
+            if (space, kind, owner.rpartition("-")[0]) == (namespace, "ReplicaSet", name)
         )
 
     def has_made(self, workload: Manifest, kind: str) -> bool:
@@ -116,7 +116,7 @@ class Existing:
 
     def objects(self, namespace: str, kind: str) -> Iterator[Manifest]:
         """The objects of this kind in the namespace."""
-        return (each for (there, of, _), each in self._others.items() if (there, of) == (namespace, kind))
+        return (item for (space, of, _), item in self._others.items() if (space, of) == (namespace, kind))
 
 
 def made_pod(
@@ -162,14 +162,14 @@ def with_parts(
     template: object, *, labels: Mapping[str, Any], annotations: Mapping[str, Any], **spec: object
 ) -> Mapping[str, Any]:
     """The pod template with these labels and annotations in addition, and these fields of the spec."""
-    given = mapping(template)
-    metadata = mapping(given.get("metadata"))
+    original = mapping(template)
+    metadata = mapping(original.get("metadata"))
     joined = {
         "labels": {**mapping(metadata.get("labels")), **labels},
         "annotations": {**mapping(metadata.get("annotations")), **annotations},
     }
-    own = mapping(given.get("spec"))
-    return {**given, "metadata": {**metadata, **joined}, "spec": {**own, **spec} if own and spec else own}
+    own = mapping(original.get("spec"))
+    return {**original, "metadata": {**metadata, **joined}, "spec": {**own, **spec} if own and spec else own}
 
 
 def with_init_container(
@@ -177,8 +177,8 @@ def with_init_container(
 ) -> Mapping[str, Any]:
     """The pod template with an init container that a controller adds."""
     container = {"name": name, "resources": {"requests": requests, "limits": limits}}
-    given = mappings(mapping(mapping(template).get("spec")).get("initContainers"))
-    return with_parts(template, labels={}, annotations={}, initContainers=[*given, container])
+    containers = mappings(mapping(mapping(template).get("spec")).get("initContainers"))
+    return with_parts(template, labels={}, annotations={}, initContainers=[*containers, container])
 
 
 def template_hash(template: object) -> str:
@@ -197,10 +197,10 @@ def owner_of(workload: Manifest) -> dict[str, Any]:
     }
 
 
-def free_names(workload: Manifest, existing: Existing, wanted: int, prefix: str = "") -> Iterator[str]:
-    """The `wanted` number of unused names PREFIX-NUMBER; the prefix is by default the workload's name."""
+def free_names(workload: Manifest, existing: Existing, needed: int, prefix: str = "") -> Iterator[str]:
+    """The `needed` number of unused names PREFIX-NUMBER; the prefix is by default the workload's name."""
     names = (f"{prefix or workload.name}-{number}" for number in count())
-    return islice((name for name in names if not existing.has(workload.namespace, name)), max(0, wanted))
+    return islice((name for name in names if not existing.has(workload.namespace, name)), max(0, needed))
 
 
 def number(workload: Manifest, value: object, field: str, *, default: int, most: int | None = None) -> int:
@@ -233,8 +233,8 @@ def manager(workload: Manifest) -> str:
     """
     own = _CONTROLLERS.get(workload.kind)
     policy = mapping(workload.spec.get("runPolicy")) if own is _OF_KUBEFLOW else workload.spec
-    said = str(policy.get("managedBy") or "")
-    return "" if own is None or said in own else said
+    controller = str(policy.get("managedBy") or "")
+    return "" if own is None or controller in own else controller
 
 
 def is_recorded(workload: Manifest) -> bool:

@@ -46,7 +46,7 @@ class Manifest:
     body: Mapping[str, Any]
 
     @property
-    def which(self) -> tuple[str, str]:
+    def gvk(self) -> tuple[str, str]:
         """The apiVersion and kind."""
         return self.api_version, self.kind
 
@@ -86,7 +86,7 @@ def mapping(value: object) -> Mapping[str, Any]:
 
 def mappings(value: object) -> list[Mapping[str, Any]]:
     """The mappings in a list, such as the items of a field; empty if it is not a list."""
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else []
 
 
 def read(files: Sequence[str], *, namespace: str = DEFAULT_NAMESPACE) -> list[Manifest]:
@@ -95,19 +95,19 @@ def read(files: Sequence[str], *, namespace: str = DEFAULT_NAMESPACE) -> list[Ma
     Raises:
         ManifestError: a file is unreadable, neither YAML nor JSON, or contains something that is not an object.
     """
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
     problems: list[str] = []
     for file in files:
         try:
-            found += _objects(file, namespace)
+            manifests += _objects(file, namespace)
         except ManifestError as error:
             problems += error.problems
     if problems:
         raise ManifestError(problems)
-    return found
+    return manifests
 
 
-def given(source: Source, shown: str, *, namespace: str = DEFAULT_NAMESPACE) -> list[Manifest]:
+def manifests_of(source: Source, shown: str, *, namespace: str = DEFAULT_NAMESPACE) -> list[Manifest]:
     """All objects of the source, in order; `shown` is its name in messages.
 
     Raises:
@@ -124,9 +124,9 @@ def given(source: Source, shown: str, *, namespace: str = DEFAULT_NAMESPACE) -> 
     if not isinstance(source, Iterable):
         raise ManifestError([f"{shown}: is {source!r}: give objects as dicts, YAML as text, or a Path"])
     return [
-        found
-        for number, each in enumerate(source, start=1)
-        for found in given(each, f"{shown}, item {number}", namespace=namespace)
+        manifest
+        for number, item in enumerate(source, start=1)
+        for manifest in manifests_of(item, f"{shown}, item {number}", namespace=namespace)
     ]
 
 
@@ -141,11 +141,11 @@ def _documents(text: str, shown: str, namespace: str) -> list[Manifest]:
     except yaml_documents.Unfollowable as error:
         raise ManifestError([f"{shown}: is {error}, as no Kubernetes object is"]) from None
     documents = _yaml_documents(text, shown) if json_documents is None else json_documents
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
     for number, document in documents:
         if document is not None:
-            found += _placed(document, f"{shown}, document {number}", namespace)
-    return found
+            manifests += _placed(document, f"{shown}, document {number}", namespace)
+    return manifests
 
 
 def _placed(document: object, where: str, namespace: str) -> list[Manifest]:
@@ -166,16 +166,16 @@ def _json_documents(text: str) -> list[tuple[int, object]] | None:
     """The JSON documents of the text, in order; None if it is not JSON, such as YAML in braces."""
     yaml_documents.check_depth(text)
     decoder = json.JSONDecoder()
-    found: list[tuple[int, object]] = []
-    at = 0
-    while rest := text[at:].lstrip():
+    documents: list[tuple[int, object]] = []
+    position = 0
+    while rest := text[position:].lstrip():
         try:
             document, length = decoder.raw_decode(rest)
         except ValueError:  # also for a number of more digits than Python reads
             return None
-        found.append((len(found) + 1, document))
-        at = len(text) - len(rest) + length
-    return found
+        documents.append((len(documents) + 1, document))
+        position = len(text) - len(rest) + length
+    return documents
 
 
 def _yaml_documents(text: str, shown: str) -> Iterator[tuple[int, object]]:

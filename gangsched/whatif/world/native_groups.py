@@ -33,9 +33,9 @@ def named_in(spec: Object) -> str:
     return str(mapping(spec.get("schedulingGroup")).get("podGroupName") or "")
 
 
-def naming(template: object, made: Manifest) -> Object:
+def naming(template: object, pod_group: Manifest) -> Object:
     """The pod template as the Job controller applies it: its pods name the group."""
-    return with_parts(template, labels={}, annotations={}, schedulingGroup={"podGroupName": made.name})
+    return with_parts(template, labels={}, annotations={}, schedulingGroup={"podGroupName": pod_group.name})
 
 
 def of_job(job: Manifest, existing: Existing) -> Manifest | None:
@@ -44,21 +44,21 @@ def of_job(job: Manifest, existing: Existing) -> Manifest | None:
     Raises:
         ManifestError: the API server would refuse the Job's `spec.scheduling`.
     """
-    asked = job.spec.get("scheduling")
-    least = job_scheduling.minimum(job) if asked is not None else None
+    scheduling = job.spec.get("scheduling")
+    least = job_scheduling.minimum(job) if scheduling is not None else None
     named = next(filter(None, (named_in(pod.spec) for pod in existing.pods_of(job))), "")
-    found = existing.made_by(job, POD_GROUP) or existing.object(job.namespace, POD_GROUP, named)
-    if found is not None or named_by(job.spec.get("template")):
-        return found
+    pod_group = existing.made_by(job, POD_GROUP) or existing.object(job.namespace, POD_GROUP, named)
+    if pod_group is not None or named_by(job.spec.get("template")):
+        return pod_group
     if controller_of(job):
         return _delegated(job, existing, named)
-    if asked is None:
+    if scheduling is None:
         return None
     pods = mapping(mapping(job.spec.get("template")).get("spec"))
     template = {
         "schedulingPolicy": {"basic": {}} if least is None else {"gang": {"minCount": least}},
         "priorityClassName": pods.get("priorityClassName"),
-        **{key: asked.get(key) for key in _COPIED},
+        **{key: scheduling.get(key) for key in _COPIED},
     }
     # Its real name has hashes of the Job's UID, around this name of the only template.
     title = f"{job.name}-pgt-0"
@@ -71,15 +71,15 @@ def _delegated(job: Manifest, existing: Existing, named: str) -> Manifest | None
 
     It is called as its pods call it in `named`.
     """
-    wanted = mapping(job.metadata.get("annotations")).get(_DELEGATED)
+    template_name = mapping(job.metadata.get("annotations")).get(_DELEGATED)
     owner = controller_of(job)
     by = (str(owner.get("apiVersion") or "").rpartition("/")[0], owner.get("kind"), owner.get("name"))
-    for workload in existing.objects(job.namespace, WORKLOAD) if wanted is not None else ():
+    for workload in existing.objects(job.namespace, WORKLOAD) if template_name is not None else ():
         ref = mapping(workload.spec.get("controllerRef"))
         if (ref.get("apiGroup") or "", ref.get("kind"), ref.get("name")) == by:
             for template in templates(workload):
                 title = str(template.get("name") or "")
-                if wanted in ("", title):
+                if template_name in ("", title):
                     name = named or f"{workload.name}-{title}-{job.name}"
                     origin = (workload.name, title)
                     return group(job, GROUPS[0], name, template, origin=origin, owners=[owner_of(job)])

@@ -30,12 +30,12 @@ class Objects:
         self._kinds: defaultdict[tuple[str, str], list[tuple[Kind[Any], str]]] = defaultdict(list)
         for kind in kinds.kinds.values():
             for version in kind.row.resource.versions:
-                which = f"{kind.row.resource.group}/{version}", kind.row.kind
-                self._kinds[which].append((kind, version))
-        self._found: dict[tuple[str, GroupKey], ForeignGroup] = {}
+                gvk = f"{kind.row.resource.group}/{version}", kind.row.kind
+                self._kinds[gvk].append((kind, version))
+        self._objects: dict[tuple[str, GroupKey], ForeignGroup] = {}
 
     def __contains__(self, manifest: Manifest) -> bool:
-        return manifest.which in self._kinds
+        return manifest.gvk in self._kinds
 
     def add(self, manifest: Manifest, metadata: Mapping[str, Any]) -> None:
         """Read an object of one of these kinds, with this metadata.
@@ -45,38 +45,38 @@ class Objects:
         """
         raw = msgspec.json.encode({**manifest.body, "metadata": metadata})
         for kind, version in self._of(manifest):
-            _, found = kind.read(raw, version)
-            self._found.setdefault((found.dialect, found.key), found)
+            _, foreign = kind.read(raw, version)
+            self._objects.setdefault((foreign.dialect, foreign.key), foreign)
 
     def all(self) -> Iterator[ForeignGroup]:
         """All objects. An owner that is not in the files, such as the TrainJob of a JobSet, is ignored."""
-        for found in self._found.values():
-            facts = found.workload
+        for foreign in self._objects.values():
+            facts = foreign.workload
             top = facts.top if facts is not None else None
-            if facts is None or top is None or (top.kind, GroupKey(found.key.namespace, top.name)) in self._found:
-                yield found
+            if facts is None or top is None or (top.kind, GroupKey(foreign.key.namespace, top.name)) in self._objects:
+                yield foreign
             else:
-                yield with_minimum(replace(found, workload=replace(facts, top=None)))
+                yield with_minimum(replace(foreign, workload=replace(facts, top=None)))
 
     def lacking(self, manifests: Iterable[Manifest], pods: Iterable[Pod]) -> Iterator[Manifest]:
         """Those of the manifests, which are of these kinds, that want more pods than they have among these."""
-        there = Counter(
+        counts = Counter(
             (pod.workload.kind, GroupKey(pod.namespace, pod.workload.name)) for pod in pods if pod.workload is not None
         )
         for manifest in manifests:
             keys = [(kind.row.name, GroupKey(manifest.namespace, manifest.name)) for kind, _ in self._of(manifest)]
-            facts = {key: self._found[key].workload for key in keys if key in self._found}
-            if all(said is None or said.size > there[key] for key, said in facts.items()):
+            facts = {key: self._objects[key].workload for key in keys if key in self._objects}
+            if all(workload is None or workload.size > counts[key] for key, workload in facts.items()):
                 yield manifest
 
     def _of(self, manifest: Manifest) -> Sequence[tuple[Kind[Any], str]]:
         """The kinds of the object, with the version of the API in which it is written."""
-        return self._kinds.get(manifest.which, ())
+        return self._kinds.get(manifest.gvk, ())
 
     def known(self, pods: Iterable[Pod], namespaces: Mapping[str, Labels]) -> Iterator[Pod]:
         """The pods. A pod loses its workload if that is not in the files and its namespace lacks the label."""
         for pod in pods:
             workload = pod.workload
-            there = workload is not None and (workload.kind, GroupKey(pod.namespace, workload.name)) in self._found
+            present = workload is not None and (workload.kind, GroupKey(pod.namespace, workload.name)) in self._objects
             labelled = dict(namespaces.get(pod.namespace, ())).get(GANG) == AUTO
-            yield pod if there or labelled or workload is None else replace(pod, workload=None)
+            yield pod if present or labelled or workload is None else replace(pod, workload=None)

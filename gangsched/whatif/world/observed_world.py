@@ -36,9 +36,9 @@ def observed(events: Iterable[Event], now: float) -> World:
         elif isinstance(event, NodesReplaced):
             world.nodes = list(event.nodes)
         elif isinstance(event, StorageReplaced):
-            world.storage[event.kind] = {each.key: each for each in event.found}
+            world.storage[event.kind] = {item.key: item for item in event.found}
         elif isinstance(event, DeviceObjectsReplaced):
-            world.devices[event.kind] = {each.key: each for each in event.found}
+            world.devices[event.kind] = {item.key: item for item in event.found}
         elif isinstance(event, GroupsReplaced):
             world.groups = list(event.groups)
         elif isinstance(event, ForeignGroupsReplaced):
@@ -80,5 +80,5 @@ def applied(new: World, before: World) -> World:
 
 
 def _joined(before: Sequence[Thing], new: Sequence[Thing], name: Callable[[Thing], Hashable]) -> list[Thing]:
-    replaced = {name(thing) for thing in new}
-    return [*(thing for thing in before if name(thing) not in replaced), *new]
+    replaced = {name(item) for item in new}
+    return [*(item for item in before if name(item) not in replaced), *new]

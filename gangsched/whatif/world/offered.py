@@ -17,7 +17,7 @@ _OF_GROUP = {"apiVersion": f"{GROUPS[0]}/v1beta1", "kind": "PodGroup"}
 API_VERSION = f"{GROUP}/{VERSION}"
 TEMPLATE = (API_VERSION, "ResourceClaimTemplate")
 KINDS = {(API_VERSION, kind.value): kind for kind in DeviceKind}
-CLUSTER_WIDE = tuple(which for which, kind in KINDS.items() if kind is not DeviceKind.CLAIM)
+CLUSTER_WIDE = tuple(gvk for gvk, kind in KINDS.items() if kind is not DeviceKind.CLAIM)
 
 
 class Offered:
@@ -52,45 +52,47 @@ class Offered:
 
         Templates must have been added before, and pods be added after.
         """
-        metadata, made = mapping(group.get("metadata")), self._made(group, _OF_GROUP)
-        by_name = {mapping(each).get("name"): mapping(each) for each in made}
-        for each in map(mapping, mapping(group.get("spec")).get("resourceClaims") or ()):
-            if each.get("name") in by_name:
-                self._shared[metadata["namespace"], metadata["name"], *_asked(each)] = by_name[each.get("name")]
+        metadata, statuses = mapping(group.get("metadata")), self._claim_statuses(group, _OF_GROUP)
+        by_name = {mapping(status).get("name"): mapping(status) for status in statuses}
+        for pod_claim in map(mapping, mapping(group.get("spec")).get("resourceClaims") or ()):
+            if pod_claim.get("name") in by_name:
+                self._shared[metadata["namespace"], metadata["name"], *_claim_key(pod_claim)] = by_name[
+                    pod_claim.get("name")
+                ]
 
     def with_claims(self, pod: Mapping[str, Any]) -> Mapping[str, Any]:
         """The pod with the claims that kube-controller-manager would create for it from known templates."""
-        made = self._made(pod, {"apiVersion": "v1", "kind": "Pod"})
-        status = {**mapping(pod.get("status")), "resourceClaimStatuses": made}
-        return {**pod, "status": status} if made else pod
+        statuses = self._claim_statuses(pod, {"apiVersion": "v1", "kind": "Pod"})
+        status = {**mapping(pod.get("status")), "resourceClaimStatuses": statuses}
+        return {**pod, "status": status} if statuses else pod
 
-    def _made(self, user: Mapping[str, Any], kind: Mapping[str, str]) -> list[Any]:
+    def _claim_statuses(self, user: Mapping[str, Any], kind: Mapping[str, str]) -> list[Any]:
         """The `resourceClaimStatuses` of the pod or PodGroup, for which missing claims are created."""
         metadata, spec, status = (mapping(user.get(part)) for part in ("metadata", "spec", "status"))
         group = mapping(spec.get("schedulingGroup")).get("podGroupName")
-        made = list(status.get("resourceClaimStatuses") or ())
-        named = {mapping(each).get("name") for each in made}
-        for each in map(mapping, spec.get("resourceClaims") or ()):
-            name = each.get("name")
-            template = self._templates.get((metadata["namespace"], str(each.get("resourceClaimTemplateName"))))
+        statuses = list(status.get("resourceClaimStatuses") or ())
+        named = {mapping(entry).get("name") for entry in statuses}
+        for pod_claim in map(mapping, spec.get("resourceClaims") or ()):
+            name = pod_claim.get("name")
+            template = self._templates.get((metadata["namespace"], str(pod_claim.get("resourceClaimTemplateName"))))
             if template is None or name in named:
                 continue
-            shared = self._shared.get((metadata["namespace"], group, *_asked(each)))
+            shared = self._shared.get((metadata["namespace"], group, *_claim_key(pod_claim)))
             if shared is not None:
-                made.append(shared)
+                statuses.append(shared)
                 continue
             claim = f"{metadata['name']}-{name}"
             owner = {**kind, "name": metadata["name"], "uid": metadata["uid"], "controller": True}
             own = {"name": claim, "namespace": metadata["namespace"], "uid": f"ResourceClaim/{metadata['uid']}/{name}"}
             self._put(DeviceKind.CLAIM, {"metadata": {**own, "ownerReferences": [owner]}, "spec": template})
-            made.append({"name": name, "resourceClaimName": claim})
-        return made
+            statuses.append({"name": name, "resourceClaimName": claim})
+        return statuses
 
     def _put(self, kind: DeviceKind, body: Mapping[str, Any]) -> None:
-        found = DEVICES[kind].read(msgspec.Raw(msgspec.json.encode(body)))[1]
-        self.objects[kind].setdefault(found.key, found)
+        device_object = DEVICES[kind].read(msgspec.Raw(msgspec.json.encode(body)))[1]
+        self.objects[kind].setdefault(device_object.key, device_object)
 
 
-def _asked(claim: Mapping[str, Any]) -> tuple[Any, ...]:
+def _claim_key(claim: Mapping[str, Any]) -> tuple[Any, ...]:
     """What a pod's claim has in common with that of its PodGroup, if the PodGroup shares it."""
     return tuple(claim.get(key) for key in ("name", "resourceClaimName", "resourceClaimTemplateName"))

@@ -37,13 +37,13 @@ class Admission:
             RESOURCE_QUOTA: self.quotas.add,
         }
 
-    def spec(self, namespace: str, given: Mapping[str, Any], title: str) -> Spec:
+    def spec(self, namespace: str, pod_spec: Mapping[str, Any], title: str) -> Spec:
         """The spec of a pod, or of a template, after the plug-ins; `title` names it in messages.
 
         Raises:
             ManifestError: the API server would refuse it.
         """
-        spec = self.limits.apply(namespace, defaulted_pod_spec(given, title))
+        spec = self.limits.apply(namespace, defaulted_pod_spec(pod_spec, title))
         spec = {**spec, **self.priorities.of(spec, title)}
         spec["tolerations"] = tolerations.with_defaults(spec["tolerations"])
         spec = with_pod_level(self._runtimes.apply(spec, title))
@@ -51,9 +51,9 @@ class Admission:
         self.limits.check(namespace, spec, title)
         return spec
 
-    def stored(self, given: Mapping[str, Any], title: str) -> Spec:
+    def stored(self, pod_spec: Mapping[str, Any], title: str) -> Spec:
         """The spec of a pod that was admitted before. Raises the same errors as `spec`."""
-        spec = with_pod_level(defaulted_pod_spec(given, title))
+        spec = with_pod_level(defaulted_pod_spec(pod_spec, title))
         return {
             **spec,
             **self.priorities.of(spec, title),
@@ -63,5 +63,5 @@ class Admission:
     @staticmethod
     def created(pod: Mapping[str, Any]) -> Mapping[str, Any]:
         """A pod with such a spec after the webhooks, as it is stored."""
-        made = hooks.hooked(pod)
-        return {**made, "spec": label_keys.merged(made["spec"], made["metadata"].get("labels") or {})}
+        changed = hooks.hooked(pod)
+        return {**changed, "spec": label_keys.merged(changed["spec"], changed["metadata"].get("labels") or {})}

@@ -9,7 +9,7 @@ from gangsched.core.objects.quantity import Exact, unrounded
 from gangsched.core.objects.requests import InitContainer, aggregated, pod_requests
 from gangsched.whatif.world.manifests import mapping
 
-Which = Literal["requests", "limits"]
+ResourceField = Literal["requests", "limits"]
 
 
 def exact(quantities: object) -> dict[str, Exact]:
@@ -21,24 +21,24 @@ def exact(quantities: object) -> dict[str, Exact]:
     return {str(name): unrounded(str(name), text) for name, text in mapping(quantities).items()}
 
 
-def of_container(container: Mapping[str, Any], which: Which) -> dict[str, Exact]:
+def of_container(container: Mapping[str, Any], field: ResourceField) -> dict[str, Exact]:
     """The requests or limits of one container."""
-    return exact(mapping(container.get("resources")).get(which))
+    return exact(mapping(container.get("resources")).get(field))
 
 
-def of_pod(spec: Mapping[str, Any], which: Which, *, overhead: bool) -> dict[str, int]:
+def of_pod(spec: Mapping[str, Any], field: ResourceField, *, overhead: bool) -> dict[str, int]:
     """The requests or limits of the whole pod; its overhead is added to them if wanted, to limits only where one is."""
-    pod_level = exact(mapping(spec.get("resources")).get(which))
+    pod_level = exact(mapping(spec.get("resources")).get(field))
     starting = (
-        InitContainer(of_container(each, which), each.get("restartPolicy") == "Always")
-        for each in spec.get("initContainers") or ()
+        InitContainer(of_container(container, field), container.get("restartPolicy") == "Always")
+        for container in spec.get("initContainers") or ()
     )
-    total = aggregated((of_container(each, which) for each in spec.get("containers") or ()), starting)
-    found = pod_requests(total, pod_level=pod_level or None)
+    total = aggregated((of_container(container, field) for container in spec.get("containers") or ()), starting)
+    amounts = pod_requests(total, pod_level=pod_level or None)
     if not overhead:
-        return dict(found)
-    with_overhead = dict(found)
+        return dict(amounts)
+    with_overhead = dict(amounts)
     for name, more in exact(spec.get("overhead")).items():
-        if which == "requests" or name in with_overhead:
+        if field == "requests" or name in with_overhead:
             with_overhead[name] = with_overhead.get(name, 0) + int(more)
     return with_overhead

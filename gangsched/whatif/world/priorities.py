@@ -14,8 +14,8 @@ SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-crit
 class Priorities:
     """The PriorityClasses that every cluster has, those that are `known` beforehand, and those that are added."""
 
-    def __init__(self, known: Mapping[str, int]) -> None:
-        self.values = {**SYSTEM_PRIORITIES, **known}
+    def __init__(self, classes: Mapping[str, int]) -> None:
+        self.values = {**SYSTEM_PRIORITIES, **classes}
         self._default: tuple[int, str] | None = None
 
     def add(self, manifest: Manifest) -> None:
@@ -37,11 +37,11 @@ class Priorities:
         Raises:
             ManifestError: the pod names an unknown PriorityClass.
         """
-        name, given = spec.get("priorityClassName"), spec.get("priority")
+        name, value = spec.get("priorityClassName"), spec.get("priority")
         if name in self.values:
             return {"priority": self.values[name]}
-        if isinstance(given, int):
-            return {"priority": given}
+        if isinstance(value, int):
+            return {"priority": value}
         if name:
             raise _missing(name, title)
         return self._usual()
@@ -52,15 +52,15 @@ class Priorities:
         Raises:
             ManifestError: it names an unknown PriorityClass, or a priority that is not that of its PriorityClass.
         """
-        name, given = spec.get("priorityClassName"), spec.get("priority")
+        name, value = spec.get("priorityClassName"), spec.get("priority")
         if name and name not in self.values:
             raise _missing(name, title)
-        found = {"priority": self.values[name], "priorityClassName": name} if name else self._usual()
-        if given is not None and given != found["priority"]:
-            by = f"its PriorityClass {found['priorityClassName']} gives" if "priorityClassName" in found else ""
-            why = f"spec.priority is {given}, and {by or 'without a PriorityClass it is'} {found['priority']}"
+        fields = {"priority": self.values[name], "priorityClassName": name} if name else self._usual()
+        if value is not None and value != fields["priority"]:
+            by = f"its PriorityClass {fields['priorityClassName']} gives" if "priorityClassName" in fields else ""
+            why = f"spec.priority is {value}, and {by or 'without a PriorityClass it is'} {fields['priority']}"
             raise ManifestError([f"{title}: the API server would refuse it, because {why}: remove it"])
-        return found
+        return fields
 
     def _usual(self) -> dict[str, Any]:
         """The fields without a PriorityClass: those of the default one, if there is one."""

@@ -18,9 +18,9 @@ from gangsched.whatif.world.manifests import Manifest, mapping, mappings
 
 _COUNTS = ("pods", "count/pods")
 _DEMANDED = {
-    f"{prefix}{name}": (which, name)
+    f"{prefix}{name}": (field, name)
     for name in ("cpu", "memory")
-    for prefix, which in (("", "requests"), ("requests.", "requests"), ("limits.", "limits"))
+    for prefix, field in (("", "requests"), ("requests.", "requests"), ("limits.", "limits"))
 }
 """The quotas that every container must have an amount for, with the field and the resource of that amount."""
 _ENDED = ("Succeeded", "Failed")
@@ -39,24 +39,24 @@ class _Quota:
         self.hard = {name: _amount(name, text) for name, text in mapping(hard).items() if _of_pods(name)}
         self._recorded = {name: _amount(name, text) for name, text in mapping(used).items()}
         self._scopes = [
-            *({"scopeName": each, "operator": "Exists"} for each in manifest.spec.get("scopes") or ()),
+            *({"scopeName": scope, "operator": "Exists"} for scope in manifest.spec.get("scopes") or ()),
             *mappings(mapping(manifest.spec.get("scopeSelector")).get("matchExpressions")),
         ]
-        self._found: Counter[str] = Counter()
-        self._made: Counter[str] = Counter()
+        self._existing: Counter[str] = Counter()
+        self._created: Counter[str] = Counter()
 
     def matches(self, spec: Body) -> bool:
         """Whether the quota counts a pod with this spec."""
-        return bool(self.hard) and all(_in_scope(each, spec) for each in self._scopes)
+        return bool(self.hard) and all(_in_scope(scope, spec) for scope in self._scopes)
 
     def use(self, usage: Mapping[str, Exact], *, recorded: bool) -> None:
         """Count this usage, of a pod that existed before or of one that is made."""
-        (self._found if recorded else self._made).update(usage)
+        (self._existing if recorded else self._created).update(usage)
 
     def excess(self, usage: Mapping[str, Exact]) -> Iterator[str]:
         """The resources of which this usage would be too much, each as a clause with amounts."""
         for name, hard in self.hard.items():
-            used = max(self._found[name], self._recorded.get(name, 0)) + self._made[name]
+            used = max(self._existing[name], self._recorded.get(name, 0)) + self._created[name]
             more = usage.get(name, 0)
             if more and used + more > hard:
                 shown = [_shown(name, size) for size in (more, used, hard)]
@@ -99,7 +99,7 @@ class Quotas:
         return ""
 
     def _matching(self, namespace: str, spec: Body) -> list[_Quota]:
-        return [each for each in self._quotas.get(namespace, ()) if each.matches(spec)]
+        return [quota for quota in self._quotas.get(namespace, ()) if quota.matches(spec)]
 
 
 def unapplied(manifest: Manifest) -> Iterator[str]:
@@ -144,12 +144,12 @@ def _usage(spec: Body) -> Mapping[str, Exact]:
 
 def _missing(hard: Mapping[str, Exact], spec: Body) -> str:
     """The first quota for which a container of the pod has no amount; empty if there is none."""
-    if any(mapping(spec.get("resources")).get(which) for which in ("requests", "limits")):
+    if any(mapping(spec.get("resources")).get(field) for field in ("requests", "limits")):
         return ""
     containers = [*mappings(spec.get("containers")), *mappings(spec.get("initContainers"))]
-    for name, (which, resource) in _DEMANDED.items():
+    for name, (field, resource) in _DEMANDED.items():
         if name in hard and not all(
-            resource in mapping(mapping(each.get("resources")).get(which)) for each in containers
+            resource in mapping(mapping(container.get("resources")).get(field)) for container in containers
         ):
             return name
     return ""
@@ -182,13 +182,13 @@ def _is_of_class(scope: Body, spec: Body) -> bool:
 
 def _is_best_effort(spec: Body) -> bool:
     parts = [spec, *mappings(spec.get("containers")), *mappings(spec.get("initContainers"))]
-    amounts = [mapping(mapping(each.get("resources")).get(which)) for each in parts for which in ("requests", "limits")]
-    return not any(each.get(name) for each in amounts for name in ("cpu", "memory"))
+    amounts = [mapping(mapping(part.get("resources")).get(field)) for part in parts for field in ("requests", "limits")]
+    return not any(values.get(name) for values in amounts for name in ("cpu", "memory"))
 
 
 def _reaches_other_namespaces(spec: Body) -> bool:
     affinity = mapping(spec.get("affinity"))
     both = [mapping(affinity.get(kind)) for kind in ("podAffinity", "podAntiAffinity")]
-    terms = [term for each in both for term in mappings(each.get(REQUIRED))]
-    terms += [mapping(term.get("podAffinityTerm")) for each in both for term in mappings(each.get(PREFERRED))]
+    terms = [term for side in both for term in mappings(side.get(REQUIRED))]
+    terms += [mapping(term.get("podAffinityTerm")) for side in both for term in mappings(side.get(PREFERRED))]
     return any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms)

@@ -38,10 +38,10 @@ def ray_cluster(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     if spec.get("suspend") is True or manager(workload):
         return
     groups: list[tuple[str, str, object, int]] = [("headgroup", "head", _head(spec), 1)]
-    for each in mappings(spec.get("workerGroupSpecs")):
-        name = str(each.get("groupName", ""))
-        waiting = with_init_container(each.get("template"), "wait-gcs-ready", _WAITS, _WAITS)
-        groups.append((name, "worker", waiting, _workers(workload, each, name)))
+    for group in mappings(spec.get("workerGroupSpecs")):
+        name = str(group.get("groupName", ""))
+        waiting = with_init_container(group.get("template"), "wait-gcs-ready", _WAITS, _WAITS)
+        groups.append((name, "worker", waiting, _workers(workload, group, name)))
     for name, type_, template, size in groups:
         prefix = f"{workload.name}-head" if type_ == "head" else f"{workload.name}-{name}-worker"
         own = {"ray.io/cluster": workload.name, "ray.io/group": name, "ray.io/node-type": type_}
@@ -49,9 +49,9 @@ def ray_cluster(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         labels |= {"app.kubernetes.io/name": "kuberay", "app.kubernetes.io/created-by": "kuberay-operator"}
         # Labels of the template take precedence, except over those that identify the cluster and the group.
         labels |= {**mapping(mapping(mapping(template).get("metadata")).get("labels")), **own}
-        there = existing.controlled(workload, own)
+        live = existing.controlled(workload, own)
         field = "spec.headGroupSpec.template" if type_ == "head" else f"spec.workerGroupSpecs {name}.template"
-        for pod_name in free_names(workload, existing, size - there, prefix):
+        for pod_name in free_names(workload, existing, size - live, prefix):
             yield made_pod(workload, pod_name, template, labels=labels, field=field)
 
 
@@ -92,8 +92,8 @@ def ray_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
             last = pod.name
     if spec.get("submissionMode") in _SUBMITTED and not existing.has_object(workload.namespace, "Job", workload.name):
         template = spec.get("submitterPodTemplate") or _SUBMITTER
-        made = part(workload, builtin_workloads.JOB, workload.name, {"template": template})
-        for pod in builtin_workloads.job(made, existing):
+        submitter = part(workload, builtin_workloads.JOB, workload.name, {"template": template})
+        for pod in builtin_workloads.job(submitter, existing):
             yield dataclasses.replace(pod, after=last)
 
 
@@ -107,8 +107,8 @@ def ray_service(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 def _cluster_of(workload: Manifest, existing: Existing, spec: object) -> Iterator[MadePod]:
     if existing.has_made(workload, "RayCluster"):
         return
-    given = mapping(workload.metadata.get("annotations"))
+    declared = mapping(workload.metadata.get("annotations"))
     name = _NAME.format(workload.name)
-    cluster = part(workload, RAY_CLUSTER, name, mapping(spec), annotations=given)
+    cluster = part(workload, RAY_CLUSTER, name, mapping(spec), annotations=declared)
     for pod in ray_cluster(cluster, existing):
         yield dataclasses.replace(pod, above=(cluster, *pod.above))

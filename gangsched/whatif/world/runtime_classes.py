@@ -35,28 +35,28 @@ class RuntimeClasses:
             ManifestError: the class is missing, or contradicts the pod.
         """
         name = spec.get("runtimeClassName")
-        found = self._classes.get(str(name)) if name else None
-        if name and found is None:
+        runtime_class = self._classes.get(str(name)) if name else None
+        if name and runtime_class is None:
             raise _refusal(title, f"RuntimeClass {name} is missing", "add its manifest")
-        overhead = _overhead(found) if found is not None else None
+        overhead = _overhead(runtime_class) if runtime_class is not None else None
         if spec.get("overhead") and pod_amounts.exact(spec["overhead"]) != pod_amounts.exact(overhead):
             raise _refusal(title, "its overhead is not that of its RuntimeClass", "remove spec.overhead")
-        if found is None:
+        if runtime_class is None:
             return spec
-        made = {**spec, "overhead": overhead} if overhead else spec
-        scheduling = mapping(found.body.get("scheduling"))
-        wanted, own = mapping(scheduling.get("nodeSelector")), mapping(spec.get("nodeSelector"))
-        if other := [key for key in wanted if own.get(key, wanted[key]) != wanted[key]]:
+        result = {**spec, "overhead": overhead} if overhead else spec
+        scheduling = mapping(runtime_class.body.get("scheduling"))
+        selector, own = mapping(scheduling.get("nodeSelector")), mapping(spec.get("nodeSelector"))
+        if other := [key for key in selector if own.get(key, selector[key]) != selector[key]]:
             raise _refusal(
                 title, f"RuntimeClass {name} requires another value of {other[0]}", "change spec.nodeSelector"
             )
         if scheduling:
-            made = {
-                **made,
-                "nodeSelector": {**own, **wanted},
+            result = {
+                **result,
+                "nodeSelector": {**own, **selector},
                 "tolerations": tolerations.merged(spec["tolerations"], scheduling.get("tolerations") or ()),
             }
-        return made
+        return result
 
 
 def _overhead(manifest: Manifest) -> Mapping[str, Any]:

@@ -50,7 +50,7 @@ class Pods:
         else:
             self._world.pods.append(self._read(self._admission.created({**body, "spec": spec}), manifest))
 
-    def add_made(self, workload: Manifest, made: Sequence[MadePod], stamp: str) -> None:
+    def add_made(self, workload: Manifest, made_pods: Sequence[MadePod], stamp: str) -> None:
         """Add the pods that the controller of this workload creates, with this creation time.
 
         Raises:
@@ -59,28 +59,28 @@ class Pods:
         admitted: dict[int, Mapping[str, Any]] = {}
         uids: dict[str, str] = {}
         refused: dict[str, str] = {}
-        for each in made:
-            template = id(each.template)
+        for made_pod in made_pods:
+            template = id(made_pod.template)
             if template not in admitted:
-                admitted[template] = self._admission.spec(workload.namespace, each.template, str(workload))
-            spec = {**admitted[template], "volumes": each.volumes}
-            if why := refused.get(each.after) or self._admission.quotas.refusal(workload.namespace, spec):
-                refused[each.name] = why
+                admitted[template] = self._admission.spec(workload.namespace, made_pod.template, str(workload))
+            spec = {**admitted[template], "volumes": made_pod.volumes}
+            if why := refused.get(made_pod.after) or self._admission.quotas.refusal(workload.namespace, spec):
+                refused[made_pod.name] = why
                 continue
-            self._add_claims(workload, each)
-            body = {"metadata": _metadata(workload, each, stamp), "spec": spec}
+            self._add_claims(workload, made_pod)
+            body = {"metadata": _metadata(workload, made_pod, stamp), "spec": spec}
             pod = self._read(self._admission.created(body), workload)
-            if each.after in uids:
-                self._world.successors.setdefault(uids[each.after], []).append(pod)
-                if each.follows:
-                    self._world.follows[pod.uid] = each.follows
+            if made_pod.after in uids:
+                self._world.successors.setdefault(uids[made_pod.after], []).append(pod)
+                if made_pod.follows:
+                    self._world.follows[pod.uid] = made_pod.follows
             else:
                 self._world.pods.append(pod)
-            uids[each.name] = pod.uid
+            uids[made_pod.name] = pod.uid
         if refused:
             why = next(iter(refused.values()))
-            said = f"{len(refused)} of its {len(made)} pods are not created"
-            self._world.refused.append(f"{workload}: {said}, because {why}")
+            clause = f"{len(refused)} of its {len(made_pods)} pods are not created"
+            self._world.refused.append(f"{workload}: {clause}, because {why}")
 
     def _add_claims(self, workload: Manifest, pod: MadePod) -> None:
         for name, claim in pod.claims.items():
@@ -90,10 +90,10 @@ class Pods:
 
     def _read(self, body: Mapping[str, Any], manifest: Manifest) -> Pod:
         accepted(manifest, self._stored.add_claims_of, body)
-        found = decoded(decode_pod, accepted(manifest, self._offered.with_claims, body), manifest)
-        if isinstance(found, wire.UnreadablePod):
-            raise ManifestError([f"{manifest}: the API server would refuse it: {found.why}"])
-        return pod_value(found, DEFAULT, self._kinds)
+        pod = decoded(decode_pod, accepted(manifest, self._offered.with_claims, body), manifest)
+        if isinstance(pod, wire.UnreadablePod):
+            raise ManifestError([f"{manifest}: the API server would refuse it: {pod.why}"])
+        return pod_value(pod, DEFAULT, self._kinds)
 
 
 def _metadata(workload: Manifest, pod: MadePod, stamp: str) -> Mapping[str, Any]:
@@ -108,14 +108,14 @@ def _metadata(workload: Manifest, pod: MadePod, stamp: str) -> Mapping[str, Any]
     }
 
 
-def accepted(manifest: Manifest, read: Callable[..., Value], *what: object) -> Value:
-    """What `read` returns for these arguments.
+def accepted(manifest: Manifest, convert: Callable[..., Value], *arguments: object) -> Value:
+    """What `convert` returns for these arguments.
 
     Raises:
         ManifestError: it cannot read them.
     """
     try:
-        return read(*what)
+        return convert(*arguments)
     except msgspec.MsgspecError as error:
         raise ManifestError([f"{manifest}: the API server would refuse it: {error}"]) from None
 

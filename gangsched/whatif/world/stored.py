@@ -27,7 +27,7 @@ KINDS = {
     ("storage.k8s.io/v1", "CSIDriver"): StorageKind.DRIVER,
     ("storage.k8s.io/v1", "CSIStorageCapacity"): StorageKind.CAPACITY,
 }
-CLUSTER_WIDE = tuple(which for which, kind in KINDS.items() if kind not in (StorageKind.CLAIM, StorageKind.CAPACITY))
+CLUSTER_WIDE = tuple(gvk for gvk, kind in KINDS.items() if kind not in (StorageKind.CLAIM, StorageKind.CAPACITY))
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
@@ -36,8 +36,14 @@ class Stored:
 
     def __init__(self, manifests: Sequence[Manifest]) -> None:
         self.objects: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
-        classes = [each for each in manifests if KINDS.get((each.api_version, each.kind)) is StorageKind.CLASS]
-        defaults = [each for each in classes if mapping(each.metadata.get("annotations")).get(DEFAULT_CLASS) == "true"]
+        classes = [
+            manifest for manifest in manifests if KINDS.get((manifest.api_version, manifest.kind)) is StorageKind.CLASS
+        ]
+        defaults = [
+            manifest
+            for manifest in classes
+            if mapping(manifest.metadata.get("annotations")).get(DEFAULT_CLASS) == "true"
+        ]
         self._default = defaults[-1].name if defaults else ""
 
     def add(self, manifest: Manifest) -> None:
@@ -68,12 +74,12 @@ class Stored:
         """Add the claims that kube-controller-manager creates for ephemeral volumes. Raises the errors of `add`."""
         metadata = mapping(pod.get("metadata"))
         owner = {"kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
-        for each in map(mapping, mapping(pod.get("spec")).get("volumes") or ()):
-            template = mapping(mapping(each.get("ephemeral")).get("volumeClaimTemplate"))
+        for volume in map(mapping, mapping(pod.get("spec")).get("volumes") or ()):
+            template = mapping(mapping(volume.get("ephemeral")).get("volumeClaimTemplate"))
             if template:
-                own = {"name": f"{metadata['name']}-{each.get('name')}", "ownerReferences": [owner]}
-                made = {**mapping(template.get("metadata")), **own}
-                self.add_claim(metadata["namespace"], {"metadata": made, "spec": template.get("spec")})
+                own = {"name": f"{metadata['name']}-{volume.get('name')}", "ownerReferences": [owner]}
+                claim_metadata = {**mapping(template.get("metadata")), **own}
+                self.add_claim(metadata["namespace"], {"metadata": claim_metadata, "spec": template.get("spec")})
 
     def bind(self) -> None:
         """Bind each claim that names a volume to it, if no other claim has it."""
@@ -87,5 +93,5 @@ class Stored:
                 volumes[volume.key] = replace(volume, available=False)
 
     def _put(self, kind: StorageKind, body: Mapping[str, Any]) -> None:
-        found = STORAGE[kind].read(msgspec.Raw(msgspec.json.encode(body)))[1]
-        self.objects[kind].setdefault(found.key, found)
+        storage_object = STORAGE[kind].read(msgspec.Raw(msgspec.json.encode(body)))[1]
+        self.objects[kind].setdefault(storage_object.key, storage_object)

@@ -18,16 +18,17 @@ _TOLERATED = [
 _FIELDS = ("key", "operator", "value", "effect", "tolerationSeconds")
 
 
-def with_defaults(given: Sequence[Toleration]) -> list[Toleration]:
+def with_defaults(tolerations: Sequence[Toleration]) -> list[Toleration]:
     """The given tolerations, and those of every pod that they lack. Of a given one only key and effect are compared."""
     return [
-        *given,
+        *tolerations,
         *(
             default
             for default in _TOLERATED
             if not any(
-                each.get("key") in (None, "", default["key"]) and each.get("effect") in (None, "", default["effect"])
-                for each in given
+                toleration.get("key") in (None, "", default["key"])
+                and toleration.get("effect") in (None, "", default["effect"])
+                for toleration in tolerations
             )
         ),
     ]
@@ -37,31 +38,31 @@ def merged(first: Sequence[Toleration], second: Sequence[Toleration]) -> list[To
     """Both, without those that another one includes; of equal ones the first is kept."""
     everything = [*first, *second]
     kept: list[Toleration] = []
-    for place, each in enumerate(everything):
+    for place, toleration in enumerate(everything):
         later = everything[place + 1 :]
-        if not any(_includes(other, each) for other in kept) and not any(
-            not _equal(other, each) and _includes(other, each) for other in later
+        if not any(_includes(other, toleration) for other in kept) and not any(
+            not _equal(other, toleration) and _includes(other, toleration) for other in later
         ):
-            kept.append(each)
+            kept.append(toleration)
     return kept
 
 
-def _includes(one: Toleration, other: Toleration) -> bool:
+def _includes(first: Toleration, other: Toleration) -> bool:
     """Whether the first tolerates everything that the other does."""
-    if _equal(one, other):
+    if _equal(first, other):
         return True
-    exists = one.get("operator") == "Exists"
-    if (other.get("key") or "") != (one.get("key") or "") and (one.get("key") or not exists):
+    exists = first.get("operator") == "Exists"
+    if (other.get("key") or "") != (first.get("key") or "") and (first.get("key") or not exists):
         return False
-    if one.get("effect") and one.get("effect") != other.get("effect"):
+    if first.get("effect") and first.get("effect") != other.get("effect"):
         return False
-    if one.get("effect") == "NoExecute" and isinstance(limit := one.get("tolerationSeconds"), int):
+    if first.get("effect") == "NoExecute" and isinstance(limit := first.get("tolerationSeconds"), int):
         seconds = other.get("tolerationSeconds")
         if not isinstance(seconds, int) or seconds > limit:
             return False
-    equal = other.get("operator") == "Equal" and (other.get("value") or "") == (one.get("value") or "")
-    return exists or (one.get("operator") in (None, "", "Equal") and equal)
+    equal = other.get("operator") == "Equal" and (other.get("value") or "") == (first.get("value") or "")
+    return exists or (first.get("operator") in (None, "", "Equal") and equal)
 
 
-def _equal(one: Toleration, other: Toleration) -> bool:
-    return all((one.get(field) or "") == (other.get(field) or "") for field in _FIELDS)
+def _equal(first: Toleration, other: Toleration) -> bool:
+    return all((first.get(field) or "") == (other.get(field) or "") for field in _FIELDS)

@@ -40,9 +40,12 @@ def train_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     metadata = mapping(template.get("metadata"))
     jobs = mapping(template.get("spec"))
     policy = mapping(runtime.spec.get("mlPolicy"))
-    made = {**jobs, "replicatedJobs": [_job(workload, each, policy) for each in mappings(jobs.get("replicatedJobs"))]}
+    job_set_spec = {
+        **jobs,
+        "replicatedJobs": [_job(workload, replicated, policy) for replicated in mappings(jobs.get("replicatedJobs"))],
+    }
     annotations = {**mapping(metadata.get("annotations")), **mapping(spec.get("annotations"))}
-    made_set = part(workload, JOB_SET, workload.name, made, annotations=annotations)
+    made_set = part(workload, JOB_SET, workload.name, job_set_spec, annotations=annotations)
     for pod in job_set(made_set, existing):
         yield dataclasses.replace(pod, above=(made_set, *pod.above))
 
@@ -51,12 +54,12 @@ def _runtime(workload: Manifest, existing: Existing) -> Manifest:
     reference = mapping(workload.spec.get("runtimeRef"))
     kind, name = str(reference.get("kind") or CLUSTER_RUNTIME[1]), str(reference.get("name") or "")
     namespace = workload.namespace if kind != CLUSTER_RUNTIME[1] else None
-    found = existing.object(namespace, kind, name)
-    if found is None:
+    runtime = existing.object(namespace, kind, name)
+    if runtime is None:
         raise ManifestError(
             [f"{workload}: Trainer would refuse it, because {kind} {name} is missing: add its manifest"]
         )
-    return found
+    return runtime
 
 
 def _job(workload: Manifest, replicated: Part, policy: Part) -> Part:
@@ -67,33 +70,33 @@ def _job(workload: Manifest, replicated: Part, policy: Part) -> Part:
     pod = mapping(spec.get("template"))
     pod_spec = mapping(pod.get("spec"))
     for override in mappings(workload.spec.get("podSpecOverrides")):
-        targets = [each.get("name") for each in mappings(override.get("targetJobs"))]
+        targets = [target.get("name") for target in mappings(override.get("targetJobs"))]
         if replicated.get("name") in targets:
             pod_spec = _overridden(pod_spec, {key: value for key, value in override.items() if key != "targetJobs"})
-    made = dict(replicated)
+    result = dict(replicated)
     if ancestor in (*_INITIALIZERS, _TRAINER):
-        made["replicas"] = 1
+        result["replicas"] = 1
     count = _count(workload, replicated, ancestor, policy)
     counted = {} if count is None else {"parallelism": count, "completions": count}
     if ancestor == _TRAINER:
         pod_spec = _with_resources(workload, pod_spec)
-    made["template"] = {**template, "spec": {**spec, **counted, "template": {**pod, "spec": pod_spec}}}
-    return made
+    result["template"] = {**template, "spec": {**spec, **counted, "template": {**pod, "spec": pod_spec}}}
+    return result
 
 
 def _count(workload: Manifest, replicated: Part, ancestor: object, policy: Part) -> int | None:
     """The number of pods: of trainers that of the TrainJob, else that of the runtime. None: the Job's own."""
     trainer = mapping(workload.spec.get("trainer"))
-    wanted = None
+    nodes = None
     if trainer.get("numNodes") is not None:
-        wanted = number(workload, trainer["numNodes"], "spec.trainer.numNodes", default=1)
+        nodes = number(workload, trainer["numNodes"], "spec.trainer.numNodes", default=1)
     if mapping(policy.get("mpi")):
         # The launcher is one of the nodes where the runtime says so, and the trainers are the Job called node.
         launches = mapping(policy["mpi"]).get("runLauncherAsNode") is True
-        if replicated.get("name") == _NODE and wanted is not None:
-            return max(wanted - 1, 1) if launches else wanted
-    elif ancestor == _TRAINER and wanted is not None:
-        return wanted
+        if replicated.get("name") == _NODE and nodes is not None:
+            return max(nodes - 1, 1) if launches else nodes
+    elif ancestor == _TRAINER and nodes is not None:
+        return nodes
     if ancestor == _TRAINER:
         return number(workload, policy.get("numNodes"), "spec.mlPolicy.numNodes of its runtime", default=1)
     return None
@@ -101,11 +104,12 @@ def _count(workload: Manifest, replicated: Part, ancestor: object, policy: Part)
 
 def _with_resources(workload: Manifest, spec: Part) -> Part:
     """The trainers' spec, in which the TrainJob's resources replace those of the container called node."""
-    asked = mapping(mapping(workload.spec.get("trainer")).get("resourcesPerNode"))
-    if not asked.get("limits") and not asked.get("requests"):
+    resources = mapping(mapping(workload.spec.get("trainer")).get("resourcesPerNode"))
+    if not resources.get("limits") and not resources.get("requests"):
         return spec
     containers = [
-        {**each, "resources": asked} if each.get("name") == _NODE else each for each in mappings(spec.get("containers"))
+        {**container, "resources": resources} if container.get("name") == _NODE else container
+        for container in mappings(spec.get("containers"))
     ]
     return {**spec, "containers": containers}
 
@@ -115,9 +119,9 @@ def _overridden(spec: Part, patch: Part) -> Part:
     merged = dict(spec)
     for key, value in patch.items():
         if key in _MERGED_BY_NAME and isinstance(value, list):
-            own = {each.get("name"): each for each in mappings(spec.get(key))}
-            for each in mappings(value):
-                own[each.get("name")] = {**mapping(own.get(each.get("name"))), **each}
+            own = {item.get("name"): item for item in mappings(spec.get(key))}
+            for item in mappings(value):
+                own[item.get("name")] = {**mapping(own.get(item.get("name"))), **item}
             merged[key] = list(own.values())
         elif isinstance(value, Mapping):
             merged[key] = _overridden(mapping(spec.get(key)), value)
