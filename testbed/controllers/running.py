@@ -154,12 +154,15 @@ class _Run:
             shutil.copyfile(own, self._certificates / f"tls.{suffix}")
 
     def _write_config(self) -> None:
+        webhook: Json = {"host": "127.0.0.1", "port": self._webhook}
+        if self._controller.names_certificates:
+            webhook["certDir"] = str(self._certificates)
         addresses = {
             "health": {"healthProbeBindAddress": f"127.0.0.1:{self._probe}"},
             "metrics": {"bindAddress": "0"},
-            "webhook": {"host": "127.0.0.1", "port": self._webhook, "certDir": str(self._certificates)},
+            "webhook": webhook,
             "leaderElection": {"leaderElect": False},
-            "internalCertManagement": {"enable": bool(self._controller.secret)},
+            self._controller.own_certificates: {"enable": bool(self._controller.secret)},
         }
         kind = {"apiVersion": self._controller.config, "kind": "Configuration"}
         (self._folder / "config.yaml").write_text(json.dumps(kind | addresses | dict(self._config)))

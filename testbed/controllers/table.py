@@ -31,6 +31,10 @@ class Controller:
     arguments: tuple[str, ...]
     config: str = ""
     """The apiVersion of its configuration file; empty if it has none."""
+    own_certificates: str = "internalCertManagement"
+    """The field of that file that says whether the controller makes its own certificates."""
+    names_certificates: bool = True
+    """Whether that file names the folder of the webhooks' certificates; it is below TMPDIR in any case."""
     ready: str = "http://127.0.0.1:{probe}/readyz"
     secret: str = ""
     """NAMESPACE/NAME of the Secret for its own certificates, which are for a Service and not used here."""
@@ -116,8 +120,10 @@ CONTROLLERS = {
             package="./cmd/trainer-controller-manager",
             crds="manifests/base/crds",
             webhooks="manifests/base/webhook/manifests.yaml",
-            arguments=("--health-probe-bind-address=127.0.0.1:{probe}", "--webhook-server-port={webhook}"),
-            secret="kubeflow-system/kubeflow-trainer-webhook-cert",  # noqa: S106 - its name
+            config="config.trainer.kubeflow.org/v1alpha1",
+            own_certificates="certManagement",
+            names_certificates=False,
+            arguments=CONFIGURED,
             beside=("jobset",),
         ),
         Controller(
