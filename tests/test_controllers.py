@@ -20,6 +20,7 @@ from testbed.controllers.build import ensure, folder_of, is_built
 from testbed.controllers.expected import ANNOTATION, AUTO, BY_HAND, COLUMNS, EXPECTED, OWN, PLAYS, RACE
 from testbed.controllers.running import by_url, running
 from testbed.controllers.table import CONTROLLERS
+from tests.workloads.made import expanded, unlike
 from tests.workloads.pages import blocks
 from tests.workloads.settings import SETTINGS
 from tests.workloads.sides import group_of
@@ -152,6 +153,81 @@ def test_a_controller_that_has_ended_is_started_again_where_tests_ask_for_it(tmp
         _, second = control_plane.started
         assert second.status is None
     assert second.status == 0
+
+
+def written(folder, monkeypatch, name):
+    """The configuration file with which the controller starts."""
+    monkeypatch.setattr(launching, "is_built", lambda _: True)
+    monkeypatch.setattr(launching, "_install", lambda *_: None)
+    monkeypatch.setattr(launching, "_is_ok", lambda _: True)
+    monkeypatch.setattr(launching, "_listens", lambda _: True)
+    monkeypatch.setattr("testbed.controllers.running._Run._register", lambda _: None)
+    folder.mkdir()
+    with running(FakeControlPlane(folder), name):
+        return yaml.safe_load((folder / name / "config.yaml").read_text())
+
+
+def test_a_configuration_has_only_fields_that_its_controller_knows(tmp_path, monkeypatch):
+    """Regression: Trainer 2.3 reads its settings from a file, refuses unknown fields, and did not start."""
+    monkeypatch.setitem(CONTROLLERS, "trainer", replace(CONTROLLERS["trainer"], beside=()))
+    jobset = written(tmp_path / "one", monkeypatch, "jobset")
+    trainer = written(tmp_path / "other", monkeypatch, "trainer")
+    addresses = {"apiVersion", "kind", "health", "metrics", "webhook", "leaderElection"}
+
+    assert (jobset["apiVersion"], jobset["kind"]) == ("config.jobset.x-k8s.io/v1alpha1", "Configuration")
+    assert set(jobset) == addresses | {"internalCertManagement"}
+    assert set(jobset["webhook"]) == {"host", "port", "certDir"}
+    assert trainer["apiVersion"] == "config.trainer.kubeflow.org/v1alpha1"
+    assert set(trainer) == addresses | {"certManagement"}
+    assert set(trainer["webhook"]) == {"host", "port"}
+    assert trainer["certManagement"] == {"enable": False}
+
+
+def test_each_page_names_the_version_with_which_its_workloads_are_played():
+    for row in EXPECTED.values():
+        if row.controller:
+            page = (ROOT / matrix.PAGE.parent / row.file).read_text()
+            assert CONTROLLERS[row.controller].version.removeprefix("v") in page.partition("\n## ")[0], row.file
+
+
+STATEFUL_SET = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: bert}
+spec:
+  replicas: 1
+  template:
+    metadata: {labels: {app: bert}}
+    spec: {schedulerName: gangsched, containers: [{name: worker, resources: {requests: {cpu: "1"}}}]}
+"""
+
+
+def real(**labels):
+    """The pod that the StatefulSet's controller makes, with these labels."""
+    owner = {"kind": "StatefulSet", "name": "bert", "controller": True}
+    spec = {"schedulerName": "gangsched", "containers": [{"resources": {"requests": {"cpu": "1"}}}]}
+    return {"metadata": {"name": "bert-0", "labels": labels, "ownerReferences": [owner]}, "spec": spec}
+
+
+LABELS = {"app": "bert", "apps.kubernetes.io/pod-index": "0", "statefulset.kubernetes.io/pod-name": "bert-0"}
+HASH = {"controller-revision-hash": "bert-5cb4d8d467"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "varies", "same"),
+    [
+        (LABELS | HASH, "", True),
+        (LABELS, "", False),
+        (LABELS | HASH | {"app": "other"}, "", False),
+        (LABELS | HASH | {"app": "bert"}, "bert(?=-0)", True),
+        (LABELS | HASH | {"app": "other"}, "other|bert", True),
+    ],
+)
+def test_pods_are_compared_by_all_labels_but_hashes_only_by_their_presence(tmp_path, labels, varies, same):
+    """Regression: a controller derives its hash from its own form of the template, which simulate has not."""
+    (tmp_path / "bert.yaml").write_text(STATEFUL_SET)
+    found = unlike([real(**labels)], expanded(tmp_path / "bert.yaml", "default"), varies=varies)
+    assert len(found) == (0 if same else 2)
 
 
 def test_every_workload_names_a_controller_that_can_be_built_a_page_and_reasons_for_what_is_left_out():
