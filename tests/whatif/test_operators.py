@@ -291,6 +291,27 @@ def test_a_ray_pod_cannot_be_labelled_as_another_clusters_but_otherwise_as_one_l
     assert (head.labels["ray.io/cluster"], head.labels["ray.io/identifier"]) == ("bert", "mine")
 
 
+@pytest.mark.parametrize(("way", "pod"), [(["headGroupSpec"], RAY[0]), (["workerGroupSpecs", 0], RAY[1])])
+def test_the_labels_of_a_group_of_a_ray_cluster_are_those_of_its_pods(way, pod):
+    """Regression: KubeRay 1.6 adds a group's own labels to those of its template; a gang named there was not seen."""
+    given = {"gangsched.io/pod-group": "mine", "ray.io/group": "other"}
+
+    def change(spec):
+        set_in(*way, "template", "metadata", "labels", {"gangsched.io/pod-group": "other", "app": "bert"})(spec)
+        set_in(*way, "labels", given)(spec)
+
+    labels = pods_of("RayCluster", change)[pod].labels
+    assert (labels["gangsched.io/pod-group"], labels["app"]) == ("mine", "bert")
+    assert labels["ray.io/group"] != "other"
+
+
+def test_each_pod_of_a_leader_worker_set_has_its_own_claims():
+    """Regression: LWS 0.9 has templates of claims; simulate placed the pods as if they had no volumes."""
+    template = {"metadata": {"name": "data"}, "spec": {"storageClassName": "local"}}
+    pods = pods_of("LeaderWorkerSet", set_in("leaderWorkerTemplate", "volumeClaimTemplates", [template]))
+    assert {name: list(pod.claims) for name, pod in pods.items()} == {name: [f"data-{name}"] for name in LWS}
+
+
 def test_each_pod_has_the_size_of_its_own_template():
     launcher = set_in("mpiReplicaSpecs", "Launcher", "template", "spec", "containers", 0, "resources", {})
     world = build([workload("MPIJob", launcher)])
