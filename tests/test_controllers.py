@@ -13,12 +13,12 @@ from documentation import matrix
 from documentation.generate import ROOT
 from documentation.matrix import Seen, merged
 from testbed.cache import SetupError
-from testbed.control_plane import ControlPlane
+from testbed.control_plane import ControlPlane, ControlPlaneError
 from testbed.controllers import build
 from testbed.controllers import running as launching
 from testbed.controllers.build import ensure, folder_of, is_built
 from testbed.controllers.expected import ANNOTATION, AUTO, BY_HAND, COLUMNS, EXPECTED, OWN, PLAYS, RACE
-from testbed.controllers.running import by_url, running
+from testbed.controllers.running import by_url, running, with_conversion
 from testbed.controllers.table import CONTROLLERS
 from tests.workloads.made import expanded, unlike
 from tests.workloads.pages import blocks
@@ -120,6 +120,9 @@ class FakeChild:
     def poll(self):
         return self.status
 
+    def log_tail(self, _):
+        return ""
+
     def stop(self):
         self.status = 0
 
@@ -153,6 +156,27 @@ def test_a_controller_that_has_ended_is_started_again_where_tests_ask_for_it(tmp
         _, second = control_plane.started
         assert second.status is None
     assert second.status == 0
+
+
+def test_one_that_is_not_ready_in_time_is_ended_before_the_next_start(tmp_path, monkeypatch):
+    """Regression: the next one found its ports taken, and the end of its log told of that instead of the cause."""
+    monkeypatch.setattr(launching, "is_built", lambda _: True)
+    monkeypatch.setattr(launching, "_install", lambda *_: None)
+    monkeypatch.setattr(launching, "_is_ok", lambda _: False)
+    monkeypatch.setattr(launching, "_READY_WITHIN_S", 0)
+    control_plane = FakeControlPlane(tmp_path)
+    with pytest.raises(ControlPlaneError, match="kuberay did not become ready"), running(control_plane, "kuberay"):
+        pass
+    assert [child.status for child in control_plane.started] == [0, 0, 0]
+
+
+def test_only_kinds_of_several_versions_get_a_conversion():
+    """Regression: Kueue 0.19 does not start before it has set a certificate in the conversion of its kinds."""
+    one, two = ({"kind": "C", "spec": {"versions": [{}] * number}} for number in (1, 2))
+    assert with_conversion(one) == one
+    found = with_conversion(two)["spec"]["conversion"]
+    assert (found["strategy"], set(found["webhook"]["clientConfig"])) == ("Webhook", {"url"})
+    assert "conversion" not in two["spec"]
 
 
 def written(folder, monkeypatch, name):

@@ -197,7 +197,10 @@ _ROWS = (
         not_declared=_nowhere(
             "without a PodGroup each replica of each role is a gang, as in the row above", AUTO, ANNOTATION, OWN
         ),
-        not_played={SCALE: _ONE_LABEL},
+        not_played={
+            SCALE: _ONE_LABEL,
+            FAILURE: "LWS makes all pods of the role's replica again, and another gang may take their room meanwhile",
+        },
     ),
     Workload(
         kind="RayCluster",
@@ -218,7 +221,7 @@ _ROWS = (
         controller="kuberay",
         sections={OWN: "With KubeRay's integration"},
         noted={OWN: _OTHER_NAME},
-        not_played={SUSPENSION: "a RayService cannot be suspended, and its RayCluster keeps its head"},
+        not_played={SCALE: "KubeRay does not pass a changed number of workers on to the RayCluster of a RayService"},
     ),
     Workload(
         kind="MPIJob",

@@ -35,6 +35,11 @@ class Controller:
     """The field of that file that says whether the controller makes its own certificates."""
     names_certificates: bool = True
     """Whether that file names the folder of the webhooks' certificates; it is below TMPDIR in any case."""
+    converts: bool = False
+    """Whether it starts only if its CustomResourceDefinitions name a conversion webhook, whose certificate it sets.
+
+    That is the certificate of a Service, so the conversion works for nobody here: manifests have the stored version.
+    """
     ready: str = "http://127.0.0.1:{probe}/readyz"
     secret: str = ""
     """NAMESPACE/NAME of the Secret for its own certificates, which are for a Service and not used here."""
@@ -134,7 +139,8 @@ CONTROLLERS = {
             package="./cmd/kueue",
             crds="config/components/crd/bases",
             webhooks="config/components/webhook/manifests.yaml",
-            config="config.kueue.x-k8s.io/v1beta1",
+            config="config.kueue.x-k8s.io/v1beta2",
+            converts=True,
             arguments=(*CONFIGURED, "--feature-gates=VisibilityOnDemand=false"),
             secret="kueue-system/kueue-webhook-server-cert",  # noqa: S106 - its name
         ),

@@ -71,15 +71,11 @@ def _workers_beside_one(kind: str) -> Callable[[int], Json]:
     return _set("spec", kind, "Worker", "replicas", to=lambda size: size - 1)
 
 
-def _ray_workers(*way: str) -> Callable[[int], Json]:
+def _ray_workers(size: int) -> Json:
     """The workers beside one head. A merge patch replaces the whole list of worker groups, so it must be complete."""
-
-    def workers(size: int) -> list[Json]:
-        manifests = yaml.safe_load_all(manifest("RayCluster", AUTO))
-        [group] = next(iter(manifests))["spec"]["workerGroupSpecs"]
-        return [group | {"replicas": size - 1}]
-
-    return _set("spec", *way, "workerGroupSpecs", to=workers)
+    manifests = yaml.safe_load_all(manifest("RayCluster", AUTO))
+    [group] = next(iter(manifests))["spec"]["workerGroupSpecs"]
+    return {"spec": {"workerGroupSpecs": [group | {"replicas": size - 1}]}}
 
 
 def _as_ray_job(*manifests: Json) -> None:
@@ -266,7 +262,7 @@ SETTINGS = (
         suspended=_no_replica_of_any_role,
         varies=_REVISIONS,
     ),
-    Setting(kind="RayCluster", path="apis/ray.io/v1/rayclusters", scaled=_ray_workers(), suspended=_SUSPEND),
+    Setting(kind="RayCluster", path="apis/ray.io/v1/rayclusters", scaled=_ray_workers, suspended=_SUSPEND),
     Setting(
         kind="RayJob",
         path="apis/ray.io/v1/rayjobs",
@@ -277,7 +273,7 @@ SETTINGS = (
     Setting(
         kind="RayService",
         path="apis/ray.io/v1/rayservices",
-        scaled=_ray_workers("rayClusterConfig"),
+        suspended=_set("spec", "rayClusterConfig", "suspend", to=bool),
         changed=_as_ray_service,
         varies=_RAY_NAMES,
     ),
