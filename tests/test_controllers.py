@@ -301,6 +301,14 @@ def test_the_page_tells_of_each_cell_what_was_seen_what_is_not_possible_and_what
     assert further == f"| JobSet | whole/whole | {scale} | {suspension} |"
 
 
+def test_the_readme_has_a_line_for_each_controller_that_is_played(tmp_path):
+    (tmp_path / matrix.FIGURES.parent).mkdir(parents=True)
+    matrix.write(tmp_path, [seen(AUTO, RACE, whole=True), seen(AUTO, "failure", whole=False)])
+    text = matrix.with_controllers(tmp_path, (ROOT / "README.md").read_text())
+    assert "| jobset 0.12.0 | JobSet | 1 of 18 |\n" in text
+    assert not re.search(r"^\| (Argo|Spark|Grove)", text, re.MULTILINE)
+
+
 def test_a_cell_says_what_must_be_known_beside_how_it_ended_and_where_recorded_pods_are_played(tmp_path):
     (tmp_path / matrix.FIGURES.parent).mkdir(parents=True)
     matrix.write(tmp_path, [seen(BY_HAND, RACE, whole=True, workload="CronJob")])
