@@ -105,6 +105,16 @@ def test_with_the_node_selector_strategy_pods_go_to_the_nodes_labelled_for_their
     assert placements == {f"slices-w-{job}-{at}": f"n{job}" for job in (0, 1) for at in (0, 1)}
 
 
+def test_pods_of_every_job_set_have_the_label_of_their_priority_unless_the_selector_is_given():
+    """Regression: JobSet 0.12 labels all of them, so that an exclusive Job keeps away from those of others too."""
+    plain = job_set()
+    plain["metadata"]["annotations"] = {}
+    labels = [{**dict(pod.labels)} for pod in world(plain).pods]
+    assert len(labels) == 4
+    assert {each.get("jobset.sigs.k8s.io/priority") for each in labels} == {"0"}
+    assert not any("jobset.sigs.k8s.io/priority" in dict(pod.labels) for pod in world(job_set(by_selector=True)).pods)
+
+
 # LeaderWorkerSet
 
 

@@ -277,6 +277,17 @@ def pods_of(kind: str, change: Any = None) -> dict[str, MadePod]:
     return {pod.name: pod for pod in MAKERS[found.api_version, found.kind](found, Existing([], []))}
 
 
+def test_a_launcher_that_works_too_has_the_first_index():
+    """Regression: mpi-operator 0.8 counts the workers from 1 then."""
+    index = f"{KUBEFLOW}/replica-index"
+    found = pods_of("MPIJob", set_in("runLauncherAsWorker", True))
+    assert {name: pod.labels[index] for name, pod in found.items()} == {
+        **{f"bert-worker-{at}": str(at + 1) for at in range(4)},
+        "bert-launcher-0": "0",
+    }
+    assert index not in pods_of("MPIJob")["bert-launcher-0"].labels
+
+
 def test_only_masters_have_a_role_and_only_workers_a_leader():
     assert f"{KUBEFLOW}/job-role" not in pods_of("PyTorchJob")["bert-worker-0"].labels
     leaders = {
