@@ -13,13 +13,14 @@ from documentation import matrix
 from documentation.generate import ROOT
 from documentation.matrix import Seen, merged
 from testbed.cache import SetupError
-from testbed.control_plane import ControlPlane
+from testbed.control_plane import ControlPlane, ControlPlaneError
 from testbed.controllers import build
 from testbed.controllers import running as launching
 from testbed.controllers.build import ensure, folder_of, is_built
 from testbed.controllers.expected import ANNOTATION, AUTO, BY_HAND, COLUMNS, EXPECTED, OWN, PLAYS, RACE
-from testbed.controllers.running import by_url, running
+from testbed.controllers.running import by_url, running, with_conversion
 from testbed.controllers.table import CONTROLLERS
+from tests.workloads.made import expanded, unlike
 from tests.workloads.pages import blocks
 from tests.workloads.settings import SETTINGS
 from tests.workloads.sides import group_of
@@ -119,6 +120,9 @@ class FakeChild:
     def poll(self):
         return self.status
 
+    def log_tail(self, _):
+        return ""
+
     def stop(self):
         self.status = 0
 
@@ -152,6 +156,102 @@ def test_a_controller_that_has_ended_is_started_again_where_tests_ask_for_it(tmp
         _, second = control_plane.started
         assert second.status is None
     assert second.status == 0
+
+
+def test_one_that_is_not_ready_in_time_is_ended_before_the_next_start(tmp_path, monkeypatch):
+    """Regression: the next one found its ports taken, and the end of its log told of that instead of the cause."""
+    monkeypatch.setattr(launching, "is_built", lambda _: True)
+    monkeypatch.setattr(launching, "_install", lambda *_: None)
+    monkeypatch.setattr(launching, "_is_ok", lambda _: False)
+    monkeypatch.setattr(launching, "_READY_WITHIN_S", 0)
+    control_plane = FakeControlPlane(tmp_path)
+    with pytest.raises(ControlPlaneError, match="kuberay did not become ready"), running(control_plane, "kuberay"):
+        pass
+    assert [child.status for child in control_plane.started] == [0, 0, 0]
+
+
+def test_only_kinds_of_several_versions_get_a_conversion():
+    """Regression: Kueue 0.19 does not start before it has set a certificate in the conversion of its kinds."""
+    one, two = ({"kind": "C", "spec": {"versions": [{}] * number}} for number in (1, 2))
+    assert with_conversion(one) == one
+    found = with_conversion(two)["spec"]["conversion"]
+    assert (found["strategy"], set(found["webhook"]["clientConfig"])) == ("Webhook", {"url"})
+    assert "conversion" not in two["spec"]
+
+
+def written(folder, monkeypatch, name):
+    """The configuration file with which the controller starts."""
+    monkeypatch.setattr(launching, "is_built", lambda _: True)
+    monkeypatch.setattr(launching, "_install", lambda *_: None)
+    monkeypatch.setattr(launching, "_is_ok", lambda _: True)
+    monkeypatch.setattr(launching, "_listens", lambda _: True)
+    monkeypatch.setattr("testbed.controllers.running._Run._register", lambda _: None)
+    folder.mkdir()
+    with running(FakeControlPlane(folder), name):
+        return yaml.safe_load((folder / name / "config.yaml").read_text())
+
+
+def test_a_configuration_has_only_fields_that_its_controller_knows(tmp_path, monkeypatch):
+    """Regression: Trainer 2.3 reads its settings from a file, refuses unknown fields, and did not start."""
+    monkeypatch.setitem(CONTROLLERS, "trainer", replace(CONTROLLERS["trainer"], beside=()))
+    jobset = written(tmp_path / "one", monkeypatch, "jobset")
+    trainer = written(tmp_path / "other", monkeypatch, "trainer")
+    addresses = {"apiVersion", "kind", "health", "metrics", "webhook", "leaderElection"}
+
+    assert (jobset["apiVersion"], jobset["kind"]) == ("config.jobset.x-k8s.io/v1alpha1", "Configuration")
+    assert set(jobset) == addresses | {"internalCertManagement"}
+    assert set(jobset["webhook"]) == {"host", "port", "certDir"}
+    assert trainer["apiVersion"] == "config.trainer.kubeflow.org/v1alpha1"
+    assert set(trainer) == addresses | {"certManagement"}
+    assert set(trainer["webhook"]) == {"host", "port"}
+    assert trainer["certManagement"] == {"enable": False}
+
+
+def test_each_page_names_the_version_with_which_its_workloads_are_played():
+    for row in EXPECTED.values():
+        if row.controller:
+            page = (ROOT / matrix.PAGE.parent / row.file).read_text()
+            assert CONTROLLERS[row.controller].version.removeprefix("v") in page.partition("\n## ")[0], row.file
+
+
+STATEFUL_SET = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: bert}
+spec:
+  replicas: 1
+  template:
+    metadata: {labels: {app: bert}}
+    spec: {schedulerName: gangsched, containers: [{name: worker, resources: {requests: {cpu: "1"}}}]}
+"""
+
+
+def real(**labels):
+    """The pod that the StatefulSet's controller makes, with these labels."""
+    owner = {"kind": "StatefulSet", "name": "bert", "controller": True}
+    spec = {"schedulerName": "gangsched", "containers": [{"resources": {"requests": {"cpu": "1"}}}]}
+    return {"metadata": {"name": "bert-0", "labels": labels, "ownerReferences": [owner]}, "spec": spec}
+
+
+LABELS = {"app": "bert", "apps.kubernetes.io/pod-index": "0", "statefulset.kubernetes.io/pod-name": "bert-0"}
+HASH = {"controller-revision-hash": "bert-5cb4d8d467"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "varies", "same"),
+    [
+        (LABELS | HASH, "", True),
+        (LABELS, "", False),
+        (LABELS | HASH | {"app": "other"}, "", False),
+        (LABELS | HASH | {"app": "bert"}, "bert(?=-0)", True),
+        (LABELS | HASH | {"app": "other"}, "other|bert", True),
+    ],
+)
+def test_pods_are_compared_by_all_labels_but_hashes_only_by_their_presence(tmp_path, labels, varies, same):
+    """Regression: a controller derives its hash from its own form of the template, which simulate has not."""
+    (tmp_path / "bert.yaml").write_text(STATEFUL_SET)
+    found = unlike([real(**labels)], expanded(tmp_path / "bert.yaml", "default"), varies=varies)
+    assert len(found) == (0 if same else 2)
 
 
 def test_every_workload_names_a_controller_that_can_be_built_a_page_and_reasons_for_what_is_left_out():
@@ -199,6 +299,14 @@ def test_the_page_tells_of_each_cell_what_was_seen_what_is_not_possible_and_what
     scale = "not possible: a JobSet's number of jobs and their parallelism cannot be changed"
     suspension = "nothing: whole/whole; annotation, podgroup: not played yet"
     assert further == f"| JobSet | whole/whole | {scale} | {suspension} |"
+
+
+def test_the_readme_has_a_line_for_each_controller_that_is_played(tmp_path):
+    (tmp_path / matrix.FIGURES.parent).mkdir(parents=True)
+    matrix.write(tmp_path, [seen(AUTO, RACE, whole=True), seen(AUTO, "failure", whole=False)])
+    text = matrix.with_controllers(tmp_path, (ROOT / "README.md").read_text())
+    assert "| jobset 0.12.0 | JobSet | 1 of 18 |\n" in text
+    assert not re.search(r"^\| (Argo|Spark|Grove)", text, re.MULTILINE)
 
 
 def test_a_cell_says_what_must_be_known_beside_how_it_ended_and_where_recorded_pods_are_played(tmp_path):

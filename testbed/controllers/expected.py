@@ -95,6 +95,7 @@ class Workload:
 
 _NO_GROUP = "its controller declares no group"
 _ONE_LABEL = "one label names one group for all replicas"
+_OTHER_NAME = "with `schedulerName: scheduler-plugins-scheduler`"
 _NO_GANG_JOBSET = "JobSet 0.12 has no gang scheduling of its own"
 _FIXED_JOBSET = "a JobSet's number of jobs and their parallelism cannot be changed"
 
@@ -183,29 +184,44 @@ _ROWS = (
     ),
     Workload(
         kind="DisaggregatedSet",
-        page="leaderworkerset.md",
-        system="lws 0.9.0",
-        not_declared=_nowhere(
-            "as one gang: each replica of each role is one, as in the rows above, which cover it", AUTO, ANNOTATION, OWN
-        )
-        | {BY_HAND: "it is not played: a label in the templates of all roles names one group"},
+        controller="lws",
+        sections={OWN: "With LWS's integration", BY_HAND: "With a group for each replica"},
+        noted={**_nowhere("each replica of each role"), BY_HAND: "by the annotation `gangsched.io/group-by`"},
+        only_race=True,
     ),
-    Workload(kind="RayCluster", controller="kuberay", sections={OWN: "With KubeRay's integration"}),
+    Workload(
+        kind="DisaggregatedSet, one gang",
+        page="disaggregatedset.md",
+        controller="lws",
+        sections={BY_HAND: "With one PodGroup for all roles"},
+        not_declared=_nowhere(
+            "without a PodGroup each replica of each role is a gang, as in the row above", AUTO, ANNOTATION, OWN
+        ),
+        not_played={
+            SCALE: _ONE_LABEL,
+            FAILURE: "LWS makes all pods of the role's replica again, and another gang may take their room meanwhile",
+        },
+    ),
+    Workload(
+        kind="RayCluster",
+        controller="kuberay",
+        sections={OWN: "With KubeRay's integration"},
+        noted={OWN: _OTHER_NAME},
+    ),
     Workload(
         kind="RayJob",
         page="raycluster.md",
-        system="kuberay 1.6.2",
-        not_declared=_nowhere(
-            "a container, which does not run here, submits its work to Ray; the row above covers its RayCluster"
-        ),
+        controller="kuberay",
+        not_declared={OWN: "KubeRay 1.6 makes no RayCluster for a RayJob with `--batch-scheduler=scheduler-plugins`"},
+        not_played={SCALE: "the RayCluster of a RayJob keeps the size that it was created with"},
     ),
     Workload(
         kind="RayService",
         page="raycluster.md",
-        system="kuberay 1.6.2",
-        not_declared=_nowhere(
-            "containers, which do not run here, serve its applications; the row of RayCluster covers its RayClusters"
-        ),
+        controller="kuberay",
+        sections={OWN: "With KubeRay's integration"},
+        noted={OWN: _OTHER_NAME},
+        not_played={SCALE: "KubeRay does not pass a changed number of workers on to the RayCluster of a RayService"},
     ),
     Workload(
         kind="MPIJob",

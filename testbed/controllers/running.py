@@ -83,13 +83,23 @@ def _mounted() -> Iterator[None]:
 
 
 def _install(control_plane: ControlPlane, controller: Controller) -> None:
-    crds = folder_of(controller) / CRDS
-    control_plane.kubectl("apply", "--server-side", "--filename", crds)
-    for crd in filter(None, yaml.safe_load_all(crds.read_text())):
+    crds = list(filter(None, yaml.safe_load_all((folder_of(controller) / CRDS).read_text())))
+    installed = [with_conversion(crd) if controller.converts else crd for crd in crds]
+    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": installed}, default=str)
+    control_plane.kubectl("apply", "--server-side", "--filename", "-", stdin=manifest)
+    for crd in crds:
         spec = crd["spec"]
         version = next(each["name"] for each in spec["versions"] if each["served"])
         path = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
         _await(lambda path=path: _answers(control_plane, path), _SERVED_WITHIN_S, what=f"{path} is not served")
+
+
+def with_conversion(crd: Json) -> Json:
+    """The kind's definition with a place for a conversion webhook's certificate, if it has several versions."""
+    if len(crd["spec"]["versions"]) == 1:
+        return crd
+    webhook = {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1/convert"}}
+    return {**crd, "spec": {**crd["spec"], "conversion": {"strategy": "Webhook", "webhook": webhook}}}
 
 
 class _Run:
@@ -129,6 +139,7 @@ class _Run:
             self._child = self._spawn()
             if self._became_ready(self._child):
                 return
+            self._child.stop()
         raise ControlPlaneError(
             f"{self._controller.name} did not become ready; its log ends with:\n{self._child.log_tail(30)}"
         )
@@ -154,12 +165,15 @@ class _Run:
             shutil.copyfile(own, self._certificates / f"tls.{suffix}")
 
     def _write_config(self) -> None:
+        webhook: Json = {"host": "127.0.0.1", "port": self._webhook}
+        if self._controller.names_certificates:
+            webhook["certDir"] = str(self._certificates)
         addresses = {
             "health": {"healthProbeBindAddress": f"127.0.0.1:{self._probe}"},
             "metrics": {"bindAddress": "0"},
-            "webhook": {"host": "127.0.0.1", "port": self._webhook, "certDir": str(self._certificates)},
+            "webhook": webhook,
             "leaderElection": {"leaderElect": False},
-            "internalCertManagement": {"enable": bool(self._controller.secret)},
+            self._controller.own_certificates: {"enable": bool(self._controller.secret)},
         }
         kind = {"apiVersion": self._controller.config, "kind": "Configuration"}
         (self._folder / "config.yaml").write_text(json.dumps(kind | addresses | dict(self._config)))

@@ -31,6 +31,15 @@ class Controller:
     arguments: tuple[str, ...]
     config: str = ""
     """The apiVersion of its configuration file; empty if it has none."""
+    own_certificates: str = "internalCertManagement"
+    """The field of that file that says whether the controller makes its own certificates."""
+    names_certificates: bool = True
+    """Whether that file names the folder of the webhooks' certificates; it is below TMPDIR in any case."""
+    converts: bool = False
+    """Whether it starts only if its CustomResourceDefinitions name a conversion webhook, whose certificate it sets.
+
+    That is the certificate of a Service, so the conversion works for nobody here: manifests have the stored version.
+    """
     ready: str = "http://127.0.0.1:{probe}/readyz"
     secret: str = ""
     """NAMESPACE/NAME of the Secret for its own certificates, which are for a Service and not used here."""
@@ -116,8 +125,10 @@ CONTROLLERS = {
             package="./cmd/trainer-controller-manager",
             crds="manifests/base/crds",
             webhooks="manifests/base/webhook/manifests.yaml",
-            arguments=("--health-probe-bind-address=127.0.0.1:{probe}", "--webhook-server-port={webhook}"),
-            secret="kubeflow-system/kubeflow-trainer-webhook-cert",  # noqa: S106 - its name
+            config="config.trainer.kubeflow.org/v1alpha1",
+            own_certificates="certManagement",
+            names_certificates=False,
+            arguments=CONFIGURED,
             beside=("jobset",),
         ),
         Controller(
@@ -128,7 +139,8 @@ CONTROLLERS = {
             package="./cmd/kueue",
             crds="config/components/crd/bases",
             webhooks="config/components/webhook/manifests.yaml",
-            config="config.kueue.x-k8s.io/v1beta1",
+            config="config.kueue.x-k8s.io/v1beta2",
+            converts=True,
             arguments=(*CONFIGURED, "--feature-gates=VisibilityOnDemand=false"),
             secret="kueue-system/kueue-webhook-server-cert",  # noqa: S106 - its name
         ),

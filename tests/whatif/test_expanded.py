@@ -105,6 +105,16 @@ def test_with_the_node_selector_strategy_pods_go_to_the_nodes_labelled_for_their
     assert placements == {f"slices-w-{job}-{at}": f"n{job}" for job in (0, 1) for at in (0, 1)}
 
 
+def test_pods_of_every_job_set_have_the_label_of_their_priority_unless_the_selector_is_given():
+    """Regression: JobSet 0.12 labels all of them, so that an exclusive Job keeps away from those of others too."""
+    plain = job_set()
+    plain["metadata"]["annotations"] = {}
+    labels = [{**dict(pod.labels)} for pod in world(plain).pods]
+    assert len(labels) == 4
+    assert {each.get("jobset.sigs.k8s.io/priority") for each in labels} == {"0"}
+    assert not any("jobset.sigs.k8s.io/priority" in dict(pod.labels) for pod in world(job_set(by_selector=True)).pods)
+
+
 # LeaderWorkerSet
 
 
@@ -224,6 +234,33 @@ def test_a_train_job_changes_the_pods_of_the_jobs_that_it_names():
     job = body(TRAINER, "TrainJob", runtimeRef={"name": "torch"}, podSpecOverrides=[override])
     [pod] = world(runtime(), job).pods
     assert pod.shape.node_selector == (("a", "b"),)
+
+
+def test_a_train_job_patches_the_jobs_of_its_runtime():
+    """Regression: Trainer 2.3 has runtimePatches instead of podSpecOverrides; simulate passed over them."""
+    pod = {"metadata": {"labels": {"gangsched.io/pod-group": "mine"}}, "spec": {"nodeSelector": {"a": "b"}}}
+    template = {"spec": {"template": pod}}
+    jobs = [{"name": "node", "template": template}, {"name": "other", "template": {"spec": {"template": {}}}}]
+    patched = {"metadata": {"annotations": {"gangsched.io/min-member": "2"}}, "spec": {"replicatedJobs": jobs}}
+    patches = [{"manager": "one"}, {"manager": "me", "trainingRuntimeSpec": {"template": patched}}]
+    job = body(TRAINER, "TrainJob", runtimeRef={"name": "torch"}, runtimePatches=patches)
+    [made] = world(runtime(), job).pods
+    assert made.shape.node_selector == (("a", "b"),)
+    assert dict(made.labels)["gangsched.io/pod-group"] == "mine"
+    del pod["metadata"], pod["spec"]
+    found = placed(simulated(AUTO, node("n", "20m"), job, runtime(numNodes=3)))
+    assert [len(each) for each in found.values()] == [2]
+
+
+def test_the_resources_of_a_train_job_are_merged_with_those_of_its_runtime():
+    """Regression: Trainer 2.3 keeps what the runtime requests and the TrainJob does not mention."""
+    made = runtime()
+    [replicated] = made["spec"]["template"]["spec"]["replicatedJobs"]
+    [container] = replicated["template"]["spec"]["template"]["spec"]["containers"]
+    container |= {"name": "node", "resources": {"requests": {"cpu": "10m", "memory": "1"}}}
+    trainer = {"resourcesPerNode": {"requests": {"cpu": "1"}}}
+    job = body(TRAINER, "TrainJob", runtimeRef={"name": "torch"}, trainer=trainer)
+    assert asked(made, job) == {"w-node-0-0": {"cpu": 1000, "memory": 1}}
 
 
 def test_a_train_job_without_its_runtime_is_refused():

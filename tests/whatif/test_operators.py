@@ -277,6 +277,17 @@ def pods_of(kind: str, change: Any = None) -> dict[str, MadePod]:
     return {pod.name: pod for pod in MAKERS[found.api_version, found.kind](found, Existing([], []))}
 
 
+def test_a_launcher_that_works_too_has_the_first_index():
+    """Regression: mpi-operator 0.8 counts the workers from 1 then."""
+    index = f"{KUBEFLOW}/replica-index"
+    found = pods_of("MPIJob", set_in("runLauncherAsWorker", True))
+    assert {name: pod.labels[index] for name, pod in found.items()} == {
+        **{f"bert-worker-{at}": str(at + 1) for at in range(4)},
+        "bert-launcher-0": "0",
+    }
+    assert index not in pods_of("MPIJob")["bert-launcher-0"].labels
+
+
 def test_only_masters_have_a_role_and_only_workers_a_leader():
     assert f"{KUBEFLOW}/job-role" not in pods_of("PyTorchJob")["bert-worker-0"].labels
     leaders = {
@@ -289,6 +300,27 @@ def test_a_ray_pod_cannot_be_labelled_as_another_clusters_but_otherwise_as_one_l
     given = {"ray.io/cluster": "other", "ray.io/identifier": "mine"}
     head = pods_of("RayCluster", set_in("headGroupSpec", "template", "metadata", "labels", given))["bert-head-0"]
     assert (head.labels["ray.io/cluster"], head.labels["ray.io/identifier"]) == ("bert", "mine")
+
+
+@pytest.mark.parametrize(("way", "pod"), [(["headGroupSpec"], RAY[0]), (["workerGroupSpecs", 0], RAY[1])])
+def test_the_labels_of_a_group_of_a_ray_cluster_are_those_of_its_pods(way, pod):
+    """Regression: KubeRay 1.6 adds a group's own labels to those of its template; a gang named there was not seen."""
+    given = {"gangsched.io/pod-group": "mine", "ray.io/group": "other"}
+
+    def change(spec):
+        set_in(*way, "template", "metadata", "labels", {"gangsched.io/pod-group": "other", "app": "bert"})(spec)
+        set_in(*way, "labels", given)(spec)
+
+    labels = pods_of("RayCluster", change)[pod].labels
+    assert (labels["gangsched.io/pod-group"], labels["app"]) == ("mine", "bert")
+    assert labels["ray.io/group"] != "other"
+
+
+def test_each_pod_of_a_leader_worker_set_has_its_own_claims():
+    """Regression: LWS 0.9 has templates of claims; simulate placed the pods as if they had no volumes."""
+    template = {"metadata": {"name": "data"}, "spec": {"storageClassName": "local"}}
+    pods = pods_of("LeaderWorkerSet", set_in("leaderWorkerTemplate", "volumeClaimTemplates", [template]))
+    assert {name: list(pod.claims) for name, pod in pods.items()} == {name: [f"data-{name}"] for name in LWS}
 
 
 def test_each_pod_has_the_size_of_its_own_template():

@@ -104,13 +104,16 @@ def _first_of(controller: str) -> str:
 
 
 def _has_section(setting: Setting, column: str) -> bool:
-    """Whether its page has a section of its own for it; both ways without a PodGroup share one."""
+    """Whether its page has a section of its own for it; both ways without a PodGroup share one.
+
+    Objects of another kind, which share a section too, have their own.
+    """
     others = {
-        (other.row.file, other.row.section(column))
+        (other.row.file, other.path, other.row.section(column))
         for other in SETTINGS[: SETTINGS.index(setting)]
         if column in other.row.columns()
     }
-    return column != ANNOTATION and (setting.row.file, setting.row.section(column)) not in others
+    return column != ANNOTATION and (setting.row.file, setting.path, setting.row.section(column)) not in others
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +142,9 @@ def side(request: pytest.FixtureRequest) -> Iterator[Side]:
         revive = stack.enter_context(running(control_plane, name, *arguments, config=config) if name else nothing)
         for number in range(2):
             control_plane.add_node(f"n{number}", cpu="4")
-        operator = stack.enter_context(Operator(control_plane))
+        served_names = ("gangsched", controlled.scheduler if own else "")
+        names = [f"--scheduler-name={each}" for each in served_names if each]
+        operator = stack.enter_context(Operator(control_plane, *names))
         yield Side(control_plane, kind.column, revive)
         assert "Traceback" not in operator.log, operator.log[operator.log.index("Traceback") - 500 :]
 

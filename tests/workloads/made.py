@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,12 @@ from gangsched.whatif.world.made import Existing, MadePod
 from gangsched.whatif.world.manifests import read
 
 Json = dict[str, Any]
+
+_OWN_TEXTS = ("-uid", "-revision-hash", "-template-hash")
+"""The ends of labels and annotations of which only the presence is compared.
+
+Objects in a file have no UIDs, and controllers derive their hashes from their own serialisation of a template.
+"""
 
 
 def expanded(file: Path, namespace: str) -> list[MadePod]:
@@ -23,14 +33,15 @@ def expanded(file: Path, namespace: str) -> list[MadePod]:
     ]
 
 
-def unlike(real: list[Json], simulated: list[MadePod]) -> list[str]:
+def unlike(real: list[Json], simulated: list[MadePod], *, varies: str = "") -> list[str]:
     """The pods of each side that have no counterpart on the other.
 
     A simulated pod corresponds to a real one with its owner, scheduler and requests that has all of its labels and
-    annotations and, where the controller names its pods itself, its name.
+    annotations and, where the controller names its pods itself, its name. Texts that match the regular expression
+    ``varies`` are all the same.
     """
-    left, missing = list(simulated), []
-    for pod in real:
+    left, missing = [_without(varies, each) for each in simulated], []
+    for pod in [{**each, "metadata": _replaced(varies, each["metadata"])} for each in real]:
         found = next((each for each in left if _corresponds(pod, each)), None)
         if found is None:
             told = {key: pod["metadata"].get(key) for key in ("labels", "annotations", "ownerReferences")}
@@ -42,20 +53,31 @@ def unlike(real: list[Json], simulated: list[MadePod]) -> list[str]:
     ]
 
 
+def _without(varies: str, pod: MadePod) -> MadePod:
+    fields = ("name", "labels", "annotations", "owner")
+    return dataclasses.replace(pod, **_replaced(varies, {field: getattr(pod, field) for field in fields}))
+
+
+def _replaced(varies: str, part: Json) -> Json:
+    """The part of an object in which the texts that vary are replaced by one and the same."""
+    return dict(json.loads(re.sub(varies, "same", json.dumps(part)))) if varies else part
+
+
 def _corresponds(real: Json, simulated: MadePod) -> bool:
     metadata, spec = real["metadata"], real["spec"]
     [owner] = [each for each in metadata["ownerReferences"] if each.get("controller")]
-    # The API server's objects have UIDs, those in a file have none.
-    labels = {key: value for key, value in simulated.labels.items() if not key.endswith("-uid")}
-    annotations = {key: value for key, value in simulated.annotations.items() if not key.endswith("-uid")}
     return (
         (owner["kind"], owner["name"]) == (simulated.owner["kind"], simulated.owner["name"])
-        and labels.items() <= metadata.get("labels", {}).items()
-        and annotations.items() <= metadata.get("annotations", {}).items()
+        and _has(metadata.get("labels", {}), simulated.labels)
+        and _has(metadata.get("annotations", {}), simulated.annotations)
         and spec["schedulerName"] == simulated.template["schedulerName"]
         and _requests(spec) == _requests(simulated.template)
         and ("generateName" in metadata or metadata["name"] == simulated.name)
     )
+
+
+def _has(real: Mapping[str, str], simulated: Mapping[str, str]) -> bool:
+    return all(key in real and (key.endswith(_OWN_TEXTS) or real[key] == value) for key, value in simulated.items())
 
 
 def _requests(spec: Any) -> list[Json]:

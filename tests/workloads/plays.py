@@ -34,8 +34,8 @@ class Setting:
     """How to end a member so that its controller recreates it: `Failed` or `deleted`."""
     scaled: Callable[[int], Json] = lambda _: {}
     """The patch that scales the workload to this many pods."""
-    suspended: Callable[[bool], Json] = lambda _: {}
-    """The patch that suspends or resumes it."""
+    suspended: Callable[[bool], Json | list[Json]] = lambda _: {}
+    """The patch that suspends or resumes it; a list is a JSON patch."""
     changed: Callable[..., object] = lambda *_: None
     """Turns the page's manifests into those of this row; they may already be the same."""
     pods: int = SIZE
@@ -44,6 +44,8 @@ class Setting:
     """How many pods its controller creates before any of them is ready."""
     simulated: bool = True
     """Whether `gangsched simulate` expands it, into pods of the same owners and labels."""
+    varies: str = ""
+    """A regular expression of texts in the pods' names and labels that the controller makes at random or as a hash."""
     own_plays: Mapping[str, Play] = field(default_factory=dict)
     """Plays that replace the common ones for this workload."""
 

@@ -24,6 +24,8 @@ class Controlled:
     own_config: Mapping[str, Any] = field(default_factory=dict)
     dialect: str = ""
     """The dialect of the PodGroups that it creates."""
+    scheduler: str = ""
+    """The schedulerName that it gives to pods, whatever their template says."""
     gates: Sequence[str] = ()
     """The feature gate flag of kube-apiserver and kube-controller-manager."""
     served: Sequence[str] = ()
@@ -37,7 +39,11 @@ CONTROLLED = {
     ),
     "jobset": Controlled(),
     "lws": Controlled(own_config={"gangSchedulingManagement": {"schedulerProvider": "volcano"}}, dialect="volcano"),
-    "kuberay": Controlled(own_arguments=("--batch-scheduler=scheduler-plugins",), dialect="scheduler-plugins"),
+    "kuberay": Controlled(
+        own_arguments=("--batch-scheduler=scheduler-plugins",),
+        dialect="scheduler-plugins",
+        scheduler="scheduler-plugins-scheduler",
+    ),
     "mpi-operator": Controlled(own_arguments=("--gang-scheduling=gangsched",), dialect="scheduler-plugins"),
     "training-operator": Controlled(own_arguments=("--gang-scheduler-name=gangsched",), dialect="scheduler-plugins"),
     "trainer": Controlled(dialect="scheduler-plugins"),
@@ -70,6 +76,18 @@ def _ray_workers(size: int) -> Json:
     manifests = yaml.safe_load_all(manifest("RayCluster", AUTO))
     [group] = next(iter(manifests))["spec"]["workerGroupSpecs"]
     return {"spec": {"workerGroupSpecs": [group | {"replicas": size - 1}]}}
+
+
+def _as_ray_job(*manifests: Json) -> None:
+    """The page's RayCluster in a RayJob. KubeRay itself submits the work, so that there is no pod for it."""
+    cluster = manifests[-1]
+    own = {"submissionMode": "HTTPMode", "entrypoint": "python train.py", "shutdownAfterJobFinishes": True}
+    cluster |= {"kind": "RayJob", "spec": {**own, "rayClusterSpec": cluster["spec"]}}
+
+
+def _as_ray_service(*manifests: Json) -> None:
+    cluster = manifests[-1]
+    cluster |= {"kind": "RayService", "spec": {"rayClusterConfig": cluster["spec"]}}
 
 
 def _with(**fields: object) -> Callable[..., None]:
@@ -126,6 +144,22 @@ def _two_replicas(stage: Stage, setting: Setting, column: str) -> None:
         until_whole(stage, setting, waits)
 
 
+def _two_roles(stage: Stage, setting: Setting, column: str) -> None:
+    """Two roles at once, of one replica each; the waiting one runs whole when there is room."""
+    stage.apply(setting.manifest(column, "first"))
+    sets = f"/{_LWS.replace('v1/', f'v1/namespaces/{stage.namespace}/')}"
+    stage.until(lambda: len(stage.api.get(sets)["items"]) == 2, what="a LeaderWorkerSet of each role")
+    roles = [each["metadata"]["name"] for each in stage.api.get(sets)["items"]]
+    _, waits = until_settled(stage, setting, *roles)
+    with stage.more_room("2"):
+        until_whole(stage, setting, waits)
+
+
+def _no_replica_of_any_role(suspend: bool) -> list[Json]:  # noqa: FBT001 - as the other patches
+    paths = [f"/spec/roles/{role}/spec/replicas" for role in range(2)]
+    return [{"op": "add", "path": path, "value": 0 if suspend else 1} for path in paths]
+
+
 def _two_runs(stage: Stage, setting: Setting, column: str) -> None:
     """Two runs of one CronJob, which overlap."""
     stage.apply(setting.manifest(column, "first"))
@@ -141,6 +175,9 @@ _JOB = "apis/batch/v1/jobs"
 _SET = "apis/apps/v1/statefulsets"
 _JOBSET = "apis/jobset.x-k8s.io/v1alpha2/jobsets"
 _LWS = "apis/leaderworkerset.x-k8s.io/v1/leaderworkersets"
+_DISAGGREGATED = "apis/disaggregatedset.x-k8s.io/v1/disaggregatedsets"
+_REVISIONS = r"\b[0-9a-f]{8}\b|\b[0-9a-f]{40}\b"
+_RAY_NAMES = r"(?<=\bbert-)[a-z0-9]{5}\b"
 _MPI = "apis/kubeflow.org/v2beta1/mpijobs"
 _TRAIN = "apis/trainer.kubeflow.org/v1alpha1/trainjobs"
 _REPLICAS = _set("spec", "replicas", to=int)
@@ -212,7 +249,34 @@ SETTINGS = (
         first=1,
         own_plays={SCALE: _second_replica},
     ),
+    Setting(
+        kind="DisaggregatedSet",
+        path=_DISAGGREGATED,
+        pods=2 * SIZE,
+        varies=_REVISIONS,
+        own_plays={RACE: _two_roles},
+    ),
+    Setting(
+        kind="DisaggregatedSet, one gang",
+        path=_DISAGGREGATED,
+        suspended=_no_replica_of_any_role,
+        varies=_REVISIONS,
+    ),
     Setting(kind="RayCluster", path="apis/ray.io/v1/rayclusters", scaled=_ray_workers, suspended=_SUSPEND),
+    Setting(
+        kind="RayJob",
+        path="apis/ray.io/v1/rayjobs",
+        suspended=_SUSPEND,
+        changed=_as_ray_job,
+        varies=_RAY_NAMES,
+    ),
+    Setting(
+        kind="RayService",
+        path="apis/ray.io/v1/rayservices",
+        suspended=_set("spec", "rayClusterConfig", "suspend", to=bool),
+        changed=_as_ray_service,
+        varies=_RAY_NAMES,
+    ),
     Setting(kind="MPIJob", path=_MPI, scaled=_workers_beside_one("mpiReplicaSpecs"), suspended=_SUSPEND_RUN),
     Setting(
         kind="MPIJob, WaitForWorkersReady",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,9 +40,13 @@ class Stage(Cluster):
 
         self.until(accepted)
 
-    def patch(self, name: str, body: Json) -> None:
-        """Changes the workload."""
-        self.api.merge(f"{self._workloads}/{name}", body)
+    def patch(self, name: str, body: Json | list[Json]) -> None:
+        """Changes the workload by a merge patch or, where the body is a list, by a JSON patch."""
+        if isinstance(body, dict):
+            self.api.merge(f"{self._workloads}/{name}", body)
+            return
+        words = ("patch", "--namespace", self.namespace, self._resource(), name, "--type=json")
+        self.control_plane.kubectl(*words, f"--patch={json.dumps(body)}")
 
     def remove(self, name: str, resource: str = "") -> None:
         """Deletes the workload, or another owner of pods, together with its pods."""

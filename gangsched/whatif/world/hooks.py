@@ -1,6 +1,6 @@
 """What the webhooks of JobSet and LeaderWorkerSet change in pods: the rules of exclusive placement.
 
-The sources are pkg/webhooks/pod_mutating_webhook.go of JobSet v0.10.1 and pkg/webhooks/pod_webhook.go of LWS v0.7.0.
+The sources are pkg/webhooks/pod_webhook.go of JobSet v0.12.0 and of LWS v0.9.0.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Part = Mapping[str, Any]
 def hooked(pod: Part) -> Part:
     """The pod, with its priority, as the webhooks change it."""
     labels, annotations = (mapping(mapping(pod["metadata"]).get(field)) for field in ("labels", "annotations"))
-    if _JOB_SET_NAME in labels and follows_a_leader(annotations):
+    if _JOB_SET_NAME in labels and JOB_SET_BY_SELECTOR not in annotations:
         return _of_job_set(pod, labels, annotations)
     if _LWS_NAME not in labels:
         return pod
@@ -48,10 +48,10 @@ def follows_a_leader(annotations: Part) -> bool:
 
 
 def _of_job_set(pod: Part, labels: Part, annotations: Part) -> Part:
-    """The pod of a Job with a domain of its own. Only the first one gets terms, the others the domain's selector."""
+    """The pod of a JobSet. Where its Job has a domain of its own, the first one gets terms, the others a selector."""
     priority = str(pod["spec"]["priority"])
     labelled = {**pod, "metadata": {**pod["metadata"], "labels": {**labels, _JOB_SET_PRIORITY: priority}}}
-    if annotations.get(JOB_INDEX) != "0":
+    if not follows_a_leader(annotations) or annotations.get(JOB_INDEX) != "0":
         return labelled
     same = {"key": _JOB_SET_PRIORITY, "operator": "In", "values": [priority]}
     key = str(labels.get(_JOB_KEY, ""))

@@ -1,4 +1,4 @@
-"""Expands the jobs of Kubeflow's training-operator v1.9.0, and MPIJobs also as mpi-operator v0.6.0 does."""
+"""Expands the jobs of Kubeflow's training-operator v1.9.0, and MPIJobs also as mpi-operator v0.8.0 does."""
 
 from __future__ import annotations
 
@@ -74,9 +74,10 @@ def mpi_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         return
     replicas = mapping(workload.spec.get("mpiReplicaSpecs"))
     own = _labels(workload, "mpi-operator")
+    works = workload.spec.get("runLauncherAsWorker") is True
     last = ""
     for index, name in _mpi_workers(workload, existing):
-        labels = {**own, f"{_DOMAIN}/job-role": "worker", f"{_DOMAIN}/replica-index": str(index)}
+        labels = {**own, f"{_DOMAIN}/job-role": "worker", f"{_DOMAIN}/replica-index": str(index + works)}
         yield _mpi_worker(workload, name, labels)
         last = name
     name = f"{workload.name}-launcher"
@@ -86,6 +87,7 @@ def mpi_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     template = mapping(replicas.get("Launcher")).get("template")
     for pod in builtin_workloads.job(part(workload, builtin_workloads.JOB, name, {"template": template}), existing):
         labels = {**pod.labels, **own, f"{_DOMAIN}/job-role": "launcher"}
+        labels |= {f"{_DOMAIN}/replica-index": "0"} if works else {}
         yield dataclasses.replace(pod, labels=labels, after=last if waits else "")
 
 

@@ -1,4 +1,4 @@
-"""Expands LeaderWorkerSets as LWS v0.7.0 does: pkg/controllers and pkg/webhooks."""
+"""Expands LeaderWorkerSets as LWS v0.9.0 does: pkg/controllers and pkg/webhooks."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _leader(workload: Manifest, existing: Existing, index: int, annotations: Map
     parts = mapping(workload.spec.get("leaderWorkerTemplate"))
     template = parts.get("leaderTemplate") or parts.get("workerTemplate")
     leader_template = with_parts(template, labels={f"{_DOMAIN}/worker-index": "0"}, annotations=annotations)
-    own = {"replicas": 1, "ordinals": {"start": index}, "podManagementPolicy": "Parallel", "template": leader_template}
+    own = _set(parts, leader_template, start=index, replicas=1)
     yield from builtin_workloads.stateful_set(
         part(workload, builtin_workloads.STATEFUL_SET, workload.name, own), existing
     )
@@ -83,15 +83,22 @@ def _workers(
 ) -> Iterator[MadePod]:
     if existing.has_object(workload.namespace, "StatefulSet", leader):
         return
-    template = mapping(workload.spec.get("leaderWorkerTemplate")).get("workerTemplate")
-    worker_template = with_parts(template, labels={}, annotations={**annotations, f"{_DOMAIN}/leader-name": leader})
-    own = {
-        "replicas": max(0, size - 1),
-        "ordinals": {"start": 1},
-        "podManagementPolicy": "Parallel",
-        "template": worker_template,
-    }
+    parts = mapping(workload.spec.get("leaderWorkerTemplate"))
+    leading = {**annotations, f"{_DOMAIN}/leader-name": leader}
+    worker_template = with_parts(parts.get("workerTemplate"), labels={}, annotations=leading)
+    own = _set(parts, worker_template, start=1, replicas=max(0, size - 1))
     yield from builtin_workloads.stateful_set(part(workload, builtin_workloads.STATEFUL_SET, leader, own), existing)
+
+
+def _set(parts: Mapping[str, Any], template: object, *, start: int, replicas: int) -> dict[str, Any]:
+    """The spec of a StatefulSet of leaders or workers. All pods have the claims of the LeaderWorkerSet's templates."""
+    return {
+        "replicas": replicas,
+        "ordinals": {"start": start},
+        "podManagementPolicy": "Parallel",
+        "template": template,
+        "volumeClaimTemplates": parts.get("volumeClaimTemplates"),
+    }
 
 
 def _annotations(workload: Manifest, size: int) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Expands RayClusters, and the RayJobs and RayServices that create them, as KubeRay v1.4.2 does."""
+"""Expands RayClusters, and the RayJobs and RayServices that create them, as KubeRay v1.6.2 does."""
 
 from __future__ import annotations
 
@@ -37,18 +37,21 @@ def ray_cluster(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     spec = workload.spec
     if spec.get("suspend") is True or manager(workload):
         return
-    groups: list[tuple[str, str, object, int]] = [("headgroup", "head", _head(spec), 1)]
+    head = mapping(spec.get("headGroupSpec"))
+    groups: list[tuple[str, str, object, object, int]] = [
+        ("headgroup", "head", _head(spec), head.get("labels"), 1),
+    ]
     for group in mappings(spec.get("workerGroupSpecs")):
         name = str(group.get("groupName", ""))
         waiting = with_init_container(group.get("template"), "wait-gcs-ready", _WAITS, _WAITS)
-        groups.append((name, "worker", waiting, _workers(workload, group, name)))
-    for name, type_, template, size in groups:
+        groups.append((name, "worker", waiting, group.get("labels"), _workers(workload, group, name)))
+    for name, type_, template, group_labels, size in groups:
         prefix = f"{workload.name}-head" if type_ == "head" else f"{workload.name}-{name}-worker"
         own = {"ray.io/cluster": workload.name, "ray.io/group": name, "ray.io/node-type": type_}
         labels = {**own, "ray.io/is-ray-node": "yes", "ray.io/identifier": f"{workload.name}-{type_}"}
         labels |= {"app.kubernetes.io/name": "kuberay", "app.kubernetes.io/created-by": "kuberay-operator"}
-        # Labels of the template take precedence, except over those that identify the cluster and the group.
-        labels |= {**mapping(mapping(mapping(template).get("metadata")).get("labels")), **own}
+        # The template's labels and then the group's take precedence, except over those that say whose pod it is.
+        labels |= {**mapping(mapping(mapping(template).get("metadata")).get("labels")), **mapping(group_labels), **own}
         live = existing.controlled(workload, own)
         field = "spec.headGroupSpec.template" if type_ == "head" else f"spec.workerGroupSpecs {name}.template"
         for pod_name in free_names(workload, existing, size - live, prefix):

@@ -1,4 +1,7 @@
-"""Expands TrainJobs of Kubeflow's Trainer v2.0.0: a runtime and the TrainJob together make a JobSet."""
+"""Expands TrainJobs of Kubeflow's Trainer v2.3.0: a runtime and the TrainJob together make a JobSet.
+
+Of earlier releases it reads the overrides and annotations of a TrainJob, which v2.3.0 has as patches of the runtime.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +48,8 @@ def train_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         "replicatedJobs": [_job(workload, replicated, policy) for replicated in mappings(jobs.get("replicatedJobs"))],
     }
     annotations = {**mapping(metadata.get("annotations")), **mapping(spec.get("annotations"))}
+    for patch in _patches(workload):
+        annotations |= mapping(mapping(patch.get("metadata")).get("annotations"))
     made_set = part(workload, JOB_SET, workload.name, job_set_spec, annotations=annotations)
     for pod in job_set(made_set, existing):
         yield dataclasses.replace(pod, above=(made_set, *pod.above))
@@ -62,9 +67,19 @@ def _runtime(workload: Manifest, existing: Existing) -> Manifest:
     return runtime
 
 
+def _patches(workload: Manifest) -> list[Part]:
+    """What the TrainJob's patches say about the JobSet, in their order."""
+    specs = [mapping(patch.get("trainingRuntimeSpec")) for patch in mappings(workload.spec.get("runtimePatches"))]
+    return [mapping(spec.get("template")) for spec in specs]
+
+
 def _job(workload: Manifest, replicated: Part, policy: Part) -> Part:
     """The replicated Job with what the TrainJob changes in it."""
     template = mapping(replicated.get("template"))
+    for patch in _patches(workload):
+        for job in mappings(mapping(patch.get("spec")).get("replicatedJobs")):
+            if job.get("name") == replicated.get("name"):
+                template = _overridden(template, mapping(job.get("template")))
     spec = mapping(template.get("spec"))
     ancestor = mapping(mapping(template.get("metadata")).get("labels")).get(_ANCESTOR)
     pod = mapping(spec.get("template"))
@@ -78,7 +93,8 @@ def _job(workload: Manifest, replicated: Part, policy: Part) -> Part:
         result["replicas"] = 1
     count = _count(workload, replicated, ancestor, policy)
     counted = {} if count is None else {"parallelism": count, "completions": count}
-    if ancestor == _TRAINER:
+    launches = mapping(policy.get("mpi")).get("runLauncherAsNode") is True
+    if ancestor == _TRAINER or (launches and replicated.get("name") == _NODE):
         pod_spec = _with_resources(workload, pod_spec)
     result["template"] = {**template, "spec": {**spec, **counted, "template": {**pod, "spec": pod_spec}}}
     return result
@@ -103,12 +119,14 @@ def _count(workload: Manifest, replicated: Part, ancestor: object, policy: Part)
 
 
 def _with_resources(workload: Manifest, spec: Part) -> Part:
-    """The trainers' spec, in which the TrainJob's resources replace those of the container called node."""
+    """The trainers' spec, in which the TrainJob's resources are merged into those of the container called node."""
     resources = mapping(mapping(workload.spec.get("trainer")).get("resourcesPerNode"))
-    if not resources.get("limits") and not resources.get("requests"):
+    if not resources:
         return spec
     containers = [
-        {**container, "resources": resources} if container.get("name") == _NODE else container
+        {**container, "resources": _overridden(mapping(container.get("resources")), resources)}
+        if container.get("name") == _NODE
+        else container
         for container in mappings(spec.get("containers"))
     ]
     return {**spec, "containers": containers}
