@@ -19,6 +19,7 @@ from documentation import (
     evidence,
     fidelity,
     gangs,
+    inclusions,
     limits,
     manifests,
     matrix,
@@ -89,7 +90,10 @@ def pages() -> dict[Path, str]:
         Path("docs/mistakes.md"): _NOTE + mistakes.page(),
         Path("docs/adr/README.md"): _decisions(),
         **pictures.pages(),
-        **{path: fill((ROOT / path).read_text(encoding="utf-8")) for path, fill in _FILLED.items()},
+        **{
+            path: fill((ROOT / path).read_text(encoding="utf-8"))
+            for path, fill in (*inclusions.pages(ROOT), *_FILLED.items())
+        },
     }
 
 
