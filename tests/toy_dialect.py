@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 REGISTRY = Path("gangsched/config/dialects.py")
 _END = '    )\n}\n"""All dialects'
-_ROW = """        Row(
+_ROW = """        DialectRow(
             name="toy",
             whose="Toys, for a test",
             group=(Key("toy.example/band", label=True),),
@@ -43,7 +43,7 @@ def dialect(row, _):
 
 def tree_with_a_toy(folder: Path) -> Path:
     """Make the copy in the folder; nothing is generated in it yet."""
-    for part in ("gangsched", "testbed", "documentation", "charts", "crds", "docs", "hack", "manifests"):
+    for part in ("gangsched", "testbed", "documentation", "charts", "crds", "docs", "examples", "hack", "manifests"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "README.md", folder)
     rows = (ROOT / REGISTRY).read_text()
