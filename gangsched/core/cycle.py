@@ -14,7 +14,7 @@ from typing import Any
 
 from gangsched.core.decided import Decided, Left
 from gangsched.core.declarations.minima import Need
-from gangsched.core.gang import bindings, placeholders, rollback, steps
+from gangsched.core.gang import bindings, parts, placeholders, rollback, steps
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.wants import Want, as_it_is, chosen_with, further, whole
 from gangsched.core.objects.declaration import GroupKey
@@ -95,13 +95,7 @@ class Cycle:
         if candidate.bucket is not None:
             gang.attempt.try_all_again()
         want = self._assessments[key].want
-        refused = gang.attempt.refused_members
-        if (
-            not above
-            and (want.parts or want.extras)
-            and want.repairs
-            and all(pod.uid in refused for pod in want.repairs)
-        ):
+        if not above and want.only_above(gang.attempt.refused_members):
             # Only members above the minimum are left to try: the last call had no time for them.
             self._done.add((key, above))
             round_.add(Candidate((True, candidate.rank[1]), key))
@@ -115,8 +109,11 @@ class Cycle:
             placed = want.quorum is not None and self._quorum(gang, want.quorum)
             for pod in want.moves:
                 self._move(gang, pod)
-            if want.repairs:
+            if want.repairs or want.lost:
+                reached = [self._part(gang, part) for part in want.lost]
                 self._singles(gang, want.repairs)
+                if not all(reached):
+                    gang.attempt.try_again()
             if want.parts or want.extras or placed:
                 round_.add(Candidate((True, candidate.rank[1]), key))
         round_.add(self._queue.next_of(candidate, gang))
@@ -181,6 +178,8 @@ class Cycle:
         if not ask.own:
             # If members are bound or being bound already, no member waits for another.
             gang.attempt.goes_first(bindings.going_first(gang, ask.avoided, found.assignments))
+        if gang.record.scheduled_at:
+            parts.begin(gang, [pod for pod, _ in found.assignments])
         if gang.plain:
             self._state.avoidance.failures.tried(*found.assignments[0])
         self._bind(gang, found.assignments)
@@ -196,10 +195,10 @@ class Cycle:
 
     def _above(self, gang: Gang, want: Want) -> None:
         """Place members above the minimum: those wanted before, and further ones of a quorum placed in this cycle."""
-        parts, members = want.parts, want.extras
+        several, members = want.parts, want.extras
         if want.quorum is not None and gang.key in self._placed:
-            parts, members = further(gang, want.quorum.members, self._assessments[gang.key].terms)
-        reached = [(part, self._part(gang, part)) for part in parts]
+            several, members = further(gang, want.quorum.members, self._assessments[gang.key].terms)
+        reached = [(part, self._part(gang, part)) for part in several]
         extras = [*self._singles(gang, members, above=True)]
         if not all(was_reached for _, was_reached in reached):
             gang.attempt.try_again()
@@ -219,6 +218,7 @@ class Cycle:
             return True
         found = self._place(replace(ask, members=members, **self._avoided(gang, pause)))
         if isinstance(found, Placement):
+            parts.begin(gang, [pod for pod, _ in found.assignments])
             self._bind(gang, found.assignments, above=True)
         elif isinstance(found, Refusal):
             gang.attempt.members_refused({pod.uid: found for pod in members}, pause)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.failures import failed_when
 from gangsched.core.declarations.trees import TREE_KINDS
+from gangsched.core.gang import rollback
 from gangsched.core.membership import handover
 from gangsched.core.membership.applied_results import Results
 from gangsched.core.objects import events as seen
@@ -223,11 +224,7 @@ class Intake:
             case seen.ForeignGroupGone(dialect, named):
                 return self._observe_foreign(dialect, named)
             case results.OwnerSeen(uid):
-                return [
-                    key
-                    for key, gang in gangs.items()
-                    if gang.operations.rollback is not None and uid in gang.operations.rollback.asked
-                ]
+                return [key for key, gang in gangs.items() if rollback.asks_about(gang, uid)]
         group = event.group if isinstance(event, seen.GroupSeen) else None
         key = group.key if group is not None else getattr(event, "key", None)
         if key not in gangs:

@@ -14,7 +14,6 @@ from functools import partial
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.composition import Composition
 from gangsched.core.cycle import Cycle
-from gangsched.core.gang import usage
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.installations import Elsewhere
 from gangsched.core.membership.rechecking import recheck_worsened
@@ -28,6 +27,7 @@ from gangsched.core.objects.stats import Measured, Stage, Stats
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.capacity_snapshot import Snapshot
+from gangsched.core.status import usage
 from gangsched.core.upkeep import RECONCILE_PAUSE_S_PER_POD
 
 

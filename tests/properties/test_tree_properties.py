@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, count
+from typing import Any
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -13,10 +14,12 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.minima import missing_of, roles_in, tree
 from gangsched.core.objects.declaration import Declaration, Level
+from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.node import Node
-from gangsched.core.objects.pod import Pod, member_order, role_of
+from gangsched.core.objects.pod import Owner, Pod, member_order, role_of
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.record import Choice, Minima
+from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.objects.shape import Shape
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, Placement, place
@@ -234,3 +237,73 @@ def _tree_now(harness: Harness) -> Minima | None:
     """The tree by which the machine has just decided."""
     specs = [each.terms.spec for each in harness.machine.assessments.values() if each.terms.spec.tree is not None]
     return specs[0].tree if specs else None
+
+
+OWNER = Owner("ReplicaSet", "rs", "uid-rs", "apps")
+
+
+@given(trees(), st.data())
+@settings(max_examples=examples(60), deadline=None)
+def test_no_part_stays_bound_in_part_whatever_bindings_are_refused_and_wherever_a_leader_starts(found, data):
+    """The pods have a controller, which replaces those that are evicted."""
+    harness, draw = Harness(), data.draw
+    least = minima_of(found, names())
+    harness.add(*objects(found, "", names()))
+    harness.add(*(node(f"n{at}", cpu=draw(st.integers(3, 9))) for at in range(draw(st.integers(1, 3)))))
+    number, refused = count(), Counter[str]()
+    unlucky = draw(st.dictionaries(st.integers(0, 12), st.sampled_from(WHY), min_size=1, max_size=5))
+    sizes = {role: draw(st.integers(1, 2)) for role in roles_in(least)}
+
+    def refuse(effect: BindPod) -> BindRefused | None:
+        why = unlucky.get(int(effect.name.rsplit("-", 1)[1]))
+        refused[effect.name] += why is not None
+        return BindRefused(effect.uid, effect.node, why, "no") if why is not None else None
+
+    def add(role: str, several: int) -> None:
+        for _ in range(several):
+            harness.add(
+                *members_of(role, 1, first=next(number), cpu=sizes[role], owner=OWNER, created=int(harness.now))
+            )
+
+    harness.refuse_bind = refuse
+    for role in draw(st.permutations(sorted(roles_in(least)))):
+        add(role, draw(st.integers(1, 3)))
+        _happens(harness, draw)
+    lasts = Counter[str]()
+    for step in range(60):
+        roles = [role_of_name(each.name) for each in harness.pods.values() if each.terminating]
+        harness.end_terminating()
+        for role in roles:
+            add(role, 1)
+        if step == 30:
+            unlucky.clear()
+        harness.wait(10)
+        bound = [each.name for each in harness.pods.values() if each.node and not each.terminating]
+        lasts = Counter({name: lasts[name] + 1 for name in broken(least, Counter(map(role_of_name, bound)))})
+        assert all(steps <= 4 for steps in lasts.values())
+    event("refused" if refused.total() else "nothing refused")
+    event("evicted" if harness.evicted else "nothing evicted")
+    assert not lasts
+
+
+WHY = (Refused.DENIED, Refused.UNAVAILABLE, Refused.FORBIDDEN)
+
+
+def role_of_name(name: str) -> str:
+    return name.removeprefix("default/").rsplit("-", 1)[0]
+
+
+def _happens(harness: Harness, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
+    """Time passes, or a leader starts while bindings are on their way, and another scheduler may have been faster."""
+    what = draw(st.sampled_from(("nothing", "settled", "seconds", "restart", "cut off")))
+    if what == "cut off":
+        lost = draw(st.sets(st.integers(0, 12)))
+        harness.withhold = lambda effect: int(effect.name.rsplit("-", 1)[1]) in lost
+        harness.settle()
+        harness.withhold = lambda _: False
+    if what in ("cut off", "restart"):
+        harness.restart()
+    if what == "settled":
+        harness.settle()
+    if what == "seconds":
+        harness.wait(draw(st.integers(1, 30)))

@@ -615,3 +615,26 @@ def in_subgroup(name: str, count: int) -> list[Pod]:
     labels = {"kai.scheduler/subgroup-name": name} if name else {}
     said = DEFAULT.declaration(labels, {"pod-group-name": "g"})
     return [pod(f"{name or 'g'}-{number}", group="", declaration=said) for number in range(count)]
+
+
+class TestManyParts:
+    def test_parts_that_are_alike_are_not_tried_one_after_the_other(self):
+        """Regression: the search ended with SearchExhausted after 128 choices of the same kind."""
+        harness = Harness()
+        harness.add(node(cpu=4), inner("root", least=4))
+        for number in range(20):
+            harness.add(leaf(f"large{number}", "root", least=1, age=9), *members_of(f"large{number}", 1, cpu=3))
+        for number in range(10):
+            harness.add(leaf(f"small{number}", "root", least=1), *members_of(f"small{number}", 1))
+        harness.wait(5)
+        assert len(bound(harness)) == 4
+        assert all(name.startswith("small") for name in bound(harness))
+
+    def test_that_none_of_them_fits_is_certain(self):
+        harness = Harness()
+        harness.add(node(cpu=9), inner("root", least=4))
+        for number in range(30):
+            harness.add(leaf(f"g{number}", "root", least=2), *members_of(f"g{number}", 2, cpu=2 + number % 3))
+        harness.wait(5)
+        assert bound(harness) == {}
+        assert "within the limit of the search" not in told(harness, "g0-0")[1]

@@ -9,7 +9,7 @@ record holds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -54,6 +54,13 @@ def role_minima(spec: GroupSpec) -> dict[str, int]:
 def minima(spec: GroupSpec) -> Minima:
     """The group's minimum."""
     return spec.tree or Minima(spec.minimum, tuple(sorted(role_minima(spec).items())))
+
+
+def lacks(spec: GroupSpec, roles: Container[str], there: Counter[str]) -> bool:
+    """Whether the group, of a tree its parts with these roles, lacks members of its minimum beside these, by role."""
+    if spec.tree is None:
+        return bool(missing_of(minima(spec), there))
+    return any(there[role] < number for role, number in role_minima(spec).items() if role in roles)
 
 
 def lowered(had: Minima, spec: GroupSpec) -> Minima:
@@ -128,15 +135,30 @@ class Above(Struct, frozen=True):
 
 
 def above(least: Minima, placed: Counter[str]) -> Above:
-    """What may be bound beside members that are placed, counted by role; no single ones of parts that are not whole."""
-    rest = rest_of(least, placed)
-    if rest.total:
-        return Above(parts=(rest,))
-    below = [above(part, placed) for choice in least.choices for part in choice.parts]
-    roles = (role for role, _ in least.roles)
-    return Above(
-        frozenset(roles).union(*(each.roles for each in below)), tuple(part for each in below for part in each.parts)
-    )
+    """What may be bound beside members that are placed, counted by role, of a group that was once whole.
+
+    A part of which members are placed was once whole too: what it has lost is bound together, and others of its roles
+    that lack nothing are bound one by one.
+    """
+    roles = {role for role, number in least.roles if placed[role] >= number}
+    parts: list[Minima] = []
+    for part in (part for choice in least.choices for part in choice.parts):
+        rest, there = rest_of(part, placed), above(part, placed)
+        parts += (rest,) if rest.total else there.parts
+        roles |= there.roles
+    return Above(frozenset(roles), tuple(parts))
+
+
+def begun(least: Minima, placed: Counter[str]) -> Iterator[Minima]:
+    """What is missing of each part of a tree of which some members are placed, counted by role, and not all."""
+    parts = [part for choice in least.choices for part in choice.parts]
+    for part in (*(Minima(number, ((role, number),)) for role, number in least.roles), *parts):
+        some = part.roles and any(placed[role] for role in roles_in(part))
+        rest = rest_of(part, placed)
+        if some and rest.total:
+            yield rest
+        elif part in parts:
+            yield from begun(part, placed)
 
 
 def _fewest(choice: Choice) -> int:

@@ -8,7 +8,7 @@ one. A member that was refused wherever it was tried, while others were bound, g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gangsched.core.cluster.avoidance import TRIES_ON_A_NODE, Tries
@@ -64,12 +64,18 @@ def begin(
 
 
 def _prepared(gang: Gang, several: list[Binding]) -> list[Binding]:
-    """Those of these bindings that wait for no pre-binding; none of a quorum before all of its members are ready."""
+    """Those of these bindings that wait for no pre-binding; none of a quorum or part before all members are ready."""
     if not gang.record.scheduled_at and (
         gang.record.prebinding_at or any(each.awaits for each in gang.operations.bindings.values() if not each.above)
     ):
         return []
-    return [binding for binding in several if binding.awaits is None]
+    waits = {
+        uid
+        for part in gang.operations.parts
+        if any(each.awaits for each in unconfirmed_of(gang, part.members))
+        for uid in part.members
+    }
+    return [binding for binding in several if binding.awaits is None and binding.pod.uid not in waits]
 
 
 def resend_due(gang: Gang, now: float) -> list[BindPod]:
@@ -129,10 +135,10 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
     """A binding failed although the pod exists: hold it for a retry.
 
     A withdrawn binding is given up whatever the result, because its node is no longer good. If the API server refuses a
-    member of a scheduled gang for good, the member's binding is given up and the member is barred for a while, which
-    doubles each time. `tries` says how often the member was refused for good on this node, and on how many nodes.
-    Returns whether no hope is left: the server has refused a binding for good, and no member of the gang is bound or in
-    flight.
+    single member of a scheduled gang for good, the member's binding is given up and the member is barred for a while,
+    which doubles each time. `tries` says how often the member was refused for good on this node, and on how many nodes.
+    Returns whether no hope is left: the server has refused a binding for good, and no member of the quorum, or of the
+    part that is bound together, is bound or in flight.
     """
     binding = gang.operations.bindings.get(event.uid)
     if binding is None or binding.node != event.node:
@@ -140,7 +146,8 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
     if binding.withdrawn or event.why is Refused.WITHDRAWN:
         release(gang, cluster, event.uid)
         return False
-    if event.why in FOR_GOOD and gang.record.scheduled_at:
+    part = gang.operations.part_of(event.uid)
+    if event.why in FOR_GOOD and gang.record.scheduled_at and part is None:
         told = f"The API server refused its binding, which is retried later: {event.message}"
         bar(gang, event.uid, told, now, longer_s=event.retry_after_s)
         release(gang, cluster, event.uid)
@@ -149,8 +156,8 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
     binding.failed(event.message, retry_at=now + max(wait_s, event.retry_after_s))
     if event.why not in FOR_GOOD:
         return False
-    states = {other.state for other in gang.operations.bindings.values()}
-    on_nodes = any(pod.node for pod in gang.live())
+    states = {each.state for uid, each in gang.operations.bindings.items() if part is None or uid in part.members}
+    on_nodes = any(pod.node for pod in gang.live() if part is None or pod.uid in part.members)
     if states == {BindState.HELD} and not on_nodes:
         return True
     if (tries.nodes > 1 or tries.here > TRIES_ON_A_NODE) and (on_nodes or BindState.BOUND in states):
@@ -227,10 +234,11 @@ def release_all(gang: Gang, cluster: Cluster) -> None:
     gang.durability.needless()
 
 
-def release_held(gang: Gang, cluster: Cluster) -> None:
-    """Give up the reservations whose bindings are not in flight."""
-    for uid in [uid for uid, binding in gang.operations.bindings.items() if binding.state is BindState.HELD]:
-        release(gang, cluster, uid)
+def release_held(gang: Gang, cluster: Cluster, part: Container[str] | None = None) -> None:
+    """Give up the reservations, of this part of the gang if one is given, whose bindings are not in flight."""
+    for binding in unconfirmed_of(gang, part):
+        if binding.state is BindState.HELD:
+            release(gang, cluster, binding.pod.uid)
 
 
 def let_go(gang: Gang, cluster: Cluster, binding: Binding) -> list[Effect]:
@@ -240,22 +248,23 @@ def let_go(gang: Gang, cluster: Cluster, binding: Binding) -> list[Effect]:
     """
     if binding.state is BindState.HELD:
         release(gang, cluster, binding.pod.uid)
-    return _withdraw([binding])
+    return withdraw([binding])
 
 
-def withdraw_all(gang: Gang) -> list[Effect]:
-    """Withdraw the gang's bindings, so that those not sent yet are never sent."""
-    return _withdraw(gang.operations.bindings.values())
+def complaint(gang: Gang, part: Container[str] | None = None) -> str:
+    """What the API server said about a binding, of this part of the gang if one is given, that it refused."""
+    said = (binding.complaint for binding in unconfirmed_of(gang, part) if binding.complaint)
+    return next(said, gang.attempt.server_said if part is None else "")
 
 
-def complaint(gang: Gang) -> str:
-    """What the API server said about a binding that it refused; empty if it refused none."""
-    return next(
-        (binding.complaint for binding in gang.operations.unconfirmed() if binding.complaint), gang.attempt.server_said
-    )
+def unconfirmed_of(gang: Gang, part: Container[str] | None) -> list[Binding]:
+    """The bindings of the gang, or of the members of this part of it, that the API server has not confirmed yet."""
+    there = gang.operations.unconfirmed()
+    return there if part is None else [binding for binding in there if binding.pod.uid in part]
 
 
-def _withdraw(several: Iterable[Binding]) -> list[Effect]:
+def withdraw(several: Iterable[Binding]) -> list[Effect]:
+    """Withdraw these bindings, so that those not sent yet are never sent."""
     effects: list[Effect] = []
     for binding in several:
         if binding.state is BindState.SENT and not binding.withdrawn:

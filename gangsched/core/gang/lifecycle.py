@@ -15,7 +15,7 @@ from msgspec import Struct
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.minima import Need, chosen, minima, missing_of
 from gangsched.core.declarations.terms import Terms
-from gangsched.core.gang import bindings, placeholders, prebinding, rollback, runs, wants
+from gangsched.core.gang import bindings, parts, placeholders, prebinding, rollback, runs, wants
 from gangsched.core.gang.clock import NEVER, back_off, keep_clock, runs_out
 from gangsched.core.gang.gang import Census, Gang, take_census
 from gangsched.core.gang.states import Facts, settle
@@ -85,13 +85,14 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         census = take_census(gang)
     if placeholders.run_out(gang, census, terms, now=now):
         placeholders.release(gang, cluster)
+    census = parts.keep(gang, cluster, census, terms.spec, now=now, policy=policy)
     runs.note_shortness(gang, census, terms, now)
     scheduled = bool(gang.record.scheduled_at)
     need = wants.later_need(gang, census, terms) if scheduled else wants.quorum_need(gang, census, terms)
     rollback.drop_restart(gang, terms)
     rollback.note_partial(gang, census, need, terms, now)
     rollback.begin_due(gang, census, need, terms, now=now, policy=policy)
-    if gang.operations.rollback is not None and not gang.operations.rollback.retried:
+    if rollback.under_way(gang) is not None:
         bindings.release_held(gang, cluster)
         census = take_census(gang)
     if gang.attempt.take_exhausted():
@@ -123,8 +124,8 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
     _enter(gang, settle(gang.record.phase, facts), now)
     want = Want()
     if progress.complete and rollback.may_plan(gang, now) and not _is_remade(gang):
-        moves = placeholders.moving(gang, progress.eligible)
-        want = wants.want_of(gang, census, terms, need, [*progress.eligible, *to_come], moves=moves)
+        moves, closed = placeholders.moving(gang, progress.eligible), parts.closed(gang, now)
+        want = wants.want_of(gang, census, terms, need, [*progress.eligible, *to_come], moves=moves, closed=closed)
     return Assessment(
         census=census,
         terms=terms,
@@ -145,7 +146,7 @@ def _note_scheduled(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, p
     census = take_census(gang)
     if runs.note_scheduled(gang, census, terms, now):
         return census, True
-    if rollback.is_due(gang, now, policy) and runs.go_on_with_others(gang, census, terms, now):
+    if rollback.is_due(gang.operations.partial_since, now, policy) and runs.go_on_with_others(gang, census, terms, now):
         bindings.release_held(gang, cluster)
         return take_census(gang), True
     return census, False
@@ -272,7 +273,7 @@ def _next_due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Po
     record = gang.record
     expires, held_until = placeholders.expires(gang, terms), placeholders.held_until(gang, terms)
     # While no member is bound, the group's clock releases reservations, once no binding is in flight.
-    due = [gang.attempt.pause.until, expires if record.scheduled_at or census.bound else NEVER]
+    due = [gang.attempt.pause.until, expires if record.scheduled_at or census.bound else NEVER, parts.due(gang, policy)]
     if held_until < expires:
         due.append(held_until)
     if gang.operations.rollback is not None and not facts.degraded:
@@ -286,7 +287,7 @@ def _next_due(gang: Gang, census: Census, terms: Terms, facts: Facts, policy: Po
             due.append(gang.observed.short_since + policy.degraded_after_s)
         return min(due)
     if gang.operations.partial_since and (gang.operations.rollback is None or gang.operations.rollback.retried):
-        due.append(rollback.due_at(gang, policy))
+        due.append(gang.operations.partial_since + rollback.lasts_s(policy))
     if record.outcome is not Outcome.OUT_OF_TIME:
         due.append(record.retry_at or runs_out(gang, census, terms, policy))
     return min(due)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gangsched.core.gang.writes import Barred, Binding, BindState, Rollback
+from gangsched.core.gang.writes import Barred, Binding, BindState, Part, Rollback
 from gangsched.core.objects.pod import Pod
 
 # A module constant, because gangs of thousands of members compare each binding with it.
@@ -13,14 +13,16 @@ _BOUND = BindState.BOUND
 
 @dataclass(slots=True)
 class Operations:
-    """The gang's pending writes. Each part is changed only by `bindings`, `placeholders`, `making` or `rollback`.
+    """The gang's pending writes. Each field is changed only by `bindings`, `placeholders`, `making`, `parts` or
+    `rollback`.
 
     `bindings` are keyed by the UID of the member or of its placeholder. `placeholders_made` counts all placeholders
     that the gang ever had; most gangs have none. `mismatched` are members (by UID) that do not fit the reservations of
     their role. `barred` members are not tried for a while. `doubted` members were refused for good wherever they were
     tried, while others were bound; their bindings are sent first. `made_at` is when the API server was last asked to
     create a PodGroup, 0.0 if it was not. `partial_since` is when a part of the quorum was first bound while the rest
-    was not (contract rule 1), 0.0 if that is not so; `rollback` rolls such a quorum back.
+    was not (contract rule 1), 0.0 if that is not so; `rollback` rolls such a quorum back. `parts` are what else is
+    bound together or not at all.
     """
 
     bindings: dict[str, Binding] = field(default_factory=dict)
@@ -31,6 +33,16 @@ class Operations:
     made_at: float = 0.0
     partial_since: float = 0.0
     rollback: Rollback | None = None
+    parts: list[Part] = field(default_factory=list)
+
+    def rollbacks(self, *, retried: bool = False) -> list[Rollback]:
+        """The rollbacks and the restart under way and, if asked for, those whose rest is being `retried`."""
+        several = (self.rollback, *(part.rollback for part in self.parts))
+        return [doing for doing in several if doing is not None and (retried or not doing.retried)]
+
+    def part_of(self, uid: str) -> Part | None:
+        """The part that is bound together and has this member."""
+        return next((part for part in self.parts if uid in part.members), None)
 
     def has_unconfirmed(self) -> bool:
         """Whether there are bindings that the API server has not confirmed yet."""

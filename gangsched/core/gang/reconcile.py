@@ -77,10 +77,10 @@ def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
     It cannot be completed if a member lost its reservation and found no other, or if the PodGroup is gone (rule 10).
     """
     if gang.observed.contradicted:
-        return bindings.withdraw_all(gang)
+        return bindings.withdraw(gang.operations.bindings.values())
     lost = gang.attempt.refusal is not None or assessment.terms.undeclared
     lost = lost and not gang.record.scheduled_at and not assessment.census.bound
-    return bindings.withdraw_all(gang) if lost else []
+    return bindings.withdraw(gang.operations.bindings.values()) if lost else []
 
 
 def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:

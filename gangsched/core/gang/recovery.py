@@ -1,7 +1,7 @@
 """Restores gangs when a process begins to decide, after a restart or a failover to a standby.
 
 It reads the record and the reservations in the PodGroup's status. What is written nowhere is inferred by
-`gang.unrecorded`.
+`membership.unrecorded`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.objects.record import Outcome
+from gangsched.core.objects.record import Minima, Outcome
 from gangsched.core.objects.status import Condition, GroupStatus, Reservation
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
@@ -173,6 +173,18 @@ def _hold_again(gang: Gang, cluster: Cluster, spec: GroupSpec | None, reservatio
         if not gang.record.scheduled_at:
             take_over(gang, spec)
         gang.durability.found(gang.operations.bindings, asked_at=reservation.expires - policy.repair_deadline_s)
+
+
+def continue_part(former: Gang, gang: Gang, pod: Pod) -> None:
+    """Continue what a tree began with this member, whose own group is no part of the tree any more (rule 10)."""
+    role = role_of(pod)
+    part = former.operations.part_of(pod.uid)
+    together = dict(former.record.quorum.roles) if former.record.quorum is not None else part.needs if part else {}
+    if role and gang.key.name == role and role in together:
+        if gang.record.quorum is None and not gang.record.scheduled_at:
+            begin_quorum(gang, Minima(together[role]))
+        if pod.node:
+            gang.roster.inherit(pod.uid)
 
 
 def take_over(gang: Gang, spec: GroupSpec) -> None:

@@ -47,7 +47,7 @@ def under_way(gang: Gang) -> Rollback | None:
 def end_restart(gang: Gang) -> None:
     """End the run of a group whose old members onDegraded Restart has evicted; the present ones begin the next."""
     rollback = gang.operations.rollback
-    if rollback is None or rollback.restart is None or targets(gang):
+    if rollback is None or rollback.restart is None or targets(gang, rollback):
         return
     old = (rollback.restart & gang.observed.pods.keys()) | {
         pod.uid for pod in gang.observed.pods.values() if pod.terminal
@@ -92,14 +92,9 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
     if under_way(gang) is not None:
         return
     restarts = terms.spec.on_degraded is OnDegraded.RESTART and not gang.record.late
-    if is_due(gang, now, policy):
+    if is_due(gang.operations.partial_since, now, policy):
         held = bindings.complaint(gang)
-        bound = len(census.bound)
-        note = (
-            f"{number_of(bound, 'member')} {'was' if bound == 1 else 'were'} bound, and {need.number} more could not "
-            f"be bound within {format_duration(round(now - gang.operations.partial_since))}"
-            f"{f' ({held})' if held else ''}"
-        )
+        note = note_of(len(census.bound), need.number, held, now - gang.operations.partial_since)
         _begin(gang, note, now)
         take(gang, Step.ROLLED_BACK, rollback_note=note)
         clock.back_off(gang, now=now, policy=policy)
@@ -107,19 +102,22 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
         _begin(gang, RESTART_NOTE, now, frozenset(pod.uid for pod in gang.live()))
 
 
+def note_of(bound: int, missing: int, complaint: str, after_s: float) -> str:
+    """What has happened to a quorum or part that is rolled back."""
+    return (
+        f"{number_of(bound, 'member')} {'was' if bound == 1 else 'were'} bound, and {missing} more could not be bound "
+        f"within {format_duration(round(after_s))}{f' ({complaint})' if complaint else ''}"
+    )
+
+
 def _begin(gang: Gang, note: str, now: float, restart: frozenset[str] | None = None) -> None:
     since = gang.operations.rollback.since if gang.operations.rollback is not None else now
     gang.operations.rollback = Rollback(since, note, restart, review_at=now + REVIEW_S)
 
 
-def is_due(gang: Gang, now: float, policy: Policy) -> bool:
-    """Whether a quorum has been partly bound for too long."""
-    return bool(gang.operations.partial_since) and now >= due_at(gang, policy)
-
-
-def due_at(gang: Gang, policy: Policy) -> float:
-    """When a quorum that stays partly bound is rolled back, in epoch seconds."""
-    return gang.operations.partial_since + lasts_s(policy)
+def is_due(since: float, now: float, policy: Policy) -> bool:
+    """Whether a quorum or part that has been partly bound since then has been so for too long."""
+    return bool(since) and now >= since + lasts_s(policy)
 
 
 def lasts_s(policy: Policy) -> float:
@@ -127,13 +125,11 @@ def lasts_s(policy: Policy) -> float:
     return policy.repair_deadline_s - min(LONGEST_MARGIN_S, policy.repair_deadline_s / 3)
 
 
-def targets(gang: Gang) -> list[Pod]:
+def targets(gang: Gang, doing: Rollback) -> list[Pod]:
     """The members to be evicted that still exist."""
-    if gang.operations.rollback is None:
-        return []
-    if gang.operations.rollback.restart is not None:
-        return [pod for pod in gang.live() if pod.uid in gang.operations.rollback.restart]
-    begun = gang.begun()
+    if doing.restart is not None:
+        return [pod for pod in gang.live() if pod.uid in doing.restart]
+    begun = gang.begun() if doing.part is None else doing.part
     confirmed = {uid for uid, binding in gang.operations.bindings.items() if binding.state is BindState.BOUND}
     return [pod for pod in gang.live() if pod.uid in begun and (pod.node or pod.uid in confirmed)]
 
@@ -157,9 +153,9 @@ def end(gang: Gang) -> None:
 
 def forget_pod(gang: Gang, uid: str) -> None:
     """Forget the pod's evictions."""
-    if gang.operations.rollback is not None:
-        gang.operations.rollback.spared.pop(uid, None)
-        gang.operations.rollback.evictions.pop(uid, None)
+    for doing in gang.operations.rollbacks(retried=True):
+        doing.spared.pop(uid, None)
+        doing.evictions.pop(uid, None)
 
 
 def count_on(gang: Gang, since: float) -> None:
@@ -179,56 +175,70 @@ def may_plan(gang: Gang, now: float) -> bool:
     rollback = under_way(gang)
     if rollback is None:
         return True
-    if rollback.restart is not None or gang.operations.has_unconfirmed():
+    return rollback.restart is None and can_do_no_more(gang, rollback, now)
+
+
+def can_do_no_more(gang: Gang, doing: Rollback, now: float) -> bool:
+    """Whether the rollback has evicted all that it can for now."""
+    if bindings.unconfirmed_of(gang, doing.part):
         return False
-    return all(pod.uid in rollback.spared or _refused(rollback, pod, now) for pod in targets(gang))
+    return all(pod.uid in doing.spared or _refused(doing, pod, now) for pod in targets(gang, doing))
 
 
 def go_on(gang: Gang, now: float) -> list[Effect]:
-    """The effects that a rollback or restart sends now; no eviction before every binding has its result."""
-    rollback = under_way(gang)
-    if rollback is None:
-        return []
-    effects = bindings.withdraw_all(gang)
-    if gang.operations.has_unconfirmed():
+    """The effects that rollbacks or a restart send now."""
+    return [effect for doing in gang.operations.rollbacks() for effect in _go_on(gang, doing, now)]
+
+
+def _go_on(gang: Gang, rollback: Rollback, now: float) -> list[Effect]:
+    """The effects of one of them; no eviction before every binding has its result."""
+    left = bindings.unconfirmed_of(gang, rollback.part)
+    effects = bindings.withdraw(left)
+    if left:
         return effects
     if rollback.review_at <= now:
         rollback.spared.clear()
         rollback.owners.clear()
         rollback.asked.clear()
         rollback.review_at = now + REVIEW_S
-    for pod in targets(gang):
+    for pod in targets(gang, rollback):
         effects += _evict(rollback, pod, now)
     return effects
 
 
 def note_result(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
     """Note the result of an eviction or of the look-up of a Job; results for another gang change nothing."""
-    rollback = gang.operations.rollback
-    if rollback is None:
-        return
-    if isinstance(event, OwnerSeen):
-        rollback.owners[event.uid] = event
-        return
-    eviction = rollback.evictions.get(event.uid)
-    if eviction is None:
-        return
-    eviction.result_arrived()
-    if isinstance(event, PodEvicted):
-        del rollback.evictions[event.uid]
-        gang.roster.leave(event.uid)
-        return
-    wait_s = doubled(FIRST_RETRY_S, eviction.tries, longest=LONGEST_RETRY_S)
-    eviction.refused(event, retry_at=now + max(wait_s, event.retry_after_s))
+    for rollback in gang.operations.rollbacks(retried=True):
+        if isinstance(event, OwnerSeen):
+            rollback.owners[event.uid] = event
+            continue
+        eviction = rollback.evictions.get(event.uid)
+        if eviction is None:
+            continue
+        eviction.result_arrived()
+        if isinstance(event, PodEvicted):
+            del rollback.evictions[event.uid]
+            gang.roster.leave(event.uid)
+            continue
+        wait_s = doubled(FIRST_RETRY_S, eviction.tries, longest=LONGEST_RETRY_S)
+        eviction.refused(event, retry_at=now + max(wait_s, event.retry_after_s))
+
+
+def asks_about(gang: Gang, owner: str) -> bool:
+    """Whether a rollback has looked up the owner with this UID."""
+    return any(owner in doing.asked for doing in gang.operations.rollbacks(retried=True))
 
 
 def next_due(gang: Gang) -> float:
     """When `go_on` has something to send without an event, in epoch seconds; infinity if never."""
-    rollback = under_way(gang)
-    if rollback is None or gang.operations.has_unconfirmed():
+    return min((_next_due(gang, doing) for doing in gang.operations.rollbacks()), default=clock.NEVER)
+
+
+def _next_due(gang: Gang, rollback: Rollback) -> float:
+    if bindings.unconfirmed_of(gang, rollback.part):
         return clock.NEVER
     due = [rollback.review_at]
-    for pod in targets(gang):
+    for pod in targets(gang, rollback):
         eviction = rollback.evictions.get(pod.uid)
         if eviction is None:
             if pod.owner is not None and pod.uid not in rollback.spared:
@@ -238,16 +248,14 @@ def next_due(gang: Gang) -> float:
     return min(due)
 
 
-def spared(gang: Gang) -> list[Pod]:
-    """The members that are left on their nodes for now; `rollback.spared` says why."""
-    rollback = gang.operations.rollback
-    return [] if rollback is None else [pod for pod in targets(gang) if pod.uid in rollback.spared]
+def spared(gang: Gang, doing: Rollback) -> list[Pod]:
+    """The members that are left on their nodes for now; `doing.spared` says why."""
+    return [pod for pod in targets(gang, doing) if pod.uid in doing.spared]
 
 
-def refusals(gang: Gang) -> Iterator[EvictionRefused]:
+def refusals(gang: Gang, doing: Rollback) -> Iterator[EvictionRefused]:
     """The refusals that prevent evictions at present."""
-    evictions = gang.operations.rollback.evictions if gang.operations.rollback is not None else {}
-    there = (evictions[pod.uid].refused_with for pod in targets(gang) if pod.uid in evictions)
+    there = (doing.evictions[pod.uid].refused_with for pod in targets(gang, doing) if pod.uid in doing.evictions)
     return (refusal for refusal in there if refusal is not None)
 
 

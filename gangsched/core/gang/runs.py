@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gangsched.core.declarations.minima import above, chosen, lowered, minima, missing_of, roles_in
+from gangsched.core.declarations.minima import begun, chosen, lowered, minima, missing_of, roles_in
 from gangsched.core.declarations.terms import Terms
-from gangsched.core.gang import rollback
+from gangsched.core.gang import parts, rollback
 from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.steps import Step, begin_run, take
-from gangsched.core.gang.wants import quorum_need
+from gangsched.core.gang.wants import quorum_minima, quorum_need
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec
@@ -146,8 +146,7 @@ def note_scheduled(gang: Gang, census: Census, terms: Terms, now: float) -> bool
         if not gang.operations.has_unconfirmed() and not (census.bound and missing):
             take(gang, Step.QUORUM_DROPPED)
         return False
-    least = minima(terms.spec) if record.quorum is None else lowered(record.quorum, terms.spec)
-    satisfied = chosen(least, census.bound_roles)
+    satisfied = chosen(quorum_minima(gang, terms), census.bound_roles)
     take(gang, Step.SCHEDULED, scheduled_at=now, satisfied=satisfied)
     rollback.end(gang)
     return True
@@ -156,15 +155,17 @@ def note_scheduled(gang: Gang, census: Census, terms: Terms, now: float) -> bool
 def go_on_with_others(gang: Gang, census: Census, terms: Terms, now: float) -> bool:
     """Record a tree as scheduled if other parts than those of its quorum, bound above it, are whole and enough.
 
-    Returns whether it is. No part may be bound in part or have a binding in flight: its members are rolled back.
+    Returns whether it is. No binding may be in flight. What the quorum has bound is rolled back alone.
     """
     least, there = terms.spec.tree, census.bound_roles
     if least is None or not terms.minimum_known or gang.record.quorum is None or missing_of(least, there):
         return False
-    begun = any(there[role] for part in above(least, there).parts for role in roles_in(part))
-    if begun or any(each.state is BindState.SENT for each in gang.operations.unconfirmed()):
+    if any(each.state is BindState.SENT for each in gang.operations.unconfirmed()):
         return False
     take(gang, Step.SCHEDULED, scheduled_at=now, satisfied=chosen(least, there))
+    for rest in begun(least, there):
+        members = [pod for pod in census.bound if role_of(pod) in {*roles_in(rest)}]
+        parts.begin(gang, members, rest=rest, since=gang.operations.partial_since)
     rollback.end(gang)
     return True
 

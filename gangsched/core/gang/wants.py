@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from gangsched.core.declarations.minima import (
     minima,
     missing_of,
     rest_of,
+    role_minima,
     roles_in,
 )
 from gangsched.core.declarations.terms import Terms
@@ -34,20 +35,27 @@ class Want(Struct, frozen=True, kw_only=True):
     """What a gang wants from a scheduling cycle: `quorum` all or nothing, `repairs` and `extras` one by one.
 
     `repair` puts quorum and repairs first in the order (contract rules 6 and 12). Quorum and repairs may include
-    placeholders: pods without a name that stand for members that do not exist yet. `moves` are members that do not fit
-    the reservations of their role; each is placed elsewhere and gives up one of them. Above the minimum, each of the
-    `parts` is placed as a whole or not at all, and `extras` one by one.
+    placeholders: pods without a name that stand for members that do not exist yet. Each of the `lost` parts replaces a
+    part of which no member is left, as a whole or not at all. `moves` are members that do not fit the reservations of
+    their role; each is placed elsewhere and gives up one of them. Above the minimum, each of the `parts` is placed as a
+    whole or not at all, and `extras` one by one.
     """
 
     repair: bool = False
     quorum: Ask | None = None
     repairs: Sequence[Pod] = ()
+    lost: Sequence[Ask] = ()
     moves: Sequence[Pod] = ()
     parts: Sequence[Ask] = ()
     extras: Sequence[Pod] = ()
 
     def __bool__(self) -> bool:
-        return self.quorum is not None or bool(self.repairs or self.moves or self.parts or self.extras)
+        return self.quorum is not None or bool(self.repairs or self.lost or self.moves or self.parts or self.extras)
+
+    def only_above(self, refused: Container[str]) -> bool:
+        """Whether all that replaces lost members was `refused` (UIDs), so that members above the minimum are left."""
+        missed = [*self.repairs, *(pod for part in self.lost for pod in part.members)]
+        return bool(missed and (self.parts or self.extras)) and all(pod.uid in refused for pod in missed)
 
 
 def _wishes(spec: GroupSpec) -> dict[str, tuple[Preference, ...]]:
@@ -63,16 +71,23 @@ def roles_of(several: Iterable[Binding]) -> Counter[str]:
 def quorum_need(gang: Gang, census: Census, terms: Terms) -> Need:
     """What an unscheduled gang still needs bound.
 
+    Members of a quorum under way that have succeeded meanwhile count, because it bound them; no other success counts
+    (rule 2).
+    """
+    return missing_of(quorum_minima(gang, terms), census.bound_roles + Counter(dict(gang.record.quorum_done)))
+
+
+def quorum_minima(gang: Gang, terms: Terms) -> Minima:
+    """The minima of the quorum of an unscheduled gang.
+
     A quorum under way keeps the minimum it was decided with. A lowered minimum applies at once (rule 9); a minimum that
-    has become unreadable does not apply. Members of that quorum that have succeeded meanwhile count, because it bound
-    them; no other success counts (rule 2).
+    has become unreadable does not apply. Once the tree has no longer all parts of the quorum, it asks for others.
     """
     least = gang.record.quorum
-    if least is None:
-        least = minima(terms.spec)
-    elif terms.minimum_known:
-        least = lowered(least, terms.spec)
-    return missing_of(least, census.bound_roles + Counter(dict(gang.record.quorum_done)))
+    if least is None or not terms.minimum_known:
+        return least or minima(terms.spec)
+    there = {role for role, _ in least.roles} <= {role.name for role in terms.spec.roles}
+    return lowered(least, terms.spec) if there or terms.spec.tree is None else minima(terms.spec)
 
 
 def later_need(gang: Gang, census: Census, terms: Terms) -> Need:
@@ -98,10 +113,10 @@ def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod],
     return _divided(census.waiting, placed, terms.spec, most)
 
 
-def further(gang: Gang, members: Sequence[Pod], terms: Terms) -> tuple[Sequence[Ask], Sequence[Pod]]:
+def further(gang: Gang, members: Iterable[Pod], terms: Terms) -> tuple[Sequence[Ask], Sequence[Pod]]:
     """What may be bound `beyond` the quorum of those of these members that have no reservation yet."""
     waiting = [pod for pod in members if pod.uid not in gang.operations.bindings and pod.name]
-    return beyond(gang, _divided(waiting, _placed(gang), terms.spec, terms.spec.max_member)[0], terms)
+    return beyond(gang, _divided(waiting, placed_of(gang), terms.spec, terms.spec.max_member)[0], terms)
 
 
 def beyond(gang: Gang, members: Sequence[Pod], terms: Terms) -> tuple[Sequence[Ask], Sequence[Pod]]:
@@ -111,7 +126,7 @@ def beyond(gang: Gang, members: Sequence[Pod], terms: Terms) -> tuple[Sequence[A
     """
     if terms.spec.tree is None:
         return (), members
-    placed = _placed(gang)
+    placed = placed_of(gang)
     counts = Counter(map(role_of, placed)) + Counter(dict(gang.record.succeeded))
     open_ = above(terms.spec.tree, counts)
     nodes = [pod.node or gang.operations.bindings[pod.uid].node for pod in placed]
@@ -124,44 +139,51 @@ def beyond(gang: Gang, members: Sequence[Pod], terms: Terms) -> tuple[Sequence[A
     # Members without a role of the tree, which KAI has, count for no part: they come after all that is needed.
     closed = set(roles_in(terms.spec.tree)) - open_.roles
     loose = not rest_of(terms.spec.tree, counts).total
-    return parts, [pod for pod in members if role_of(pod) in open_.roles or (loose and role_of(pod) not in closed)]
+    joint = {role for part in gang.operations.parts for role in part.needs}
+    extras = (pod for pod in members if role_of(pod) in open_.roles or (loose and role_of(pod) not in closed))
+    return parts, [pod for pod in extras if role_of(pod) not in joint]
 
 
 def chosen_with(gang: Gang, spec: GroupSpec, found: Iterable[tuple[Pod, str]]) -> Minima:
     """The minima of the quorum for which these places were found; of a tree, those of the parts that were chosen."""
     if spec.tree is None:
         return minima(spec)
-    return chosen(spec.tree, Counter(map(role_of, (*_placed(gang), *(pod for pod, _ in found)))))
+    return chosen(spec.tree, Counter(map(role_of, (*placed_of(gang), *(pod for pod, _ in found)))))
 
 
-def incomplete_parts(gang: Gang, census: Census, spec: GroupSpec) -> dict[str, Minima]:
-    """For members of parts above the minimum, by role, what is missing for their part to be bound, if it is."""
-    if spec.tree is None:
-        return {}
-    open_ = above(spec.tree, Counter(map(role_of, _placed(gang))) + Counter(dict(gang.record.succeeded)))
-    waiting = Counter(map(role_of, census.waiting))
-    rests = [(part, rest) for part in open_.parts if (rest := rest_of(part, waiting)).total]
-    return {role: rest for part, rest in rests for role in roles_in(part)}
-
-
-def _placed(gang: Gang) -> list[Pod]:
+def placed_of(gang: Gang) -> list[Pod]:
     """The live members that have a node or a reservation."""
     return [pod for pod in gang.live() if pod.node or pod.uid in gang.operations.bindings]
 
 
-def _settled(gang: Gang, members: list[Pod], spec: GroupSpec) -> list[Pod]:
-    """The members whose levels are in some domain already: the domain of others is chosen for all of them at once."""
-    if not spec.levels:
-        return members
-    there = set(map(role_of, _placed(gang)))
-    unsettled = {role for level in spec.levels if there.isdisjoint(level.roles) for role in level.roles}
-    return [pod for pod in members if role_of(pod) not in unsettled]
+def _lost(
+    gang: Gang, missed: Sequence[Pod], eligible: Sequence[Pod], terms: Terms
+) -> tuple[Sequence[Ask], Sequence[Pod]]:
+    """The parts of a tree that need to be placed as a whole in a gang that is short, and single members.
+
+    A part of which no member is left is placed as a whole, like what a raised minimum adds. The domain of a level is
+    chosen for all of its roles at once.
+    """
+    if terms.spec.tree is None:
+        return (), missed
+    nodes = [pod.node or gang.operations.bindings[pod.uid].node for pod in placed_of(gang)]
+    there, had = set(map(role_of, placed_of(gang))), {role for role, _ in gang.record.satisfied.roles}
+    open_ = {*map(role_of, missed), *(role for role, _ in terms.spec.tree.roles)} - there
+    levels = [level.roles for level in terms.spec.levels if there.isdisjoint(level.roles)]
+    parts = {frozenset(next((each for each in levels if role in each), (role,))): None for role in sorted(open_ & had)}
+    asks = []
+    for roles in (*parts, open_ - had):
+        some = [pod for pod in eligible if role_of(pod) in roles]
+        need = Need(0, {role: number for role, number in role_minima(terms.spec).items() if role in roles})
+        if some and need.met_by(some):
+            asks.append(whole(gang, terms, some, need=need, nodes=nodes))
+    return asks, [pod for pod in missed if role_of(pod) in there]
 
 
 def _nodes_by_role(gang: Gang) -> dict[str, Counter[str]]:
     """How many members of each role are on which node, or have a reservation there."""
     found: dict[str, Counter[str]] = {}
-    for pod in _placed(gang):
+    for pod in placed_of(gang):
         found.setdefault(role_of(pod), Counter())[pod.node or gang.operations.bindings[pod.uid].node] += 1
     return found
 
@@ -225,21 +247,35 @@ def as_it_is(gang: Gang, pod: Pod) -> Pod | None:
 
 
 def want_of(
-    gang: Gang, census: Census, terms: Terms, need: Need, eligible: Sequence[Pod], *, moves: Sequence[Pod] = ()
+    gang: Gang,
+    census: Census,
+    terms: Terms,
+    need: Need,
+    eligible: Sequence[Pod],
+    *,
+    moves: Sequence[Pod] = (),
+    closed: Container[str] = (),
 ) -> Want:
-    """What the gang wants, given its need and the members and placeholders that may be placed."""
+    """What the gang wants, given its need and the members and placeholders that may be placed.
+
+    Parts with `closed` roles are not tried at present.
+    """
     if gang.record.outcome is Outcome.OUT_OF_TIME or not eligible:
         return Want()
     spec, scheduled = terms.spec, bool(gang.record.scheduled_at)
     more = scheduled and raised(gang, spec)
     if scheduled and (gang.observed.short_since or not more):
-        missed = _settled(gang, first(eligible, need), spec)
+        missed: Sequence[Pod] = first(eligible, need)
         if spec.on_degraded is not OnDegraded.REPAIR:
             return Want(extras=missed if more else eligible)
         uids = {pod.uid for pod in (*missed, *moves)}
-        parts, others = ([], []) if more else beyond(gang, [pod for pod in eligible if pod.uid not in uids], terms)
-        return Want(repair=bool(missed or moves), repairs=missed, moves=moves, parts=parts, extras=others)
+        tried = [pod for pod in eligible if role_of(pod) not in closed]
+        parts, others = ([], []) if more else beyond(gang, [pod for pod in tried if pod.uid not in uids], terms)
+        lost, missed = _lost(gang, missed, tried, terms)
+        repair = bool(missed or lost or moves)
+        return Want(repair=repair, repairs=missed, lost=lost, moves=moves, parts=parts, extras=others)
     unconfirmed = roles_of(gang.operations.unconfirmed())
+    eligible = [pod for pod in eligible if role_of(pod) not in closed]
     if scheduled and unconfirmed:
         return Want(repair=bool(moves), moves=moves)
     need = need.beside(unconfirmed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -155,22 +156,41 @@ class Eviction:
 class Rollback:
     """A rollback or restart, which evicts members to schedule the gang again as a whole; see `core.gang.rollback`.
 
-    `restart` names the members that onDegraded Restart evicts; None for a rollback of a quorum, which evicts all bound
-    members. `evictions` and `spared` (why a member is not evicted) are by UID. `owners` caches what is known of the
-    members' Jobs, and `asked` holds when each was requested; both are cleared at `review_at` and requested again.
-    `note` describes in a message what has happened. `retried`: the rest of the quorum was placed after all, and nothing
-    more is evicted unless that fails too.
+    `restart` names the members that onDegraded Restart evicts; None for a rollback, which evicts the bound members of a
+    quorum or, if it has one, of its `part`. `evictions` and `spared` (why a member is not evicted) are by UID. `owners`
+    caches what is known of the members' Jobs, and `asked` holds when each was requested; both are cleared at
+    `review_at` and requested again. `note` describes in a message what has happened. `retried`: the rest of the quorum
+    was placed after all, and nothing more is evicted unless that fails too.
     """
 
     since: float
     note: str
     restart: frozenset[str] | None = None
+    part: frozenset[str] | None = None
     evictions: dict[str, Eviction] = field(default_factory=dict)
     spared: dict[str, str] = field(default_factory=dict)
     owners: dict[str, OwnerSeen] = field(default_factory=dict)
     asked: dict[str, float] = field(default_factory=dict)
     review_at: float = float("inf")
     retried: bool = False
+
+
+@dataclass(slots=True)
+class Part:
+    """Members above the minimum that are bound together or not at all, as a quorum is; see `core.gang.parts`.
+
+    It `needs` so many by role, and has those in `members` (by UID). `partial_since` and `rollback` are as in
+    `Operations`. After it was given up for the reason in `note`, which happened `times` in a row, it is not tried
+    before `retry_at` (0.0: it may be tried now).
+    """
+
+    needs: Counter[str]
+    members: set[str]
+    partial_since: float = 0.0
+    rollback: Rollback | None = None
+    note: str = ""
+    times: int = 0
+    retry_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

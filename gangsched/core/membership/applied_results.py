@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.avoidance import Avoidance, Tries
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.gang import bindings, clock, making, prebinding, rollback
+from gangsched.core.gang import bindings, clock, making, parts, prebinding, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.members import Members
 from gangsched.core.objects import results
@@ -48,7 +48,7 @@ class Results:
                 members.dirty.note(key)
             case results.OwnerSeen(uid):
                 for gang in members.gangs.values():
-                    if gang.operations.rollback is not None and uid in gang.operations.rollback.asked:
+                    if rollback.asks_about(gang, uid):
                         rollback.note_result(gang, event, now)
                         members.dirty.note(gang.key)
             case results.PodEvicted(uid) | results.EvictionRefused(uid):
@@ -96,8 +96,13 @@ class Results:
         else:
             forbidden = event.why is Refused.FORBIDDEN
             tries = self._avoidance.refused(gang.key, uid, node, event.message) if forbidden else Tries(0, 0)
+            part = gang.operations.part_of(uid)
             if bindings.note_refused(gang, self._cluster, event, now, tries):
-                self._all_refused(gang, event, now)
+                if part is None:
+                    self._all_refused(gang, event, now)
+                else:
+                    note = f"The API server refused all of its bindings: {event.message}"
+                    parts.give_up(gang, self._cluster, part, note, now=now, policy=self._policy)
             if self._one_too_many_may_arrive(node):
                 # This reservation is only held again, and held ones yield to a binding that may still arrive.
                 self._cluster.worsen(node)

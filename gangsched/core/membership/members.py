@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.gang import bindings, clock, placeholders, recovery, rollback, runs, unrecorded
+from gangsched.core.gang import bindings, clock, placeholders, recovery, rollback, runs
 from gangsched.core.gang.gang import Gang, forget_written
 from gangsched.core.gang.steps import Step, forget_run, take
 from gangsched.core.gang.writes import Binding, BindState
-from gangsched.core.membership import kubelets
+from gangsched.core.membership import kubelets, unrecorded
 from gangsched.core.membership.dirty import Dirty
 from gangsched.core.membership.installations import Installations, concerns, group_of
 from gangsched.core.membership.undeclared import Undeclared
@@ -113,6 +113,8 @@ class Members:
         if comes and gang.record.run_start and not gang.record.ended and gang.deserted():
             gang.roster.note_emptied()
         gang.observed.note_pod(pod, foreign=not ours)
+        if before is not None and before != key and old is not None:
+            recovery.continue_part(self.gangs[before], gang, old)
         if sent is not None:
             bindings.carry_over(gang, sent)
             gang.roster.inherit(pod.uid)

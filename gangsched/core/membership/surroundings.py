@@ -7,10 +7,11 @@ from contextlib import contextmanager
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.trees import TREE_KINDS
-from gangsched.core.gang import clock, unrecorded
+from gangsched.core.gang import clock
 from gangsched.core.gang.gang import Gang, forget_written
 from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.steps import forget_run
+from gangsched.core.membership import unrecorded
 from gangsched.core.membership.members import Members
 from gangsched.core.membership.resting import Resting
 from gangsched.core.objects import events
@@ -21,7 +22,7 @@ from gangsched.core.objects.podgroup import ForeignGroup, without_status
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.shape import Labels
-from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
+from gangsched.core.objects.volumes import StorageKind
 from gangsched.core.objects.workload import GANG
 
 _UNSEEN = frozenset({Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN})
@@ -120,17 +121,13 @@ class Surroundings:
     def _note_claims(self, event: events.StorageFact | events.DeviceFact) -> None:
         match event:
             case events.StorageSeen(kind, found):
-                self._set_storage(kind, found.key, found)
+                self._try_again(self._cluster.set_storage(kind, found.key, found))
             case events.StorageGone(kind, key):
-                self._set_storage(kind, key, None)
+                self._try_again(self._cluster.set_storage(kind, key, None))
             case events.DeviceObjectSeen(kind, found):
                 self._try_again(self._cluster.set_devices(kind, found.key, found))
             case events.DeviceObjectGone(kind, key):
                 self._try_again(self._cluster.set_devices(kind, key, None))
-
-    def _set_storage(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> None:
-        """Update the object, and try gangs again whose waiting members use it."""
-        self._try_again(self._cluster.set_storage(kind, key, found))
 
     def _try_again(self, uids: Iterable[str]) -> None:
         """Try the gangs of these waiting members (by UID) again, because objects that the members use have changed."""

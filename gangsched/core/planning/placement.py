@@ -19,7 +19,7 @@ from gangsched.core.planning.ask import Ask, asked_for, classes_of, domain_value
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.dependence import depends, unsure, waits_for_pods
 from gangsched.core.planning.domains import best_domain, found_in_fewest, found_together
-from gangsched.core.planning.parts import quorum_in
+from gangsched.core.planning.part_choice import quorum_in
 from gangsched.core.planning.proof import never_fits
 from gangsched.core.planning.refusal import Refusal, fragmented, gaps, oversized, shortage
 from gangsched.core.planning.topology import RecentRequests

@@ -15,7 +15,7 @@ import numpy as np
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.ask import Ask, domains_of
 from gangsched.core.planning.capacity_snapshot import Snapshot
-from gangsched.core.planning.parts import quorum_in
+from gangsched.core.planning.part_choice import quorum_in
 from gangsched.core.planning.topology import RecentRequests
 
 

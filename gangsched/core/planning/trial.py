@@ -10,7 +10,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.parts import quorum_in
+from gangsched.core.planning.part_choice import quorum_in
 from gangsched.core.planning.search import STEPS
 
 

@@ -105,7 +105,7 @@ class Queue:
         if before is not None and not active and not parked:
             # What unparked it may also help its refused single members, which nothing else would wake now.
             gang.attempt.forget_members()
-        rank = (want.quorum is None and not want.repairs and not want.moves, order_key(gang, assessment))
+        rank = (not (want.quorum or want.repairs or want.lost or want.moves), order_key(gang, assessment))
         if before != rank or active == parked:
             self._since.pop(key, None)
             if not parked:

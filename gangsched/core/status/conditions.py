@@ -246,6 +246,6 @@ def _undone(gang: Gang) -> str:
         return f"{gang.record.rollback_note}: its bindings and writes are undone, and it is retried after a back-off."
     if current.retried:
         return f"{current.note}; the rest is being retried."
-    if len(rollback.targets(gang)) > len(rollback.spared(gang)):
+    if len(rollback.targets(gang, current)) > len(rollback.spared(gang, current)):
         return f"{current.note}: the bound members are evicted, so that the whole group starts over."
     return f"{current.note}; the condition Degraded says why the bound members are left in place."

@@ -16,12 +16,13 @@ from gangsched.core.status.conditions import late_message, there
 
 def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
     """The reason of the Degraded condition, whatever its status; None for a group that has no such condition."""
-    if gang.operations.rollback is not None:
-        if any(rollback.refusals(gang)):
+    doing = gang.operations.rollback
+    if doing is not None:
+        if any(rollback.refusals(gang, doing)):
             return Reason.EVICTION_REFUSED
-        if gang.operations.rollback.restart is not None:
+        if doing.restart is not None:
             return Reason.RESTARTING
-        return Reason.PARTLY_BOUND if rollback.spared(gang) else Reason.BINDING_UNDONE
+        return Reason.PARTLY_BOUND if rollback.spared(gang, doing) else Reason.BINDING_UNDONE
     if not gang.record.scheduled_at or gang.record.ended:
         return None
     if gang.record.phase is Phase.DEGRADED:
@@ -55,9 +56,9 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
 
 
 def _evicting(gang: Gang, doing: Rollback) -> str:
-    left = rollback.targets(gang)
-    spared = rollback.spared(gang)
-    refusal = next(rollback.refusals(gang), None)
+    left = rollback.targets(gang, doing)
+    spared = rollback.spared(gang, doing)
+    refusal = next(rollback.refusals(gang, doing), None)
     parts = [doing.note]
     if doing.retried:
         parts.append("the rest is being retried")

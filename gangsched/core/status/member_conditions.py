@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
-from gangsched.core.gang.gang import Gang
+from gangsched.core.declarations.minima import above, rest_of, roles_in
+from gangsched.core.gang import rollback
+from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.wants import incomplete_parts, raised
+from gangsched.core.gang.wants import placed_of, raised
+from gangsched.core.gang.writes import Part
 from gangsched.core.objects.effects import Effect, PatchPodCondition
 from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Minima
+from gangsched.core.objects.wording import number_is
 from gangsched.core.status import explanation
 from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, reason_of, refused_reason
 from gangsched.core.status.degraded import degraded_message
@@ -52,7 +59,8 @@ def conditions(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason
     general = _general_reason(gang, assessment)
     spec = assessment.terms.spec
     in_parts = bool(gang.record.scheduled_at) and spec.tree is not None
-    parts = incomplete_parts(gang, assessment.census, spec) if in_parts else {}
+    parts = _incomplete_parts(gang, assessment.census, spec) if in_parts else {}
+    given_up = _given_up(gang)
     for uid in sorted(gang.observed.ownership.disowned & gang.observed.pods.keys()):
         yield gang.observed.pods[uid], Reason.SEVERAL_OWNERS
     for pod in assessment.census.waiting:
@@ -62,6 +70,8 @@ def conditions(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason
             yield pod, refused_reason(gang.attempt.refused_members[pod.uid])
         elif pod.uid in gang.operations.barred:
             yield pod, Reason.BINDING_REFUSED
+        elif role_of(pod) in given_up:
+            yield pod, Reason.BINDING_UNDONE
         elif general is not None:
             yield pod, general
         elif role_of(pod) in parts:
@@ -85,13 +95,15 @@ def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_
         text = explanation.refused(gang.attempt.refused_members[pod.uid])
     elif pod.uid in gang.operations.barred:
         text = gang.operations.barred[pod.uid].message
+    elif reason is Reason.BINDING_UNDONE and role_of(pod) in (given_up := _given_up(gang)):
+        text = _why_given_up(gang, given_up[role_of(pod)])
     elif gang.record.scheduled_at and assessment.terms.hindrance is not None:
         text = assessment.terms.hindrance.message
     elif gang.record.scheduled_at and gang.attempt.refusal is not None:
         text = explanation.refused(gang.attempt.refusal)
     elif gang.record.scheduled_at:
         paused = f"{gang.attempt.pause.note}."
-        part = incomplete_parts(gang, assessment.census, assessment.terms.spec).get(role_of(pod))
+        part = _incomplete_parts(gang, assessment.census, assessment.terms.spec).get(role_of(pod))
         text = paused if reason is Reason.PODS_FAIL else degraded_message(gang, assessment)
         if reason is Reason.GANG_INCOMPLETE and part is not None:
             text = explanation.incomplete_part(part)
@@ -122,3 +134,29 @@ def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:
     if gang.attempt.refusal is not None and reason in NO_ROOM:
         return refused_reason(gang.attempt.refusal)
     return reason
+
+
+def _given_up(gang: Gang) -> dict[str, Part]:
+    """The parts that were given up and are not being tried again yet, by each of their roles."""
+    given_up = (part for part in gang.operations.parts if part.rollback is not None or part.retry_at)
+    return {role: part for part in given_up for role in part.needs}
+
+
+def _why_given_up(gang: Gang, part: Part) -> str:
+    spared = rollback.spared(gang, part.rollback) if part.rollback is not None else []
+    if part.rollback is None or not spared:
+        return f"{part.note}: what is bound of it is evicted, and it is tried again as a whole after a back-off."
+    number, why = number_is(len(spared), "member"), part.rollback.spared[spared[0].uid]
+    return (
+        f"{part.note}; {number} left in place ({spared[0].name}: {why}), and the rest is tried again after a back-off."
+    )
+
+
+def _incomplete_parts(gang: Gang, census: Census, spec: GroupSpec) -> dict[str, Minima]:
+    """For members of parts above the minimum, by role, what is missing for their part to be bound, if it is."""
+    if spec.tree is None:
+        return {}
+    open_ = above(spec.tree, Counter(map(role_of, placed_of(gang))) + Counter(dict(gang.record.succeeded)))
+    waiting = Counter(map(role_of, census.waiting))
+    rests = [(part, rest) for part in open_.parts if (rest := rest_of(part, waiting)).total]
+    return {role: rest for part, rest in rests for role in roles_in(part)}

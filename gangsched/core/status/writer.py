@@ -184,8 +184,9 @@ class StatusWriter:
 
 def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
     """The inputs of the messages, other than the numbers in the status."""
-    refused = next(rollback.refusals(gang), None)
-    spared = len(gang.operations.rollback.spared) if gang.operations.rollback is not None else 0
+    doing = gang.operations.rollback
+    refused = next(rollback.refusals(gang, doing), None) if doing is not None else None
+    spared = len(doing.spared) if doing is not None else 0
     return (
         gang.attempt.refusal,
         assessment.terms.hindrance,

@@ -2,14 +2,15 @@
 
 A part is placed with all that it needs or not at all. The choice is the first one, in the order of the parts, that
 fits: a part is passed over only if no choice fits that has it beside the parts chosen before it. It is found by going
-through the choices part by part, and giving up those of which the parts so far do not fit together, within a limit. A
-quorum without choices is found by `quorum` alone.
+through the choices part by part, and giving up those of which the parts so far do not fit together, within a limit. Of
+parts that are alike one that does not fit stands for those after it. A quorum without choices is found by `quorum`
+alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import replace
 
 from gangsched.core.cluster.labels import Area
@@ -69,7 +70,11 @@ class Parts:
         self.steps = Steps(steps, budget=snapshot.budget)
         self.first = self._quorum(_merged(ask.role_needs, self._nearest(ask.choices)))
         self.slots = self.first.slots
-        classes = dict.fromkeys(confined(snapshot, ask.members, ask.avoided, area, of=of).values())
+        found = confined(snapshot, ask.members, ask.avoided, area, of=of)
+        classes = dict.fromkeys(found.values())
+        self._classes: dict[str, Counter[MemberClass]] = {}
+        for pod in ask.members:
+            self._classes.setdefault(role_of(pod), Counter())[found[pod.uid]] += 1
         self.room = dict.fromkeys(classes, 0) | self.first.room
         self._depends = bool(helped(snapshot, classes))
         self.smallest = self.first.smallest
@@ -89,10 +94,12 @@ class Parts:
     def _found(self, roles: _Roles, choices: tuple[Choice, ...]) -> Places | None:
         """Places for these roles and enough parts of these choices."""
         choice, *others = choices
+        unfit = set[Hashable]()
         for at, part in enumerate(choice.parts):
             if len(choice.parts) - at < choice.least or self._tries >= TRIES:
                 break
-            if not self._has(part):
+            kind = self._kind(part)
+            if kind in unfit or not self._has(part):
                 continue
             more = _merged(roles, dict(part.roles))
             left = Choice(choice.least - 1, choice.parts[at + 1 :], choice.name)
@@ -100,7 +107,22 @@ class Parts:
             found = self._try(more, open_)
             if found is not None:
                 return found
+            unfit.add(kind)
         return None
+
+    def _kind(self, part: Minima) -> Hashable:
+        """What decides whether the part fits; equal for parts that may take each other's place."""
+        roles = Counter((number, *self._kind_of_role(role)) for role, number in part.roles)
+        choices = Counter(
+            (each.least, frozenset(Counter(map(self._kind, each.parts)).items())) for each in part.choices
+        )
+        return frozenset(roles.items()), frozenset(choices.items())
+
+    def _kind_of_role(self, role: str) -> tuple[Hashable, ...]:
+        """Its members' classes, where others of it are, and its levels; a level of several roles is like no other."""
+        own = self._ask.own_by_role.get(role, {})
+        levels = (level.key if len(level.roles) == 1 else level for level in self._ask.levels if role in level.roles)
+        return frozenset(self._classes.get(role, Counter()).items()), frozenset(own.items()), tuple(levels)
 
     def _try(self, roles: _Roles, choices: tuple[Choice, ...]) -> Places | None:
         """Places for these roles and the rest of the choice, unless some of these roles are known not to fit."""

@@ -1,0 +1,162 @@
+"""Infers after a restart, from pod timestamps, what is written nowhere.
+
+It handles groups without a PodGroup's record, and members that a former leader bound after the record was last written.
+No other module of the core infers anything from timestamps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable
+
+from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.declarations.minima import begun, chosen, minima, roles_in
+from gangsched.core.declarations.resolution import declared_spec, said_minima
+from gangsched.core.gang import parts, recovery, rollback
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.steps import Step, take
+from gangsched.core.objects.declaration import NATIVE, GroupKey
+from gangsched.core.objects.pod import Pod, PodPhase, role_of
+from gangsched.core.objects.podgroup import GroupSpec, SeenCondition
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Minima, Outcome, Phase
+
+OUTAGE_S = 300.0
+"""Time in seconds, added to the repair deadline, after which a quorum is no longer taken for half bound unless a
+PodGroup of gangsched's API declares the group."""
+
+
+def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> None:
+    """Find out whether a former leader began a quorum that is not complete; a gang that has failed has none."""
+    # Pods of owners that do not count say nothing about the quorum, however long they have waited.
+    gang.update_ownership(policy.owner_guard, foreign)
+    if not gang.record.run_start:
+        # All members of a quorum exist when it is bound, so pods bound before that belong to earlier runs.
+        oldest = min((pod.created for pod in gang.live()), default=float("inf"))
+        old = (pod.uid for pod in gang.observed.pods.values() if pod.terminal and pod.bound_at < oldest)
+        gang.roster.end_run(gang.roster.past.union(old))
+    record = gang.record
+    failed = record.outcome is Outcome.OUT_OF_TIME or (record.phase is Phase.FAILED and not record.ended)
+    if not failed and (record.ended or not record.scheduled_at):
+        gang.roster.inherit_only(_half_done(gang, foreign, policy, now))
+        if gang.roster.inherited:
+            # Time without a leader does not count (rule 1), but its length is unknown: assume at least half is left.
+            rollback.count_on(gang, since=_since(gang, gang.roster.inherited, policy, now))
+    spec = declared_spec(gang.key, gang.observed.group, gang.live(), foreign)
+    if gang.roster.inherited and spec is not None:
+        recovery.take_over(gang, spec)
+    if spec is not None and spec.tree is not None and not failed:
+        _find_begun_parts(gang, spec.tree, foreign=foreign, policy=policy, now=now)
+    if _remembers_nothing(gang) and not gang.plain and not gang.roster.inherited:
+        _recall_scheduled(gang, spec, foreign)
+
+
+def _since(gang: Gang, uids: Iterable[str], policy: Policy, now: float) -> float:
+    """Since when these members count as bound while others of their quorum or part are not."""
+    first = min(gang.observed.pods[uid].bound_at for uid in uids)
+    return min(now, max(first, now - rollback.lasts_s(policy) / 2))
+
+
+def _find_begun_parts(gang: Gang, tree: Minima, *, foreign: Foreign, policy: Policy, now: float) -> None:
+    """Find out of which parts of a tree, beside its quorum, a former leader has bound some members and not yet all."""
+    bound = [pod for pod in gang.live() if pod.node]
+    there = Counter(map(role_of, bound))
+    mine = gang.record.satisfied if gang.record.scheduled_at else gang.record.quorum or Minima(0)
+    for rest in begun(tree, there):
+        roles = {*roles_in(rest)} - {role for role, _ in mine.roles}
+        done = _half_done(gang, foreign, policy, now, roles)
+        if done:
+            members = [pod for pod in bound if pod.uid in done]
+            parts.begin(gang, members, rest=rest, since=_since(gang, done, policy, now))
+
+
+def _remembers_nothing(gang: Gang) -> bool:
+    """Whether the gang has no PodGroup written by a user, or one just created to hold reservations with placeholders.
+
+    No member is bound beside such reservations before they are in the status, so bound members were bound before it was
+    created.
+    """
+    group = gang.observed.group
+    if group is None or group.spec is None:
+        return group is None
+    return group.made and not group.status.phase and any(role.template for role in group.spec.roles)
+
+
+def _half_done(
+    gang: Gang, foreign: Foreign, policy: Policy, now: float, roles: Container[str] | None = None
+) -> set[str]:
+    """The members, by UID, with which a former leader may have begun a quorum of a group that was never scheduled.
+
+    With a PodGroup, whose status would show that the group was scheduled, these are the members bound since it was
+    created, or all bound members if it was created because some were bound. Without a PodGroup the timestamps decide:
+    members that still wait already existed when the others were bound, and that was not long ago, unless a native group
+    shows whether it was scheduled. Replacements of members that a scheduled group has lost are younger. If `roles` are
+    given, only their members count: those of a part that is bound together.
+    """
+    ours = [pod for pod in gang.live() if roles is None or role_of(pod) in roles]
+    bound = {pod.uid: pod.bound_at for pod in ours if pod.node}
+    if roles is None and gang.observed.group is not None and not _remembers_nothing(gang):
+        # Pod timestamps have a resolution of one second.
+        since = max(0.0 if gang.observed.group.made else gang.observed.group.created, int(gang.record.settled_at))
+        return {uid for uid, at in bound.items() if at >= since}
+    begun_at = min(bound.values(), default=0.0)
+    # A member that is being evicted was also waiting when the others were bound.
+    not_ours = gang.roster.past | gang.observed.ownership.disowned
+    waited = (pod for pod in gang.observed.pods.values() if not (pod.node or pod.terminal or pod.uid in not_ours))
+    theirs = (pod for pod in waited if roles is None or role_of(pod) in roles)
+    shown = [seen for pod in ours if pod.node and (seen := _shown(pod, foreign)) is not None]
+    recent = bool(shown) or now <= begun_at + OUTAGE_S + policy.repair_deadline_s
+    if not recent or any(map(_was_scheduled, shown)) or not any(pod.created <= begun_at for pod in theirs):
+        return set()
+    return set(bound)
+
+
+def _shown(pod: Pod, foreign: Foreign) -> SeenCondition | None:
+    """What the native group that the pod names shows of itself; None if it has no condition that gangsched writes."""
+    name = pod.declaration.native_group if pod.declaration is not None else ""
+    found = foreign.stored(NATIVE, GroupKey(pod.namespace, name)) if name else None
+    return found.phase if found is not None and isinstance(found.phase, SeenCondition) else None
+
+
+def _was_scheduled(seen: SeenCondition) -> bool:
+    return seen.condition is not None and seen.condition.scheduled
+
+
+def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign) -> None:
+    """Treat a group as scheduled that has live bound members, no half-bound quorum and no PodGroup written by a user.
+
+    Nothing else records it. Members that are leaving show nothing, because their quorum may have been rolled back. A
+    quorum is bound together, so members that wait beside bound ones came later. If a native group was changed after it
+    was scheduled, its minimum may have been raised: no more was satisfied than is bound (rule 9). If members come later
+    by a template, the missing ones may never have existed, so the group counts as scheduled late, with what is bound
+    (rule 11).
+    """
+    bound = [pod for pod in gang.observed.pods.values() if pod.node and pod.uid not in gang.roster.past]
+    if not any(map(gang.lives, bound)):
+        # No bound member of that run is left: the waiting members begin another run.
+        gang.roster.end_run(gang.roster.past.union(pod.uid for pod in bound))
+        return
+    says = [pod.declaration for pod in bound if pod.declaration is not None]
+    there = Counter(map(role_of, bound))
+    least = said_minima(says) if spec is None else chosen(minima(spec), there)
+    if least is None:
+        return
+    changed = {role_of(pod) for pod in bound if _was_changed(_shown(pod, foreign))}
+    if spec is not None and spec.tree is not None:
+        # A part of which nothing or not yet all is bound is none that the group had: it is bound whole or not at all.
+        open_ = {role for part in gang.operations.parts for role in part.needs}
+        had = {role_of(pod) for pod in bound if gang.lives(pod)} - open_
+        roles = tuple((role, min(number, there[role]) if role in changed else number) for role, number in least.roles)
+        roles = tuple((role, number) for role, number in roles if role in had)
+        least = Minima(sum(number for _, number in roles), roles)
+    elif changed:
+        least = Minima(min(least.total, there.total()), least.roles)
+    begun_at = min(pod.bound_at for pod in bound) or 1.0
+    by_template = any(role.template for say in says for role in say.roles)
+    late = by_template and sum(pod.phase is not PodPhase.FAILED for pod in bound) < least.total
+    take(gang, Step.INFERRED, run_start=begun_at, scheduled_at=begun_at, satisfied=least, late=late)
+
+
+def _was_changed(seen: SeenCondition | None) -> bool:
+    """Whether the spec of a native group has changed since the group was scheduled."""
+    return seen is not None and seen.condition is not None and seen.condition.generation < seen.generation

@@ -1,0 +1,328 @@
+"""Parts of a tree above its minimum, and what a raised minimum adds: each is bound whole or not at all, whatever fails.
+
+The quorum has the same promise in test_rollback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.pod import DeviceUse, Owner, Pod
+from gangsched.core.objects.record import Phase
+from gangsched.core.objects.results import BindRefused, Refused
+from gangsched.kube.dialects.dialect_table import DEFAULT
+from tests.builders import node, pod
+from tests.gadgets import GPUS, device_claim, gpus
+from tests.harness import Harness
+from tests.scenarios.test_conditions import read
+from tests.scenarios.test_trees import ROOT, bound, told
+from tests.trees import inner, leaf, members_of, under
+
+OWNER = Owner("ReplicaSet", "rs", "uid-rs", "apps")
+
+
+def refusing(*names: str, why: Refused = Refused.DENIED) -> Callable[[BindPod], BindRefused | None]:
+    """Refuse the bindings of pods whose names begin so."""
+    return lambda effect: (
+        BindRefused(effect.uid, effect.node, why, "policy says no") if effect.name.startswith(names) else None
+    )
+
+
+def running(*, cpu: int = 9, owner: Owner | None = OWNER) -> Harness:
+    """A tree of three groups of three that needs two of them, with the first two bound."""
+    harness = Harness()
+    harness.add(node(cpu=cpu), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
+    harness.add(*(each for number in (1, 2) for each in members_of(f"pg{number}", 3, owner=owner)))
+    harness.wait(3)
+    assert bound(harness) == {"pg1": 3, "pg2": 3}
+    return harness
+
+
+def settled(harness: Harness) -> dict[str, int]:
+    """What is bound once evicted pods are gone."""
+    harness.end_terminating()
+    harness.settle()
+    return bound(harness)
+
+
+class TestABindingIsRefused:
+    def test_what_is_bound_of_the_part_is_evicted_and_the_rest_of_the_tree_goes_on(self):
+        harness = running()
+        harness.refuse_bind = refusing("pg3-1")
+        harness.add(*members_of("pg3", 3, owner=OWNER))
+        harness.wait(40)
+        assert sorted(harness.evicted) == ["default/pg3-0", "default/pg3-2"]
+        assert settled(harness) == {"pg1": 3, "pg2": 3}
+        assert harness.machine.gangs[ROOT].record.phase is Phase.SCHEDULED
+
+    @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know the back-off")
+    def test_the_part_is_tried_again_after_a_back_off_that_grows(self):
+        harness = running()
+        harness.refuse_bind = refusing("pg3-1")
+        harness.add(*members_of("pg3", 3, owner=OWNER))
+        harness.wait(21)
+        assert settled(harness) == {"pg1": 3, "pg2": 3}
+        harness.add(*members_of("pg3", 2, first=7, owner=OWNER))
+        harness.wait(5)
+        assert bound(harness) == {"pg1": 3, "pg2": 3}
+        reason, message = told(harness, "pg3-7")
+        assert reason == "BindingUndone"
+        assert "2 members were bound, and 1 more could not be bound within 20s (policy says no)" in message
+        harness.wait(6)
+        assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 2}
+        harness.wait(21)
+        assert settled(harness) == {"pg1": 3, "pg2": 3}
+        harness.add(*members_of("pg3", 2, first=9, owner=OWNER))
+        harness.refuse_bind = refusing("nothing")
+        harness.wait(12)
+        assert bound(harness) == {"pg1": 3, "pg2": 3}
+        harness.wait(12)
+        assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 3}
+
+    def test_a_part_all_of_whose_bindings_are_refused_holds_no_room(self):
+        harness = running()
+        harness.refuse_bind = refusing("pg3")
+        harness.add(*members_of("pg3", 3, owner=OWNER))
+        harness.settle()
+        harness.add(pod("other", group="", cpu=3))
+        harness.wait(2)
+        assert bound(harness) == {"other": 1, "pg1": 3, "pg2": 3}
+
+    def test_members_that_nothing_would_recreate_stay_and_the_rest_is_tried_again(self):
+        harness = running(owner=None)
+        harness.refuse_bind = refusing("pg3-1")
+        harness.add(*members_of("pg3", 3))
+        harness.wait(25)
+        assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 2}
+        assert harness.evicted == []
+        harness.refuse_bind = refusing("nothing")
+        harness.wait(20)
+        assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 3}
+
+    def test_a_member_above_the_minimum_of_a_whole_part_waits_alone(self):
+        harness = running()
+        harness.refuse_bind = refusing("pg1-3")
+        harness.add(*members_of("pg1", 1, first=3, owner=OWNER))
+        harness.wait(60)
+        assert bound(harness) == {"pg1": 3, "pg2": 3}
+        assert harness.evicted == []
+        assert told(harness, "pg1-3")[0] == "BindingRefused"
+
+    def test_a_quorum_that_fails_is_rolled_back_alone_if_other_parts_are_whole_and_enough(self):
+        harness = Harness()
+        harness.add(node(cpu=9), inner("root", least=1), leaf("a", "root", age=9, least=2), leaf("b", "root", least=2))
+        harness.refuse_bind = refusing("a-1")
+        harness.add(*members_of("a", 2, owner=OWNER), *members_of("b", 2, owner=OWNER))
+        harness.wait(40)
+        assert harness.evicted == ["default/a-0"]
+        assert settled(harness) == {"b": 2}
+        assert harness.machine.gangs[ROOT].record.phase is Phase.SCHEDULED
+
+    def test_what_a_raised_minimum_adds_is_bound_together_or_not_at_all(self):
+        harness = Harness()
+        harness.add(node(cpu=9), inner("root", least=1), leaf("a", "root", age=9, least=2), leaf("b", "root", least=2))
+        harness.add(*members_of("a", 2, owner=OWNER))
+        harness.wait(5)
+        harness.refuse_bind = refusing("b-1")
+        harness.add(inner("root", least=2), *members_of("b", 2, created=harness.now, owner=OWNER))
+        harness.wait(40)
+        assert harness.evicted == ["default/b-0"]
+        assert settled(harness) == {"a": 2}
+
+
+class TestRoomIsLost:
+    def test_a_part_whose_room_another_pod_takes_is_rolled_back(self):
+        harness = running()
+        harness.refuse_bind = refusing("pg3-1", "pg3-2", why=Refused.UNAVAILABLE)
+        harness.add(*members_of("pg3", 3, owner=OWNER))
+        harness.settle()
+        assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 1}
+        harness.add(pod("rival", group="", cpu=1, node="n1", scheduler="other"))
+        harness.settle()
+        harness.refuse_bind = refusing("nothing")
+        harness.wait(60)
+        assert settled(harness) == {"pg1": 3, "pg2": 3, "rival": 1}
+
+    def test_a_part_whose_room_another_pod_takes_is_completed_elsewhere_if_it_can_be(self):
+        harness = running()
+        harness.refuse_bind = refusing("pg3-1", "pg3-2", why=Refused.UNAVAILABLE)
+        harness.add(*members_of("pg3", 3, owner=OWNER))
+        harness.settle()
+        harness.add(pod("rival", group="", cpu=1, node="n1", scheduler="other"))
+        harness.settle()
+        harness.refuse_bind = refusing("nothing")
+        harness.add(node("n2", cpu=1))
+        harness.wait(10)
+        assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 3, "rival": 1}
+        assert harness.evicted == []
+
+
+class TestALeaderFindsAPartHalfBound:
+    def half_bound(self) -> Harness:
+        harness = running()
+        harness.withhold = lambda effect: effect.name in ("pg3-1", "pg3-2")
+        harness.add(*members_of("pg3", 3, owner=OWNER))
+        harness.wait(1)
+        assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 1}
+        harness.withhold = lambda _: False
+        return harness
+
+    @pytest.mark.without("all", why="the story has its own change of leader")
+    def test_it_is_completed(self):
+        harness = self.half_bound()
+        harness.restart()
+        harness.wait(5)
+        assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 3}
+        assert harness.evicted == []
+
+    @pytest.mark.without("all", why="the story has its own change of leader")
+    def test_it_is_rolled_back_if_there_is_no_room_for_the_rest(self):
+        harness = self.half_bound()
+        harness.add(pod("rival", group="", cpu=1, node="n1", scheduler="other"))
+        harness.restart()
+        harness.wait(30)
+        assert harness.evicted == ["default/pg3-0"]
+        assert settled(harness) == {"pg1": 3, "pg2": 3, "rival": 1}
+
+    @pytest.mark.without("all", why="the story has its own change of leader")
+    def test_a_part_that_was_whole_and_has_lost_a_member_is_not_rolled_back(self):
+        harness = running()
+        harness.add(*members_of("pg3", 3, owner=OWNER))
+        harness.wait(5)
+        harness.run_pods()
+        harness.delete("default/pg3-0")
+        harness.add(pod("rival", group="", cpu=1, node="n1", scheduler="other"))
+        harness.wait(5)
+        harness.add(*members_of("pg3", 1, first=7, created=harness.now, owner=OWNER))
+        harness.restart()
+        harness.wait(60)
+        assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 2, "rival": 1}
+        assert harness.evicted == []
+
+    @pytest.mark.without("all", why="the story has its own change of leader")
+    def test_what_the_quorum_has_bound_is_rolled_back_beside_a_whole_part_that_is_enough(self):
+        harness = Harness()
+        harness.add(node(cpu=9), inner("root", least=1), leaf("a", "root", age=9), leaf("b", "root"))
+        harness.withhold = lambda effect: effect.name in ("a-1", "a-2")
+        harness.add(*members_of("a", 3, owner=OWNER), *members_of("b", 3, owner=OWNER))
+        harness.wait(1)
+        assert bound(harness) == {"a": 1, "b": 3}
+        harness.withhold = lambda _: False
+        harness.add(pod("rival", group="", cpu=5, node="n1", scheduler="other"))
+        harness.restart()
+        harness.wait(60)
+        assert harness.evicted == ["default/a-0"]
+
+
+def with_claim(name: str, count: int, *, of: int) -> list[Pod]:
+    """Members of the group, of which the last `of` use its claim."""
+    said = DEFAULT.declaration({}, {}, scheduling_group=name)
+    uses = (DeviceUse("shared", "c", "", name),)
+    return [
+        pod(f"{name}-{at}", group="", declaration=said, device_claims=uses if at >= count - of else (), owner=OWNER)
+        for at in range(count)
+    ]
+
+
+def test_nothing_of_a_part_is_bound_before_the_claims_of_all_its_members_are_ready():
+    harness = Harness()
+    harness.add(node("n", cpu=8), inner("root", least=1), leaf("a", "root", age=9, least=1))
+    claims = [{"name": "shared", "resourceClaimName": "c"}]
+    harness.add(leaf("b", "root", least=2, resourceClaims=claims), *members_of("a", 1))
+    harness.wait(5)
+    harness.offer(GPUS, gpus("n", 1), device_claim("c"))
+    harness.lose_prebinding = lambda _: True
+    harness.add(*with_claim("b", 2, of=1))
+    harness.wait(900)
+    assert bound(harness) == {"a": 1}
+    harness.lose_prebinding = lambda _: False
+    harness.wait(400)
+    assert bound(harness) == {"a": 1, "b": 2}
+
+
+class TestAPartIsShort:
+    def test_members_above_the_minimum_of_another_part_do_not_wait_for_it(self):
+        harness = Harness()
+        harness.add(node(cpu=9), inner("root"), leaf("a", "root", age=9, least=2), leaf("b", "root", least=2))
+        harness.add(*members_of("a", 2), *members_of("b", 2))
+        harness.wait(5)
+        harness.run_pods()
+        harness.delete("default/b-0")
+        harness.wait(5)
+        harness.add(*members_of("a", 1, first=2, created=harness.now))
+        harness.wait(5)
+        assert bound(harness) == {"a": 3, "b": 1}
+
+    @pytest.mark.parametrize("level", [True, False])
+    def test_a_part_that_was_lost_whole_does_not_wait_for_it(self, level):
+        harness = Harness()
+        harness.add(*(node(name, cpu=4, labels={"rack": name}) for name in ("r1", "r2")), inner("root"))
+        spec = under("rack") if level else {}
+        harness.add(leaf("a", "root", least=2, **spec), leaf("b", "root", least=2, **spec))
+        harness.add(*members_of("a", 2), *members_of("b", 2))
+        harness.wait(5)
+        harness.run_pods()
+        harness.delete("default/a-0", "default/a-1", "default/b-0")
+        harness.wait(5)
+        harness.add(*members_of("a", 2, first=7, created=harness.now))
+        harness.wait(5)
+        assert bound(harness) == {"a": 2, "b": 1}
+        if level:
+            assert len({harness.pod(f"default/a-{number}").node for number in (7, 8)}) == 1
+
+    def test_a_part_that_was_lost_whole_is_bound_whole_again_or_not_at_all(self):
+        harness = Harness()
+        harness.add(node("n1", cpu=3), node("n2", cpu=3), inner("root"), leaf("a", "root", age=9), leaf("b", "root"))
+        harness.add(*members_of("a", 3), *members_of("b", 3))
+        harness.wait(5)
+        harness.run_pods()
+        harness.delete("default/a-0", "default/a-1", "default/a-2")
+        harness.add(pod("rival", group="", cpu=2, node="n1", scheduler="other"))
+        harness.wait(5)
+        harness.add(*members_of("a", 3, first=5, created=harness.now))
+        harness.wait(60)
+        assert bound(harness) == {"b": 3, "rival": 1}
+        assert told(harness, "a-5")[0] == "Unschedulable"
+        harness.add(node("n3", cpu=2))
+        harness.wait(5)
+        assert bound(harness) == {"a": 3, "b": 3, "rival": 1}
+
+
+class TestAMinimumWasRaised:
+    """What a group had before is written nowhere, but its condition shows that the spec has changed since."""
+
+    def raised(self, *, parent: str = "") -> Harness:
+        harness = Harness()
+        above = {"parentCompositePodGroupName": parent} if parent else {}
+        spec = lambda least: {"schedulingPolicy": {"gang": {"minCount": least}}} | above  # noqa: E731
+        harness.add(node(cpu=4), *([inner(parent, least=1)] if parent else []), read(spec(3), name="g", uid="g"))
+        harness.add(*members_of("g", 3, owner=OWNER))
+        harness.wait(400)
+        harness.run_pods()
+        seen = next(each.phase for each in harness.foreign.values() if each.key.name == "g")
+        assert seen is not None
+        changed = read(spec(5), name="g", uid="g", generation=2)
+        harness.add(replace(changed, phase=replace(seen, generation=2)))
+        harness.add(*members_of("g", 2, first=3, created=harness.now, owner=OWNER))
+        harness.wait(60)
+        assert bound(harness) == {"g": 3}
+        return harness
+
+    @pytest.mark.without("all", why="the story has its own restart")
+    @pytest.mark.parametrize("parent", ["", "root"])
+    @pytest.mark.parametrize("restarted", [False, True])
+    def test_the_difference_is_bound_together_or_not_at_all_after_a_restart_too(self, parent, restarted):
+        """Regression: after a restart it was taken for members that were lost, and bound one by one."""
+        harness = self.raised(parent=parent)
+        if restarted:
+            harness.restart()
+        harness.wait(120)
+        assert bound(harness) == {"g": 3}
+        harness.add(node("n2", cpu=1))
+        harness.wait(30)
+        assert bound(harness) == {"g": 5}
+        assert harness.evicted == []
