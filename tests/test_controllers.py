@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from dataclasses import replace
 
@@ -12,17 +11,11 @@ import yaml
 from documentation import matrix
 from documentation.generate import ROOT
 from documentation.matrix import Seen, merged
-from testbed.cache import SetupError
-from testbed.control_plane import ControlPlane
-from testbed.controllers import build
-from testbed.controllers import running as launching
-from testbed.controllers.build import ensure, folder_of, is_built
+from testbed.controllers.build import folder_of
 from testbed.controllers.expected import ANNOTATION, AUTO, BY_HAND, COLUMNS, EXPECTED, OWN, PLAYS, RACE
-from testbed.controllers.running import by_url, running
 from testbed.controllers.table import CONTROLLERS
 from tests.workloads.pages import blocks
 from tests.workloads.settings import SETTINGS
-from tests.workloads.sides import group_of
 
 JOBSET = CONTROLLERS["jobset"]
 
@@ -38,120 +31,6 @@ def test_a_controller_is_built_anew_exactly_if_something_of_its_recipe_changes()
     folder = folder_of(JOBSET)
     assert folder == folder_of(replace(JOBSET, arguments=("--another",)))
     assert len({folder, folder_of(replace(JOBSET, sum="h1:other")), folder_of(replace(JOBSET, package="./cmd"))}) == 3
-
-
-@pytest.mark.usefixtures("cache")
-def test_a_folder_without_its_program_is_not_complete():
-    folder_of(JOBSET).mkdir(parents=True)
-    (folder_of(JOBSET) / build.CRDS).write_text("kind: CustomResourceDefinition\n")
-    assert not is_built(JOBSET)
-    (folder_of(JOBSET) / JOBSET.name).touch()
-    assert is_built(JOBSET)
-
-
-@pytest.mark.usefixtures("cache")
-def test_what_is_built_needs_neither_go_nor_a_network():
-    folder_of(JOBSET).mkdir(parents=True)
-    (folder_of(JOBSET) / JOBSET.name).touch()
-    assert ensure(["jobset"], report=pytest.fail) == {"jobset": folder_of(JOBSET)}
-
-
-@pytest.mark.parametrize(
-    ("asked", "built"), [([], list(CONTROLLERS)), (["--quick"], ["jobset", "lws"]), (["--quick", "kueue"], ["kueue"])]
-)
-def test_all_are_built_unless_the_quick_ones_or_names_are_asked_for(monkeypatch, capsys, asked, built):
-    monkeypatch.setattr("sys.argv", ["build", *asked])
-    monkeypatch.setattr("signal.signal", lambda *_: None)
-    monkeypatch.setattr(build, "ensure", lambda names, **_: {name: name for name in names})
-    assert build.main() == 0
-    assert capsys.readouterr().out.split() == built
-
-
-class FakeGo:
-    """Reports that a module is in that folder, with that sum."""
-
-    def __init__(self, folder, sum_):
-        self.answer = f'{{"Dir": "{folder}", "Sum": "{sum_}"}}'
-
-    def run(self, arguments, *, directory):
-        assert arguments == ["mod", "download", "-json", "sigs.k8s.io/jobset@v0.12.0"]
-        assert directory.is_dir()
-        return type("Done", (), {"stdout": self.answer, "stderr": "", "returncode": 0})
-
-
-@pytest.mark.parametrize(
-    ("sum_", "why"), [("h1:other", "has the sum h1:other, not h1:YYP"), (JOBSET.sum, "has no CustomResourceDefinition")]
-)
-def test_another_content_of_the_module_and_a_wrong_row_are_refused(cache, monkeypatch, sum_, why):
-    monkeypatch.setattr(build, "find_go", lambda *_, **__: FakeGo(cache, sum_))
-    with pytest.raises(SetupError, match=why):
-        ensure(["jobset"], report=lambda _: None)
-    assert not is_built(JOBSET)
-
-
-def test_webhooks_are_called_on_this_machine_and_asked_only_about_pods_of_their_own():
-    hook = {"clientConfig": {"service": {"name": "s", "namespace": "n", "path": "/mutate"}}, "name": "one"}
-    about_pods = hook | {"rules": [{"resources": ["pods"]}], "namespaceSelector": {}}
-    about_sets = hook | {"rules": [{"resources": ["jobsets"]}]}
-    manifest = {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": "mutating-webhook-configuration"},
-        "webhooks": [about_pods, about_sets],
-    }
-    found = by_url(manifest, JOBSET, port=1234, authority=b"certificate")
-    called = {"url": "https://127.0.0.1:1234/mutate", "caBundle": base64.b64encode(b"certificate").decode()}
-    selector = {"matchExpressions": [{"key": JOBSET.pods_with, "operator": "Exists"}]}
-    assert found["metadata"] == {"name": "jobset"}
-    assert found["webhooks"] == [
-        about_pods | {"clientConfig": called, "objectSelector": selector},
-        about_sets | {"clientConfig": called},
-    ]
-    assert "service" in hook["clientConfig"]
-
-
-class FakeChild:
-    """A process that runs until the test ends it."""
-
-    def __init__(self):
-        self.status = None
-
-    def poll(self):
-        return self.status
-
-    def stop(self):
-        self.status = 0
-
-
-class FakeControlPlane(ControlPlane):
-    """Starts only the parts that a controller's start needs."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.kubeconfig = folder / "kubeconfig"
-        self.started = []
-        (folder / "certificates").mkdir()
-        for suffix in ("crt", "key"):
-            (folder / "certificates" / f"apiserver.{suffix}").touch()
-
-    def spawn(self, *_, **__):
-        self.started.append(FakeChild())
-        return self.started[-1]
-
-
-def test_a_controller_that_has_ended_is_started_again_where_tests_ask_for_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(launching, "is_built", lambda _: True)
-    monkeypatch.setattr(launching, "_install", lambda *_: None)
-    monkeypatch.setattr(launching, "_is_ok", lambda _: True)
-    control_plane = FakeControlPlane(tmp_path)
-    with running(control_plane, "kuberay") as revive:
-        revive()
-        [first] = control_plane.started
-        first.status = 1
-        revive()
-        _, second = control_plane.started
-        assert second.status is None
-    assert second.status == 0
 
 
 def test_every_workload_names_a_controller_that_can_be_built_a_page_and_reasons_for_what_is_left_out():
@@ -211,21 +90,6 @@ def test_a_cell_says_what_must_be_known_beside_how_it_ended_and_where_recorded_p
     assert cron.endswith("| whole/whole, by the annotation `gangsched.io/group-by` |")
     assert argo.endswith("| whole/whole with recorded pods ([test](../../tests/integration/test_argo.py)) |")
     assert not any(line.startswith(("| CronJob |", "| Argo")) for line in text.splitlines())
-
-
-def test_one_worker_runs_all_that_shares_a_control_plane_or_a_port():
-    def group(named):
-        return group_of(f"tests/workloads/test_workloads.py::test_it_ends_whole[{named}]")
-
-    assert group("JobSet-nothing-race") == group("JobSet-nothing-failure") == "jobset-nothing"
-    assert group("JobSet, dependsOn-nothing-race") == "jobset-nothing-late"
-    assert group("Job-nothing-race") == "kubernetes-nothing"
-    assert group("Job, WorkloadWithJob-own-race") == "kubernetes-own-gated"
-    columns = ("nothing", "annotation", "own", "podgroup")
-    assert {group(f"MPIJob-{column}-race") for column in columns} == {"mpi-operator"}
-    assert group("MPIJob, WaitForWorkersReady-nothing-race") == "mpi-operator"
-    assert group_of("tests/workloads/test_phase.py::test_it[now]") == "tests/workloads/test_phase.py"
-    assert group_of("tests/workloads/test_phase.py::test_it") == "tests/workloads/test_phase.py"
 
 
 def test_every_workload_that_can_be_declared_is_played_in_the_order_of_the_table():

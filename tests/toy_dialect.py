@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 REGISTRY = Path("gangsched/config/dialects.py")
 _END = '    )\n}\n"""All dialects'
-_ROW = """        Row(
+_ROW = """        DialectRow(
             name="toy",
             whose="Toys, for a test",
             group=(Key("toy.example/band", label=True),),

@@ -71,38 +71,3 @@ def test_a_group_over_which_the_core_fails_says_so_and_the_others_are_bound(
         assert f"group={cluster.namespace}/unplaced" in line
         assert "    ZeroDivisionError: over this" in operator.log
         assert operator.child.poll() is None
-
-
-def test_a_group_over_which_the_core_fails_half_way_stays_if_it_is_whole_and_is_not_evicted(
-    cluster: Cluster, broken: dict[str, str]
-) -> None:
-    """The cycle that sees two members bound fails; they are all that the group asks for."""
-    cluster.add_node("n1", cpu="12")
-    with Operator(cluster.control_plane, env=broken) as operator:
-        cluster.add_group("part", min_member=2)
-        cluster.add_stateful_set("part", 2)
-        cluster.until(lambda: operator.metric("gangsched_group_faults_total") >= 1.0)
-        cluster.until(lambda: cluster.condition("part", "Degraded").get("reason") == "InternalError")
-        assert cluster.condition("part")["status"] == "True"
-        assert len(cluster.bound("part")) == 2
-        assert operator.metric("gangsched_evictions_total") == 0.0
-        assert operator.child.poll() is None
-
-
-def test_a_group_over_which_the_core_fails_while_a_part_of_it_is_bound_is_rolled_back(
-    cluster: Cluster, broken: dict[str, str]
-) -> None:
-    """Two members are bound by hand, as a rival would; the third finds no room."""
-    cluster.add_node("n1", cpu="2")
-    with Operator(cluster.control_plane, env=broken) as operator:
-        cluster.add_group("part", min_member=3)
-        cluster.add_stateful_set("part", 3)
-        cluster.until_reason("part", "NeverFits")
-        for name in ("part-0", "part-1"):
-            binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}}
-            cluster.api.post(f"/api/v1/namespaces/{cluster.namespace}/pods/{name}/binding", binding)
-        cluster.until(lambda: operator.metric("gangsched_evictions_total", result="Evicted") == 2.0)
-        cluster.until(lambda: cluster.bound("part") == {})
-        message = cluster.until_reason("part", "InternalError")
-        assert "its bound members are evicted" in message
-        assert operator.child.poll() is None

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from gangsched.cli import main
 from tests.integration.cluster import Cluster
 from tests.integration.workloads import path, workloads_served
 
@@ -101,29 +100,6 @@ def test_an_annotated_job_in_an_ordinary_namespace_is_whole_or_waits(cluster: Cl
     assert not any(cluster.events(pod, "NoGang") for pod in bound(cluster, "train"))
 
 
-def test_explain_sees_the_gang_that_waits(auto: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
-    auto.add_node("n1", cpu="3")
-    add_job(auto, "train", 4)
-    auto.until(lambda: len(auto.pods()) == 4)
-    waiting = auto.pods()[0]["metadata"]["name"]
-    auto.until(lambda: auto.told(waiting).get("reason") == "Unschedulable")
-    assert main(["explain", "--kubeconfig", str(auto.control_plane.kubeconfig), f"{auto.namespace}/{waiting}"]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith(f"{auto.namespace}/job.train: ")
-    assert "3 of 4 that must fit together" in told
-
-
-def test_a_stateful_set_is_whole_and_follows_its_replicas(auto: Cluster) -> None:
-    auto.add_node("n1", cpu="3")
-    sets = f"/apis/apps/v1/namespaces/{auto.namespace}/statefulsets"
-    add_set(auto, "web", 4, template(labels={"app": "web"}))
-    auto.until(lambda: auto.told("web-0").get("reason") == "Unschedulable")
-    waiting = bound(auto, "web")
-    auto.api.merge(f"{sets}/web", {"spec": {"replicas": 2}})
-    auto.until(lambda: len(bound(auto, "web")) == 2)
-    assert not waiting
-
-
 def end(cluster: Cluster, pod: str, phase: str = "Succeeded") -> None:
     """Write the pod's end as its kubelet would. Before the pod runs, KWOK would overwrite that."""
     path = f"/api/v1/namespaces/{cluster.namespace}/pods/{pod}/status"
@@ -161,41 +137,6 @@ def test_a_job_of_ten_completions_keeps_five_members_until_it_owes_less(auto: Cl
     auto.until_bound("b", 1)
     if labels:
         auto.until(lambda: auto.phase("t") == "Succeeded")
-
-
-def with_rival(cluster: Cluster) -> None:
-    """Nothing is free, and a group of one waits."""
-    cluster.add_group("b", min_member=1)
-    cluster.add_pods("b", 1)
-    cluster.until_reason("b", "Unschedulable")
-
-
-def test_a_job_that_makes_a_failed_pod_again_after_its_back_off_keeps_the_room(auto: Cluster) -> None:
-    auto.add_node("n1", cpu="4")
-    add_job(auto, "train", 4)
-    auto.until(lambda: len(bound(auto, "train")) == 4)
-    with_rival(auto)
-    failed = bound(auto, "train")[0]
-    end(auto, failed, "Failed")
-    auto.until(lambda: len(auto.pods()) == 6, within_s=40)
-    auto.until(lambda: len(bound(auto, "train")) == 5)
-    assert not auto.bound("b")
-
-
-def test_a_stateful_set_keeps_the_room_of_deleted_pods_and_loses_it_when_it_is_deleted_itself(auto: Cluster) -> None:
-    auto.add_node("n1", cpu="3")
-    add_set(auto, "web", 3, template(labels={"app": "web"}))
-    # The running members were seen scheduled, so this is no longer an attempt that only deletions end.
-    auto.until(lambda: [pod["status"].get("phase") for pod in auto.pods()] == ["Running"] * 3)
-    old = {pod["metadata"]["uid"] for pod in auto.pods()}
-    with_rival(auto)
-    for name in bound(auto, "web"):
-        auto.delete_pod(name)
-    auto.until(lambda: len(bound(auto, "web")) == 3 and not old & {pod["metadata"]["uid"] for pod in auto.pods()})
-    kept = not auto.bound("b")
-    auto.control_plane.kubectl("delete", "statefulset", "web", "--namespace", auto.namespace)
-    auto.until(lambda: bool(auto.bound("b")), within_s=25)
-    assert kept
 
 
 def ended(pod: Json) -> bool:
@@ -279,43 +220,3 @@ def test_an_annotated_train_job_is_whole_or_waits_though_its_jobset_says_nothing
         cluster.api.merge(f"{path('trainjob', cluster.namespace)}/train", least)
         cluster.until(lambda: len(cluster.bound()) == 3)
         assert not waiting
-
-
-def test_each_run_of_an_annotated_cron_job_is_a_gang(cluster: Cluster) -> None:
-    cluster.add_node("n1", cpu="5")
-    meta = {"name": "nightly", "annotations": {"gangsched.io/gang": "true"}}
-    spec = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": job("", 3)["spec"]}}
-    body = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": meta, "spec": spec}
-    cluster.api.post(path("cronjob", cluster.namespace), body)
-    for run in ("one", "two"):
-        cluster.control_plane.kubectl(
-            *("create", "job", run, "--from=cronjob/nightly", "--namespace", cluster.namespace)
-        )
-    cluster.until(lambda: len(cluster.pods()) == 6)
-    cluster.until(lambda: len(cluster.bound()) >= 3)
-    waiting = next(run for run in ("one", "two") if not bound(cluster, run))
-    pod = next(name for each in cluster.pods() if (name := each["metadata"]["name"]).startswith(waiting))
-    cluster.until(lambda: cluster.told(pod).get("reason") == "Unschedulable")
-    assert len(cluster.bound()) == 3
-    assert cluster.told(pod)["message"].startswith(f"Group job.{waiting}: ")
-
-
-def test_each_overlapping_run_of_one_template_is_a_gang_of_its_own(cluster: Cluster) -> None:
-    """Jobs with one pod template, as a CronJob's runs are, where a name in the template would be one group for all."""
-    cluster.add_node("n1", cpu="10")
-    grouped = {"gangsched.io/group-by": "batch.kubernetes.io/job-name", "gangsched.io/min-member": "4"}
-    runs = ("nightly-1", "nightly-2", "nightly-3")
-    for run in runs:
-        body = job(run, 4)
-        body["spec"]["template"]["metadata"]["annotations"] = grouped
-        cluster.api.post(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs", body)
-    cluster.until(lambda: len(cluster.pods()) == 12)
-    cluster.until(lambda: len(cluster.bound()) == 8)
-    waiting = next(run for run in runs if not bound(cluster, run))
-    pod = next(name for pod in cluster.pods() if (name := pod["metadata"]["name"]).startswith(waiting))
-    cluster.until(lambda: cluster.told(pod).get("reason") == "Unschedulable")
-    assert sorted(len(bound(cluster, run)) for run in runs) == [0, 4, 4]
-    assert cluster.told(pod)["message"].startswith(f"Group {waiting}: ")
-
-    cluster.add_node("n2", cpu="2")
-    cluster.until(lambda: [len(bound(cluster, run)) for run in runs] == [4, 4, 4])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
@@ -201,21 +200,6 @@ def test_a_phase_that_another_scheduler_writes_at_the_same_time_always_stays(clu
     assert [phase(cluster, name) for name in names] == ["Pending"] * 20
 
 
-@pytest.mark.usefixtures("operator")
-def test_a_phase_that_another_one_takes_over_is_left_to_it_until_it_is_removed(cluster: Cluster) -> None:
-    cluster.add_node("n1")
-    declare(cluster)
-    cluster.until(lambda: phase(cluster) == "Inqueue")
-    write(cluster, "Unknown")
-    add_pods(cluster, "one", "two")
-    cluster.until(lambda: len(cluster.bound()) == 2)
-    kept = phase(cluster)
-    write(cluster, None)
-    cluster.until(lambda: phase(cluster) == "Running")
-
-    assert kept == "Unknown"
-
-
 @pytest.mark.usefixtures("leader")
 def test_beside_volcanos_leader_nothing_is_written_and_the_log_says_so_until_its_lease_is_gone(
     cluster: Cluster, operator: Operator
@@ -235,32 +219,3 @@ def test_beside_volcanos_leader_nothing_is_written_and_the_log_says_so_until_its
     [line] = said
     assert "its Lease volcano-system/volcano is held by vc-0_1" in line
     assert "empty volcano.writePhase, or stop that scheduler" in line
-
-
-@pytest.mark.parametrize("left", [lease(3600), lease(0, holder="")], ids=["expired", "released"])
-@pytest.mark.usefixtures("operator")
-def test_a_lease_that_nobody_holds_any_more_stops_nothing(cluster: Cluster, left: Json) -> None:
-    cluster.api.post(LEASES, left)
-    try:
-        declare(cluster)
-        cluster.until(lambda: phase(cluster) == "Inqueue")
-    finally:
-        with_lease_gone(cluster)
-
-
-def test_after_a_kill_the_phase_is_known_to_be_ours_and_goes_on(cluster: Cluster, operator: Operator) -> None:
-    declare(cluster)
-    declare(cluster, "theirs")
-    cluster.until(lambda: (phase(cluster), phase(cluster, "theirs")) == ("Inqueue", "Inqueue"))
-    operator.kill()
-    write(cluster, "Inqueue", "theirs")
-    write(cluster, "Pending", "theirs")
-    cluster.add_node("n1")
-    add_pods(cluster, "one", "two")
-    operator.start()
-    cluster.until(lambda: phase(cluster) == "Running")
-    written = operator.metric("gangsched_writes_total", kind="PutPhase", result="Written")
-
-    assert phase(cluster, "theirs") == "Pending"
-    assert written <= 2
-    assert json.dumps(found(cluster, "theirs")).count('"f:phase"') == 1

@@ -22,10 +22,6 @@ def change(cluster: Cluster, resource: str, name: str, **spec: object) -> None:
     cluster.api.merge(f"/apis/{api_group}/v1/namespaces/{cluster.namespace}/{resource}/{name}", {"spec": spec})
 
 
-def delete(cluster: Cluster, kind: str, name: str) -> None:
-    cluster.control_plane.kubectl("delete", kind, name, "--wait=false", "--namespace", cluster.namespace)
-
-
 def add_set(cluster: Cluster, policy: str, labels: Json, **metadata: Any) -> None:
     """The StatefulSet `web`, whose pods have these labels."""
     made = template(labels=labels)
@@ -99,40 +95,6 @@ def test_a_stateful_set_that_is_scaled_to_0_and_back(cluster: Cluster, policy: s
     assert not cluster.events("t", "GangFailed")
 
 
-def test_a_job_that_is_deleted_leaves_its_group_pending(train: Cluster) -> None:
-    delete(train, "job", "train")
-    until_gone(train, "train")
-    message = train.until_reason("t", "NoMembers")
-    assert (train.phase("t"), train.events("t", "GangFailed")) == ("Pending", [])
-    # A pod that is deleted may be seen to end before it is gone.
-    assert message.startswith(("All members were deleted", "All members have ended or were deleted"))
-
-
-def test_a_job_that_ends_at_its_deadline_has_failed(train: Cluster) -> None:
-    change(train, "jobs", "train", activeDeadlineSeconds=1)
-    until_gone(train, "train")
-    train.until(lambda: train.phase("t") == "Failed")
-
-
-def test_the_pods_of_a_suspended_workload_that_nobody_declared_are_bound_whole_again(cluster: Cluster) -> None:
-    cluster.add_node("n1", cpu=str(SIZE))
-    add_job(cluster, "train", SIZE, annotations={"gangsched.io/gang": "true"})
-    cluster.until(lambda: len(bound(cluster, "train")) == SIZE)
-    change(cluster, "jobs", "train", suspend=True)
-    until_gone(cluster, "train")
-    cluster.add_group("b", min_member=1)
-    cluster.add_pods("b", 1)
-    cluster.until_bound("b", 1)
-    change(cluster, "jobs", "train", suspend=False)
-    cluster.until(lambda: len(cluster.pods()) == SIZE + 1)
-    name = next(each["metadata"]["name"] for each in cluster.pods() if each["metadata"]["name"].startswith("train-"))
-    cluster.until(lambda: cluster.told(name).get("reason") == "Unschedulable")
-    waiting = bound(cluster, "train")
-    cluster.delete_pod("b-0")
-    cluster.until(lambda: len(bound(cluster, "train")) == SIZE)
-    assert waiting == []
-
-
 @pytest.mark.parametrize("declared", ["by nobody", "by a PodGroup"])
 def test_a_job_that_is_resumed_after_a_success_asks_for_the_rest_only(cluster: Cluster, declared: str) -> None:
     cluster.add_node("n1", cpu=str(SIZE))
@@ -159,48 +121,3 @@ def test_a_job_that_is_resumed_after_a_success_asks_for_the_rest_only(cluster: C
             end(cluster, name)
     if labels:
         cluster.until(lambda: cluster.phase("t") == "Succeeded")
-
-
-def test_a_deployment_that_is_scaled_to_0_leaves_its_group_pending(cluster: Cluster) -> None:
-    """Deployments are not watched: gangsched only sees that all pods are gone."""
-    cluster.add_node("n1", cpu=str(SIZE))
-    cluster.add_group("t", min_member=SIZE)
-    made = template(labels={"app": "web", **LABELS})
-    made["spec"]["restartPolicy"] = "Always"
-    spec = {"replicas": SIZE, "selector": {"matchLabels": {"app": "web"}}, "template": made}
-    body = {"metadata": {"name": "web"}, "spec": spec}
-    cluster.api.post(f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments", body)
-    cluster.until(lambda: cluster.phase("t") == "Running")
-    change(cluster, "deployments", "web", replicas=0)
-    until_gone(cluster, "web")
-    cluster.until_reason("t", "NoMembers")
-    pending = cluster.phase("t")
-    change(cluster, "deployments", "web", replicas=SIZE)
-    cluster.until(lambda: cluster.phase("t") == "Running" and len(cluster.bound("t")) == SIZE)
-    assert (pending, cluster.events("t", "GangFailed")) == ("Pending", [])
-
-
-@pytest.mark.parametrize("declared", ["by nobody", "by a PodGroup"])
-def test_a_stateful_set_in_order_that_loses_all_its_pods_gets_its_room_back(cluster: Cluster, declared: str) -> None:
-    """A group of one waits for the room of the pods that the controller makes only once the first one runs."""
-    cluster.add_node("n1", cpu=str(SIZE))
-    labels = {"app": "web"}
-    if declared == "by a PodGroup":
-        roles = [{"name": "w", "minMember": SIZE, "template": {"requests": {"cpu": "1"}}}]
-        cluster.add_group("t", min_member=SIZE, roles=roles)
-        labels |= {**LABELS, "gangsched.io/role": "w"}
-    add_set(cluster, "OrderedReady", labels, annotations={"gangsched.io/gang": "true"})
-    cluster.until(lambda: len(bound(cluster, "web")) == SIZE)
-    cluster.add_group("b", min_member=1)
-    cluster.add_pods("b", 1)
-    cluster.until_reason("b", "Unschedulable")
-    old = {pod["metadata"]["uid"] for pod in cluster.pods()}
-    for name in bound(cluster, "web"):
-        cluster.delete_pod(name)
-
-    def made_again() -> bool:
-        made = [pod for pod in cluster.pods() if pod["metadata"]["name"].startswith("web-")]
-        return len(made) == SIZE and not old & {pod["metadata"]["uid"] for pod in made}
-
-    cluster.until(lambda: made_again() and len(bound(cluster, "web")) == SIZE)
-    assert not cluster.bound("b")
