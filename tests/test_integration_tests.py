@@ -7,7 +7,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent / "integration"
 ELSEWHERE = {
-    "test_comings_and_goings.py": "a namespace that is deleted",
+    "test_gangs.py": "a namespace that is deleted",
     "test_control_plane.py": "the testbed's own tests",
     "test_helm.py": "the chart's tests, with a control plane of their own",
     "test_installations.py": "two installations on a control plane of their own",

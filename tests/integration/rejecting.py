@@ -1,4 +1,4 @@
-"""Kubelets that let pods fail at once: as rejected, or with containers that end."""
+"""Kubelets that reject pods at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 
 from testbed.api import Api, ApiError
 from tests.integration.cluster import Cluster, Json
@@ -20,14 +19,6 @@ _AGAIN_S = 0.1
 def rejection(reason: str, message: str) -> Json:
     """What the kubelet writes about a pod that it does not admit (`rejectPod` in pkg/kubelet/kubelet.go)."""
     return {"phase": "Failed", "reason": reason, "message": f"Pod was rejected: {message}"}
-
-
-def exit_at_once(reason: str = "StartError", code: int = 128) -> Json:
-    """The status of a pod whose only container has just ended."""
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    ended = {"exitCode": code, "reason": reason, "startedAt": now, "finishedAt": now, "message": "not to be quoted"}
-    container = {"name": "main", "image": "none", "imageID": "", "ready": False, "restartCount": 0}
-    return {"phase": "Failed", "containerStatuses": [{**container, "state": {"terminated": ended}}]}
 
 
 class Rejecting:

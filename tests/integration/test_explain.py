@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from gangsched.cli import main
-from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
 from tests.integration.cluster import Cluster
 
@@ -223,11 +222,3 @@ class TestWrong:
         status, _, err = explain("a/b", kubeconfig=tmp_path / "none")
         assert status == 2
         assert "there is no kubeconfig" in err.lower()
-
-
-def test_without_the_crd_it_says_how_to_install_it(capsys):
-    with ControlPlane(controllers=False, kwok=False) as bare:
-        with pytest.raises(ApiError):
-            bare.api.get("/apis/gangsched.io/v1alpha1/podgroups")
-        assert main(["explain", "--kubeconfig", str(bare.kubeconfig), "a/b"]) == 1
-    assert "gangsched crd | kubectl apply" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,10 +14,13 @@ import pytest
 
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
+from testbed.workloads import member, pod_group
 from tests.effort import seeded
 from tests.integration.cluster import Cluster
+from tests.integration.waiting import until
 
 pytestmark = pytest.mark.usefixtures("operator")
+GANGS, MEMBERS = 20, 5
 
 
 def test_a_lone_group_on_an_idle_cluster_is_bound_with_no_other_event(cluster: Cluster) -> None:
@@ -211,3 +215,56 @@ def test_sigterm_ends_the_operator_with_status_0(with_crd: ControlPlane) -> None
     second.start()
 
     assert second.stop() == 0
+
+
+def test_twelve_members_are_spread_evenly_over_three_zones_of_unequal_room(cluster: Cluster) -> None:
+    zone, host = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": zone,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+    }
+
+    def add_nodes(name: str, number: int, cpu: str, *, first: int = 0) -> None:
+        for at in range(first, first + number):
+            cluster.add_node(f"{name}-{at}", cpu=cpu, labels={host: f"{name}-{at}", zone: name})
+
+    add_nodes("z1", 4, "16")
+    add_nodes("z2", 2, "4")
+    add_nodes("z3", 1, "3")
+    cluster.add_group("a", min_member=12)
+    cluster.add_pods("a", 12, labels={"app": "a"}, topologySpreadConstraints=[constraint])
+    message = cluster.until_reason("a", "NeverFits")
+    assert (
+        f"topology spread by {zone} (z1 has 4 of at most 4, z2 has 4 of at most 4; fewest in z3: 3) allows no more"
+        in message
+    )
+    assert cluster.bound("a") == {}
+    add_nodes("z3", 1, "4", first=1)
+    cluster.until_bound("a", 12)
+    assert Counter(node.partition("-")[0] for node in cluster.bound("a").values()) == {"z1": 4, "z2": 4, "z3": 4}
+
+
+def test_a_namespace_that_is_deleted_while_twenty_gangs_bind_in_it_leaves_nothing_behind(
+    cluster: Cluster, operator: Operator
+) -> None:
+    api, doomed = cluster.api, f"{cluster.namespace}-doomed"
+    cluster.add_node("n1", cpu=str(GANGS * MEMBERS), pods="200")
+    api.post("/api/v1/namespaces", {"metadata": {"name": doomed}})
+    until(lambda: api.get(f"/api/v1/namespaces/{doomed}/serviceaccounts")["items"])
+    pods = f"/api/v1/namespaces/{doomed}/pods"
+    for number in range(GANGS):
+        api.post(f"/apis/gangsched.io/v1alpha1/namespaces/{doomed}/podgroups", pod_group(f"g{number}", min_member=5))
+        for at in range(MEMBERS - 1):
+            api.post(pods, member(f"g{number}-{at}", f"g{number}"))
+    for number in range(GANGS // 2):
+        api.post(pods, member(f"g{number}-last", f"g{number}"))
+    api.delete(f"/api/v1/namespaces/{doomed}")
+    until(lambda: doomed not in [each["metadata"]["name"] for each in api.get("/api/v1/namespaces")["items"]], 120)
+    cluster.add_group("all", min_member=GANGS * MEMBERS)
+    cluster.add_pods("all", GANGS * MEMBERS)
+    cluster.until_bound("all", GANGS * MEMBERS, within_s=60)
+    assert operator.child.poll() is None
+    assert operator.metric("gangsched_partly_bound_groups") == 0
+    assert operator.metric("gangsched_held_capacity") == 0

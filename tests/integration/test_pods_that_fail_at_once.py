@@ -1,4 +1,4 @@
-"""Kubelets that reject what fits by numbers, and containers that end at once, under a real ReplicaSet controller.
+"""A kubelet that rejects what fits by numbers, under a real ReplicaSet controller.
 
 The controller replaces a failed pod within milliseconds: 850 pods were bound and failed in two minutes.
 """
@@ -10,19 +10,9 @@ import time
 from testbed.operator import Operator
 from testbed.workloads import pod_template
 from tests.integration.cluster import Cluster, Json
-from tests.integration.rejecting import exit_at_once, rejecting, rejection
+from tests.integration.rejecting import rejecting, rejection
 
-"""Without pauses, dozens of pods of each set would fail in this time, in seconds. The pauses are 10 s, 20 s and 40 s,
-or last for five minutes once one more attempt would exceed five failures."""
 TOPOLOGY = rejection("TopologyAffinityError", "Resources cannot be allocated\u202e with\nTopology locality")
-FATES = {
-    "topology": lambda: TOPOLOGY,
-    "admission": lambda: rejection("UnexpectedAdmissionError", "Allocate failed due to no healthy devices present"),
-    "race": lambda: rejection("OutOfcpu", "Node didn't have enough resource: cpu, requested: 1000, used: 7900"),
-    "affinity": lambda: rejection("NodeAffinity", "Predicate NodeAffinity failed"),
-    "starts": exit_at_once,
-    "alone": lambda: TOPOLOGY,
-}
 
 
 def add_replica_set(cluster: Cluster, name: str, replicas: int, *, group: bool) -> None:
@@ -46,9 +36,7 @@ def test_a_rejecting_node_is_left_for_another_at_once_also_after_a_restart(clust
     """While the only node is closed to the set, the operator is killed; others may use the node all the time."""
     cluster.add_node("n1", cpu="8")
     with (
-        rejecting(
-            cluster, lambda pod: FATES["topology"]() if on(pod, "n1") and app(pod) == "web" else None
-        ) as kubelets,
+        rejecting(cluster, lambda pod: TOPOLOGY if on(pod, "n1") and app(pod) == "web" else None) as kubelets,
         Operator(cluster.control_plane) as operator,
     ):
         cluster.add_group("web", min_member=2)
