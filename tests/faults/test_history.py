@@ -101,27 +101,15 @@ def leads(running: bool) -> Step:  # noqa: FBT001 - a switch
     return step
 
 
-def spark_group(*, minimum: int = 3, **fields: Any) -> Step:
-    """The PodGroup that gangsched creates for `a_driver` of two executors."""
-    template = {"requests": {"cpu": "1", "memory": "1Gi"}}
-    roles = [{"name": "driver", "minMember": 1}, {"name": "executor", "minMember": 2, "template": template}]
-    made = a_group("a", min_member=minimum, spec={"roles": roles}, **fields)
-    made["metadata"]["labels"] = {"gangsched.io/created-by": "gangsched"}
-    return lambda watched: watched.history.group_seen(made)
-
-
 def of_two_workers(held: Json) -> Json:
     """A PodGroup of a chief and two workers, with these reservations in its status."""
     chiefs, worker = TEMPLATED["roles"]
     return {"spec": TEMPLATED | {"roles": [chiefs, worker | {"minMember": 2}]}, **held}
 
 
-LATE: Json = {"phase": "Degraded", "degraded": "MembersMissing"}
-TOLD_LATE = LATE | {"reason": "MembersMissing"}
 FAILED = {"phase": "Failed", "reason": "GangFailed"}
 FAILS = {"timeoutPolicy": "Fail"}
 ONE_OF_TWO = {"annotations": {"gangsched.io/min-member": "2"}}
-ONE_OF_THREE = OWNED | {"annotations": {"gangsched.io/min-member": "3"}}
 SCHEDULED_NOW = "2027-01-15T08:00:02Z"
 LOST_ONE: list[Step] = [said(), bound("n1", "n1", ""), went("n1")]
 REPLACED = came(members("a", "", "", "n1")[2])
@@ -170,38 +158,18 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
         [*WHOLE_AND_GONE, 10, came(REPLACEMENT), 6],
         [6.0],
     ),
-    "at once after a run that was never whole": (
-        [said(phase="Running", scheduledTime=SCHEDULED_NOW), bound("n1"), went("n1"), came(REPLACEMENT), 6],
-        [6.0],
-    ),
-    "once the status says no more that it goes on": (
-        [*WHOLE_AND_GONE, said(), came(REPLACEMENT), 6],
-        [6.0],
-    ),
     "for a Job that was created again, beside the whole run of the first one's pods": (
         [*RUN_OF_JOB, 5, again(0, node="n1"), 4, again(1, node="n1"), again(2, node="n1")],
         [4.0],
     ),
-    "with all of its Job, which alone can never reach the minimum": (
-        [said(), counts(0, completions=2), bound("n1", "n1", meta=OF_JOB), 6],
-        [6.0],
-    ),
     "with less than its Job still owes": (
         [*RUN_OF_JOB, of_job(0, "Succeeded"), of_job(1, "Failed"), of_job(2, "Failed"), of_job(9, "Running"), 6],
-        [6.0],
-    ),
-    "while its Job owes as many as ever, though one is done in this run": (
-        [said(), counts(0), bound("n1", "n1", "", meta=OF_JOB), of_job(0, "Succeeded"), counts(1), 6],
         [6.0],
     ),
     "whatever its status says": ([bound("n1", "", ""), said(phase="Running", scheduledTime=SCHEDULED_NOW), 6], [6.0]),
     "not after a minimum that was raised just now": (
         [said(min_member=2), bound("n1", "", ""), said(), 1, bound("n1", "n1", ""), 60],
         [1.0],
-    ),
-    "under no minimum of long ago": (
-        [said(min_member=2), bound("", "", ""), said(), 60, bound("n1", "n1", ""), 3],
-        [3.0],
     ),
     "under the new minimum once its rollback has left nothing bound": (
         [
@@ -220,13 +188,6 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
     ),
     "by what annotations say": ([bound("n1", "", meta=OWNED | ONE_OF_TWO), 3], [3.0]),
     "until its PodGroup is deleted": ([said(), bound("n1", "", ""), 3, undeclared, 3], [3.0]),
-    "by what was bound after its PodGroup was deleted": (
-        [
-            *(said(), bound("n1", "", meta=ONE_OF_THREE), undeclared, 3),
-            *(bound("n1", "n1", meta=ONE_OF_THREE), 4),
-        ],
-        [4.0],
-    ),
     "in seconds in which somebody leads": ([said(), bound("n1", "", ""), 2, leads(False), 100, leads(True), 3], [5.0]),
     "after a loss of just now, which its status cannot know": (
         [*LOST_ONE, 2, REPLACED, said(phase="Running", scheduledTime=SCHEDULED_NOW), 6],
@@ -245,7 +206,6 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
         for reason, counted in (("PartlyBound", 4.0), ("EvictionRefused", 4.0), ("Restarting", 9.0))
     },
     "though places are held, without a template": ([said(**places(2, role="")), bound("n1", ""), 3], [3.0]),
-    "with a template and no status yet": ([said(spec=TEMPLATED), came(chief()), 3], [3.0]),
     "with a template, while no places are held": (
         [
             *(said(spec=TEMPLATED, **places(2)), came(chief()), 60),
@@ -254,10 +214,6 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
         [4.0],
     ),
     "with too few places": ([said(**of_two_workers(places(1))), came(chief()), 3], [3.0]),
-    "with a template, where members lack for another reason": (
-        [said(spec=TEMPLATED, **LATE, reason="BindingUndone"), came(chief()), 3],
-        [3.0],
-    ),
     "by what is bound after the spec of a failed one has changed": (
         [
             *(came(chief()), said(spec=TEMPLATED | FAILS, **FAILED), 3),
@@ -265,11 +221,7 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
         ],
         [4.0],
     ),
-    "when it has failed and is to retry": ([said(spec=TEMPLATED, **FAILED), came(chief()), 3], [3.0]),
-    "when members did not come in time, without a template": ([said(**TOLD_LATE), came(chief()), 3], [3.0]),
     "by what a Spark driver says": ([*SPARK, 3], [3.0]),
-    "by what the group made for an application says, without its driver": ([spark_group(), SPARK[1], 3], [3.0]),
-    "no more without its driver and that group": ([spark_group(), SPARK[1], 3, undeclared, 3], [3.0]),
 }
 
 

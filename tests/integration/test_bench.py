@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench import beside, devices, runs
-from bench.beside import Beside, Crowd
+from bench import devices, runs
 from bench.lab import lab
 from bench.scenarios import Kind, Scenario
 from tests.effort import in_turn
@@ -53,11 +52,3 @@ async def test_a_gang_bound_in_part_and_an_overcommitted_node_end_the_benchmark(
         await made.bind_bare(pods[2:])
         with pytest.raises(RuntimeError, match=r"more than they can hold.*\{'n0': 3000\}"):
             await made.check()
-
-
-@pytest.mark.integration
-@in_turn("crowd", Crowd)
-async def test_beside_every_crowd_it_is_measured_how_long_anybody_waits(crowd):
-    figures = await beside.run(Beside(crowd=crowd, number=40, nodes=5))
-    assert figures.keys() >= {"healthy_s", "with_server_s", "server_s", "livez_s"}
-    assert figures["crowd_bound"] == (40 if crowd in (Crowd.URGENT, Crowd.MEMBERS) else 0)

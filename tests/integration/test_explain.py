@@ -63,24 +63,6 @@ class TestFully:
         assert told["demand"] == [{"count": 2, "requests": {"cpu": "1"}, "domain": None}]
         assert told["fromStatusAlone"] is None
 
-    def test_a_person_reads_the_same_in_lines(self, contended, explain):
-        _, out, _ = explain("waiter", "-n", contended.namespace)
-        first, *rest = out.splitlines()
-        assert first == f"{contended.namespace}/waiter: Queued Unschedulable"
-        at = rest.index("  where members fit, and what refuses the others:")
-        table, rest = rest[at + 1 :], rest[:at]
-        heads = dict(line.strip().split("  ", 1) for line in rest if not line.startswith("              "))
-        assert heads["fits"].strip() == "1 of 3 that must fit together"
-        assert heads["held by"].strip() == f"{contended.namespace}/holder (cpu 4)"
-        assert heads["nodes"].strip() == "2: 2 Insufficient cpu"
-        assert heads["ahead"].strip() == "no waiting group"
-        assert heads["new nodes"].strip() == "would need room for 2 × {cpu 1}"
-        assert table[0].split() == ["NODES", "MEMBERS", "NODE", "GROUP"]
-        assert sorted(line.split()[-1] for line in table[1::2]) == ["(n1)", "(n2)"]
-        assert sorted(int(line.split()[1]) for line in table[1::2]) == [0, 1]
-        assert [line.strip() for line in table[2::2]] == ["1 Insufficient cpu"] * 2
-        assert max(map(len, table)) <= 80
-
     def test_nothing_is_written(self, contended, explain):
         contended.until(lambda: contended.phase("holder") == "Running")
         contended.until(lambda: all(contended.told(f"waiter-{number}") for number in range(3)))

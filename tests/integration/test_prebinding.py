@@ -104,17 +104,6 @@ def test_workers_get_volumes_provisioned_and_none_is_bound_before_the_last(zoned
 
 
 @pytest.mark.usefixtures("operator")
-def test_workers_go_elsewhere_where_the_provisioner_has_no_room(zoned: Cluster) -> None:
-    add_class(zoned, DRIVER)
-    with Provisioner(zoned.api, room={"a": 0}) as provisioner:
-        add_workers(zoned, "w", 4)
-        zoned.until_bound("w", 4, within_s=90)
-        assert provisioner.given_up
-    assert set(zones(zoned, "w").values()) == {"b"}
-    zoned.until(lambda: not left(zoned))
-
-
-@pytest.mark.usefixtures("operator")
 @in_turn("number", range(10))
 def test_two_gangs_race_for_the_last_storage(zoned: Cluster, number: int) -> None:  # noqa: ARG001 - each try alike
     add_class(zoned, DRIVER)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -210,7 +210,7 @@ def spared(why: Spared) -> EvictionRefused:
     return EvictionRefused(uid="a", why=why, message="no")
 
 
-ANSWERS: list[tuple[Effect, Event | WriteResult, str, list[Event], list[str]]] = [
+ANSWERS: list[tuple[Effect, Event | WriteResult, str, Sequence[Event], list[str]]] = [
     (MAKE, WRITTEN, "Written", [], ["created a PodGroup that records a group's reservation"]),
     (MAKE, WriteResult(Outcome.STALE), "Stale", [], []),
     (
@@ -237,7 +237,7 @@ ANSWERS: list[tuple[Effect, Event | WriteResult, str, list[Event], list[str]]] =
     ),
     (condition("Unschedulable"), WriteResult(Outcome.GONE), "Gone", [], []),
 ]
-OF_ITS_OWN = {BindPod: "gangsched_bindings_total{", EvictPod: "gangsched_evictions_total{"}
+OF_ITS_OWN: dict[type, str] = {BindPod: "gangsched_bindings_total{", EvictPod: "gangsched_evictions_total{"}
 """The metrics of those effects that have one of their own."""
 
 
