@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
 FOLDER = Path(__file__).resolve().parent / "integration"
 ELSEWHERE = {
-    "test_comings_and_goings.py": "a namespace that is deleted",
+    "test_gangs.py": "a namespace that is deleted",
     "test_control_plane.py": "the testbed's own tests",
     "test_helm.py": "the chart's tests, with a control plane of their own",
     "test_installations.py": "two installations on a control plane of their own",
@@ -21,21 +19,6 @@ ELSEWHERE = {
 def test_pods_are_created_in_one_way_that_may_create_one_again_under_its_name():
     by_hand = {path.name for path in FOLDER.glob("test_*.py") if creations(path.read_text(encoding="utf-8"))}
     assert by_hand - ELSEWHERE.keys() == set(), "call Cluster.add_pod or Cluster.make_pod"
-
-
-@pytest.mark.parametrize(
-    ("source", "number"),
-    [
-        ('api.post(f"/api/v1/namespaces/{cluster.namespace}/pods", pod)', 1),
-        ('pods = f"/api/v1/namespaces/{namespace}/pods"\napi.post(pods, pod)', 1),
-        ('api.post(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)', 0),
-        ('api.post(f"/api/v1/namespaces/{namespace}/pods/a/binding", pod)', 0),
-        ("api.post(cluster._pods, pod)", 1),
-        ('cluster.add_pod("a")', 0),
-    ],
-)
-def test_a_creation_of_a_pod_is_found_whatever_its_form(source, number):
-    assert len(creations(source)) == number
 
 
 def creations(source: str) -> list[ast.Call]:

@@ -77,6 +77,7 @@ def test_an_alerts_summary_uses_only_the_labels_that_its_expression_leaves(alert
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.title)
 def test_a_panel_shows_what_exists_with_the_labels_that_it_names(panel):
+    assert panel.queries
     for legend, expr in panel.queries.items():
         assert wrong(expr) == []
         kept = {label for names in re.findall(r"by \(([^)]*)\)", expr) for label in names.split(", ")} | GIVEN

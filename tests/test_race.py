@@ -61,11 +61,6 @@ def test_room_divided_among_two_groups_is_a_promise_broken(bound):
         scene(group("blue", bound=bound), group("green", bound=1)).check()
 
 
-@pytest.mark.parametrize("groups", [(RUNS, WAITS), (WAITS,), (group("blue", bound=3), WAITS)])
-def test_members_of_one_group_alone_are_none(groups):
-    scene(*groups).check()
-
-
 def test_a_person_sees_groups_members_nodes_and_why_one_waits():
     first, blue, green, *rest = table(scene(RUNS, WAITS))
     assert first.split() == ["GROUP", "PHASE", "MEMBERS", "BOUND", "RUNNING", "NODES"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from xml.etree import ElementTree as ET
 
 import yaml
 
@@ -13,7 +12,6 @@ from testbed import versions
 from testbed.binaries import Pins
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PICTURE = ROOT / "docs" / "images" / "race.svg"
 
 
 def test_the_versions_are_those_that_the_tests_pin() -> None:
@@ -39,20 +37,3 @@ def test_the_oldest_kubernetes_is_the_charts() -> None:
     chart = yaml.safe_load((ROOT / "charts" / "gangsched" / "Chart.yaml").read_text())
     [oldest] = re.findall(r"The chart installs on Kubernetes\s+([\d.]+) and later", README)
     assert chart["kubeVersion"] == f">={oldest}.0-0"
-
-
-def test_the_picture_shows_room_for_seven_on_each_side_and_has_colours_for_dark_pages() -> None:
-    picture = ET.parse(PICTURE).getroot()
-    drawn = [
-        (each.get("class"), float(each.get("cx", "")), float(each.get("cy", "")))
-        for each in picture.iter()
-        if each.tag.endswith("circle")
-    ]
-    places = [(kind, x < 450) for kind, x, y in drawn if y < 170]
-    waiting = [(kind, x < 450) for kind, x, y in drawn if y > 170]
-    for left in (True, False):
-        assert sum(side is left for _, side in places) == 7
-        for job in ("blue", "orange"):
-            assert [*places, *waiting].count((job, left)) == 5
-    assert places.count(("free", False)) == 2
-    assert "prefers-color-scheme: dark" in PICTURE.read_text()

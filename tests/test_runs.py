@@ -18,7 +18,6 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parent.parent
 Run = Callable[..., subprocess.CompletedProcess[str]]
-ways = pytest.mark.parametrize("way", [(), ("-n", "2")], ids=["alone", "in parallel"])
 
 
 @pytest.fixture
@@ -43,8 +42,7 @@ def run(tmp_path: Path) -> Run:
     return ran
 
 
-@ways
-def test_a_process_that_a_test_leaves_behind_fails_the_run_and_is_named(run: Run, way: tuple[str, ...]) -> None:
+def test_a_process_that_a_test_leaves_behind_fails_the_run_and_is_named(run: Run) -> None:
     done = run(
         """
         import subprocess
@@ -52,7 +50,7 @@ def test_a_process_that_a_test_leaves_behind_fails_the_run_and_is_named(run: Run
         def test_that_forgets():
             test_that_forgets.kept = subprocess.Popen(["sleep", "9"])
         """,
-        *way,
+        *("-n", "2"),
     )
     assert re.search(r"^LEFT BEHIND: process \d+ still runs: sleep 9$", done.stdout, flags=re.MULTILINE), done.stdout
     assert " 1 passed in " in done.stdout.splitlines()[-1]
@@ -73,13 +71,6 @@ def test_the_core_must_be_covered(run: Run) -> None:
     assert 0 < float(core[1]) < 95
     assert failed == "COVERAGE of gangsched/core is below 95 %: the run fails"
     assert done.returncode == 1
-
-
-@ways
-def test_what_tests_have_measured_is_told_at_the_end(run: Run, way: tuple[str, ...]) -> None:
-    done = run("def test_that_measures(record_property): record_property('measured', 'took 1.5 s')", *way)
-    assert "measured: took 1.5 s" in done.stdout.splitlines()
-    assert done.returncode == 0
 
 
 EXPLORING = """
@@ -106,17 +97,6 @@ def drawn(done: subprocess.CompletedProcess[str]) -> list[str]:
     return re.findall(r"^\.*(\d+|seed \d+)$", done.stdout, flags=re.MULTILINE)
 
 
-def test_a_quick_run_tries_a_twentieth_and_the_same_each_time(run: Run) -> None:
-    first, second = (drawn(run(EXPLORING, "-s", "-q", "--hypothesis-profile=check")) for _ in range(2))
-    assert first == second
-    assert len(first) == 2 + 1
-    assert first[-1] == "seed 1"
-
-
-def test_the_usual_run_tries_an_eighth_of_what_is_random(run: Run) -> None:
-    assert len(drawn(run(EXPLORING, "-s", "-q"))) == 7 + 2
-
-
 def test_a_nightly_run_tries_much_more_and_its_seed_repeats_it(run: Run) -> None:
     night = ("-s", "-q", "--hypothesis-profile=nightly")
     first, second, other = (drawn(run(EXPLORING, *night, f"--hypothesis-seed={seed}")) for seed in (700, 700, 9))
@@ -124,11 +104,6 @@ def test_a_nightly_run_tries_much_more_and_its_seed_repeats_it(run: Run) -> None
     assert first != other
     assert len(first) == 20 * (50 + 10)
     assert [first[-200], first[-1], other[-200]] == ["seed 700", "seed 899", "seed 9"]
-
-
-def test_tests_that_explore_can_be_picked(run: Run) -> None:
-    done = run(EXPLORING, "-q", "-m", "hypothesis or explores")
-    assert "3 passed, 1 deselected" in done.stdout
 
 
 @pytest.mark.parametrize("asked", [("SEED=7", "DURATION=9"), ()])

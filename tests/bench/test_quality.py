@@ -44,7 +44,7 @@ def kept(outcome: Outcome) -> None:
             assert all(outcome.numbers.get((gang.name, kind.role), 0) >= kind.least for kind in gang.kinds)
 
 
-@pytest.mark.parametrize("seed", range(1, 13))
+@pytest.mark.parametrize("seed", [1, 5, 9])
 @pytest.mark.slow
 def test_the_optimum_and_every_planner_place_whole_gangs_where_pods_can_be_put_one_by_one(seed):
     from bench.quality.optimum import optimum

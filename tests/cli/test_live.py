@@ -9,7 +9,7 @@ import pytest
 from gangsched.cli.group_reader import read
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import ForeignGroupsReplaced, NamespacesReplaced
-from gangsched.kube.client.errors import Expired
+from gangsched.kube.client.errors import CrdMissing, Expired
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.reading.device_values import DEVICES
 from gangsched.kube.reading.watched_resources import STORAGE
@@ -97,3 +97,12 @@ async def test_a_list_whose_pages_expire_every_time_is_given_up():
         with pytest.raises(Expired):
             await read(session, GroupKey("n", "g"))
     assert len([asked for asked in api.asked if asked.path == "/api/v1/namespaces"]) == 6
+
+
+async def test_without_the_crd_it_says_how_to_install_it():
+    """For an unknown path the API server sends a plain line instead of a Status with a reason."""
+    api = FakeApi()
+    api.answer("GET", "/apis/gangsched.io/v1alpha1/namespaces/n/podgroups/g", status(404, "404 page not found"))
+    async with serving(api) as session:
+        with pytest.raises(CrdMissing, match=r"gangsched crd \| kubectl apply --server-side"):
+            await read(session, GroupKey("n", "g"))

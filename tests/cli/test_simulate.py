@@ -168,20 +168,6 @@ class TestDecisions:
             *((1.0, "short", "TimedOut"), (3600.0, "long", "TimedOut")),
         ]
 
-    def test_the_higher_priority_is_tried_first(self, run):
-        found = run(node(cpu="1"), group("low"), group("high", priority=10), pod("a", "low"), pod("b", "high"))
-        assert found.decisions()[:2] == [(0.0, "high", "Scheduled"), (0.0, "low", "Queued")]
-
-    def test_under_fail_a_timed_out_group_ends_as_failed(self, run):
-        found = run(node(cpu="1"), group(min_member=2, timeoutPolicy="Fail"), pod("a"), pod("b"))
-        assert found.group()["phase"] == "Failed"
-        assert found.group()["reason"] == "GangFailed"
-
-    def test_annotations_alone_make_a_group(self, run):
-        minimum = {"gangsched.io/min-member": "2"}
-        found = run(node(), pod("a", annotations=minimum), pod("b", annotations=minimum))
-        assert found.group()["bound"] == 2
-
     def test_a_pod_without_a_group_is_no_group_but_its_decision_is_told(self, run):
         found = run(node(), pod("alone", ""))
         assert found.answer["groups"] == []
@@ -321,17 +307,6 @@ class TestVolumes:
         there = (self.named("n1"), self.named("n2"), self.claim(self.CLAIM, "v"), self.volume("v", "n2"))
         assert run(group(), made, *there).group()["placements"] == {"w-0": "n2"}
 
-    def test_no_node_attaches_more_than_its_limit(self, run):
-        limit = {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "CSINode",
-            "metadata": {"name": "n2"},
-            "spec": {"drivers": [{"name": "d", "nodeID": "x", "allocatable": {"count": 0}}]},
-        }
-        made = workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "data"}}])
-        there = (self.named("n2"), self.claim(self.CLAIM, "v"), self.volume("v", "n2"), limit)
-        assert "would exceed the volume limit of d (0)" in run(group(), made, *there).group()["message"]
-
     @staticmethod
     def later(provisioner):
         return {
@@ -380,38 +355,6 @@ class TestVolumes:
         assert run(group(), made, *there, volume).group()["placements"] == {"w-0": "n2"}
         missing = run(group(), made, *there).group()["message"]
         assert "2 without a PersistentVolume of StorageClass later" in missing
-
-    def test_each_pod_of_a_stateful_set_takes_a_volume_of_one_zone_or_the_set_waits_whole(self, run):
-        claims = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "later"}}]
-        made = workload("StatefulSet", volumeClaimTemplates=claims, replicas=3, podManagementPolicy="Parallel")
-        there = [self.named("n1"), self.named("n2"), self.later("kubernetes.io/no-provisioner")]
-        for name, on_node in (("v1", "n1"), ("v2", "n2"), ("v3", "n2")):
-            there.append(self.volume(name, on_node))
-            there[-1]["spec"]["storageClassName"] = "later"
-        whole = run(group(min_member=3), made, *there).group()
-        assert sorted(whole["placements"].values()) == ["n1", "n2", "n2"]
-        lacking = run(group(min_member=3), made, *there[:-1]).group()
-        assert lacking["placements"] == {}
-        assert "Only 2 of 3 members fit" in lacking["message"]
-        assert (
-            "2 without a PersistentVolume of StorageClass later (0 of 1 left with kubernetes.io/hostname=n1, 0 of 1 "
-            "left with kubernetes.io/hostname=n2)" in lacking["message"]
-        )
-
-    def test_a_set_that_was_deleted_goes_where_its_volumes_are_or_names_the_volume_that_has_no_room(self, run):
-        made = workload(
-            "StatefulSet",
-            volumeClaimTemplates=[{"metadata": {"name": "data"}}],
-            replicas=2,
-            podManagementPolicy="Parallel",
-        )
-        there = [self.claim("data-w-0", "v0"), self.volume("v0", "n1"), self.claim("data-w-1", "v1")]
-        there += [self.volume("v1", "n2"), self.named("n1")]
-        whole = run(group(min_member=2), made, *there, self.named("n2")).group()
-        assert whole["placements"] == {"w-0": "n1", "w-1": "n2"}
-        lacking = run(group(min_member=2), made, *there).group()
-        assert lacking["placements"] == {}
-        assert "1 where the PersistentVolume v1 (node affinity kubernetes.io/hostname=n2)" in lacking["message"]
 
     def test_an_ephemeral_volume_gets_its_claim_as_a_controller_would_make_it(self, run):
         template = {"volumeClaimTemplate": {"metadata": {}, "spec": {"storageClassName": "later"}}}
@@ -528,32 +471,6 @@ class TestDevices:
         assert lacking["bound"] == 0
         assert "DeviceClass c" in lacking["message"]
 
-    def test_a_gang_of_workers_with_templates_gets_its_devices_or_waits_whole(self, run):
-        """Two devices of one NUMA node for each of four workers, as in the acceptance test of gangs with devices."""
-        wanted = {
-            "requests": [{"name": "gpus", "exactly": {"deviceClassName": "c", "count": 2}}],
-            "constraints": [{"requests": ["gpus"], "matchAttribute": "d.example.com/numa"}],
-        }
-        template, _, device_class, *slices = self.there("n1", "n2")
-        template["spec"] = {"spec": {"devices": wanted}}
-        for each, number in zip(slices, (4, 3), strict=True):
-            each["spec"]["devices"] = [
-                {"name": f"d{at}", "attributes": {"numa": {"int": at // 2}}} for at in range(number)
-            ]
-        uses = {"resourceClaims": [{"name": "d", "resourceClaimTemplateName": "t"}]}
-        there = [node("n1"), node("n2"), group(min_member=4), template, device_class, *slices]
-        made = workload("Job", parallelism=4, pod_spec=uses)
-        lacking = run(*there, made).group()
-        assert lacking["bound"] == 0
-        assert "Only 3 of 4 members fit" in lacking["message"]
-        assert (
-            "2 of DeviceClass c for request gpus (at most 1 left on a node), all with the same d.example.com/numa"
-            in lacking["message"]
-        )
-        slices[1]["spec"]["devices"].append({"name": "d3", "attributes": {"numa": {"int": 1}}})
-        whole = run(*there, made).group()["placements"]
-        assert sorted(whole.values()) == ["n1", "n1", "n2", "n2"]
-
     def test_a_template_that_is_missing_is_told_and_one_that_cannot_be_read_too(self, run):
         uses = {"resourceClaims": [{"name": "d", "resourceClaimTemplateName": "t"}]}
         _, *there = self.there("n1")
@@ -579,13 +496,6 @@ class TestDevices:
         assert run(*nodes, group(), pod("p", **uses), *objects).group()["placements"] == {"p": "n2"}
         message = run(nodes[0], group(), pod("p", **uses), *objects).group()["message"]
         assert "1 where the devices of the ResourceClaim shared (node affinity kubernetes.io/hostname=n2)" in message
-
-    def test_a_claim_is_shared(self, run):
-        uses = {"resourceClaims": [{"name": "d", "resourceClaimName": "shared"}]}
-        made = workload("Job", parallelism=2, pod_spec=uses)
-        nodes = [node(name) for name in ("n1", "n2")]
-        got = run(*nodes, group(min_member=2), made, *self.there("n1", "n2")).group()["placements"]
-        assert len(set(got.values())) == 1
 
     @pytest.mark.parametrize(
         ("of_group", "placed"),
@@ -873,27 +783,6 @@ class TestStatus:
         found = run(node(), group(min_member=3), workload("Job", parallelism=3), quota)
         assert (found.group()["reason"], found.group()["bound"], found.status) == ("GangIncomplete", 0, 0)
         assert any("1 of its 3 pods are not created, because ResourceQuota q" in line for line in found.errors)
-
-    def test_limits_and_overhead_decide_as_in_the_cluster(self, run):
-        """Both groups were told to be scheduled: neither defaults of LimitRanges nor overhead were counted."""
-        limits = {"limits": [{"type": "Container", "defaultRequest": {"cpu": "2"}, "default": {"cpu": "2"}}]}
-        there = (
-            node("n1"),
-            {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}, "spec": limits},
-            {
-                "apiVersion": "node.k8s.io/v1",
-                "kind": "RuntimeClass",
-                "metadata": {"name": "boxed"},
-                "handler": "h",
-                "overhead": {"podFixed": {"cpu": "500m"}},
-            },
-        )
-        bare = {"containers": [{"name": "c"}]}
-        plain = run(*there, group(min_member=3), *(pod(f"p{number}", **bare) for number in range(3)))
-        assert plain.group()["bound"] == 0
-        boxed = [pod(f"p{number}", runtimeClassName="boxed") for number in range(4)]
-        assert run(*there, group(min_member=4), *boxed).group()["bound"] == 0
-        assert run(*there, group(min_member=2), *boxed[:2]).group()["bound"] == 2
 
 
 LETTERS = tuple(zip("abcdefgh", "bcdefghi", strict=True))

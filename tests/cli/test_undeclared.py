@@ -72,6 +72,8 @@ def test_the_workload_of_a_page_is_bound_whole_or_not_at_all_in_a_labelled_names
     [(name, number)] = bound(outcome).items()
     names = {"LeaderWorkerSet": "lws.bert.0"}
     assert (name, number) == (names.get(kind, f"{kind.lower()}.bert"), 5 if cpus == 5 else 0)
+    # Each member of an automatic gang was told once more, as a pod without a group.
+    assert not [name for name, plain in told(outcome) if plain]
 
 
 @pytest.mark.parametrize("cpus", [2, 3])
@@ -87,15 +89,11 @@ def test_a_stateful_set_whose_pods_come_one_by_one_is_bound_whole_or_not_at_all(
         ({}, 2),
         (GANG, 0),
         (GANG | {"gangsched.io/min-member": "2"}, 2),
+        ({"gangsched.io/gang": "false"}, 2),
     ],
 )
 def test_an_annotated_job_is_a_gang(annotations, expected):
     assert placed(run(job(annotations=annotations), node(2))) == expected
-
-
-def test_a_workload_that_declines_is_none():
-    outcome = run(job(annotations={"gangsched.io/gang": "false"}), LABELLED, node(2))
-    assert (placed(outcome), bound(outcome)) == (2, {})
 
 
 def test_a_wrong_annotation_is_told_as_the_operator_tells_it():
@@ -142,10 +140,6 @@ def test_pods_whose_job_is_not_in_the_files_are_on_their_own_unless_their_namesp
     assert placed(run(*pods, node(1))) == 1
     [group] = run(*pods, LABELLED, node(3)).groups
     assert group.reason == "OwnerUnknown"
-
-
-def test_a_kind_that_the_configuration_leaves_out_has_no_gangs():
-    assert placed(run(job(annotations=GANG), node(2), workloads=("jobset",))) == 2
 
 
 def test_where_jobsets_are_left_out_their_jobs_count():
@@ -249,14 +243,6 @@ async def test_explain_with_a_configuration_that_leaves_a_kind_out_takes_its_pod
     assert found is not None
     assert found.minimum == 1
     assert not [asked.path for asked in api.asked if asked.path.startswith(JOBS)]
-
-
-@pytest.mark.parametrize("kind", ["JobSet", "LeaderWorkerSet", "RayCluster", "MPIJob", "PyTorchJob"])
-def test_members_of_an_undeclared_gang_are_not_told_as_pods_without_a_group(kind):
-    """simulate told each member of an automatic gang once more, as "A pod without a group, bound alone."."""
-    outcome = run(*yaml.safe_load_all(manifest(kind, AUTO)), LABELLED, node(5))
-    assert placed(outcome) == 5
-    assert not [name for name, plain in told(outcome) if plain]
 
 
 def test_pods_that_really_have_no_group_are_told_beside_an_undeclared_gang():

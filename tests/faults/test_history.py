@@ -101,27 +101,15 @@ def leads(running: bool) -> Step:  # noqa: FBT001 - a switch
     return step
 
 
-def spark_group(*, minimum: int = 3, **fields: Any) -> Step:
-    """The PodGroup that gangsched creates for `a_driver` of two executors."""
-    template = {"requests": {"cpu": "1", "memory": "1Gi"}}
-    roles = [{"name": "driver", "minMember": 1}, {"name": "executor", "minMember": 2, "template": template}]
-    made = a_group("a", min_member=minimum, spec={"roles": roles}, **fields)
-    made["metadata"]["labels"] = {"gangsched.io/created-by": "gangsched"}
-    return lambda watched: watched.history.group_seen(made)
-
-
 def of_two_workers(held: Json) -> Json:
     """A PodGroup of a chief and two workers, with these reservations in its status."""
     chiefs, worker = TEMPLATED["roles"]
     return {"spec": TEMPLATED | {"roles": [chiefs, worker | {"minMember": 2}]}, **held}
 
 
-LATE: Json = {"phase": "Degraded", "degraded": "MembersMissing"}
-TOLD_LATE = LATE | {"reason": "MembersMissing"}
 FAILED = {"phase": "Failed", "reason": "GangFailed"}
 FAILS = {"timeoutPolicy": "Fail"}
 ONE_OF_TWO = {"annotations": {"gangsched.io/min-member": "2"}}
-ONE_OF_THREE = OWNED | {"annotations": {"gangsched.io/min-member": "3"}}
 SCHEDULED_NOW = "2027-01-15T08:00:02Z"
 LOST_ONE: list[Step] = [said(), bound("n1", "n1", ""), went("n1")]
 REPLACED = came(members("a", "", "", "n1")[2])
@@ -149,12 +137,6 @@ def counts(succeeded: int, *, completions: int = 3) -> Step:
     return lambda watched: watched.history.jobs_replaced([job])
 
 
-def gives_up(failed: str) -> Step:
-    """The Job, with these indexes failed for good."""
-    job = a_job("a", completions=3, failed=failed)
-    return lambda watched: watched.history.jobs_replaced([job])
-
-
 def again(number: int, *, node: str = "") -> Step:
     """A pod of a Job that was created again under the name, which is younger than the pods of the first one."""
     found = a_pod(f"a-again-{number}", "a", node=node, meta=made_by(a_job("a", completions=3, again="-2")))
@@ -163,7 +145,6 @@ def again(number: int, *, node: str = "") -> Step:
 
 
 RUN_OF_JOB: list[Step] = [said(), counts(0), bound("n1", "n1", "n1", meta=OF_JOB)]
-ENDED_WITH_TWO = [*RUN_OF_JOB, of_job(0, "Succeeded"), of_job(1, "Succeeded"), of_job(2, "Failed")]
 SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
     "from its first binding to its last": (
         [said(), bound("", "", ""), 5, bound("n1", "", ""), 2, bound("n1", "n1", ""), 3, bound("n1", "n1", "n1"), 7],
@@ -173,73 +154,22 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
         [said(), bound("n1", "n1", "n1"), went("n1", "n1", "n1"), came(a_pod("a-9", "a", node="n1")), 6],
         [6.0],
     ),
-    "not at once after a whole run, while the status says that it goes on": (
-        [*WHOLE_AND_GONE, came(REPLACEMENT), 6],
-        [],
-    ),
     "some time after a whole run, whatever the status says of that": (
         [*WHOLE_AND_GONE, 10, came(REPLACEMENT), 6],
         [6.0],
-    ),
-    "at once after a run that was never whole": (
-        [said(phase="Running", scheduledTime=SCHEDULED_NOW), bound("n1"), went("n1"), came(REPLACEMENT), 6],
-        [6.0],
-    ),
-    "once the status says no more that it goes on": (
-        [*WHOLE_AND_GONE, said(), came(REPLACEMENT), 6],
-        [6.0],
-    ),
-    "not with all that the Job still owes": ([*ENDED_WITH_TWO, of_job(9, "Running"), 6], []),
-    "not without an index that has failed for good": (
-        [said(), gives_up("2"), bound("n1", "n1", meta=OF_JOB), 6],
-        [],
     ),
     "for a Job that was created again, beside the whole run of the first one's pods": (
         [*RUN_OF_JOB, 5, again(0, node="n1"), 4, again(1, node="n1"), again(2, node="n1")],
         [4.0],
     ),
-    "not for a Job that was created again and waits beside the pods of the first one": (
-        [*RUN_OF_JOB, 5, again(0), again(1), 6],
-        [],
-    ),
-    "not when the Job's count alone shows what succeeded": (
-        [said(), counts(1), bound("n1", "n1", meta=OF_JOB), 6],
-        [],
-    ),
-    "with all of its Job, which alone can never reach the minimum": (
-        [said(), counts(0, completions=2), bound("n1", "n1", meta=OF_JOB), 6],
-        [6.0],
-    ),
     "with less than its Job still owes": (
         [*RUN_OF_JOB, of_job(0, "Succeeded"), of_job(1, "Failed"), of_job(2, "Failed"), of_job(9, "Running"), 6],
-        [6.0],
-    ),
-    "while its Job owes as many as ever, though one is done in this run": (
-        [said(), counts(0), bound("n1", "n1", "", meta=OF_JOB), of_job(0, "Succeeded"), counts(1), 6],
         [6.0],
     ),
     "whatever its status says": ([bound("n1", "", ""), said(phase="Running", scheduledTime=SCHEDULED_NOW), 6], [6.0]),
     "not after a minimum that was raised just now": (
         [said(min_member=2), bound("n1", "", ""), said(), 1, bound("n1", "n1", ""), 60],
         [1.0],
-    ),
-    "under no minimum of long ago": (
-        [said(min_member=2), bound("", "", ""), said(), 60, bound("n1", "n1", ""), 3],
-        [3.0],
-    ),
-    "not under the minimum with which its quorum began, also after a rollback that has left members in place": (
-        [
-            *(said(min_member=2), bound("n1", "", ""), said(), 4, said(phase="Degraded", degraded="PartlyBound"), 60),
-            *(bound("n1", "n1", ""), said(), 60),
-        ],
-        [4.0],
-    ),
-    "under no minimum to which it was lowered for a while": (
-        [
-            *(said(), bound("n1", "", ""), 4, said(min_member=2), 4, said(), 60),
-            *(bound("n1", "n1", ""), 3),
-        ],
-        [71.0],
     ),
     "under the new minimum once its rollback has left nothing bound": (
         [
@@ -256,17 +186,8 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
         ],
         [3.0],
     ),
-    "not without a PodGroup, of members that nothing would recreate": ([bound("n1", "", meta=ONE_OF_TWO), 3], []),
     "by what annotations say": ([bound("n1", "", meta=OWNED | ONE_OF_TWO), 3], [3.0]),
-    "not while nobody declares it": ([bound("n1", ""), 3], []),
     "until its PodGroup is deleted": ([said(), bound("n1", "", ""), 3, undeclared, 3], [3.0]),
-    "by what was bound after its PodGroup was deleted": (
-        [
-            *(said(), bound("n1", "", meta=ONE_OF_THREE), undeclared, 3),
-            *(bound("n1", "n1", meta=ONE_OF_THREE), 4),
-        ],
-        [4.0],
-    ),
     "in seconds in which somebody leads": ([said(), bound("n1", "", ""), 2, leads(False), 100, leads(True), 3], [5.0]),
     "after a loss of just now, which its status cannot know": (
         [*LOST_ONE, 2, REPLACED, said(phase="Running", scheduledTime=SCHEDULED_NOW), 6],
@@ -275,10 +196,6 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
     "after a loss of long ago though its status says Scheduled": (
         [*LOST_ONE, 80, REPLACED, said(phase="Running", scheduledTime=SCHEDULED_NOW), 6],
         [86.0],
-    ),
-    "though its status says that an earlier run was scheduled": (
-        [*LOST_ONE, 2, REPLACED, said(phase="Running", scheduledTime=CREATED), 6],
-        [8.0],
     ),
     "after a loss": ([*LOST_ONE, 2, REPLACED, said(), 6], [8.0]),
     **{
@@ -289,7 +206,6 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
         for reason, counted in (("PartlyBound", 4.0), ("EvictionRefused", 4.0), ("Restarting", 9.0))
     },
     "though places are held, without a template": ([said(**places(2, role="")), bound("n1", ""), 3], [3.0]),
-    "with a template and no status yet": ([said(spec=TEMPLATED), came(chief()), 3], [3.0]),
     "with a template, while no places are held": (
         [
             *(said(spec=TEMPLATED, **places(2)), came(chief()), 60),
@@ -298,18 +214,6 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
         [4.0],
     ),
     "with too few places": ([said(**of_two_workers(places(1))), came(chief()), 3], [3.0]),
-    "with places of another role": ([said(**of_two_workers(places(2, role="chief"))), came(chief()), 3], [3.0]),
-    "with a place that is the bound chief's own": ([said(**of_two_workers(places(2, "a-0"))), came(chief()), 3], [3.0]),
-    "with a template, where members lack for another reason": (
-        [said(spec=TEMPLATED, **LATE, reason="BindingUndone"), came(chief()), 3],
-        [3.0],
-    ),
-    "not once members did not come in time": ([said(spec=TEMPLATED, **TOLD_LATE), came(chief()), 3], []),
-    "not once it has failed for it": ([said(spec=TEMPLATED | FAILS, **FAILED), came(chief()), 3], []),
-    "not of what stayed bound when it failed, though its spec has changed since": (
-        [came(chief()), said(spec=TEMPLATED | FAILS, **FAILED), 3, said(spec=TEMPLATED), 3],
-        [],
-    ),
     "by what is bound after the spec of a failed one has changed": (
         [
             *(came(chief()), said(spec=TEMPLATED | FAILS, **FAILED), 3),
@@ -317,24 +221,7 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
         ],
         [4.0],
     ),
-    "of what is bound late, once its spec has changed": (
-        [said(spec=TEMPLATED, **TOLD_LATE), came(chief()), 3, said(spec=TEMPLATED), 3],
-        [3.0],
-    ),
-    "when it has failed and is to retry": ([said(spec=TEMPLATED, **FAILED), came(chief()), 3], [3.0]),
-    "when it has failed without a template": ([said(spec=FAILS, **FAILED), came(chief()), 3], [3.0]),
-    "when members did not come in time, without a template": ([said(**TOLD_LATE), came(chief()), 3], [3.0]),
-    "when members did not come in time, though it says that it was scheduled": (
-        [said(spec=TEMPLATED, scheduledTime=CREATED, **TOLD_LATE), came(chief()), 3],
-        [3.0],
-    ),
     "by what a Spark driver says": ([*SPARK, 3], [3.0]),
-    "by what a Spark driver says, not by the group made for it": (
-        [spark_group(minimum=6, **places(1, role="executor")), *SPARK, 60],
-        [],
-    ),
-    "by what the group made for an application says, without its driver": ([spark_group(), SPARK[1], 3], [3.0]),
-    "no more without its driver and that group": ([spark_group(), SPARK[1], 3, undeclared, 3], [3.0]),
 }
 
 
@@ -405,21 +292,3 @@ def test_places_for_members_to_come_are_held_for_nobody_once_no_member_lives(wat
     (desertion,) = watched.history.deserted()
     assert (desertion.key, desertion.places, desertion.seconds, desertion.open) == (Key("default", "a"), 2, 4.0, True)
     assert str(desertion) == "default/a had 2 places held for 4.0 s though none of its members lived"
-
-
-@pytest.mark.parametrize("end", ["released", "PodGroup deleted", "a member came", "named"])
-def test_they_are_not_once_released_or_gone_or_somebody_lives(watched: Watched, end: str) -> None:
-    watched.group(spec=TEMPLATED, **places(2))
-    watched.wait(2)
-    if end == "released":
-        watched.group(spec=TEMPLATED, phase="Pending")
-    elif end == "PodGroup deleted":
-        watched.history.groups_replaced([])
-    elif end == "a member came":
-        watched.pod_seen(a_pod("a-0", "a", role="chief"))
-    else:
-        watched.group(spec=TEMPLATED, **places(2, "a-1", "a-2"))
-    watched.wait(5)
-
-    (desertion,) = watched.history.deserted()
-    assert (desertion.seconds, desertion.open) == (2.0, False)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-import time
 
 import aiohttp
 import pytest
 
-from tests.faults.plan import Fault, Rule
-from tests.faults.server import OUTAGE
+from tests.faults.plan import Fault
 from tests.faults.upstream import BINDING, LIST, Stand, standing
 
 LONG_S = 30.0
@@ -79,18 +77,6 @@ async def test_a_delay_lasts_until_the_weather_calms(fault: Fault, *, reaches_th
         assert stand.server.injected == {fault: 1}
 
 
-async def test_a_delayed_request_reaches_the_server_although_its_sender_gave_up() -> None:
-    async with standing(Fault.DELAY_BEFORE, delay_s=(LONG_S, LONG_S)) as stand:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await stand.post()
-        before = stand.upstream.asked["POST"]
-        stand.server.calm()
-
-        await until(lambda: stand.upstream.asked["POST"] == 1)
-        assert before == 0
-
-
 async def test_a_truncated_body_breaks_off_in_the_middle() -> None:
     async with standing(Fault.TRUNCATED) as stand, stand.client.get(LIST) as answer:
         with pytest.raises(aiohttp.ClientPayloadError):
@@ -98,13 +84,6 @@ async def test_a_truncated_body_breaks_off_in_the_middle() -> None:
 
         assert answer.status == 200
         assert stand.server.injected == {Fault.TRUNCATED: 1}
-
-
-async def test_a_stale_list_is_late() -> None:
-    async with standing(Fault.STALE_LIST, delay_s=(0.2, 0.2)) as stand:
-        began = time.monotonic()
-        assert await stand.version() == 1
-        assert time.monotonic() - began >= 0.19
 
 
 async def test_a_watch_and_a_continued_list_can_be_expired_from_the_start() -> None:
@@ -149,85 +128,3 @@ async def test_a_watch_can_end_after_some_events_with_an_error_410_in_good_order
     assert whole == events[: len(whole)]
     assert len(whole) <= 3
     assert stand.server.injected == {fault: 1}
-
-
-async def test_a_silent_watch_brings_nothing_until_calm_ends_it() -> None:
-    async with standing(Fault.WATCH_SILENT, watch_s=(0.0, 0.0)) as stand, stand.watch() as answer:
-        await until(lambda: stand.server.injected[Fault.WATCH_SILENT] == 1)
-        stand.upstream.events.put_nowait(event("p", 1))
-        await until(stand.upstream.events.empty)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await answer.content.readany()
-        stand.server.calm()
-
-        async with asyncio.timeout(5):
-            assert await answer.read() == b""
-
-
-async def test_a_duplicate_follows_its_original_at_once() -> None:
-    async with standing(Fault.WATCH_DUPLICATES) as stand:
-        events = [event(f"p{number % 3}", number) for number in range(40)]
-        lines, failure = await received(stand, *events, None)
-
-        assert failure is None
-        assert list(dict.fromkeys(lines)) == events, "the order is as it was"
-        assert all(lines.count(line) in (1, 2) for line in events)
-        assert stand.server.injected == {Fault.WATCH_DUPLICATES: len(lines) - 40}
-        assert len(lines) > 40
-
-
-async def test_a_watch_can_bring_events_of_different_objects_in_another_order() -> None:
-    async with standing(Fault.WATCH_REORDERS) as stand, stand.watch() as answer:
-        events = [event(f"p{number % 5}", number) for number in range(20)]
-        stand.upstream.events.put_nowait(b"".join(events))
-        lines = [await answer.content.readuntil() for _ in events]
-
-        assert lines != events
-        assert sorted(lines) == sorted(events)
-        assert lines[-1] == events[-1]
-        assert stand.server.injected == {Fault.WATCH_REORDERS: 1}
-
-
-async def test_a_lagging_watch_brings_everything_in_order_but_late() -> None:
-    async with standing(Fault.WATCH_LAGS, delay_s=(0.2, 0.2)) as stand:
-        began = time.monotonic()
-        events = [event(f"p{number}", number) for number in range(10)]
-        lines, failure = await received(stand, *events, None)
-
-        assert (lines, failure) == (events, None)
-        assert time.monotonic() - began >= 0.19
-
-
-async def test_in_an_outage_every_connection_is_reset_until_it_ends() -> None:
-    async with standing() as stand, stand.watch() as answer:
-        stand.upstream.delay_s = 0.5
-        asking = asyncio.create_task(stand.post())
-        await until(lambda: stand.upstream.asked["POST"] == 1)
-        stand.server.block()
-        with pytest.raises((aiohttp.ClientError, OSError)):
-            await answer.read()
-        with pytest.raises((aiohttp.ClientError, OSError)):
-            await asking
-        with pytest.raises((aiohttp.ClientError, OSError)):
-            await stand.post()
-        reached = stand.upstream.asked["POST"]
-        stand.server.unblock()
-
-        assert await stand.post() == 201
-        assert reached == 1
-        assert stand.server.injected[OUTAGE] >= 1
-
-
-async def test_a_fault_can_be_ordered_for_the_third_binding_of_a_group_and_the_one_after() -> None:
-    async with standing() as stand:
-        stand.server.calm()
-        stand.server.next(
-            Rule(fault=Fault.ERROR_AFTER, method="POST", path_contains=("/pods/g-", "/binding"), after=2, times=2)
-        )
-        paths = [
-            f"/api/v1/namespaces/n/pods/{name}/binding" for name in ("g-0", "h-0", "g-1", "g-2", "h-1", "g-3", "g-4")
-        ]
-        answers = [await stand.post(path) for path in paths]
-
-        assert answers == [201, 201, 201, 500, 201, 500, 201]

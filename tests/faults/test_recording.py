@@ -12,7 +12,6 @@ from gangsched.core.objects.events import PodGone
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.policy import Policy
 from tests.builders import group, node, pods
-from tests.faults import replay as replaying
 from tests.faults.recording import RecordedMachine, read, recorder, replay
 from tests.harness import Harness
 
@@ -51,28 +50,6 @@ def test_a_machine_that_decides_otherwise_is_found(recorded: Path) -> None:
         return Machine(Policy(seed=policy.seed, default_max_schedule_time_s=5.0))
 
     assert "replayed it is" in replay(read(recorded), make=other)
-
-
-def test_the_command_line_ends_with_status_1_where_effects_differ(
-    recorded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(replaying, "replay", lambda _: "turn 1 differs")
-
-    assert replaying.main([str(recorded)]) == 1
-    assert "turn 1 differs" in capsys.readouterr().out
-    assert replaying.main([]) == 2
-
-
-def test_what_a_killed_process_was_writing_is_passed_over(recorded: Path) -> None:
-    content = recorded.read_bytes()
-    whole = read(recorded)
-    for missing in (1, 3):
-        recorded.write_bytes(content[:-missing])
-        cut = read(recorded)
-
-        assert cut.turns[:-1] == whole.turns[:-1]
-        assert cut.turns[-1].effects is None
-        assert replay(cut) == ""
 
 
 def test_the_events_that_made_a_machine_fail_are_there(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.faults.kubelet import Kubelets
 from tests.faults.manifests import a_node, a_pod
 from tests.faults.objects import Json
 from tests.faults.rejections import Rejections
-from tests.faults.world import NAMESPACE, World
+from tests.faults.world import NAMESPACE
 
 
 class FakeApi:
@@ -73,20 +73,6 @@ def test_a_kubelet_rejects_the_pod_that_was_bound_too_late() -> None:
     assert kubelets.rejected == {"OutOfcpu": 2}
 
 
-def test_a_spoiled_kubelet_rejects_what_fits_and_bindings_that_are_too_fast_are_told() -> None:
-    api = FakeApi()
-    kubelets = Kubelets(api)  # type: ignore[arg-type]
-    history = history_with(a_node(cpu="8"), kubelets=kubelets)
-    kubelets.spoiled["n1"] = "TopologyAffinityError"
-    kubelets.serve(history)
-    for number in range(3):
-        history.pod_seen(a_pod(f"a{number}", node="n1"))
-    kubelets.stop()
-    kubelets.join(10)
-    assert kubelets.rejected == {"TopologyAffinityError": 3}
-    assert kubelets.rejections.wrong == []
-
-
 @pytest.mark.parametrize(
     ("times", "gone", "changed", "wrong"),
     [
@@ -109,36 +95,6 @@ def test_rejections_of_one_maker_are_too_fast_if_more_than_five_that_exist_are_o
         judge.note("a", "n1", f"u{number}", at=1000.0 + at, there=there, changed=1000.0 + changed if changed else 0.0)
         judge.note("b", "n1", f"u{number}", at=1000.0 + 400 * number, there=there)
     assert len(judge.wrong) == wrong
-
-
-def requests_of_a_world(seed: int) -> list[tuple[str, str, Any]]:
-    api = FakeApi()
-    history = history_with()
-    world = World(api, history, seed=seed, nodes=3)  # type: ignore[arg-type]
-    world.prepare()
-    history.nodes_replaced([body for _, path, body in api.asked if path == "/api/v1/nodes"])
-    for _ in range(400):
-        world.act()
-    assert len(world.done) > 10
-    assert not world.refused
-    return api.asked
-
-
-def test_a_world_does_the_same_for_the_same_seed() -> None:
-    assert requests_of_a_world(1) == requests_of_a_world(1)
-
-
-def test_a_world_tells_what_must_not_be_evicted() -> None:
-    api = FakeApi()
-    world = World(api, history_with(), seed=5, nodes=1)  # type: ignore[arg-type]
-    while not any(body.get("kind") == "Pod" and body["metadata"]["labels"] for _, _, body in api.asked):
-        world.create_annotated_gang()
-    (bare, *_) = [body for _, _, body in api.asked if body.get("kind") == "Pod"]
-    world.create_plain_pod()
-
-    assert world.spares(bare["metadata"]["name"]) == "nothing would recreate it"
-    assert world.spares(api.asked[-1][2]["metadata"]["name"]) == "it has no group"
-    assert world.spares("g999-0") == ""
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench import beside, devices, podgroups, runs, trees
-from bench.beside import Beside, Crowd
+from bench import devices, runs
 from bench.lab import lab
 from bench.scenarios import Kind, Scenario
 from tests.effort import in_turn
@@ -43,17 +42,6 @@ async def test_a_run_measures_what_it_says_and_leaves_nothing_behind(monkeypatch
 
 
 @pytest.mark.integration
-async def test_the_base_is_measured_by_the_same_client_and_its_tree_is_gone_afterwards():
-    with trees.base("HEAD") as tree:
-        program = trees.program(tree)
-        async with lab(Scenario(kind=Kind.BACKLOG, nodes=3, gangs=2, size=3)) as made:
-            made.program = program
-            assert (await runs.alone(made)).keys() >= {"pods_per_s", "cpu_s"}
-    assert f"PYTHONPATH={tree}" in program
-    assert not tree.exists()
-
-
-@pytest.mark.integration
 async def test_a_gang_bound_in_part_and_an_overcommitted_node_end_the_benchmark():
     scenario = Scenario(kind=Kind.BACKLOG, nodes=1, gangs=1, size=3, node_cpus=2)
     async with lab(scenario) as made:
@@ -64,26 +52,3 @@ async def test_a_gang_bound_in_part_and_an_overcommitted_node_end_the_benchmark(
         await made.bind_bare(pods[2:])
         with pytest.raises(RuntimeError, match=r"more than they can hold.*\{'n0': 3000\}"):
             await made.check()
-
-
-@pytest.mark.integration
-async def test_a_device_that_two_pods_have_ends_the_benchmark():
-    async with lab(Scenario(kind=Kind.BACKLOG, nodes=1, gangs=2, size=1, devices=True)) as made:
-        for each in await made.load.add_pods():
-            await made.bind_bare([each])
-        with pytest.raises(RuntimeError, match="2 bound pods do not have a device each"):
-            await made.check()
-
-
-@pytest.mark.integration
-@in_turn("crowd", Crowd)
-async def test_beside_every_crowd_it_is_measured_how_long_anybody_waits(crowd):
-    figures = await beside.run(Beside(crowd=crowd, number=40, nodes=5))
-    assert figures.keys() >= {"healthy_s", "with_server_s", "server_s", "livez_s"}
-    assert figures["crowd_bound"] == (40 if crowd in (Crowd.URGENT, Crowd.MEMBERS) else 0)
-
-
-@pytest.mark.integration
-async def test_what_a_podgroup_costs_is_measured_when_it_is_made_and_when_its_status_comes_back():
-    figures = await podgroups.measure(20)
-    assert figures["both_ms"] == pytest.approx(figures["made_ms"] + figures["echo_ms"])

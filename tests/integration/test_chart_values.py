@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,26 @@ def helm(tmp_path: Path) -> Helm:
     return run
 
 
+def paths(told: str) -> set[str]:
+    """The place that a message is about: helm tells one thing about a place at a time."""
+    return {told.split("'")[1]}
+
+
+def together(cases: Iterable[tuple[Values, str]]) -> list[tuple[Values, list[str]]]:
+    """The cases in as few runs of helm as possible: in each, no two set the same value or are told of one place."""
+    runs: list[tuple[dict[str, Any], list[str]]] = []
+    for values, told in cases:
+        places = {*values, *paths(told)}
+        for merged, texts in runs:
+            if not places & {*merged, *(path for text in texts for path in paths(text))}:
+                merged.update(values)
+                texts.append(told)
+                break
+        else:
+            runs.append((dict(values), [told]))
+    return list(runs)
+
+
 def operator_refuses(config: object, folder: Path) -> bool:
     """Whether `gangsched run --config` rejects a file with this content."""
     file = folder / "config.yaml"
@@ -87,60 +107,62 @@ def test_a_misspelt_setting_and_a_misspelt_duration_are_refused_by_name(helm: He
     assert told in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("config", "told"),
-    [
-        ({"scheduler_names": ["a"]}, "at '/config': additional properties 'scheduler_names'"),
-        ({"backoff": {"min": "1s"}}, "at '/config/backoff': additional properties 'min'"),
-        ({"backoff": "10s"}, "at '/config/backoff': got string, want object"),
-        ({"backoff": {"initial": ""}}, "at '/config/backoff/initial': '' does not match"),
-        ({"backoff": {"initial": "0h0s"}}, "at '/config/backoff/initial': '0h0s' does not match"),
-        ({"backoff": {"max": "1d"}}, "at '/config/backoff/max': '1d' does not match"),
-        ({"maxHoldTime": 60}, "at '/config/maxHoldTime': got number, want string"),
-        ({"repairDeadline": "30s1m"}, "at '/config/repairDeadline': '30s1m' does not match"),
-        ({"repairDeadline": None}, "at '/config/repairDeadline': got null, want string"),
-        ({"leaderElection": {"leaseDuration": "1.5m"}}, "at '/config/leaderElection/leaseDuration': '1.5m' does not"),
-        ({"leaderElection": {"resourceName": ""}}, "at '/config/leaderElection/resourceName': minLength"),
-        ({"leaderElection": {"resourceNamespace": "n" * 64}}, "at '/config/leaderElection/resourceNamespace': maxL"),
-        ({"leaderElection": {"namespace": "a"}}, "at '/config/leaderElection': additional properties 'namespace'"),
-        ({"maxPriority": "1"}, "at '/config/maxPriority': got string, want integer"),
-        ({"maxPriority": 1.5}, "at '/config/maxPriority': got number, want integer"),
-        ({"maxPriority": True}, "at '/config/maxPriority': got boolean, want integer"),
-        ({"maxPriority": 1_000_000_001}, "at '/config/maxPriority': maximum"),
-        ({"maxPriority": -(2**31) - 1}, "at '/config/maxPriority': minimum"),
-        ({"bindConcurrency": 0}, "at '/config/bindConcurrency': minimum"),
-        ({"bindConcurrency": 1025}, "at '/config/bindConcurrency': maximum"),
-        ({"namespaceLimits": {"heldPercent": 101}}, "at '/config/namespaceLimits/heldPercent': maximum"),
-        ({"schedulerNames": []}, "at '/config/schedulerNames': minItems"),
-        ({"schedulerNames": "gangsched"}, "at '/config/schedulerNames': got string, want array"),
-        ({"schedulerNames": [1]}, "at '/config/schedulerNames/0': got number, want string"),
-        ({"schedulerNames": [""]}, "at '/config/schedulerNames/0': minLength"),
-        ({"schedulerNames": ["a", "a"]}, "at '/config/schedulerNames': items at 0 and 1 are equal"),
-        ({"namespace": 1}, "at '/config/namespace': got number, want string"),
-        ({"priorityFrom": "Group"}, "at '/config/priorityFrom': value must be one of 'PodGroup', 'Members'"),
-        ({"ownerGuard": "off"}, "at '/config/ownerGuard': value must be one of"),
-        ({"gpuStrategy": "Best"}, "at '/config/gpuStrategy': 'Best' does not match"),
-        ({"pfnet": {"gangScheduleTimeoutSecondLimit": 9}}, "at '/config/pfnet': additional properties 'gangSched"),
-        ({"pfnet": {"gangAnnotationPrefix": "a b"}}, "at '/config/pfnet/gangAnnotationPrefix': 'a b' does not match"),
-        ({"pfnet": {"gangAnnotationPrefix": ""}}, "at '/config/pfnet/gangAnnotationPrefix': '' does not match"),
-        ({"spark": {"binpack": "tight"}}, "at '/config/spark/binpack': value must be one of"),
-        (
-            {"spark": {"driverPrioritizedNodeLabel": {"labelName": "tier"}}},
-            "at '/config/spark/driverPrioritizedNodeLabel': missing property 'labelValuesDescendingPriority'",
-        ),
-        ({"fifo": {"sparkDrivers": "no"}}, "at '/config/fifo/sparkDrivers': got string, want boolean"),
-        (
-            {"fifo": {"enforceAfterPodAgeSecondsByInstanceGroup": {"batch": -1}}},
-            "at '/config/fifo/enforceAfterPodAgeSecondsByInstanceGroup/batch': minimum",
-        ),
-    ],
-    ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
-)
-def test_what_the_operator_refuses_helm_refuses_by_name(helm: Helm, tmp_path, config, told):
+WRONG_CONFIG: list[tuple[Values, str]] = [
+    ({"scheduler_names": ["a"]}, "at '/config': additional properties 'scheduler_names'"),
+    ({"backoff": {"min": "1s"}}, "at '/config/backoff': additional properties 'min'"),
+    ({"backoff": "10s"}, "at '/config/backoff': got string, want object"),
+    ({"backoff": {"initial": ""}}, "at '/config/backoff/initial': '' does not match"),
+    ({"backoff": {"initial": "0h0s"}}, "at '/config/backoff/initial': '0h0s' does not match"),
+    ({"backoff": {"max": "1d"}}, "at '/config/backoff/max': '1d' does not match"),
+    ({"maxHoldTime": 60}, "at '/config/maxHoldTime': got number, want string"),
+    ({"repairDeadline": "30s1m"}, "at '/config/repairDeadline': '30s1m' does not match"),
+    ({"repairDeadline": None}, "at '/config/repairDeadline': got null, want string"),
+    ({"leaderElection": {"leaseDuration": "1.5m"}}, "at '/config/leaderElection/leaseDuration': '1.5m' does not"),
+    ({"leaderElection": {"resourceName": ""}}, "at '/config/leaderElection/resourceName': minLength"),
+    ({"leaderElection": {"resourceNamespace": "n" * 64}}, "at '/config/leaderElection/resourceNamespace': maxL"),
+    ({"leaderElection": {"namespace": "a"}}, "at '/config/leaderElection': additional properties 'namespace'"),
+    ({"maxPriority": "1"}, "at '/config/maxPriority': got string, want integer"),
+    ({"maxPriority": 1.5}, "at '/config/maxPriority': got number, want integer"),
+    ({"maxPriority": True}, "at '/config/maxPriority': got boolean, want integer"),
+    ({"maxPriority": 1_000_000_001}, "at '/config/maxPriority': maximum"),
+    ({"maxPriority": -(2**31) - 1}, "at '/config/maxPriority': minimum"),
+    ({"bindConcurrency": 0}, "at '/config/bindConcurrency': minimum"),
+    ({"bindConcurrency": 1025}, "at '/config/bindConcurrency': maximum"),
+    ({"namespaceLimits": {"heldPercent": 101}}, "at '/config/namespaceLimits/heldPercent': maximum"),
+    ({"schedulerNames": []}, "at '/config/schedulerNames': minItems"),
+    ({"schedulerNames": "gangsched"}, "at '/config/schedulerNames': got string, want array"),
+    ({"schedulerNames": [1]}, "at '/config/schedulerNames/0': got number, want string"),
+    ({"schedulerNames": [""]}, "at '/config/schedulerNames/0': minLength"),
+    ({"schedulerNames": ["a", "a"]}, "at '/config/schedulerNames': items at 0 and 1 are equal"),
+    ({"namespace": 1}, "at '/config/namespace': got number, want string"),
+    ({"priorityFrom": "Group"}, "at '/config/priorityFrom': value must be one of 'PodGroup', 'Members'"),
+    ({"ownerGuard": "off"}, "at '/config/ownerGuard': value must be one of"),
+    ({"gpuStrategy": "Best"}, "at '/config/gpuStrategy': 'Best' does not match"),
+    ({"pfnet": {"gangScheduleTimeoutSecondLimit": 9}}, "at '/config/pfnet': additional properties 'gangSched"),
+    ({"pfnet": {"gangAnnotationPrefix": "a b"}}, "at '/config/pfnet/gangAnnotationPrefix': 'a b' does not match"),
+    ({"pfnet": {"gangAnnotationPrefix": ""}}, "at '/config/pfnet/gangAnnotationPrefix': '' does not match"),
+    ({"spark": {"binpack": "tight"}}, "at '/config/spark/binpack': value must be one of"),
+    (
+        {"spark": {"driverPrioritizedNodeLabel": {"labelName": "tier"}}},
+        "at '/config/spark/driverPrioritizedNodeLabel': missing property 'labelValuesDescendingPriority'",
+    ),
+    ({"fifo": {"sparkDrivers": "no"}}, "at '/config/fifo/sparkDrivers': got string, want boolean"),
+    (
+        {"fifo": {"enforceAfterPodAgeSecondsByInstanceGroup": {"batch": -1}}},
+        "at '/config/fifo/enforceAfterPodAgeSecondsByInstanceGroup/batch': minimum",
+    ),
+]
+
+
+@pytest.mark.parametrize(("config", "told"), together(WRONG_CONFIG))
+def test_what_helm_refuses_of_the_configuration_it_refuses_by_name(helm: Helm, config, told):
     done = helm(values={"config": config})
     assert done.returncode == 1
-    assert told in done.stderr
-    assert operator_refuses(config, tmp_path)
+    assert [text for text in told if text not in done.stderr] == []
+
+
+def test_what_helm_refuses_of_the_configuration_the_operator_refuses_too(tmp_path):
+    assert [config for config, _ in WRONG_CONFIG if not operator_refuses(config, tmp_path)] == []
 
 
 @pytest.mark.parametrize(
@@ -159,46 +181,45 @@ def test_what_depends_on_several_values_a_sum_or_a_plug_in_is_left_to_the_operat
     assert operator_refuses(config, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("values", "told"),
-    [
-        ({"imagee": {}}, "at '': additional properties 'imagee'"),
-        ({"image": {"repo": "x"}}, "at '/image': additional properties 'repo'"),
-        ({"image": {"tag": 1.1}}, "at '/image/tag': got number, want string"),
-        ({"image": {"pullPolicy": "always"}}, "at '/image/pullPolicy': value must be one of"),
-        ({"image": None}, "at '': missing property 'image'"),
-        ({"imagePullSecrets": ["login"]}, "at '/imagePullSecrets/0': got string, want object"),
-        ({"replicas": "2"}, "at '/replicas': got string, want integer"),
-        ({"replicas": -1}, "at '/replicas': minimum"),
-        ({"dialects": ["slurm"]}, "at '/dialects/0': value must be one of 'gangsched', 'palantir'"),
-        ({"dialects": []}, "at '/dialects': minItems"),
-        ({"dialects": ["kai", "kai"]}, "at '/dialects': items at 0 and 1 are equal"),
-        ({"dialects": None}, "at '': missing property 'dialects'"),
-        ({"workloads": ["deployment"]}, "at '/workloads/0': value must be one of 'lws', 'jobset'"),
-        ({"workloads": {"kinds": ["deployment"]}}, "at '/workloads/kinds/0': value must be one of 'lws', 'jobset'"),
-        ({"workloads": {"kinds": None}}, "at '/workloads': missing property 'kinds'"),
-        ({"workloads": {"custom": [{"name": "farm"}]}}, "at '/workloads/custom/0': missing properties 'apiVersion'"),
-        ({"workloads": None}, "at '': missing property 'workloads'"),
-        ({"config": None}, "at '': missing property 'config'"),
-        ({"config": {"listen": ":1"}}, "at '/config': additional properties 'listen'"),
-        ({"config": {"logFormat": "text"}}, "at '/config': additional properties 'logFormat'"),
-        ({"config": {"dialects": ["kai"]}}, "at '/config': additional properties 'dialects'"),
-        ({"config": {"page": {"enabled": True}}}, "at '/config': additional properties 'page'"),
-        ({"page": None}, "at '': missing property 'page'"),
-        ({"priorityAndFairness": "no"}, "at '/priorityAndFairness': got string, want boolean"),
-        ({"resources": {"request": {"cpu": "1"}}}, "at '/resources': additional properties 'request'"),
-        ({"resources": {"limits": {"cpu": None}}}, "at '/resources/limits/cpu': got null, want"),
-        ({"podAnnotations": {"a": 1}}, "at '/podAnnotations/a': got number, want string"),
-        ({"nodeSelector": {"a": True}}, "at '/nodeSelector/a': got boolean, want string"),
-        ({"tolerations": [{"keys": "a"}]}, "at '/tolerations/0': additional properties 'keys'"),
-        ({"affinity": {"node": {}}}, "at '/affinity': additional properties 'node'"),
-    ],
-    ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
-)
+WRONG_VALUES: list[tuple[Values, str]] = [
+    ({"imagee": {}}, "at '': additional properties 'imagee'"),
+    ({"image": {"repo": "x"}}, "at '/image': additional properties 'repo'"),
+    ({"image": {"tag": 1.1}}, "at '/image/tag': got number, want string"),
+    ({"image": {"pullPolicy": "always"}}, "at '/image/pullPolicy': value must be one of"),
+    ({"image": None}, "at '': missing property 'image'"),
+    ({"imagePullSecrets": ["login"]}, "at '/imagePullSecrets/0': got string, want object"),
+    ({"replicas": "2"}, "at '/replicas': got string, want integer"),
+    ({"replicas": -1}, "at '/replicas': minimum"),
+    ({"dialects": ["slurm"]}, "at '/dialects/0': value must be one of 'gangsched', 'palantir'"),
+    ({"dialects": []}, "at '/dialects': minItems"),
+    ({"dialects": ["kai", "kai"]}, "at '/dialects': items at 0 and 1 are equal"),
+    ({"dialects": None}, "at '': missing property 'dialects'"),
+    ({"workloads": ["deployment"]}, "at '/workloads/0': value must be one of 'lws', 'jobset'"),
+    ({"workloads": {"kinds": ["deployment"]}}, "at '/workloads/kinds/0': value must be one of 'lws', 'jobset'"),
+    ({"workloads": {"kinds": None}}, "at '/workloads': missing property 'kinds'"),
+    ({"workloads": {"custom": [{"name": "farm"}]}}, "at '/workloads/custom/0': missing properties 'apiVersion'"),
+    ({"workloads": None}, "at '': missing property 'workloads'"),
+    ({"config": None}, "at '': missing property 'config'"),
+    ({"config": {"listen": ":1"}}, "at '/config': additional properties 'listen'"),
+    ({"config": {"logFormat": "text"}}, "at '/config': additional properties 'logFormat'"),
+    ({"config": {"dialects": ["kai"]}}, "at '/config': additional properties 'dialects'"),
+    ({"config": {"page": {"enabled": True}}}, "at '/config': additional properties 'page'"),
+    ({"page": None}, "at '': missing property 'page'"),
+    ({"priorityAndFairness": "no"}, "at '/priorityAndFairness': got string, want boolean"),
+    ({"resources": {"request": {"cpu": "1"}}}, "at '/resources': additional properties 'request'"),
+    ({"resources": {"limits": {"cpu": None}}}, "at '/resources/limits/cpu': got null, want"),
+    ({"podAnnotations": {"a": 1}}, "at '/podAnnotations/a': got number, want string"),
+    ({"nodeSelector": {"a": True}}, "at '/nodeSelector/a': got boolean, want string"),
+    ({"tolerations": [{"keys": "a"}]}, "at '/tolerations/0': additional properties 'keys'"),
+    ({"affinity": {"node": {}}}, "at '/affinity': additional properties 'node'"),
+]
+
+
+@pytest.mark.parametrize(("values", "told"), together(WRONG_VALUES))
 def test_a_wrong_value_of_the_chart_itself_is_refused_by_name(helm: Helm, values, told):
     done = helm(values=values)
     assert done.returncode == 1
-    assert told in done.stderr
+    assert [text for text in told if text not in done.stderr] == []
 
 
 def test_every_setting_of_the_operator_is_taken_with_its_default_and_arrives(helm: Helm):
@@ -221,23 +242,31 @@ def test_the_settings_that_the_page_for_palantirs_users_shows_are_taken_and_arri
     "values",
     [
         {},
-        {"image": {"repository": "x", "tag": "1.0@sha256:0", "pullPolicy": "Always"}},
-        {"imagePullSecrets": [{"name": "registry-login"}]},
-        {"replicas": 1},
-        {"replicas": None},
-        {"priorityAndFairness": False},
-        {"resources": {"requests": {"cpu": 1, "memory": "1Gi", "example.com/gpu": "1"}, "limits": None}},
-        {"resources": None},
-        {"priorityClassName": ""},
-        {"podAnnotations": {"example.com/scrape": "true"}},
-        {"nodeSelector": {"node-role.kubernetes.io/control-plane": ""}},
-        {"tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]},
-        {"affinity": {"nodeAffinity": {}, "podAffinity": {}, "podAntiAffinity": {}}},
-        {"config": {"maxPriority": -(2**31), "gpuStrategy": "BestFit", "bindConcurrency": 3.0}},
-        {"config": {"maxHoldTime": "168h", "repairDeadline": "0h1m30s", "backoff": {"max": "604800s"}}},
-        {"config": {"pfnet": {"gangAnnotationPrefix": "gang"}, "schedulerNames": ["a", "b"]}},
+        {
+            "image": {"repository": "x", "tag": "1.0@sha256:0", "pullPolicy": "Always"},
+            "imagePullSecrets": [{"name": "registry-login"}],
+            "replicas": 1,
+            "priorityAndFairness": False,
+            "resources": {"requests": {"cpu": 1, "memory": "1Gi", "example.com/gpu": "1"}, "limits": None},
+            "priorityClassName": "",
+            "podAnnotations": {"example.com/scrape": "true"},
+            "nodeSelector": {"node-role.kubernetes.io/control-plane": ""},
+            "tolerations": [{"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}],
+            "affinity": {"nodeAffinity": {}, "podAffinity": {}, "podAntiAffinity": {}},
+            "config": {
+                "maxPriority": -(2**31),
+                "gpuStrategy": "BestFit",
+                "bindConcurrency": 3.0,
+                "maxHoldTime": "168h",
+                "repairDeadline": "0h1m30s",
+                "backoff": {"max": "604800s"},
+                "pfnet": {"gangAnnotationPrefix": "gang"},
+                "schedulerNames": ["a", "b"],
+            },
+        },
+        {"replicas": None, "resources": None},
     ],
-    ids=json.dumps,
+    ids=["nothing", "all", "null"],
 )
 def test_a_right_value_is_taken_and_the_operator_starts_with_it(helm: Helm, tmp_path, values):
     done = helm(values=values)

@@ -23,7 +23,7 @@ NUMBER = 3
 
 
 @pytest.mark.usefixtures("behind")
-@pytest.mark.parametrize("at", ["resourceclaims", "/status"], ids=["first write", "status"])
+@in_turn("at", ["resourceclaims", "/status"])
 @in_turn("fault", sorted(OF_WRITES), ids=str, share=(0, 3))
 def test_a_claim_whose_writes_fail_is_whole_or_as_it_was(
     cluster: Cluster, proxy: ProxyProcess, refuse_bindings: BindingPolicy, fault: Fault, at: str

@@ -13,7 +13,6 @@ import pytest
 from testbed import leftovers
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane, ControlPlaneError
-from testbed.nodes import NOT_READY
 from testbed.tether import RUN_VARIABLE
 from tests.integration.waiting import until
 
@@ -49,39 +48,6 @@ def bind(control_plane, namespace, pod, node):
     )
 
 
-def test_kubectl_sees_a_node_ready_with_the_resources_it_was_given(control_plane):
-    control_plane.add_node("gpu-1", cpu="3500m", labels={"zone": "a"}, extra={"nvidia.com/gpu": "8"})
-
-    node = control_plane.api.get("/api/v1/nodes/gpu-1")
-    assert node["status"]["allocatable"] == {
-        "cpu": "3500m",
-        "memory": "16Gi",
-        "pods": "110",
-        "ephemeral-storage": "100Gi",
-        "nvidia.com/gpu": "8",
-    }
-    assert node["metadata"]["labels"]["zone"] == "a"
-    assert not node["spec"].get("taints")
-    assert " Ready " in control_plane.kubectl("get", "nodes", "--no-headers")
-
-
-def test_a_nodes_own_taints_stay_when_the_not_ready_taint_goes(control_plane):
-    control_plane.add_node("gpu-1", taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}])
-
-    taints = control_plane.api.get("/api/v1/nodes/gpu-1")["spec"]["taints"]
-    assert taints == [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
-
-
-def test_a_new_node_carries_the_not_ready_taint_of_a_real_cluster():
-    with ControlPlane(controllers=False, kwok=False) as alone:
-        alone.add_node("new", wait=False)
-        assert [taint["key"] for taint in alone.api.get("/api/v1/nodes/new")["spec"]["taints"]] == [NOT_READY]
-
-
-def test_each_test_starts_without_nodes(control_plane):
-    assert control_plane.api.get("/api/v1/nodes")["items"] == []
-
-
 def test_a_stateful_sets_pods_are_made_by_the_controller_manager_and_run_once_bound(control_plane, namespace):
     control_plane.add_node("one")
     control_plane.api.post(f"/apis/apps/v1/namespaces/{namespace}/statefulsets", stateful_set("web", replicas=3))
@@ -95,17 +61,6 @@ def test_a_stateful_sets_pods_are_made_by_the_controller_manager_and_run_once_bo
         return [pod["status"]["phase"] for pod in control_plane.api.get(pods)["items"]]
 
     until(lambda: phases() == ["Running"] * 3)
-
-
-def test_a_bare_pod_waits_until_it_is_bound_and_then_runs(control_plane, namespace):
-    control_plane.add_node("one")
-    pods = f"/api/v1/namespaces/{namespace}/pods"
-    control_plane.api.post(pods, bare_pod("lone"))
-    assert control_plane.api.get(f"{pods}/lone")["status"]["phase"] == "Pending"
-
-    bind(control_plane, namespace, "lone", "one")
-
-    until(lambda: control_plane.api.get(f"{pods}/lone")["status"]["phase"] == "Running")
 
 
 @pytest.fixture
@@ -139,13 +94,6 @@ def test_what_kwok_owes_an_earlier_pod_does_not_reach_a_later_one_of_its_name(co
     assert "deletionTimestamp" not in control_plane.api.get(path)["metadata"]
 
 
-def test_kwok_deletes_a_pod_that_is_being_deleted(control_plane, namespace):
-    control_plane.add_node("one")
-    path = running(control_plane, namespace, "goes")
-    control_plane.api.delete(path)  # with the grace period that a kubelet would use
-    until(lambda: not control_plane.api.get(path.rpartition("/")[0])["items"])
-
-
 @pytest.mark.parametrize("state", ["not bound", "ended"])
 def test_kwok_runs_no_pod_without_a_node_and_none_that_has_ended(control_plane, namespace, kwok, state):
     control_plane.add_node("one")
@@ -160,15 +108,6 @@ def test_kwok_runs_no_pod_without_a_node_and_none_that_has_ended(control_plane, 
     assert control_plane.api.get(f"{pods}/p")["status"]["phase"] == before
 
 
-def test_requests_are_audited_with_user_and_verb(control_plane, namespace):
-    control_plane.api.post(f"/api/v1/namespaces/{namespace}/pods", bare_pod("audited"))
-
-    def ours():
-        return control_plane.audited("testbed-admin", naming=namespace)
-
-    until(lambda: any("audited" in str(entry.get("objectRef")) for entry in ours()))
-
-
 def test_a_request_with_a_wrong_token_is_in_the_audit_log_as_nobodys(control_plane, namespace):
     """Such an entry has no username: a test that looked for its own account's entries after it failed."""
     wrong = control_plane.kubeconfig_for(token="wrong")
@@ -178,43 +117,6 @@ def test_a_request_with_a_wrong_token_is_in_the_audit_log_as_nobodys(control_pla
     nobodys = [entry for entry in control_plane.audited() if "username" not in entry["user"]]
     assert nobodys
     assert not any(entry in nobodys for entry in control_plane.audited("testbed-admin"))
-
-
-def test_an_impersonated_user_has_no_rights_of_the_admin(control_plane, namespace):
-    eve = control_plane.kubeconfig_for(user="eve", groups=["strangers"])
-    with pytest.raises(ControlPlaneError, match='User "eve" cannot list resource "pods"'):
-        control_plane.kubectl("get", "pods", "-n", namespace, kubeconfig=eve)
-
-
-def test_a_service_accounts_kubeconfig_authenticates_as_that_account(control_plane, namespace):
-    kubeconfig = control_plane.kubeconfig_of_service_account(namespace, "default")
-    whoami = control_plane.kubectl(
-        "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}", kubeconfig=kubeconfig
-    )
-    assert whoami == f"system:serviceaccount:{namespace}:default"
-
-
-def test_every_listener_is_on_loopback():
-    with ControlPlane(scheduler=True) as running:
-        marker = os.environ[RUN_VARIABLE]
-        addresses = {
-            f"{command.split()[0].rsplit('/')[-1]} {address}"
-            for pid, command in leftovers.processes(marker).items()
-            if str(running.folder) in command
-            for address in leftovers.listening(pid)
-        }
-    assert {address.split()[0] for address in addresses} >= {"etcd", "kube-apiserver"}
-    assert [address for address in addresses if f" {LOOPBACK_V4}:" not in address] == []
-
-
-def test_the_api_server_keeps_port_certificate_and_data_over_a_restart():
-    with ControlPlane(controllers=False, kwok=False) as running:
-        running.api.post("/api/v1/namespaces", {"metadata": {"name": "kept"}})
-        running.stop_apiserver()
-        with pytest.raises(OSError, match="refused"):
-            running.api.get("/api/v1/namespaces/kept")
-        running.start_apiserver()
-        assert "kept" in running.kubectl("get", "namespaces")
 
 
 def test_a_server_that_cannot_start_is_named_with_the_end_of_its_log():
@@ -227,15 +129,8 @@ def test_a_server_that_cannot_start_is_named_with_the_end_of_its_log():
         pass
 
 
-def test_the_api_servers_refusal_carries_status_and_reason(control_plane):
-    with pytest.raises(ApiError, match='namespaces "absent" not found') as refused:
-        control_plane.api.get("/api/v1/namespaces/absent")
-    assert (refused.value.status, refused.value.reason) == (404, "NotFound")
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_an_owner_that_is_killed_leaves_no_process_and_no_folder(number):
-    marker = f"killed-{os.getpid()}-{number}"
+def test_an_owner_that_is_killed_leaves_no_process_and_no_folder():
+    marker = f"killed-{os.getpid()}"
     program = """
 import time
 from testbed.control_plane import ControlPlane
@@ -256,24 +151,28 @@ with ControlPlane() as running:
         assert owner.stdout.readline() == "up\n"
         assert len(leftovers.processes(marker)) >= 6
         assert len(leftovers.folders(marker)) == 1
-        owner.send_signal(number)
-    assert owner.returncode == -number
+        owner.kill()
+    assert owner.returncode == -signal.SIGKILL
     assert leftovers.report(marker, within_s=10) == []
 
 
-def test_servers_die_with_a_tether_that_is_killed():
-    with ControlPlane(controllers=False, kwok=False) as running:
+def test_every_listener_is_on_loopback_and_servers_die_with_a_tether_that_is_killed():
+    with ControlPlane(scheduler=True) as running:
         folder = str(running.folder)
-        mine = {
-            pid: command
-            for pid, command in leftovers.processes(os.environ[RUN_VARIABLE]).items()
-            if folder in command or "tether.py" in command
+        ours = leftovers.processes(os.environ[RUN_VARIABLE])
+        servers = {pid: command for pid, command in ours.items() if folder in command}
+        addresses = {
+            f"{command.split()[0].rsplit('/')[-1]} {address}"
+            for pid, command in servers.items()
+            for address in leftovers.listening(pid)
         }
-        tethers = [pid for pid, command in mine.items() if "tether.py" in command and _holds(pid, running.folder)]
+        tethers = [pid for pid, command in ours.items() if "tether.py" in command and _holds(pid, running.folder)]
         assert len(tethers) == 1
         os.kill(tethers[0], signal.SIGKILL)
         until(lambda: not any(folder in command for command in leftovers.processes(os.environ[RUN_VARIABLE]).values()))
     subprocess.run(["rm", "-r", folder], check=True)
+    assert {address.split()[0] for address in addresses} >= {"etcd", "kube-apiserver"}
+    assert [address for address in addresses if f" {LOOPBACK_V4}:" not in address] == []
 
 
 def _holds(tether, folder):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from gangsched.core.objects.demands import DemandKey, DemandObject, DemandUnit, 
 from gangsched.core.objects.effects import DropDemand, PutDemand
 from gangsched.kube.client.session import connect
 from gangsched.kube.writing.demand_writes import drop_demand, put_demand
-from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from tests.integration.cluster import Cluster
@@ -86,19 +84,6 @@ def test_a_driver_that_does_not_fit_is_demanded_and_the_demand_is_gone_once_node
 
 
 @pytest.mark.usefixtures("operator")
-def test_a_demand_names_the_driver_and_is_gone_with_it(cluster: Cluster) -> None:
-    add_driver(cluster, "pi", nodeSelector=POOL)
-    until_demanded(cluster, "demand-pi-driver")
-    units = demands(cluster)["demand-pi-driver"]["spec"]["units"]
-    assert [unit["count"] for unit in units] == [EXECUTORS, 1]
-    assert units[1]["pod-names-by-namespace"] == {cluster.namespace: ["pi-driver"]}
-    # The autoscaler owns the fields that it writes; they change nothing for us.
-    cluster.api.merge(f"{path(cluster, 'demand-pi-driver')}/status", {"status": {"phase": "cannot-fulfill"}})
-    cluster.delete_pod("pi-driver")
-    until_demanded(cluster)
-
-
-@pytest.mark.usefixtures("operator")
 def test_somebody_elses_demand_of_the_name_is_left_alone(cluster: Cluster) -> None:
     spec = {"instance-group": "batch", "units": []}
     theirs = {
@@ -114,52 +99,6 @@ def test_somebody_elses_demand_of_the_name_is_left_alone(cluster: Cluster) -> No
     cluster.until(lambda: set(cluster.bound()) == {"pi-driver"})
     assert demands(cluster)["demand-pi-driver"]["spec"] == spec
     assert writes(cluster, cluster.namespace) == ["create"]
-
-
-@pytest.mark.usefixtures("kind")
-def test_the_next_operator_goes_on_with_what_it_finds(cluster: Cluster) -> None:
-    with Operator(cluster.control_plane):
-        for app in ("kept", "over"):
-            add_driver(cluster, app, nodeSelector=POOL)
-        until_demanded(cluster, "demand-kept-driver", "demand-over-driver")
-    uid = demands(cluster)["demand-kept-driver"]["metadata"]["uid"]
-    # A selector cannot be changed, so the pod's group is deleted and the pod waits as a plain pod.
-    labels = {"labels": {"spark-app-id": None, "spark-role": None}}
-    cluster.api.merge(f"/api/v1/namespaces/{cluster.namespace}/pods/over-driver", {"metadata": labels})
-    with Operator(cluster.control_plane):
-        until_demanded(cluster, "demand-kept-driver")
-        cluster.add_node("large", cpu="10", labels=POOL)
-        until_demanded(cluster)
-    assert uid
-    expected = ["create", "create", "delete", "delete"]
-    cluster.until(lambda: sorted(writes(cluster, cluster.namespace)) == expected)
-
-
-@pytest.mark.usefixtures("kind")
-@pytest.mark.parametrize("how", ["a dry run", "without the dialect"])
-def test_nothing_is_written_in(cluster: Cluster, tmp_path: Path, how: str) -> None:
-    config = tmp_path / "config.yaml"
-    config.write_text("dialects: [gangsched]\n" if how == "without the dialect" else "{}")
-    options = ["--config", str(config), *(["--dry-run"] if how == "a dry run" else [])]
-    with Operator(cluster.control_plane, *options) as operator:
-        cluster.add_group("a", min_member=2)
-        cluster.add_pods("a", 2, nodeSelector=POOL)
-        cluster.until(lambda: operator.metric("gangsched_effects_total", kind="PatchPodCondition") >= 2)
-        decided = operator.metric("gangsched_effects_total", kind="PutDemand")
-    assert decided == (how == "a dry run")
-    assert demands(cluster) == {}
-    assert writes(cluster, cluster.namespace) == []
-
-
-def test_a_kind_that_is_installed_later_is_not_missed_in_the_log(cluster: Cluster, with_crd: ControlPlane) -> None:
-    with pytest.raises(ApiError):
-        demands(cluster)
-    with Operator(with_crd) as operator:
-        add_driver(cluster, "pi", nodeSelector=POOL)
-        cluster.until(lambda: cluster.told("pi-driver").get("reason") == "Unschedulable")
-        log = operator.log
-    assert "demands" not in log
-    assert writes(cluster, cluster.namespace) == []
 
 
 @pytest.mark.usefixtures("kind")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -102,58 +101,6 @@ def test_a_device_that_another_scheduler_has_allocated_too_is_taken_from_the_mem
     assert in_use(cluster)["w-0"] != [ours]
 
 
-def test_members_that_share_a_claim_are_bound_on_the_node_of_its_device(cluster: Cluster) -> None:
-    for at in range(2):
-        cluster.add_node(f"n{at}", cpu="64")
-        add_gpus(cluster, f"n{at}", 1)
-    add_class(cluster, "gpu")
-    add_claim(cluster, "shared", "gpu")
-    cluster.add_group("w", min_member=3)
-    cluster.add_pods("w", 3, resourceClaims=[{"name": "gpu", "resourceClaimName": "shared"}])
-    cluster.until_bound("w", 3, within_s=60)
-    [claim] = claims(cluster)
-    [device] = claim["status"]["allocation"]["devices"]["results"]
-    assert set(cluster.bound("w").values()) == {device["pool"]}
-    assert sorted(each["name"] for each in claim["status"]["reservedFor"]) == ["w-0", "w-1", "w-2"]
-
-
-def test_members_that_are_made_again_get_devices_again(cluster: Cluster) -> None:
-    """One uses a template, whose claim is deleted with its pod; one uses its own claim, which stays."""
-    cluster.add_node("n0", cpu="64")
-    add_class(cluster, "gpu")
-    add_gpus(cluster, "n0", 2)
-    add_template(cluster, "gpu", 1)
-    add_claim(cluster, "own", "gpu")
-    cluster.add_group("w", min_member=2)
-    for number in range(3):
-        both = {
-            f"w{number}-0": {"name": "gpus", "resourceClaimTemplateName": "gpus"},
-            f"w{number}-1": {"name": "gpu", "resourceClaimName": "own"},
-        }
-        for name, claim in both.items():
-            cluster.add_pod(name, "w", resourceClaims=[claim])
-        cluster.until(partial(has_bound, cluster, both), within_s=60)
-        cluster.until(lambda: set(in_use(cluster)) == set(both))  # noqa: B023 - evaluated at once
-        for name in both:
-            cluster.delete_pod(name)
-
-
-def test_one_member_of_a_scheduled_group_is_made_again_and_gets_what_devices_are_left(cluster: Cluster) -> None:
-    for at in range(2):
-        cluster.add_node(f"n{at}", cpu="64")
-        add_gpus(cluster, f"n{at}", 2)
-    add_class(cluster, "gpu")
-    add_template(cluster, "gpu", 1)
-    add_workers(cluster, "w", 4)
-    cluster.until_bound("w", 4, within_s=60)
-    before, nodes = in_use(cluster), cluster.bound("w")
-    cluster.delete_pod("w-1")
-    cluster.add_pod("w-1", "w", resourceClaims=[{"name": "gpus", "resourceClaimTemplateName": "gpus"}])
-    cluster.until_bound("w", 4, within_s=60)
-    assert in_use(cluster) == before
-    assert cluster.bound("w") == nodes
-
-
 def test_devices_are_taken_back_from_a_group_that_is_deleted_before_it_is_bound(
     cluster: Cluster, refuse_bindings: Callable[[str], None]
 ) -> None:
@@ -168,10 +115,6 @@ def test_devices_are_taken_back_from_a_group_that_is_deleted_before_it_is_bound(
     cluster.until(lambda: not in_use(cluster), within_s=60)
     cluster.until(lambda: not any(each["metadata"].get("finalizers") or marked(each) for each in claims(cluster)))
     assert not cluster.bound()
-
-
-def has_bound(cluster: Cluster, names: Iterable[str]) -> bool:
-    return set(names) <= cluster.bound().keys()
 
 
 def allocate(cluster: Cluster, claim: str, device: tuple[str, str], pod: Json) -> None:

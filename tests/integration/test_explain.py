@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from gangsched.cli import main
-from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
 from tests.integration.cluster import Cluster
 
@@ -64,31 +63,6 @@ class TestFully:
         assert told["demand"] == [{"count": 2, "requests": {"cpu": "1"}, "domain": None}]
         assert told["fromStatusAlone"] is None
 
-    def test_a_person_reads_the_same_in_lines(self, contended, explain):
-        _, out, _ = explain("waiter", "-n", contended.namespace)
-        first, *rest = out.splitlines()
-        assert first == f"{contended.namespace}/waiter: Queued Unschedulable"
-        at = rest.index("  where members fit, and what refuses the others:")
-        table, rest = rest[at + 1 :], rest[:at]
-        heads = dict(line.strip().split("  ", 1) for line in rest if not line.startswith("              "))
-        assert heads["fits"].strip() == "1 of 3 that must fit together"
-        assert heads["held by"].strip() == f"{contended.namespace}/holder (cpu 4)"
-        assert heads["nodes"].strip() == "2: 2 Insufficient cpu"
-        assert heads["ahead"].strip() == "no waiting group"
-        assert heads["new nodes"].strip() == "would need room for 2 × {cpu 1}"
-        assert table[0].split() == ["NODES", "MEMBERS", "NODE", "GROUP"]
-        assert sorted(line.split()[-1] for line in table[1::2]) == ["(n1)", "(n2)"]
-        assert sorted(int(line.split()[1]) for line in table[1::2]) == [0, 1]
-        assert [line.strip() for line in table[2::2]] == ["1 Insufficient cpu"] * 2
-        assert max(map(len, table)) <= 80
-
-    def test_who_waits_before_it_is_ahead_of_it(self, contended, explain):
-        contended.add_group("next", min_member=3)
-        contended.add_pods("next", 3)
-        contended.until_reason("next", "Unschedulable")
-        _, out, _ = explain(f"{contended.namespace}/next", "--json")
-        assert json.loads(out)["shortfall"]["ahead"] == [{"namespace": contended.namespace, "name": "waiter"}]
-
     def test_nothing_is_written(self, contended, explain):
         contended.until(lambda: contended.phase("holder") == "Running")
         contended.until(lambda: all(contended.told(f"waiter-{number}") for number in range(3)))
@@ -97,50 +71,9 @@ class TestFully:
         after = contended.control_plane.api.get(f"/api/v1/namespaces/{contended.namespace}/pods")
         assert before["items"] == after["items"]
 
-    def test_a_bound_group_does_not_wait(self, contended, explain):
-        contended.until(lambda: contended.phase("holder") == "Running")
-        _, out, _ = explain(f"{contended.namespace}/holder", "--json")
-        told = json.loads(out)
-        assert (told["phase"], told["bound"], told["shortfall"], told["helps"]) == ("Running", 4, None, [])
-
-    def test_a_group_in_its_back_off_is_told_as_the_operator_tells_it(self, cluster, explain):
-        cluster.add_node("n1", cpu="1")
-        cluster.add_group("late", min_member=2, maxScheduleTime="1s")
-        cluster.add_pods("late", 2)
-        cluster.until_reason("late", "TimedOut")
-        _, out, _ = explain(f"{cluster.namespace}/late", "--json")
-        told = json.loads(out)
-        assert (told["phase"], told["reason"], told["shortfall"]["fits"]) == ("TimedOut", "TimedOut", 1)
-
-    def test_an_incomplete_group_needs_members(self, cluster, explain):
-        cluster.add_group("few", min_member=3)
-        cluster.add_pods("few", 1)
-        cluster.add_pod("foreign", "few", scheduler="default-scheduler")
-        _, out, _ = explain(f"{cluster.namespace}/few", "--json")
-        told = json.loads(out)
-        assert (told["reason"], told["members"]) == ("GangIncomplete", 1)
-        assert told["helps"] == [
-            "2 more members, with the label gangsched.io/pod-group: few",
-            "a minimum of 1, as many as exist",
-            "another schedulerName: 1 pod of default-scheduler named the group without effect",
-        ]
-
 
 class TestWithoutOperator:
     """Tests of objects that no operator handles."""
-
-    def test_a_group_that_fits_says_that_only_an_operator_is_missing(self, cluster, explain):
-        cluster.add_node("n1")
-        cluster.add_pod("lone", scheduler="nobody-runs-it")
-        _, out, _ = explain(f"{cluster.namespace}/lone", "--scheduler-name", "nobody-runs-it", "--json")
-        told = json.loads(out)
-        assert "It fits now" in told["message"]
-        assert told["shortfall"] is None
-
-    def test_a_member_is_explained_as_its_group(self, contended, explain):
-        status, out, _ = explain(f"{contended.namespace}/waiter-1")
-        assert status == 0
-        assert out.startswith(f"{contended.namespace}/waiter: Queued Unschedulable\n")
 
     def test_without_a_name_all_that_wait_are_listed_and_who_leads(self, contended, explain):
         contended.add_pod("lone", scheduler="nobody-runs-it")
@@ -173,11 +106,6 @@ class TestWithoutOperator:
         lease = f"the Lease {cluster.namespace}/gangsched"
         said = f"An operator leads: gangsched-7d9f_x holds {lease}" if leads else f"No operator leads: {lease} has had"
         assert said in out
-
-    def test_a_pod_without_a_group_is_explained_too(self, cluster, explain):
-        cluster.add_pod("lone", scheduler="nobody-runs-it")
-        _, out, _ = explain(f"{cluster.namespace}/lone", "--scheduler-name", "nobody-runs-it")
-        assert "0 of 1 that must fit together" in out
 
 
 class TestRights:
@@ -276,11 +204,3 @@ class TestWrong:
         status, _, err = explain("a/b", kubeconfig=tmp_path / "none")
         assert status == 2
         assert "there is no kubeconfig" in err.lower()
-
-
-def test_without_the_crd_it_says_how_to_install_it(capsys):
-    with ControlPlane(controllers=False, kwok=False) as bare:
-        with pytest.raises(ApiError):
-            bare.api.get("/apis/gangsched.io/v1alpha1/podgroups")
-        assert main(["explain", "--kubeconfig", str(bare.kubeconfig), "a/b"]) == 1
-    assert "gangsched crd | kubectl apply" in capsys.readouterr().err

@@ -14,10 +14,13 @@ import pytest
 
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
+from testbed.workloads import member, pod_group
 from tests.effort import seeded
 from tests.integration.cluster import Cluster
+from tests.integration.waiting import until
 
 pytestmark = pytest.mark.usefixtures("operator")
+GANGS, MEMBERS = 20, 5
 
 
 def test_a_lone_group_on_an_idle_cluster_is_bound_with_no_other_event(cluster: Cluster) -> None:
@@ -72,20 +75,6 @@ def test_two_of_three_members_wait_until_the_third_arrives(cluster: Cluster) -> 
     assert not bound_before
 
 
-def test_a_group_may_be_created_after_its_pods(cluster: Cluster) -> None:
-    cluster.add_node("n1")
-    cluster.add_pods("late", 2)
-    cluster.until(lambda: cluster.told("late-0").get("reason") == "PodGroupNotFound")
-    told = cluster.told("late-0")["message"]
-    cluster.add_group("late", min_member=3)
-    message = cluster.until_reason("late", "GangIncomplete")
-    cluster.add_pods("late", 1, first=2)
-    cluster.until_bound("late", 3)
-
-    assert "create it, or give the pods the annotation gangsched.io/min-member" in told
-    assert "1 more member is needed" in message
-
-
 def test_a_group_without_room_times_out_and_is_bound_as_soon_as_there_is_some(cluster: Cluster, tmp_path: Path) -> None:
     """An operator of its own, because the back-off must be longer than a busy machine takes to bind two pods."""
     config = tmp_path / "config.yaml"
@@ -113,48 +102,6 @@ def test_a_group_without_room_times_out_and_is_bound_as_soon_as_there_is_some(cl
     assert "Only 1 of 2 members fit" in message
     assert told["reason"] == "Unschedulable"
     assert "Only 1 of 2 members fit" in told["message"]
-
-
-def test_a_group_that_must_not_retry_fails_and_its_members_say_so(cluster: Cluster) -> None:
-    cluster.add_node("n1", cpu="1")
-    cluster.add_group("once", min_member=2, maxScheduleTime="1s", timeoutPolicy="Fail")
-    cluster.add_pods("once", 2)
-    cluster.until(lambda: cluster.phase("once") == "Failed")
-    message = cluster.condition("once")["message"]
-    cluster.until(lambda: cluster.told("once-1").get("reason") == "GangFailed")
-    cluster.add_node("n2", cpu="4")
-    cluster.add_group("other", min_member=1)
-    cluster.add_pods("other", 1)
-    cluster.until_bound("other", 1)
-    still_unbound = cluster.bound("once")
-    cluster.change_spec("once", timeoutPolicy="Retry")
-    cluster.until_bound("once", 2)
-
-    assert "timeoutPolicy is Fail" in message
-    assert not still_unbound
-
-
-def test_a_gpu_group_is_bound_on_idle_gpu_nodes(cluster: Cluster) -> None:
-    for name in ("gpu1", "gpu2"):
-        cluster.add_node(name, cpu="16", extra={"nvidia.com/gpu": "4"})
-    cluster.add_node("cpu1", cpu="64")
-    cluster.add_group("train", min_member=4)
-    cluster.add_pods("train", 4, requests={"cpu": "1", "nvidia.com/gpu": "2"})
-    cluster.until_bound("train", 4)
-
-    assert sorted(cluster.bound("train").values()) == ["gpu1", "gpu1", "gpu2", "gpu2"]
-
-
-def test_enough_room_in_all_but_in_pieces_is_refused_and_the_message_says_how_many_fit(cluster: Cluster) -> None:
-    for name in ("n1", "n2", "n3"):
-        cluster.add_node(name, cpu="3")
-    cluster.add_group("wide", min_member=4)
-    cluster.add_pods("wide", 4, requests={"cpu": "2"})
-    message = cluster.until_reason("wide", "NeverFits")
-
-    assert "Only 3 of 4 members fit" in message
-    assert "enough is free in total" in message
-    assert not cluster.bound("wide")
 
 
 def test_a_group_that_can_never_fit_is_told_at_once_and_delays_nobody(cluster: Cluster) -> None:
@@ -196,19 +143,6 @@ def test_what_must_be_added_is_in_the_status_and_such_nodes_let_the_group_be_bou
     cluster.until(lambda: not cluster.status("wide").get("demand"))
 
 
-def test_a_member_that_only_accepts_a_node_that_is_not_there_is_no_case_for_an_autoscaler(cluster: Cluster) -> None:
-    cluster.add_node("n1")
-    cluster.add_group("named", min_member=2)
-    cluster.add_pod("named-0", "named")
-    cluster.add_pod("named-1", "named", nodeSelector={"kubernetes.io/hostname": "n9"})
-    assert "a new node would not help" in cluster.until_reason("named", "NeverFits")
-    names = ("named-0", "named-1")
-    cluster.until(lambda: [cluster.told(name).get("reason") for name in names] == ["NeverFits"] * 2)
-    assert not cluster.status("named").get("demand")
-    cluster.add_node("n9", labels={"kubernetes.io/hostname": "n9"})
-    cluster.until_bound("named", 2)
-
-
 def test_a_plain_pod_is_placed_alone_and_told_in_its_own_condition(cluster: Cluster) -> None:
     cluster.add_node("n1", cpu="2")
     cluster.add_pod("fits")
@@ -227,102 +161,6 @@ def test_annotations_alone_make_a_group(cluster: Cluster) -> None:
     cluster.until(lambda: cluster.told("a-0").get("reason") == "GangIncomplete")
     cluster.add_pod("a-1", "a", annotations=annotations)
     cluster.until_bound("a", 2)
-
-
-def test_the_anti_affinity_of_a_pod_that_is_there_keeps_a_newcomer_out(cluster: Cluster) -> None:
-    cluster.add_node("n1", cpu="8")
-    cluster.add_node("n2", cpu="2")
-    term = {"labelSelector": {"matchLabels": {"team": "b"}}, "topologyKey": "kubernetes.io/hostname"}
-    cluster.add_pod(
-        "hermit",
-        scheduler="somebody-else",
-        nodeName="n1",
-        affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
-    )
-    cluster.add_group("b", min_member=3)
-    cluster.add_pods("b", 3, labels={"team": "b"})
-    message = cluster.until_reason("b", "Unschedulable")
-    cluster.delete_pod("hermit")
-    cluster.until_bound("b", 3)
-
-    assert (
-        f"1 closed by the anti-affinity of pods in the same kubernetes.io/hostname: {cluster.namespace}/hermit"
-        in message
-    )
-
-
-BAD_INPUT = {
-    "a PriorityClass that does not exist": (
-        {"priorityClassName": "no-such-class"},
-        {},
-        "PriorityClassNotFound",
-        "create it or name another",
-    ),
-    "a role that the group does not have": (
-        {"roles": [{"name": "worker"}]},
-        {"labels": {"gangsched.io/role": "boss"}},
-        "RoleUnknown",
-        "correct the label gangsched.io/role or add the role",
-    ),
-    "two sources that contradict": (
-        {},
-        {"annotations": {"gangsched.io/min-member": "3"}},
-        "Contradiction",
-        "make them equal or remove the latter",
-    ),
-    "an annotation that cannot be read": (
-        {},
-        {"annotations": {"gangsched.io/min-member": "two"}},
-        "InvalidDeclaration",
-        "gangsched.io/min-member",
-    ),
-    "a strategy that is not installed": (
-        {"placement": {"strategy": "example.com/magic"}},
-        {},
-        "StrategyUnknown",
-        "example.com/magic",
-    ),
-}
-
-
-@pytest.mark.parametrize(("spec", "pod", "reason", "remedy"), BAD_INPUT.values(), ids=BAD_INPUT)
-def test_bad_input_waits_with_a_condition_and_one_event_that_say_what_to_do(
-    cluster: Cluster, spec, pod, reason, remedy
-) -> None:
-    cluster.add_node("n1")
-    cluster.add_group("odd", min_member=2, **spec)
-    cluster.add_pods("odd", 2, **pod)
-    message = cluster.until_reason("odd", reason)
-    cluster.until(lambda: cluster.told("odd-1").get("reason") == reason)
-    cluster.until(lambda: cluster.events("odd", reason))
-
-    assert remedy in message
-    assert len(cluster.events("odd", reason)) == 1
-    assert not cluster.bound("odd")
-
-
-def test_a_pod_whose_claim_does_not_exist_waits_and_says_so(cluster: Cluster) -> None:
-    cluster.add_node("n1", labels={"zone": "z"})
-    cluster.add_pod("odd", resourceClaims=[{"name": "gpu", "resourceClaimName": "one"}])
-    cluster.until(lambda: cluster.told("odd").get("reason") == "ResourceClaimNotReady")
-
-    assert "the ResourceClaim one, which does not exist" in cluster.told("odd")["message"]
-    assert not cluster.bound()
-
-
-def test_members_that_leave_and_return_are_repaired_first(cluster: Cluster) -> None:
-    cluster.add_node("n1", cpu="3")
-    cluster.add_group("team", min_member=3)
-    cluster.add_pods("team", 3)
-    cluster.until_bound("team", 3)
-    cluster.add_group("rival", min_member=1, priority=100)
-    cluster.add_pods("rival", 1)
-    cluster.until_reason("rival", "Unschedulable")
-    cluster.add_pod("team-3", "team")
-    cluster.delete_pod("team-0")
-    cluster.until(lambda: "team-3" in cluster.bound("team"))
-
-    assert not cluster.bound("rival")
 
 
 def test_a_group_is_bound_after_the_api_server_was_away(cluster: Cluster, operator: Operator) -> None:
@@ -379,71 +217,54 @@ def test_sigterm_ends_the_operator_with_status_0(with_crd: ControlPlane) -> None
     assert second.stop() == 0
 
 
-def test_strategies_and_preferences_choose_among_the_nodes_that_take_a_member(cluster: Cluster) -> None:
-    """BestFit avoids the wide node, for gangs and for GPU pods without one; a preference for cheap nodes does not."""
-    gpu = "nvidia.com/gpu"
-    cluster.add_node("wide", extra={gpu: "8"}, labels={"cost": "1"})
-    cluster.add_node("dear", extra={gpu: "2"}, labels={"cost": "20"})
-    cluster.add_node("cheap", extra={gpu: "2"}, labels={"cost": "3"})
-    prefer = [{"key": "cost", "order": "Ascending"}]
-    cluster.add_group("tight", min_member=2, placement={"strategy": "BestFit"})
-    cluster.add_pods("tight", 2, requests={gpu: "1"})
-    cluster.until_bound("tight", 2)
-    cluster.add_pod("plain", requests={gpu: "1"})
-    cluster.until(lambda: "plain" in cluster.bound())
-    cluster.add_group("thrifty", min_member=1, placement={"prefer": prefer})
-    cluster.add_pods("thrifty", 1, requests={gpu: "1"})
-    cluster.until_bound("thrifty", 1)
+def test_twelve_members_are_spread_evenly_over_three_zones_of_unequal_room(cluster: Cluster) -> None:
+    zone, host = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": zone,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+    }
 
-    assert set(cluster.bound("tight").values()) == {"cheap"}
-    assert cluster.bound()["plain"] == "dear"
-    assert cluster.bound("thrifty") == {"thrifty-0": "wide"}
+    def add_nodes(name: str, number: int, cpu: str, *, first: int = 0) -> None:
+        for at in range(first, first + number):
+            cluster.add_node(f"{name}-{at}", cpu=cpu, labels={host: f"{name}-{at}", zone: name})
 
-
-def test_members_go_where_their_pods_prefer_and_still_use_nodes_that_they_do_not(cluster: Cluster) -> None:
-    cluster.add_node("a-tainted", taints=[{"key": "old", "effect": "PreferNoSchedule"}])
-    cluster.add_node("b-slow")
-    cluster.add_node("c-fast", cpu="2", labels={"disk": "ssd"})
-    fast = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
-    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": fast}]}
-    cluster.add_group("choosy", min_member=7)
-    cluster.add_pods("choosy", 7, affinity={"nodeAffinity": preferred})
-    cluster.until_bound("choosy", 7)
-
-    assert Counter(cluster.bound("choosy").values()) == {"c-fast": 2, "b-slow": 4, "a-tainted": 1}
+    add_nodes("z1", 4, "16")
+    add_nodes("z2", 2, "4")
+    add_nodes("z3", 1, "3")
+    cluster.add_group("a", min_member=12)
+    cluster.add_pods("a", 12, labels={"app": "a"}, topologySpreadConstraints=[constraint])
+    message = cluster.until_reason("a", "NeverFits")
+    assert (
+        f"topology spread by {zone} (z1 has 4 of at most 4, z2 has 4 of at most 4; fewest in z3: 3) allows no more"
+        in message
+    )
+    assert cluster.bound("a") == {}
+    add_nodes("z3", 1, "4", first=1)
+    cluster.until_bound("a", 12)
+    assert Counter(node.partition("-")[0] for node in cluster.bound("a").values()) == {"z1": 4, "z2": 4, "z3": 4}
 
 
-def test_members_that_need_a_feature_wait_for_a_kubelet_that_declares_it(cluster: Cluster) -> None:
-    cluster.add_node("n1")
-    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
-    main = {"name": "main", "image": "registry.invalid/sleep", "restartPolicy": "Never", "restartPolicyRules": [rule]}
-    cluster.add_group("restarting", min_member=2, maxScheduleTime="1h")
-    cluster.add_pods("restarting", 2, containers=[main])
-    message = cluster.until_reason("restarting", "NeverFits")
-    feature = "RestartAllContainersOnContainerExits"
-    cluster.api.merge("/api/v1/nodes/n1/status", {"status": {"declaredFeatures": [feature]}})
-    cluster.until_bound("restarting", 2)
-
-    assert f"1 that do not declare the feature {feature}" in message
-
-
-def test_all_members_of_a_group_are_bound_in_one_zone_and_a_replacement_too(cluster: Cluster) -> None:
-    zone = "topology.kubernetes.io/zone"
-    for name, cpu in (("a1", "2"), ("a2", "1"), ("b1", "2"), ("b2", "2")):
-        cluster.add_node(name, cpu=cpu, labels={zone: name[0]})
-    cluster.add_group("zonal", min_member=4, maxScheduleTime="1h", placement={"topology": {"key": zone}})
-    cluster.add_filler("busy", "b1", "1")
-    cluster.add_pods("zonal", 4)
-    message = cluster.until_reason("zonal", "Unschedulable")
-    before = cluster.bound("zonal")
-    cluster.delete_pod("busy")
-    cluster.until_bound("zonal", 4)
-    whole = set(cluster.bound("zonal").values())
-    cluster.delete_pod("zonal-0")
-    cluster.add_pods("zonal", 1, first=4)
-    cluster.until(lambda: "zonal-4" in cluster.bound())
-
-    assert not before
-    assert f"Only 3 of 4 members fit into one domain of {zone}" in message
-    assert whole == {"b1", "b2"}
-    assert cluster.bound()["zonal-4"] in whole
+def test_a_namespace_that_is_deleted_while_twenty_gangs_bind_in_it_leaves_nothing_behind(
+    cluster: Cluster, operator: Operator
+) -> None:
+    api, doomed = cluster.api, f"{cluster.namespace}-doomed"
+    cluster.add_node("n1", cpu=str(GANGS * MEMBERS), pods="200")
+    api.post("/api/v1/namespaces", {"metadata": {"name": doomed}})
+    until(lambda: api.get(f"/api/v1/namespaces/{doomed}/serviceaccounts")["items"])
+    pods = f"/api/v1/namespaces/{doomed}/pods"
+    for number in range(GANGS):
+        api.post(f"/apis/gangsched.io/v1alpha1/namespaces/{doomed}/podgroups", pod_group(f"g{number}", min_member=5))
+        for at in range(MEMBERS - 1):
+            api.post(pods, member(f"g{number}-{at}", f"g{number}"))
+    for number in range(GANGS // 2):
+        api.post(pods, member(f"g{number}-last", f"g{number}"))
+    api.delete(f"/api/v1/namespaces/{doomed}")
+    until(lambda: doomed not in [each["metadata"]["name"] for each in api.get("/api/v1/namespaces")["items"]], 120)
+    cluster.add_group("all", min_member=GANGS * MEMBERS)
+    cluster.add_pods("all", GANGS * MEMBERS)
+    cluster.until_bound("all", GANGS * MEMBERS, within_s=60)
+    assert operator.child.poll() is None
+    assert operator.metric("gangsched_partly_bound_groups") == 0
+    assert operator.metric("gangsched_held_capacity") == 0

@@ -1,4 +1,4 @@
-"""Jobs and other workloads with nothing but a schedulerName, with pods created by the real controllers."""
+"""Jobs and StatefulSets, also suspended or scaled to 0, with pods created by the real controllers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from gangsched.cli import main
-from tests.integration.cluster import Cluster
-from tests.integration.workloads import path, workloads_served
+from tests.integration.cluster import Cluster, end_terminating
 
 Json = dict[str, Any]
+SIZE = 3
+LABELS = {"gangsched.io/pod-group": "t"}
 
 pytestmark = [pytest.mark.usefixtures("operator"), pytest.mark.timeout(180)]
 
@@ -37,20 +37,6 @@ def job(name: str, size: int, *, annotations: Json | None = None, labels: Json |
 
 def add_job(cluster: Cluster, name: str, size: int, **fields: Any) -> None:
     cluster.api.post(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs", job(name, size, **fields))
-
-
-def add_set(cluster: Cluster, name: str, replicas: int, made: Json, *owners: Json) -> None:
-    """A StatefulSet whose pods are created at once."""
-    made["spec"]["restartPolicy"] = "Always"
-    spec = {
-        "replicas": replicas,
-        "serviceName": name,
-        "podManagementPolicy": "Parallel",
-        "selector": {"matchLabels": made["metadata"]["labels"]},
-        "template": made,
-    }
-    body = {"metadata": {"name": name, "ownerReferences": list(owners)}, "spec": spec}
-    cluster.api.post(f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets", body)
 
 
 def bound(cluster: Cluster, owner: str) -> list[str]:
@@ -101,29 +87,6 @@ def test_an_annotated_job_in_an_ordinary_namespace_is_whole_or_waits(cluster: Cl
     assert not any(cluster.events(pod, "NoGang") for pod in bound(cluster, "train"))
 
 
-def test_explain_sees_the_gang_that_waits(auto: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
-    auto.add_node("n1", cpu="3")
-    add_job(auto, "train", 4)
-    auto.until(lambda: len(auto.pods()) == 4)
-    waiting = auto.pods()[0]["metadata"]["name"]
-    auto.until(lambda: auto.told(waiting).get("reason") == "Unschedulable")
-    assert main(["explain", "--kubeconfig", str(auto.control_plane.kubeconfig), f"{auto.namespace}/{waiting}"]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith(f"{auto.namespace}/job.train: ")
-    assert "3 of 4 that must fit together" in told
-
-
-def test_a_stateful_set_is_whole_and_follows_its_replicas(auto: Cluster) -> None:
-    auto.add_node("n1", cpu="3")
-    sets = f"/apis/apps/v1/namespaces/{auto.namespace}/statefulsets"
-    add_set(auto, "web", 4, template(labels={"app": "web"}))
-    auto.until(lambda: auto.told("web-0").get("reason") == "Unschedulable")
-    waiting = bound(auto, "web")
-    auto.api.merge(f"{sets}/web", {"spec": {"replicas": 2}})
-    auto.until(lambda: len(bound(auto, "web")) == 2)
-    assert not waiting
-
-
 def end(cluster: Cluster, pod: str, phase: str = "Succeeded") -> None:
     """Write the pod's end as its kubelet would. Before the pod runs, KWOK would overwrite that."""
     path = f"/api/v1/namespaces/{cluster.namespace}/pods/{pod}/status"
@@ -131,14 +94,11 @@ def end(cluster: Cluster, pod: str, phase: str = "Succeeded") -> None:
     cluster.api.merge(path, {"status": {"phase": phase}})
 
 
-@pytest.mark.parametrize("declared", ["by nobody", "by a PodGroup"])
-def test_a_job_of_ten_completions_keeps_five_members_until_it_owes_less(auto: Cluster, declared: str) -> None:
+def test_a_job_of_ten_completions_keeps_five_members_until_it_owes_less(auto: Cluster) -> None:
     """A group of one waits for just the room that each completion frees before the replacement is there."""
     auto.add_node("n1", cpu="5")
-    labels = {} if declared == "by nobody" else {"gangsched.io/pod-group": "t"}
-    if labels:
-        auto.add_group("t", min_member=5)
-    add_job(auto, "train", 5, labels=labels, completions=10)
+    auto.add_group("t", min_member=5)
+    add_job(auto, "train", 5, labels=LABELS, completions=10)
 
     def alive() -> list[Json]:
         return [each for each in auto.pods() if each["metadata"]["name"].startswith("train-") and not ended(each)]
@@ -155,167 +115,72 @@ def test_a_job_of_ten_completions_keeps_five_members_until_it_owes_less(auto: Cl
         waits = not auto.bound("b")
         end(auto, alive()[0]["metadata"]["name"])
         auto.until(lambda: whole(min(5, 10 - done)))  # noqa: B023 - called in this turn only
-        if labels and done < 10:
+        if done < 10:
             auto.until(lambda: auto.status("t")["minimum"] == min(5, 10 - done))  # noqa: B023 - as above
         assert waits or done > 6
     auto.until_bound("b", 1)
-    if labels:
-        auto.until(lambda: auto.phase("t") == "Succeeded")
-
-
-def with_rival(cluster: Cluster) -> None:
-    """Nothing is free, and a group of one waits."""
-    cluster.add_group("b", min_member=1)
-    cluster.add_pods("b", 1)
-    cluster.until_reason("b", "Unschedulable")
-
-
-def test_a_job_that_makes_a_failed_pod_again_after_its_back_off_keeps_the_room(auto: Cluster) -> None:
-    auto.add_node("n1", cpu="4")
-    add_job(auto, "train", 4)
-    auto.until(lambda: len(bound(auto, "train")) == 4)
-    with_rival(auto)
-    failed = bound(auto, "train")[0]
-    end(auto, failed, "Failed")
-    auto.until(lambda: len(auto.pods()) == 6, within_s=40)
-    auto.until(lambda: len(bound(auto, "train")) == 5)
-    assert not auto.bound("b")
-
-
-def test_a_stateful_set_keeps_the_room_of_deleted_pods_and_loses_it_when_it_is_deleted_itself(auto: Cluster) -> None:
-    auto.add_node("n1", cpu="3")
-    add_set(auto, "web", 3, template(labels={"app": "web"}))
-    # The running members were seen scheduled, so this is no longer an attempt that only deletions end.
-    auto.until(lambda: [pod["status"].get("phase") for pod in auto.pods()] == ["Running"] * 3)
-    old = {pod["metadata"]["uid"] for pod in auto.pods()}
-    with_rival(auto)
-    for name in bound(auto, "web"):
-        auto.delete_pod(name)
-    auto.until(lambda: len(bound(auto, "web")) == 3 and not old & {pod["metadata"]["uid"] for pod in auto.pods()})
-    kept = not auto.bound("b")
-    auto.control_plane.kubectl("delete", "statefulset", "web", "--namespace", auto.namespace)
-    auto.until(lambda: bool(auto.bound("b")), within_s=25)
-    assert kept
+    auto.until(lambda: auto.phase("t") == "Succeeded")
 
 
 def ended(pod: Json) -> bool:
     return pod["status"].get("phase") in ("Succeeded", "Failed")
 
 
-LWS = "leaderworkerset.sigs.k8s.io"
-JOBSET = "jobset.sigs.k8s.io"
+def change(cluster: Cluster, path: str, **spec: object) -> None:
+    group, _, rest = path.partition("/")
+    cluster.api.merge(f"/apis/{group}/v1/namespaces/{cluster.namespace}/{rest}", {"spec": spec})
 
 
-def owned(api_version: str, kind: str, name: str, uid: str) -> Json:
-    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid}
+def until_gone(cluster: Cluster, owner: str) -> None:
+    """Wait until no pod of the workload is left."""
+
+    def gone() -> bool:
+        end_terminating(cluster.api, cluster.namespace)
+        return not [pod for pod in cluster.pods() if pod["metadata"]["name"].startswith(f"{owner}-")]
+
+    cluster.until(gone)
 
 
-def test_each_replica_of_a_leader_worker_set_is_a_gang(auto: Cluster) -> None:
-    auto.add_node("n1", cpu="4")
-    with workloads_served(auto.control_plane, "lws"):
-        made = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"name": "serve"}}
-        spec = {"replicas": 2, "leaderWorkerTemplate": {"size": 3}}
-        uid = auto.api.post(path("lws", auto.namespace), {**made, "spec": spec})["metadata"]["uid"]
-        owner = owned("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "serve", uid)
-        for replica in ("0", "1"):
-            labels = {f"{LWS}/name": "serve", f"{LWS}/group-index": replica}
-            made = template(labels=labels, annotations={f"{LWS}/size": "3"})
-            add_set(auto, f"serve-{replica}", 3, made, owner)
-        auto.until(lambda: len(auto.bound()) == 3)
-        [whole] = {name.rpartition("-")[0] for name in auto.bound()}
-        other = "serve-1" if whole == "serve-0" else "serve-0"
-        auto.until(lambda: auto.told(f"{other}-0").get("reason") == "Unschedulable")
-        assert auto.told(f"{other}-0")["message"].startswith(f"Group lws.serve.{other[-1]}: ")
-        auto.add_node("n2", cpu="2")
-        auto.until(lambda: len(auto.bound()) == 6)
+@pytest.mark.parametrize(
+    ("pause", "said"),
+    [({"suspend": True}, "is suspended: resume it"), ({"parallelism": 0}, "has parallelism 0: scale it up")],
+)
+def test_a_job_that_is_suspended_and_resumed(cluster: Cluster, pause: Json, said: str) -> None:
+    cluster.add_node("n1", cpu=str(SIZE))
+    cluster.add_group("t", min_member=SIZE)
+    add_job(cluster, "train", SIZE, labels=LABELS)
+    cluster.until(lambda: cluster.phase("t") == "Running")
+    began = cluster.status("t")["scheduledTime"]
+    change(cluster, "batch/jobs/train", **pause)
+    until_gone(cluster, "train")
+    message = cluster.until_reason("t", "Suspended")
+    suspended = cluster.phase("t")
+    change(cluster, "batch/jobs/train", suspend=False, parallelism=SIZE)
+    cluster.until(lambda: cluster.phase("t") == "Running" and len(cluster.bound("t")) == SIZE)
+    assert message == f"No member is left, because the Job train {said} to begin the next run."
+    assert suspended == "Suspended"
+    assert cluster.status("t")["attempts"] == 1
+    assert cluster.status("t")["scheduledTime"] >= began
+    assert not cluster.events("t", "GangFailed")
 
 
-def test_all_pods_of_a_jobset_are_one_gang(auto: Cluster) -> None:
-    auto.add_node("n1", cpu="3")
-    with workloads_served(auto.control_plane, "jobset"):
-        sizes = {"lead": 1, "work": 3}
-        jobs = [
-            {"name": name, "replicas": 1, "template": {"spec": {"parallelism": size, "completions": size}}}
-            for name, size in sizes.items()
-        ]
-        body = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "train"}}
-        made = auto.api.post(path("jobset", auto.namespace), {**body, "spec": {"replicatedJobs": jobs}})
-        uid = made["metadata"]["uid"]
-        for role, size in sizes.items():
-            marks = {
-                f"{JOBSET}/jobset-name": "train",
-                f"{JOBSET}/jobset-uid": uid,
-                f"{JOBSET}/replicatedjob-name": role,
-            }
-            body = job(f"train-{role}-0", size, labels=marks, suspend=False)
-            auto.api.post(f"/apis/batch/v1/namespaces/{auto.namespace}/jobs", body)
-        auto.until(lambda: len(auto.pods()) == 4)
-        waits = auto.pods()[0]["metadata"]["name"]
-        auto.until(lambda: auto.told(waits).get("reason") == "Unschedulable")
-        waiting = auto.bound()
-        auto.add_node("n2", cpu="1")
-        auto.until(lambda: len(auto.bound()) == 4)
-        assert not waiting
-
-
-def test_an_annotated_train_job_is_whole_or_waits_though_its_jobset_says_nothing(cluster: Cluster) -> None:
-    cluster.add_node("n1", cpu="3")
-    with workloads_served(cluster.control_plane, "jobset", "trainjob"):
-        trainer, wish = "trainer.kubeflow.org/v1alpha1", {"gangsched.io/gang": "true"}
-        made = {"apiVersion": trainer, "kind": "TrainJob", "metadata": {"name": "train", "annotations": wish}}
-        top = cluster.api.post(path("trainjob", cluster.namespace), {**made, "spec": {}})["metadata"]["uid"]
-        owner = {**owned(trainer, "TrainJob", "train", top), "controller": True}
-        spec = {"replicatedJobs": [{"name": "node", "template": {"spec": {"parallelism": 4, "completions": 4}}}]}
-        body = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": spec}
-        meta = {"name": "train", "ownerReferences": [owner]}
-        uid = cluster.api.post(path("jobset", cluster.namespace), {**body, "metadata": meta})["metadata"]["uid"]
-        marks = {f"{JOBSET}/jobset-name": "train", f"{JOBSET}/jobset-uid": uid, f"{JOBSET}/replicatedjob-name": "node"}
-        add_job(cluster, "train-node-0", 4, labels=marks)
-        cluster.until(lambda: len(cluster.pods()) == 4)
-        waits = cluster.pods()[0]["metadata"]["name"]
-        cluster.until(lambda: cluster.told(waits).get("reason") == "Unschedulable")
-        waiting = cluster.bound()
-        least = {"metadata": {"annotations": {"gangsched.io/min-member": "3"}}}
-        cluster.api.merge(f"{path('trainjob', cluster.namespace)}/train", least)
-        cluster.until(lambda: len(cluster.bound()) == 3)
-        assert not waiting
-
-
-def test_each_run_of_an_annotated_cron_job_is_a_gang(cluster: Cluster) -> None:
-    cluster.add_node("n1", cpu="5")
-    meta = {"name": "nightly", "annotations": {"gangsched.io/gang": "true"}}
-    spec = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": job("", 3)["spec"]}}
-    body = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": meta, "spec": spec}
-    cluster.api.post(path("cronjob", cluster.namespace), body)
-    for run in ("one", "two"):
-        cluster.control_plane.kubectl(
-            *("create", "job", run, "--from=cronjob/nightly", "--namespace", cluster.namespace)
-        )
-    cluster.until(lambda: len(cluster.pods()) == 6)
-    cluster.until(lambda: len(cluster.bound()) >= 3)
-    waiting = next(run for run in ("one", "two") if not bound(cluster, run))
-    pod = next(name for each in cluster.pods() if (name := each["metadata"]["name"]).startswith(waiting))
-    cluster.until(lambda: cluster.told(pod).get("reason") == "Unschedulable")
-    assert len(cluster.bound()) == 3
-    assert cluster.told(pod)["message"].startswith(f"Group job.{waiting}: ")
-
-
-def test_each_overlapping_run_of_one_template_is_a_gang_of_its_own(cluster: Cluster) -> None:
-    """Jobs with one pod template, as a CronJob's runs are, where a name in the template would be one group for all."""
-    cluster.add_node("n1", cpu="10")
-    grouped = {"gangsched.io/group-by": "batch.kubernetes.io/job-name", "gangsched.io/min-member": "4"}
-    runs = ("nightly-1", "nightly-2", "nightly-3")
-    for run in runs:
-        body = job(run, 4)
-        body["spec"]["template"]["metadata"]["annotations"] = grouped
-        cluster.api.post(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs", body)
-    cluster.until(lambda: len(cluster.pods()) == 12)
-    cluster.until(lambda: len(cluster.bound()) == 8)
-    waiting = next(run for run in runs if not bound(cluster, run))
-    pod = next(name for pod in cluster.pods() if (name := pod["metadata"]["name"]).startswith(waiting))
-    cluster.until(lambda: cluster.told(pod).get("reason") == "Unschedulable")
-    assert sorted(len(bound(cluster, run)) for run in runs) == [0, 4, 4]
-    assert cluster.told(pod)["message"].startswith(f"Group {waiting}: ")
-
-    cluster.add_node("n2", cpu="2")
-    cluster.until(lambda: [len(bound(cluster, run)) for run in runs] == [4, 4, 4])
+def test_a_stateful_set_that_is_scaled_to_0_and_back(cluster: Cluster) -> None:
+    """Its pods come one by one, so that places are held for those to come."""
+    cluster.add_node("n1", cpu=str(SIZE))
+    roles = [{"name": "w", "minMember": SIZE, "template": {"requests": {"cpu": "1"}}}]
+    cluster.add_group("t", min_member=SIZE, roles=roles)
+    made = template(labels={"app": "web", **LABELS, "gangsched.io/role": "w"})
+    made["spec"]["restartPolicy"] = "Always"
+    spec = {"replicas": SIZE, "serviceName": "web", "selector": {"matchLabels": {"app": "web"}}, "template": made}
+    sets = f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets"
+    cluster.api.post(sets, {"metadata": {"name": "web"}, "spec": spec})
+    cluster.until(lambda: cluster.phase("t") == "Running")
+    change(cluster, "apps/statefulsets/web", replicas=0)
+    until_gone(cluster, "web")
+    message = cluster.until_reason("t", "Suspended")
+    suspended = cluster.phase("t")
+    change(cluster, "apps/statefulsets/web", replicas=SIZE)
+    cluster.until(lambda: cluster.phase("t") == "Running" and len(cluster.bound("t")) == SIZE)
+    said = "No member is left, because the StatefulSet web has 0 replicas: scale it up to begin the next run."
+    assert (suspended, message) == ("Suspended", said)
+    assert not cluster.events("t", "GangFailed")

@@ -32,12 +32,16 @@ def found(judge: Judge) -> list[Pair]:
 
 @pytest.mark.parametrize("aim", FILTER_OF)
 def test_a_node_takes_a_random_pod_exactly_if_kube_schedulers_filters_say_so(found: list[Pair], aim: str) -> None:
-    different = [each.difference for each in found if each.aim == aim and each.difference]
+    aimed = [each for each in found if each.aim == aim]
+    assert aimed
+    different = [each.difference for each in aimed if each.difference]
     assert not different, f"{len(different)} pairs are judged differently, such as\n" + "\n\n".join(different[:_SHOWN])
 
 
 def test_each_constraint_is_judged_often_with_either_verdict(found: list[Pair]) -> None:
-    for each in figures(found):
+    counted = figures(found)
+    assert counted
+    for each in counted:
         assert each.pairs >= _AT_LEAST, each
         assert min(each.refusing, each.accepting) * 5 >= each.pairs, each
 

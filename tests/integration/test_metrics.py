@@ -51,21 +51,6 @@ def test_requests_are_counted_by_their_outcome(cluster: Cluster, operator: Opera
     assert operator.metric("gangsched_api_requests_total", verb="list", resource="nodes", outcome="Ok") >= 1
 
 
-def test_places_for_members_to_come_and_a_part_of_a_group_are_told_as_capacity(cluster: Cluster, operator: Operator):
-    cluster.add_node("n1", cpu="4")
-    roles = [{"name": "worker", "minMember": 3, "template": {"requests": {"cpu": "1"}}}]
-    cluster.add_group("a", min_member=3, roles=roles)
-    cluster.add_pod("a-0", "a", labels={"gangsched.io/role": "worker"})
-    cluster.until_bound("a", 1)
-    cluster.until(lambda: operator.metric("gangsched_held_capacity", resource="cpu") == 2)
-    cluster.add_pods("a", 2, first=1, labels={"gangsched.io/role": "worker"})
-    cluster.until_bound("a", 3)
-    cluster.until(lambda: operator.metric("gangsched_held_capacity", resource="cpu") == 0)
-    cluster.until(lambda: cluster.phase("a") in ("Scheduled", "Running"))
-    cluster.delete_pod("a-2")
-    cluster.until(lambda: operator.metric("gangsched_idle_capacity", resource="cpu") == 2)
-
-
 def test_the_time_for_which_a_quorum_was_bound_in_part_is_measured(
     cluster: Cluster, operator: Operator, refuse_bindings: BindingPolicy
 ):

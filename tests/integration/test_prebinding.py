@@ -8,7 +8,6 @@ import pytest
 
 from gangsched.kube.reading.storage_values import MARK, SELECTED_NODE
 from testbed.provisioner import DRIVER, Provisioner
-from testbed.workloads import pod_template
 from tests.effort import in_turn
 from tests.integration.cluster import Cluster
 from tests.integration.test_volumes import (
@@ -18,8 +17,6 @@ from tests.integration.test_volumes import (
     add_claim,
     add_volume,
     bound,
-    claim_spec,
-    until_available,
     uses,
     zones,
     zones_of_volumes,
@@ -91,25 +88,6 @@ def test_workers_go_whole_to_the_zone_that_has_a_volume_for_each(zoned: Cluster)
 
 
 @pytest.mark.usefixtures("operator")
-def test_workers_wait_whole_while_no_zone_has_a_volume_for_each(zoned: Cluster) -> None:
-    add_class(zoned)
-    for zone in "ab":
-        for at in range(7):
-            add_volume(zoned, f"{zoned.namespace}-{zone}{at}", zone)
-    until_available(zoned, 14)
-    add_workers(zoned, "w", 8, placement={"topology": {"key": ZONE, "mode": "Required"}})
-    message = zoned.until_reason("w", "Unschedulable")
-    assert f"Only 7 of 8 members fit into one domain of {ZONE} (a was tried" in message
-    left_of_zone = f"0 of 7 left with {ZONE}=a"
-    assert f"2 without a PersistentVolume of StorageClass {zoned.namespace} ({left_of_zone})" in message
-    assert not zoned.bound()
-    assert not left(zoned)
-    add_volume(zoned, f"{zoned.namespace}-b7", "b")
-    zoned.until_bound("w", 8, within_s=60)
-    assert set(zones(zoned, "w").values()) == {"b"}
-
-
-@pytest.mark.usefixtures("operator")
 def test_workers_get_volumes_provisioned_and_none_is_bound_before_the_last(zoned: Cluster) -> None:
     add_class(zoned, DRIVER)
     with Provisioner(zoned.api) as provisioner:
@@ -126,28 +104,6 @@ def test_workers_get_volumes_provisioned_and_none_is_bound_before_the_last(zoned
 
 
 @pytest.mark.usefixtures("operator")
-def test_workers_go_elsewhere_where_the_provisioner_has_no_room(zoned: Cluster) -> None:
-    add_class(zoned, DRIVER)
-    with Provisioner(zoned.api, room={"a": 0}) as provisioner:
-        add_workers(zoned, "w", 4)
-        zoned.until_bound("w", 4, within_s=90)
-        assert provisioner.given_up
-    assert set(zones(zoned, "w").values()) == {"b"}
-    zoned.until(lambda: not left(zoned))
-
-
-@pytest.mark.usefixtures("operator")
-def test_workers_go_whole_to_the_zone_that_has_storage_for_each(zoned: Cluster) -> None:
-    add_class(zoned, DRIVER)
-    with Provisioner(zoned.api, room={"a": 7, "b": 8}, tells=True) as provisioner:
-        add_workers(zoned, "w", 8, placement={"topology": {"key": ZONE, "mode": "Required"}})
-        zoned.until_bound("w", 8, within_s=60)
-        assert not provisioner.given_up
-    assert set(zones(zoned, "w").values()) == {"b"}
-    assert not left(zoned)
-
-
-@pytest.mark.usefixtures("operator")
 @in_turn("number", range(10))
 def test_two_gangs_race_for_the_last_storage(zoned: Cluster, number: int) -> None:  # noqa: ARG001 - each try alike
     add_class(zoned, DRIVER)
@@ -160,53 +116,6 @@ def test_two_gangs_race_for_the_last_storage(zoned: Cluster, number: int) -> Non
         assert "without storage capacity" in zoned.until_reason(waiting, "Unschedulable")
         assert not zoned.bound(waiting)
         zoned.until(lambda: not left(zoned))
-
-
-@pytest.mark.usefixtures("operator")
-def test_workers_on_several_nodes_share_one_volume_and_none_is_bound_before_it(zoned: Cluster) -> None:
-    add_class(zoned, DRIVER)
-    add_claim(zoned, "shared", accessModes=["ReadWriteMany"])
-    with Provisioner(zoned.api) as provisioner:
-        provisioner.paused = True
-        zoned.add_group("w", min_member=2)
-        for at in range(2):
-            zoned.add_pod(f"w-{at}", "w", requests={"cpu": "6"}, **uses("shared"))
-        zoned.until_reason("w", "PreBinding")
-        zoned.until(lambda: left(zoned) == ["shared"])
-        assert not zoned.bound()
-        provisioner.paused = False
-        zoned.until_bound("w", 2, within_s=60)
-    assert len({each["spec"]["nodeName"] for each in zoned.pods("w")}) == 2
-    assert len(set(zones(zoned, "w").values())) == 1
-    assert not left(zoned)
-
-
-@pytest.mark.usefixtures("operator")
-def test_a_stateful_set_is_bound_again_on_its_provisioned_volumes(zoned: Cluster) -> None:
-    add_class(zoned, DRIVER)
-    made = {
-        "metadata": {"name": "db"},
-        "spec": {
-            "replicas": 3,
-            "serviceName": "db",
-            "podManagementPolicy": "Parallel",
-            "selector": {"matchLabels": {"gangsched.io/pod-group": "db"}},
-            "template": pod_template("db"),
-            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim_spec(zoned)}],
-        },
-    }
-    path = f"/apis/apps/v1/namespaces/{zoned.namespace}/statefulsets"
-    zoned.add_group("db", min_member=3)
-    with Provisioner(zoned.api):
-        zoned.api.post(path, made)
-        zoned.until_bound("db", 3, within_s=60)
-    first = zones_of_volumes(zoned, "db")
-    assert first == zones(zoned, "db")
-    zoned.api.delete(f"{path}/db")
-    zoned.until(lambda: not zoned.pods("db"), within_s=60)
-    zoned.api.post(path, made)
-    zoned.until_bound("db", 3, within_s=60)
-    assert zones(zoned, "db") == first == zones_of_volumes(zoned, "db")
 
 
 @pytest.mark.usefixtures("operator")

@@ -90,45 +90,6 @@ def told(cluster: Cluster, nodes: list[str]) -> list[Json]:
     return [each for each in found if each["reason"] == "BindingsRefused" and each["regarding"]["name"] in nodes]
 
 
-def test_gangs_with_one_pod_that_is_refused_everywhere_say_so_and_leave_the_room_to_others(
-    account: Path, cluster: Cluster, refuse_bindings: BindingPolicy, tmp_path: Path
-) -> None:
-    """Four sets of ten fill all room; one pod of each is refused. After one rollback they hold and evict no more."""
-    config = tmp_path / "config.yaml"
-    config.write_text("repairDeadline: 9s\nbackoff: {initial: 1s, max: 4s}\n")
-    for number in range(4):
-        cluster.add_node(f"m{number}", cpu="10")
-    refuse_bindings.where("object.metadata.name.matches('^g[0-9]-7$')", pod="g9-7")
-    groups = [f"g{number}" for number in range(4)]
-    with Operator(cluster.control_plane, "--config", str(config), kubeconfig=account) as operator:
-        for group in groups:
-            cluster.add_group(group, min_member=10)
-            cluster.add_stateful_set(group, 10)
-        cluster.until(
-            lambda: all(
-                f"refuses to bind {group}-7 on every node" in cluster.condition(group)["message"] for group in groups
-            ),
-            within_s=60,
-            what="each group says which pod is refused",
-        )
-        evicted = operator.metric("gangsched_evictions_total", result="Evicted")
-        cluster.add_group("rest", min_member=40)
-        cluster.add_pods("rest", 40)
-        cluster.until_bound("rest", 40)
-        for name in list(cluster.bound("rest")):
-            cluster.delete_pod(name)
-        ends = time.monotonic() + 15  # longer than a repair deadline and a back-off together
-        while time.monotonic() < ends:
-            assert cluster.bound() == {}
-            time.sleep(0.2)
-        assert evicted == operator.metric("gangsched_evictions_total", result="Evicted") == 4 * 9
-        assert all("reservation" not in cluster.status(group) for group in groups)
-        assert operator.metric("gangsched_avoided_nodes") == 0
-        refuse_bindings.allow()
-        for group in groups:
-            cluster.until_bound(group, 10, within_s=30)
-
-
 def test_what_is_no_nodes_fault_is_told_from_what_may_be(
     with_crd: ControlPlane, cluster: Cluster, refuse_bindings: BindingPolicy
 ) -> None:

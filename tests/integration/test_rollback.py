@@ -177,34 +177,6 @@ def test_a_deployment_completes_a_rolling_update_under_a_minimum_of_all_its_repl
     cluster.until(lambda: cluster.phase("web") == "Running")
 
 
-def test_a_stateful_set_completes_a_rolling_update_under_a_minimum_of_all_its_replicas(cluster):
-    cluster.add_node("n1", cpu="5")
-    cluster.add_group("db", min_member=5)
-    cluster.add_stateful_set("db", 5)
-    cluster.until_bound("db", 5)
-    cluster.until(lambda: cluster.phase("db") == "Running")
-    roll(cluster, "statefulsets", "db")
-    cluster.until(lambda: len(rolled(cluster, "db")) == 5, within_s=60)
-
-
-def test_surge_pods_above_the_maximum_wait_until_an_old_one_has_gone(cluster):
-    cluster.add_node("n1", cpu="20")
-    cluster.add_group("web", min_member=5, maxMember=5)
-    deployment(cluster, "web", 5, maxSurge=2, maxUnavailable=1)
-    cluster.until_bound("web", 5)
-    cluster.until(lambda: cluster.phase("web") == "Running")
-    seen: set[int] = set()
-
-    def done() -> bool:
-        live = [pod for pod in cluster.pods("web") if "deletionTimestamp" not in pod["metadata"]]
-        seen.add(sum("nodeName" in pod["spec"] for pod in live))
-        return len(rolled(cluster, "web")) == 5
-
-    roll(cluster, "deployments", "web")
-    cluster.until(done, within_s=60)
-    assert max(seen) == 5
-
-
 def test_under_restart_a_real_set_is_evicted_whole_and_bound_again_whole(cluster):
     cluster.add_node("n1", cpu="5")
     cluster.add_group("ring", min_member=5, onDegraded="Restart")

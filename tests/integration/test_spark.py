@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from gangsched.cli import main
 from testbed.control_plane import ControlPlane
 from tests.integration.cluster import Cluster
 
@@ -78,38 +77,6 @@ def nodes_held(cluster: Cluster, app: str) -> dict[str, int]:
     return {
         place["node"]: place["count"] - len(place.get("pods", [])) for place in places if place["role"] == "executor"
     }
-
-
-def test_driver_and_executors_that_fit_one_by_one_but_not_together_are_refused(cluster: Cluster) -> None:
-    for name in ("n1", "n2"):
-        cluster.add_node(name, cpu="4")
-    add_driver(cluster, "pi")
-    cluster.until(lambda: cluster.told("pi-driver").get("reason") == "Unschedulable")
-    assert "Only 4 of 5 members fit" in cluster.told("pi-driver")["message"]
-    assert not cluster.bound()
-    cluster.add_node("n3", cpu="2")
-    cluster.until(lambda: cluster.bound() == {"pi-driver": cluster.bound().get("pi-driver")} and cluster.bound())
-
-
-def test_of_two_drivers_at_once_exactly_one_application_runs(
-    cluster: Cluster, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cluster.add_node("n1", cpu="5")
-    cluster.add_node("n2", cpu="4")
-    for app in ("one", "two"):
-        add_driver(cluster, app)
-    cluster.until(lambda: len(cluster.bound()) == 1)
-    (winner,) = (name.removesuffix("-driver") for name in cluster.bound())
-    loser = {"one": "two", "two": "one"}[winner]
-    apply(control_plane, [executor(cluster, winner, number) for number in range(EXECUTORS)])
-    cluster.until(lambda: len(cluster.bound()) == 1 + EXECUTORS)
-    assert set(cluster.bound()) == {f"{winner}-driver", *(f"{winner}-exec-{number}" for number in range(EXECUTORS))}
-    cluster.until(lambda: cluster.phase(winner) in ("Scheduled", "Running"))
-    assert f"{loser}-driver" not in cluster.bound()
-    cluster.until(lambda: cluster.told(f"{loser}-driver").get("reason") == "Unschedulable")
-
-    assert main(["explain", f"{cluster.namespace}/{winner}", "--kubeconfig", str(control_plane.kubeconfig)]) == 0
-    assert "palantir pods" in capsys.readouterr().out
 
 
 def test_executors_created_later_land_on_their_places_although_others_wait_for_the_room(

@@ -171,32 +171,8 @@ def test_a_stateful_set_is_bound_again_where_its_volumes_are_or_waits_whole(zone
     assert zones(zoned, "db") == first
 
 
-def test_a_claim_that_waits_for_the_pods_node_is_bound_to_the_volume_meant_for_it(zoned: Cluster) -> None:
-    zoned.api.post(
-        "/apis/storage.k8s.io/v1/storageclasses",
-        {
-            "metadata": {"name": zoned.namespace},
-            "provisioner": "kubernetes.io/no-provisioner",
-            "volumeBindingMode": "WaitForFirstConsumer",
-        },
-    )
-    add_claim(zoned, "later")
-    zoned.add_pod("one", **uses("later"))
-    zoned.until(lambda: "without a PersistentVolume of StorageClass" in zoned.told("one").get("message", ""))
-    add_volume(zoned, zoned.namespace, "b", claimRef={"namespace": zoned.namespace, "name": "later"})
-    zoned.until(lambda: zones(zoned, "") == {"one": "b"}, within_s=60)
-
-
 def test_an_ephemeral_volume_is_waited_for_and_used(zoned: Cluster) -> None:
     add_volume(zoned, zoned.namespace, "b")
     template = {"volumeClaimTemplate": {"spec": claim_spec(zoned)}}
     zoned.add_pod("one", volumes=[{"name": "scratch", "ephemeral": template}])
     zoned.until(lambda: zones(zoned, "") == {"one": "b"}, within_s=60)
-
-
-def test_a_disk_that_pods_name_themselves_is_used_once_per_node(zoned: Cluster) -> None:
-    disk = {"targetPortal": "1.2.3.4", "iqn": "iqn.2001-04.com.example:x", "lun": 0}
-    zoned.add_group("disks", min_member=4)
-    zoned.add_pods("disks", 4, volumes=[{"name": "v", "iscsi": disk}])
-    zoned.until_bound("disks", 4)
-    assert sorted(zoned.bound("disks").values()) == ["a1", "a2", "b1", "b2"]

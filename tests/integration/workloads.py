@@ -46,12 +46,6 @@ def _served(control_plane: ControlPlane, kinds: Sequence[tuple[str, CustomResour
             until(partial(_unlisted, control_plane, resource), what=f"{resource.name} not served")
 
 
-def path(name: str, namespace: str) -> str:
-    """The collection of the kind's objects in the namespace."""
-    kind = WORKLOADS[name].resource
-    return f"/apis/{kind.group}/{kind.versions[0]}/namespaces/{namespace}/{kind.plural}"
-
-
 def _crd(title: str, kind: CustomResource) -> dict[str, Any]:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {

@@ -141,20 +141,6 @@ async def test_without_the_kind_it_is_silent_until_discovery_lists_it(caplog):
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-async def test_a_missing_right_is_told_once_until_it_is_there(caplog):
-    api = FakeApi()
-    api.answer("GET", DISCOVERY, *[SERVED] * 4)
-    denied = status(403, "demands is forbidden", reason="Forbidden")
-    api.answer("GET", LIST, denied, denied, denied, page([], 7))
-    api.answer("WATCH", LIST, stream(then="hang"))
-    async with serving(api) as session:
-        events = await watched(session, 2)
-    assert events == [DemandsHidden(), DemandsReplaced(())]
-    (warning,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert vars(warning)["resource"] == "demands.scaler.palantir.com"
-    assert vars(warning)["so"] == "no autoscaler receives a demand"
-
-
 async def outcome(api: FakeApi, effect: PutDemand | DropDemand) -> str:
     async with serving(api) as session:
         if isinstance(effect, PutDemand):

@@ -35,6 +35,13 @@ def read(labels: dict[str, str], annotations: dict[str, str], *names) -> Declara
     return (chosen(Settings(dialects=names)) if names else DEFAULT).declaration(labels, annotations)
 
 
+def declared(labels: dict[str, str], annotations: dict[str, str], *names) -> Declaration:
+    """The declaration of a pod that has one."""
+    found = read(labels, annotations, *names)
+    assert found is not None
+    return found
+
+
 def terms(found: Declaration | None) -> tuple[object, ...]:
     """Everything but the messages and the places of the declaration."""
     assert found is not None
@@ -78,14 +85,12 @@ class TestGroupBy:
         ],
     )
     def test_a_missing_label_is_an_error_that_names_it(self, labels, by, error):
-        found = read(labels, {BY: by, "gangsched.io/min-member": "4"})
-        assert found is not None
+        found = declared(labels, {BY: by, "gangsched.io/min-member": "4"})
         assert found.group == ""
         assert found.error.startswith(error)
 
     def test_another_dialects_different_group_is_a_contradiction(self):
-        found = read({JOB: "run-1", KUEUE: "other"}, {BY: JOB})
-        assert found is not None
+        found = declared({JOB: "run-1", KUEUE: "other"}, {BY: JOB})
         assert f"'run-1' according to the annotation {BY}" in found.contradiction
 
 
@@ -263,8 +268,7 @@ ERRORS: list[tuple[dict[str, str], dict[str, str], str, str]] = [
 
 @pytest.mark.parametrize(("labels", "annotations", "begins", "ends"), ERRORS)
 def test_what_cannot_be_meant_is_an_error_that_names_the_key_and_no_number(labels, annotations, begins, ends) -> None:
-    found = read(labels, annotations)
-    assert found is not None
+    found = declared(labels, annotations)
     assert (found.min_member, found.max_schedule_time_s) == (None, None)
     assert found.error.startswith(begins)
     assert found.error.endswith(ends)
@@ -464,18 +468,16 @@ APP = {f"{YUNIKORN}/app-id": "a"}
 class TestYunikorn:
     def test_the_originator_lists_the_roles_and_names_its_own(self) -> None:
         said = {TASK_GROUPS: task_groups(("worker", 4), ("driver", 1)), TASK_GROUP: "driver"}
-        found = read(APP, said)
+        found = declared(APP, said)
         assert terms(found) == ("yunikorn", "a", None, None)
-        assert found is not None
         assert (found.roles, found.role) == (
             (Role(name="driver", min_member=1), Role(name="worker", min_member=4)),
             "driver",
         )
 
     def test_another_member_names_its_role_alone(self) -> None:
-        found = read(APP, {TASK_GROUP: "worker"})
+        found = declared(APP, {TASK_GROUP: "worker"})
         assert terms(found) == ("yunikorn", "a", None, None)
-        assert found is not None
         assert (found.roles, found.role) == ((), "worker")
 
     @pytest.mark.parametrize(
@@ -488,16 +490,14 @@ class TestYunikorn:
     )
     @pytest.mark.parametrize("labels", [{}, {"applicationId": ""}])
     def test_a_task_group_without_an_application_is_told(self, labels, said, what) -> None:
-        found = read(labels, said)
-        assert found is not None
+        found = declared(labels, said)
         assert (found.group, found.error) == (
             "",
             f"The pod {what}, but no application: give it the label applicationId, the same on all of its pods.",
         )
 
     def test_task_groups_without_an_application_are_ignored_where_another_dialect_names_the_group(self) -> None:
-        found = read(GROUP, {TASK_GROUP: "worker"})
-        assert found is not None
+        found = declared(GROUP, {TASK_GROUP: "worker"})
         assert (found.group, found.source, found.error, found.role) == ("a", "gangsched", "", "")
 
     @pytest.mark.parametrize(
@@ -510,8 +510,7 @@ class TestYunikorn:
         ],
     )
     def test_the_application_is_looked_for_where_yunikorn_looks(self, labels, annotations) -> None:
-        found = read(labels, annotations | {TASK_GROUP: "worker"})
-        assert found is not None
+        found = declared(labels, annotations | {TASK_GROUP: "worker"})
         assert found.group == "a"
 
     @pytest.mark.parametrize(
@@ -537,8 +536,7 @@ class TestYunikorn:
         ],
     )
     def test_task_groups_that_cannot_be_used_are_told(self, text: str, remedy: str) -> None:
-        found = read(APP, {TASK_GROUPS: text, TASK_GROUP: "w"})
-        assert found is not None
+        found = declared(APP, {TASK_GROUPS: text, TASK_GROUP: "w"})
         assert (found.group, found.roles) == ("a", ())
         assert found.error.startswith(f"The annotation {TASK_GROUPS} is '")
         assert remedy in found.error
@@ -554,14 +552,12 @@ class TestSeveral:
         assert terms(found) == ("gangsched", "a", 3, None)
 
     def test_what_one_leaves_open_another_may_say(self) -> None:
-        found = read(BOTH, {KUEUE_COUNT: "3"})
+        found = declared(BOTH, {KUEUE_COUNT: "3"})
         assert terms(found) == ("gangsched", "a", 3, None)
-        assert found is not None
         assert found.keys.minimum == f"the annotation {KUEUE_COUNT}"
 
     def test_different_groups_contradict_each_other(self) -> None:
-        found = read(GROUP | {KUEUE: "b" * 50}, {})
-        assert found is not None
+        found = declared(GROUP | {KUEUE: "b" * 50}, {})
         assert (found.group, found.error) == ("a", "")
         assert found.contradiction == (
             f"Its group is 'a' according to the label gangsched.io/pod-group, but '{'b' * 40}…' according to the label "
@@ -569,8 +565,7 @@ class TestSeveral:
         )
 
     def test_different_minima_contradict_each_other(self) -> None:
-        found = read(BOTH, {"gangsched.io/min-member": "3", KUEUE_COUNT: "4"})
-        assert found is not None
+        found = declared(BOTH, {"gangsched.io/min-member": "3", KUEUE_COUNT: "4"})
         assert found.contradiction == (
             "Its minimum is 3 according to the annotation gangsched.io/min-member, but 4 according to the annotation "
             f"{KUEUE_COUNT}: make them equal, or remove one of them."
@@ -578,19 +573,16 @@ class TestSeveral:
 
     def test_different_times_contradict_each_other(self) -> None:
         said = {f"{PFNET}-name": "a", f"{PFNET}-size": "2", "gangsched.io/max-schedule-time": "5m"}
-        found = read(GROUP, {**said, f"{PFNET}-schedule-timeout-seconds": "20"})
-        assert found is not None
+        found = declared(GROUP, {**said, f"{PFNET}-schedule-timeout-seconds": "20"})
         assert found.contradiction == (
             "Its longest wait in seconds is 300 according to the annotation gangsched.io/max-schedule-time, but 20 "
             f"according to the annotation {PFNET}-schedule-timeout-seconds: make them equal, or remove one of them."
         )
-        silent = read(GROUP, said)
-        assert silent is not None
+        silent = declared(GROUP, said)
         assert (silent.contradiction, silent.max_schedule_time_s, silent.default_time_s) == ("", 300.0, 30.0)
 
     def test_an_error_in_one_is_the_pods(self) -> None:
-        found = read(BOTH, {"gangsched.io/min-member": "3", KUEUE_COUNT: "x"})
-        assert found is not None
+        found = declared(BOTH, {"gangsched.io/min-member": "3", KUEUE_COUNT: "x"})
         assert (found.source, found.min_member) == ("gangsched", None)
         assert found.error.startswith(f"The annotation {KUEUE_COUNT} is 'x'")
 
@@ -602,8 +594,7 @@ class TestSeveral:
 
 @pytest.mark.parametrize("name", ["x" * 254, "x" * 200_000, "a\nb", "a\u202eb", "\0"])
 def test_a_name_that_cannot_be_shown_is_told_and_kept_short(name: str) -> None:
-    found = read({}, {f"{KOORDINATOR}/name": name, f"{KOORDINATOR}/min-available": "2"})
-    assert found is not None
+    found = declared({}, {f"{KOORDINATOR}/name": name, f"{KOORDINATOR}/min-available": "2"})
     assert found.error.startswith("The group's name '")
     assert len(found.error) < 250
     assert found.group.isprintable()

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from gangsched.config.dialects import NAMES as DEFAULT_NAMES
 from gangsched.config.settings import Settings
-from gangsched.core.objects.declaration import GroupKey, Level, Role, Topology
+from gangsched.core.objects.declaration import Declaration, GroupKey, Level, Role, Topology
 from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.core.objects.record import Choice, Minima
@@ -433,6 +433,13 @@ def test_nothing_that_an_object_can_say_raises(dialect: str, spec: object) -> No
 # Pods
 
 
+def declared(labels: dict[str, str], annotations: dict[str, str], group: str = "") -> Declaration:
+    """The declaration of a pod that has one; `group` is the native group in its spec."""
+    found = DEFAULT.declaration(labels, annotations, scheduling_group=group)
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize(
     ("labels", "annotations", "group", "expected"),
     [
@@ -463,8 +470,7 @@ def test_nothing_that_an_object_can_say_raises(dialect: str, spec: object) -> No
     ],
 )
 def test_a_pod_names_its_group_and_says_little_else(labels, annotations, group, expected):
-    found = DEFAULT.declaration(labels, annotations, scheduling_group=group)
-    assert found is not None
+    found = declared(labels, annotations, group)
     assert (found.source, found.group, found.min_member, found.role) == expected
     assert (found.error, found.contradiction) == ("", "")
     assert found.objects == (found.source,)
@@ -501,27 +507,23 @@ def test_the_group_that_the_user_names_in_any_dialect_wins_over_the_native_one(d
 
 
 def test_a_task_group_without_an_application_names_no_group_beside_a_native_one():
-    found = DEFAULT.declaration({}, {"yunikorn.apache.org/task-group-name": "w"}, scheduling_group="n")
-    assert found is not None
+    found = declared({}, {"yunikorn.apache.org/task-group-name": "w"}, "n")
     assert (found.source, found.group, found.passed_over) == ("native", "n", "")
 
 
 def test_two_groups_that_the_user_names_contradict_each_other_beside_a_native_one_too():
     (labels, _), (_, annotations) = NAMING["kueue"], ({}, {"pod-group-name": "other"})
-    found = DEFAULT.declaration(labels, annotations, scheduling_group="ring-7d9f")
-    assert found is not None
+    found = declared(labels, annotations, "ring-7d9f")
     assert "Its group is 'ring'" in found.contradiction
 
 
 def test_a_native_group_beside_gangscheds_own_label_does_not_count():
     """The Job controller makes a native group for every parallel Job."""
     labels = {"gangsched.io/pod-group": "mine"}
-    found = DEFAULT.declaration(labels, {"gangsched.io/min-member": "3"}, scheduling_group="train-7fk2p")
-    assert found is not None
+    found = declared(labels, {"gangsched.io/min-member": "3"}, "train-7fk2p")
     assert (found.source, found.group, found.min_member, found.passed_over) == ("gangsched", "mine", 3, "train-7fk2p")
     assert (found.contradiction, found.objects) == ("", ())
-    same = DEFAULT.declaration({"gangsched.io/pod-group": "train"}, {}, scheduling_group="train")
-    assert same is not None
+    same = declared({"gangsched.io/pod-group": "train"}, {}, "train")
     assert (same.passed_over, same.objects) == ("", ("native",))
 
 

@@ -129,17 +129,6 @@ async def test_the_namespace_is_that_of_the_context_or_default(tmp_path: Path) -
     assert (await connection(kubeconfig=str(path), context="two")).namespace == "team"
 
 
-async def test_several_kubeconfigs_are_read_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in kubectl: the first file with an entry decides it, and a missing file is skipped."""
-    whole = Path(kubeconfig(tmp_path / "whole", server="http://whole"))
-    content = {"current-context": "two", "contexts": [{"name": "mine", "context": {"cluster": "one", "user": "me"}}]}
-    (tmp_path / "first").write_text(yaml.safe_dump(content))
-    files = (tmp_path / "first", tmp_path / "missing", whole)
-    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, files)))
-    assert (await connection()).server == "http://two"
-    assert (await connection(context="mine")).server == "http://whole"
-
-
 @pytest.mark.parametrize(
     ("user", "flags", "sent"),
     [

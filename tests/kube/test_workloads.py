@@ -16,9 +16,10 @@ from gangsched.config.custom_workloads import Workloads as Chosen
 from gangsched.config.settings import Settings
 from gangsched.config.workload_registry import NAMES, WORKLOADS
 from gangsched.core.gang.making import OBJECT_NAME
+from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.core.objects.workload import Series, TopOwner, Workload
+from gangsched.core.objects.workload import Series, TopOwner, Workload, WorkloadFacts
 from gangsched.kube import wire, workloads
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.reading.pod_values import pod_value
@@ -54,6 +55,21 @@ def of(kind: str, spec: object, *, status: object = None, name: str = "w", **met
     if status is not None:
         body["status"] = status
     return ALL.kinds[kind].read(json.dumps(body).encode())[1]
+
+
+def facts(kind: str, spec: object, **fields: Any) -> WorkloadFacts:
+    """What the object with this spec says about its pods."""
+    found = of(kind, spec, **fields).workload
+    assert found is not None
+    return found
+
+
+def declared(body: Json, kinds: Workloads = ALL) -> Declaration:
+    """What the pod's workload declares for it."""
+    found = read(body, kinds).workload
+    assert found is not None
+    assert found.declaration is not None
+    return found.declaration
 
 
 def said(found: ForeignGroup) -> tuple[int, dict[str, int], str]:
@@ -121,6 +137,22 @@ def test_a_pod_belongs_to_the_workload_that_it_carries(body, kind, group, role):
     assert OBJECT_NAME.fullmatch(group)
 
 
+def test_the_pods_of_a_replica_have_roles_and_the_replicas_own_size():
+    for index, role in (("0", "leader"), ("3", "worker")):
+        marks = {**LWS, "labels": {**LWS["labels"], "leaderworkerset.sigs.k8s.io/worker-index": index}}
+        found = declared(pod_of("StatefulSet", "s", group="apps", **marks))
+        assert (found.role, found.min_member) == (role, 4)
+
+
+def test_a_launchers_success_is_its_jobs():
+    assert declared(pod_of("Job", "mpi-launcher", group="batch", **LAUNCHER)).leading == "launcher"
+
+
+def test_the_pods_of_a_jobset_are_those_of_its_jobs_where_jobsets_are_not_chosen():
+    jobs = chosen(Settings(workloads=Chosen(kinds=("job",))))
+    assert declared(pod_of("Job", "js-w-0", group="batch", **JOBSET), jobs).group == "job.js-w-0"
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -141,28 +173,121 @@ def test_a_pod_that_names_its_group_follows_that_though_its_workload_is_known():
     assert found.workload == Workload("job", "train", None, found.owner.uid if found.owner is not None else "")
 
 
+def made_by(api_version: str, kind: str, *, controller: bool = True) -> list[Json]:
+    return [{"apiVersion": api_version, "kind": kind, "name": "top", "uid": "uid-top", "controller": controller}]
+
+
+TRAINER, DISAGGREGATED = "trainer.kubeflow.org/v1alpha1", "disaggregatedset.x-k8s.io/v1"
+
+
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 6}
 CRITERIA_MET = {"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}], "succeeded": 6}
+WAVES = {"parallelism": 5, "completions": 10}
+ASKED: Json = {"gangsched.io/gang": "true", "gangsched.io/min-member": "3"}
+FACTS: list[tuple[str, object, Json, Json]] = [
+    # A Job comes in waves if it asks for more completions than pods at a time.
+    *(
+        ("job", spec, {"status": status}, {"completions": waves[0], "succeeded": waves[1], "in_waves": waves[2]})
+        for spec, status, waves in (
+            (WAVES, None, (10, 0, True)),
+            ({"completions": 10}, {"succeeded": 4}, (10, 4, True)),
+            (WAVES, {"succeeded": 4}, (10, 4, True)),
+            (WAVES, COMPLETE, (10, 10, True)),
+            (WAVES, CRITERIA_MET, (10, 10, True)),
+            ({"parallelism": 5, "completions": 5}, {"succeeded": 4}, (5, 4, False)),
+            ({"parallelism": 5, "completions": 3}, {"succeeded": 1}, (3, 1, False)),
+            ({"parallelism": 3, "completions": 3}, ENDED, (3, 3, False)),
+            ({"parallelism": 5}, {"succeeded": 4}, (None, 0, False)),
+            ({}, None, (None, 0, False)),
+        )
+    ),
+    # Indexes that failed for good are counted from the Job's intervals.
+    *(
+        (
+            "job",
+            {"parallelism": 4, "completions": 9},
+            {"status": {"failedIndexes": failed}},
+            {"completions": 9, "given_up": given_up, "size": 4},
+        )
+        for failed, given_up in (
+            *((None, 0), ("", 0), ("3", 1), ("0,2", 2), ("1,3-5,7", 5)),
+            *(("0-99999", 100000), ("5-3", 0), ("x", 0), ("1-", 1), ("-1", 0)),
+        )
+    ),
+    # Without completions the controller keeps the pods that are active once one has succeeded, however few they are
+    # (manageJob in job_controller.go at v1.37.2).
+    *(
+        ("job", {"parallelism": 4}, {"status": {"succeeded": 1, "active": active}}, {"size": size})
+        for active, size in ((3, 4), (2, 3), (0, 1), (9, 4))
+    ),
+    # A Job that ends or has ended wants no pods.
+    *(
+        ("job", {"parallelism": 2}, {"status": {"conditions": [{"type": type_, "status": "True"}]}}, {"idle": why})
+        for type_, why in (
+            *(("Complete", "has completed"), ("SuccessCriteriaMet", "has completed")),
+            *(("Failed", "has ended"), ("FailureTarget", "has ended")),
+        )
+    ),
+    *(
+        (kind, {}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}, {"idle": "is being deleted"})
+        for kind in ("job", "statefulset", "lws")
+    ),
+    # A wish counts though the minimum cannot be read.
+    ("job", {}, {"annotations": {"gangsched.io/gang": "true"}}, {"gang": True}),
+    ("job", {}, {"annotations": {"gangsched.io/gang": "false"}}, {"gang": False}),
+    ("job", {}, {"annotations": {"gangsched.io/gang": "false", "gangsched.io/min-member": "x"}}, {"gang": False}),
+    # A LeaderWorkerSet makes all pods of a replica anew unless it says otherwise.
+    *(
+        ("lws", {"leaderWorkerTemplate": {"size": 2, **policy}}, {}, {"recreates_all": anew})
+        for policy, anew in (
+            *(({}, True), ({"restartPolicy": "RecreateGroupOnPodRestart"}, True)),
+            ({"restartPolicy": "None"}, False),
+        )
+    ),
+    # An object above says whether it is suspended, and has annotations. A CronJob's Jobs go on.
+    *(
+        (kind, spec, {"annotations": ASKED}, {"gang": True, "least": 3, "idle": idle})
+        for kind, spec, idle in (
+            ("trainjob", {"suspend": True, "trainer": {"numNodes": 3}}, "is suspended"),
+            ("trainjob", {"suspend": False}, ""),
+            ("rayjob", {"suspend": True, "entrypoint": "run"}, "is suspended"),
+            ("rayjob", None, ""),
+            ("cronjob", {"suspend": True, "schedule": "* * * * *"}, ""),
+        )
+    ),
+    # The object above is the controller, of a kind that makes this one. The Job that submits a RayJob is separate and
+    # not counted in the RayJob's minimum.
+    *(
+        (
+            kind,
+            {},
+            {"ownerReferences": made_by(version, above)},
+            {"top": TopOwner(above.lower(), above, "top", "uid-top")},
+        )
+        for kind, version, above in (
+            ("jobset", TRAINER, "TrainJob"),
+            ("raycluster", "ray.io/v1", "RayJob"),
+            ("raycluster", "ray.io/v1", "RayService"),
+            ("job", "batch/v1", "CronJob"),
+            ("lws", DISAGGREGATED, "DisaggregatedSet"),
+        )
+    ),
+    *(
+        (kind, {}, {"ownerReferences": owners}, {"top": None})
+        for kind, owners in (
+            ("jobset", made_by(TRAINER, "TrainJob", controller=False)),
+            ("jobset", made_by("example.com/v1", "TrainJob")),
+            ("job", made_by("ray.io/v1", "RayJob")),
+            ("job", []),
+        )
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("spec", "status", "waves"),
-    [
-        ({"parallelism": 5, "completions": 10}, None, (10, 0, True)),
-        ({"completions": 10}, {"succeeded": 4}, (10, 4, True)),
-        ({"parallelism": 5, "completions": 10}, {"succeeded": 4}, (10, 4, True)),
-        ({"parallelism": 5, "completions": 10}, COMPLETE, (10, 10, True)),
-        ({"parallelism": 5, "completions": 10}, CRITERIA_MET, (10, 10, True)),
-        ({"parallelism": 5, "completions": 5}, {"succeeded": 4}, (5, 4, False)),
-        ({"parallelism": 5, "completions": 3}, {"succeeded": 1}, (3, 1, False)),
-        ({"parallelism": 5}, {"succeeded": 4}, (None, 0, False)),
-        ({}, None, (None, 0, False)),
-    ],
-)
-def test_a_job_comes_in_waves_if_it_asks_for_more_completions_than_pods_at_a_time(spec, status, waves):
-    facts = of("job", spec, status=status).workload
-    assert facts is not None
-    assert (facts.completions, facts.succeeded, facts.in_waves) == waves
+@pytest.mark.parametrize(("kind", "spec", "fields", "expected"), FACTS)
+def test_what_an_object_says_of_its_pods(kind: str, spec: object, fields: Json, expected: Json) -> None:
+    found = facts(kind, spec, **fields)
+    assert {name: getattr(found, name) for name in expected} == expected
 
 
 @pytest.mark.parametrize(
@@ -174,63 +299,11 @@ def test_a_job_comes_in_waves_if_it_asks_for_more_completions_than_pods_at_a_tim
     ],
 )
 def test_a_jobset_comes_in_waves_if_one_of_its_jobs_does(jobs, status, waves):
-    facts = of("jobset", {"replicatedJobs": jobs}, status=status, name="js").workload
-    assert facts is not None
-    assert (facts.completions, facts.succeeded) == waves
-    assert facts.in_waves is (waves[0] == 11)
-    if facts.in_waves:
-        assert facts.series == (Series("a", ("js-a-0", "js-a-1"), 2, 5), Series("b", ("js-b-0",), 1, 1))
-
-
-@pytest.mark.parametrize(
-    ("failed", "given_up"),
-    [
-        (None, 0),
-        ("", 0),
-        ("3", 1),
-        ("0,2", 2),
-        ("1,3-5,7", 5),
-        ("0-99999", 100000),
-        ("5-3", 0),
-        ("x", 0),
-        ("1-", 1),
-        ("-1", 0),
-    ],
-)
-def test_indexes_that_failed_for_good_are_counted_from_a_jobs_intervals(failed, given_up):
-    facts = of("job", {"parallelism": 4, "completions": 9}, status={"failedIndexes": failed}).workload
-    assert facts is not None
-    assert (facts.completions, facts.given_up, facts.size) == (9, given_up, 4)
-
-
-@pytest.mark.parametrize(("active", "size"), [(3, 4), (2, 3), (0, 1), (9, 4)])
-def test_a_job_without_completions_replaces_no_pod_once_one_has_succeeded(active, size):
-    """The Job controller keeps the pods that are active, however few (manageJob in job_controller.go at v1.37.2)."""
-    facts = of("job", {"parallelism": 4}, status={"succeeded": 1, "active": active}).workload
-    assert facts is not None
-    assert facts.size == size
-
-
-def test_a_job_that_has_come_at_once_says_that_it_is_complete_by_its_count():
-    facts = of("job", {"parallelism": 3, "completions": 3}, status=ENDED).workload
-    assert facts is not None
-    assert (facts.completions, facts.succeeded, facts.in_waves) == (3, 3, False)
-
-
-@pytest.mark.parametrize(
-    ("condition", "why"),
-    [
-        ("Complete", "has completed"),
-        ("SuccessCriteriaMet", "has completed"),
-        ("Failed", "has ended"),
-        ("FailureTarget", "has ended"),
-    ],
-)
-def test_a_job_that_ends_or_has_ended_wants_no_pods(condition, why):
-    status = {"conditions": [{"type": condition, "status": "True"}]}
-    facts = of("job", {"parallelism": 2}, status=status).workload
-    assert facts is not None
-    assert facts.idle == why
+    found = facts("jobset", {"replicatedJobs": jobs}, status=status, name="js")
+    assert (found.completions, found.succeeded) == waves
+    assert found.in_waves is (waves[0] == 11)
+    if found.in_waves:
+        assert found.series == (Series("a", ("js-a-0", "js-a-1"), 2, 5), Series("b", ("js-b-0",), 1, 1))
 
 
 def test_pods_of_one_workload_share_one_value():
@@ -436,25 +509,6 @@ def test_a_template_says_where_its_pods_may_run():
     assert [each.port for each in role.template.host_ports] == [80]
 
 
-def test_a_leader_and_its_workers_have_roles():
-    leader = {**LWS, "labels": {**LWS["labels"], "leaderworkerset.sigs.k8s.io/worker-index": "0"}}
-    worker = {**LWS, "labels": {**LWS["labels"], "leaderworkerset.sigs.k8s.io/worker-index": "3"}}
-    roles = []
-    for marks in (leader, worker):
-        found = read(pod_of("StatefulSet", "s", group="apps", **marks)).workload
-        assert found is not None
-        assert found.declaration is not None
-        roles.append(found.declaration.role)
-    assert roles == ["leader", "worker"]
-
-
-@pytest.mark.parametrize(("text", "wish"), [("true", True), ("false", False)])
-def test_the_annotation_is_read(text, wish):
-    facts = of("job", {}, annotations={"gangsched.io/gang": text}).workload
-    assert facts is not None
-    assert facts.gang is wish
-
-
 @pytest.mark.parametrize(
     ("annotations", "told"),
     [
@@ -473,38 +527,10 @@ def test_what_cannot_be_read_is_named(annotations, told):
     assert found.workload.gang is not False
 
 
-def test_a_wish_counts_though_the_minimum_cannot_be_read():
-    facts = of("job", {}, annotations={"gangsched.io/gang": "false", "gangsched.io/min-member": "x"}).workload
-    assert facts is not None
-    assert facts.gang is False
-
-
 def test_an_object_of_an_unknown_form_is_known_with_an_error():
     found = of("job", {"parallelism": "many"})
     assert found.spec is None
     assert "Job w: it cannot be read" in found.error
-
-
-def test_a_replica_says_its_own_size():
-    found = read(pod_of("StatefulSet", "s", group="apps", **LWS)).workload
-    assert found is not None
-    assert found.declaration is not None
-    assert found.declaration.min_member == 4
-
-
-def test_a_launchers_success_is_its_jobs():
-    found = read(pod_of("Job", "mpi-launcher", group="batch", **LAUNCHER)).workload
-    assert found is not None
-    assert found.declaration is not None
-    assert found.declaration.leading == "launcher"
-
-
-def test_the_pods_of_a_jobset_are_those_of_its_jobs_where_jobsets_are_not_chosen():
-    jobs = chosen(Settings(workloads=Chosen(kinds=("job",))))
-    found = read(pod_of("Job", "js-w-0", group="batch", **JOBSET), jobs).workload
-    assert found is not None
-    assert found.declaration is not None
-    assert found.declaration.group == "job.js-w-0"
 
 
 def test_a_minimum_that_is_annotated_is_of_whatever_roles():
@@ -516,64 +542,14 @@ def test_the_minimum_that_is_annotated_replaces_the_size():
     assert said(of("job", {"parallelism": 5}, annotations={"gangsched.io/min-member": "2"}))[0] == 2
 
 
-def made_by(api_version: str, kind: str, *, controller: bool = True) -> list[Json]:
-    return [{"apiVersion": api_version, "kind": kind, "name": "top", "uid": "uid-top", "controller": controller}]
-
-
-TRAINER, DISAGGREGATED = "trainer.kubeflow.org/v1alpha1", "disaggregatedset.x-k8s.io/v1"
-
-
-@pytest.mark.parametrize(
-    ("kind", "owners", "top"),
-    [
-        ("jobset", made_by(TRAINER, "TrainJob"), TopOwner("trainjob", "TrainJob", "top", "uid-top")),
-        ("raycluster", made_by("ray.io/v1", "RayJob"), TopOwner("rayjob", "RayJob", "top", "uid-top")),
-        ("job", made_by("batch/v1", "CronJob"), TopOwner("cronjob", "CronJob", "top", "uid-top")),
-        ("jobset", made_by(TRAINER, "TrainJob", controller=False), None),
-        ("jobset", made_by("example.com/v1", "TrainJob"), None),
-        ("raycluster", made_by("ray.io/v1", "RayService"), TopOwner("rayservice", "RayService", "top", "uid-top")),
-        (
-            "lws",
-            made_by(DISAGGREGATED, "DisaggregatedSet"),
-            TopOwner("disaggregatedset", "DisaggregatedSet", "top", "uid-top"),
-        ),
-        # The Job that submits a RayJob is separate and not counted in the RayJob's minimum.
-        ("job", made_by("ray.io/v1", "RayJob"), None),
-        ("job", [], None),
-    ],
-)
-def test_the_object_above_is_the_controller_of_a_kind_that_makes_it(kind, owners, top):
-    facts = of(kind, {}, ownerReferences=owners).workload
-    assert facts is not None
-    assert facts.top == top
-
-
 def test_a_kind_above_that_is_not_chosen_says_nothing():
     body = {"metadata": {"name": "w", "ownerReferences": made_by(TRAINER, "TrainJob")}, "spec": {}}
     found = chosen(Settings(workloads=Chosen(kinds=("jobset",)))).kinds["jobset"].read(json.dumps(body).encode())[1]
-    assert found.workload is not None
-    assert found.workload.top is None
+    assert getattr(found.workload, "top", "no workload") is None
 
 
 def test_a_kind_above_one_that_is_not_chosen_is_not_watched():
     assert list(chosen(Settings(workloads=Chosen(kinds=("trainjob", "job", "cronjob")))).kinds) == ["job", "cronjob"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "spec", "idle"),
-    [
-        ("trainjob", {"suspend": True, "trainer": {"numNodes": 3}}, "is suspended"),
-        ("trainjob", {"suspend": False}, ""),
-        ("rayjob", {"suspend": True, "entrypoint": "run"}, "is suspended"),
-        ("rayjob", None, ""),
-        # Its Jobs continue.
-        ("cronjob", {"suspend": True, "schedule": "* * * * *"}, ""),
-    ],
-)
-def test_an_object_above_says_whether_it_is_suspended_and_has_annotations(kind, spec, idle):
-    facts = of(kind, spec, annotations={"gangsched.io/gang": "true", "gangsched.io/min-member": "3"}).workload
-    assert facts is not None
-    assert (facts.gang, facts.least, facts.idle) == (True, 3, idle)
 
 
 @given(st.lists(st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,120}[a-z0-9])?", fullmatch=True), min_size=2, unique=True))
@@ -587,23 +563,6 @@ def test_each_row_has_a_file_and_each_file_a_row():
     modules = [import_module(f"{workloads.__name__}.{each.name}") for each in pkgutil.iter_modules(workloads.__path__)]
     files = {module.__name__.rpartition(".")[2] for module in modules if hasattr(module, "kind") and module.kind}
     assert files == {row.file for row in WORKLOADS.values()} | {"custom"}
-
-
-@pytest.mark.parametrize(
-    ("policy", "anew"),
-    [({}, True), ({"restartPolicy": "RecreateGroupOnPodRestart"}, True), ({"restartPolicy": "None"}, False)],
-)
-def test_a_leader_worker_set_makes_all_pods_of_a_replica_anew_unless_it_says_otherwise(policy, anew):
-    facts = of("lws", {"leaderWorkerTemplate": {"size": 2, **policy}}).workload
-    assert facts is not None
-    assert facts.recreates_all is anew
-
-
-@pytest.mark.parametrize("kind", ["job", "statefulset", "lws"])
-def test_a_workload_that_is_being_deleted_wants_no_pods(kind):
-    facts = of(kind, {}, deletionTimestamp="2026-01-01T00:00:00Z").workload
-    assert facts is not None
-    assert facts.idle == "is being deleted"
 
 
 def test_a_jobset_with_two_billion_jobs_is_refused_before_they_are_counted_one_by_one():

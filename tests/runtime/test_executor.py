@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -13,7 +13,6 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.demands import DemandKey, DemandObject, PoolDemand
 from gangsched.core.objects.effects import (
     BindPod,
-    DropDemand,
     Effect,
     EmitEvent,
     EvictPod,
@@ -197,82 +196,81 @@ async def running(*, slots: int = SLOTS) -> AsyncIterator[Rig]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-class TestDemands:
-    async def test_they_are_retried_and_a_deletion_is_sent_instead_of_a_retry(self):
-        async with running() as rig:
+SEEN = OwnerSeen(uid="j", replaces=False, why="it says so")
+NOT_MADE = GroupNotMade(KEY, "forbidden")
+STALE = StatusRefused(key=KEY, stale=True)
+VERSIONED = status(1, resource_version="5")
+
+
+def unbound(why: Refused) -> BindRefused:
+    return BindRefused(uid="a", node="n1", why=why, message="no")
+
+
+def spared(why: Spared) -> EvictionRefused:
+    return EvictionRefused(uid="a", why=why, message="no")
+
+
+ANSWERS: list[tuple[Effect, Event | WriteResult, str, Sequence[Event], list[str]]] = [
+    (MAKE, WRITTEN, "Written", [], ["created a PodGroup that records a group's reservation"]),
+    (MAKE, WriteResult(Outcome.STALE), "Stale", [], []),
+    (
+        MAKE,
+        WriteResult(Outcome.REFUSED, NOT_MADE, message="forbidden"),
+        "Refused",
+        [NOT_MADE],
+        ["creating a PodGroup failed"],
+    ),
+    (bind("a"), PodBound(uid="a", node="n1"), "Bound", [PodBound(uid="a", node="n1")], []),
+    *(
+        (bind("a"), unbound(why), why.value, [unbound(why)], ["binding refused"])
+        for why in (Refused.GONE, Refused.UNAVAILABLE)
+    ),
+    (evict("a"), PodEvicted(uid="a"), "Evicted", [PodEvicted(uid="a")], ["evicted"]),
+    *((evict("a"), spared(why), why.value, [spared(why)], ["eviction refused"]) for why in Spared),
+    (LOOK_UP, SEEN, "Seen", [SEEN], []),
+    (VERSIONED, STORED, "Written", [StatusWritten(key=KEY, resource_version="9")], []),
+    (VERSIONED, WriteResult(Outcome.STALE, STALE), "Stale", [STALE], []),
+    (VERSIONED, WriteResult(Outcome.GONE, NOT_STORED), "Gone", [NOT_STORED], []),
+    *(
+        (effect, WriteResult(Outcome.REFUSED, message="forbidden"), "Refused", [], ["write given up"])
+        for effect in (condition("Unschedulable"), EVENT)
+    ),
+    (condition("Unschedulable"), WriteResult(Outcome.GONE), "Gone", [], []),
+]
+OF_ITS_OWN: dict[type, str] = {BindPod: "gangsched_bindings_total{", EvictPod: "gangsched_evictions_total{"}
+"""The metrics of those effects that have one of their own."""
+
+
+@pytest.mark.parametrize(("effect", "answer", "result", "posted", "lines"), ANSWERS)
+async def test_an_answer_is_posted_counted_and_logged_and_nothing_is_sent_again(
+    effect, answer, result, posted, lines, caplog
+):
+    caplog.set_level(logging.INFO, "gangsched")
+    async with running() as rig:
+        rig.executor.submit([effect, effect] if not isinstance(effect, BindPod | EmitEvent) else [effect])
+        assert await rig.sent_and_answered(answer) == effect
+        await rig.settle()
+        assert rig.calls.empty()
+        assert rig.timers == []
+        assert rig.posted == posted
+        kind = type(effect)
+        series = OF_ITS_OWN.get(kind, f'gangsched_writes_total{{kind="{kind.__name__}",')
+        assert f'{series}result="{result}"}} 1.0' in rig.metrics.render().decode()
+        assert [record.message for record in caplog.records] == lines
+
+
+async def test_that_demands_may_not_be_written_is_logged_once_until_one_is(caplog):
+    refused = WriteResult(Outcome.REFUSED, message="403")
+    async with running() as rig:
+        for answer, logged in ((refused, 1), (refused, 1), (WRITTEN, 1), (refused, 2)):
             rig.executor.submit([put("d")])
-            assert await rig.sent_and_answered(UNAVAILABLE) == put("d")
+            await rig.sent_and_answered(answer)
             await rig.settle()
-            drop = DropDemand(DemandKey("ns", "d"), "u1")
-            rig.executor.submit([drop])
-            assert await rig.sent_and_answered(WRITTEN) == drop
-            await rig.time_passes()
-            assert rig.calls.empty()
-            assert rig.posted == []
-            assert 'gangsched_writes_total{kind="PutDemand",result="Unavailable"} 1.0' in rig.metrics.render().decode()
-            assert 'gangsched_writes_total{kind="DropDemand",result="Written"} 1.0' in rig.metrics.render().decode()
-
-    async def test_that_they_may_not_be_written_is_logged_once_until_one_is(self, caplog):
-        refused = WriteResult(Outcome.REFUSED, message="403")
-        async with running() as rig:
-            for answer, logged in ((refused, 1), (refused, 1), (WRITTEN, 1), (refused, 2)):
-                rig.executor.submit([put("d")])
-                await rig.sent_and_answered(answer)
-                await rig.settle()
-                assert [record.message for record in caplog.records] == ["write given up"] * logged
-            assert vars(caplog.records[0])["object"] == "ns/d"
-
-    async def test_nothing_is_sent_by_one_who_may_not_write(self):
-        async with running() as rig:
-            rig.may_write = False
-            rig.executor.submit([put("d"), DropDemand(DemandKey("ns", "e"), "u1")])
-            await rig.settle()
-            assert rig.calls.empty()
-            assert 'gangsched_writes_withheld_total{kind="PutDemand"} 1.0' in rig.metrics.render().decode()
-
-
-class TestGroupsToBeMade:
-    @pytest.mark.parametrize(
-        ("answer", "result", "posted"),
-        [
-            (WRITTEN, "Written", []),
-            (WriteResult(Outcome.STALE), "Stale", []),
-            (
-                WriteResult(Outcome.REFUSED, GroupNotMade(KEY, "forbidden"), message="forbidden"),
-                "Refused",
-                [GroupNotMade(KEY, "forbidden")],
-            ),
-        ],
-    )
-    async def test_the_answer_is_counted_a_failure_posted_and_nothing_sent_again(self, answer, result, posted):
-        async with running() as rig:
-            rig.executor.submit([MAKE, MAKE])
-            assert await rig.sent_and_answered(answer) == MAKE
-            await rig.settle()
-            assert rig.calls.empty()
-            assert rig.posted == posted
-            assert f'gangsched_writes_total{{kind="MakeGroup",result="{result}"}} 1.0' in rig.metrics.render().decode()
+            assert [record.message for record in caplog.records] == ["write given up"] * logged
+        assert vars(caplog.records[0])["object"] == "ns/d"
 
 
 class TestBindings:
-    @pytest.mark.parametrize(
-        ("answer", "result"),
-        [
-            (PodBound(uid="a", node="n1"), "Bound"),
-            (BindRefused(uid="a", node="n1", why=Refused.GONE, message="gone"), "Gone"),
-            (BindRefused(uid="a", node="n1", why=Refused.UNAVAILABLE, message="429"), "Unavailable"),
-        ],
-    )
-    async def test_the_answer_to_a_binding_is_posted_and_counted_and_nothing_is_sent_again(self, answer, result):
-        async with running() as rig:
-            rig.executor.submit([bind("a")])
-            await rig.sent_and_answered(answer)
-            await rig.until_posted(1)
-            await rig.settle()
-            assert rig.posted == [answer]
-            assert rig.calls.empty()
-            assert f'gangsched_bindings_total{{result="{result}"}} 1.0' in rig.metrics.render().decode()
-
     async def test_no_more_are_in_flight_than_there_are_slots(self):
         async with running() as rig:
             rig.executor.submit([bind(str(number)) for number in range(SLOTS + 2)])
@@ -394,57 +392,7 @@ class TestWithdrawing:
             assert (await rig.sent()).effect == condition("X")
 
 
-class TestEvictions:
-    @pytest.mark.parametrize(
-        ("answer", "result", "lines"),
-        [
-            (PodEvicted(uid="a"), "Evicted", ["evicted"]),
-            (EvictionRefused(uid="a", why=Spared.BUDGET, message="b1 needs 2"), "Budget", ["eviction refused"]),
-            (EvictionRefused(uid="a", why=Spared.UNAVAILABLE, message="503"), "Unavailable", ["eviction refused"]),
-            (EvictionRefused(uid="a", why=Spared.FORBIDDEN, message="403"), "Forbidden", ["eviction refused"]),
-        ],
-    )
-    async def test_the_answer_is_posted_and_counted_and_nothing_is_sent_again(self, answer, result, lines, caplog):
-        caplog.set_level(logging.INFO, "gangsched")
-        async with running() as rig:
-            rig.executor.submit([evict("a")])
-            assert await rig.sent_and_answered(answer) == evict("a")
-            await rig.until_posted(1)
-            await rig.settle()
-            assert rig.posted == [answer]
-            assert rig.calls.empty()
-            assert rig.timers == []
-            assert f'gangsched_evictions_total{{result="{result}"}} 1.0' in rig.metrics.render().decode()
-            assert [record.message for record in caplog.records] == lines
-
-    async def test_a_pod_is_evicted_once_at_a_time_and_again_when_the_machine_says_so(self):
-        refused = EvictionRefused(uid="a", why=Spared.BUDGET, message="b1")
-        async with running() as rig:
-            rig.executor.submit([evict("a"), evict("a")])
-            call = await rig.sent()
-            rig.executor.submit([evict("a")])
-            await rig.settle()
-            assert rig.calls.empty()
-            call.answer.set_result(refused)
-            await rig.until_posted(1)
-            rig.executor.submit([evict("a")])
-            assert await rig.sent_and_answered(PodEvicted(uid="a")) == evict("a")
-            await rig.until_posted(2)
-            assert rig.posted == [refused, PodEvicted(uid="a")]
-
-
 class TestOwners:
-    async def test_what_a_job_says_is_posted(self):
-        seen = OwnerSeen(uid="j", replaces=False, why="it says so")
-        async with running() as rig:
-            rig.executor.submit([LOOK_UP, LOOK_UP])
-            assert await rig.sent_and_answered(seen) == LOOK_UP
-            await rig.until_posted(1)
-            await rig.settle()
-            assert rig.posted == [seen]
-            assert rig.calls.empty()
-            assert b'gangsched_writes_total{kind="LookUpOwner",result="Seen"} 1.0' in rig.metrics.render()
-
     async def test_it_is_asked_until_there_is_an_answer_and_told_once_that_this_takes_long(self, caplog):
         async with running() as rig:
             rig.executor.submit([LOOK_UP])
@@ -488,7 +436,9 @@ class TestOwners:
 
 
 class TestTheRightToWrite:
-    @pytest.mark.parametrize("effect", [bind("a"), evict("a"), LOOK_UP, MAKE, status(1), condition("X"), EVENT])
+    @pytest.mark.parametrize(
+        "effect", [bind("a"), evict("a"), LOOK_UP, MAKE, status(1), condition("X"), EVENT, put("d")]
+    )
     async def test_without_it_nothing_is_sent_or_posted_and_it_is_said_once(self, effect, caplog):
         async with running() as rig:
             rig.may_write = False
@@ -541,20 +491,6 @@ class TestTheRightToWrite:
 
 
 class TestStatus:
-    @pytest.mark.parametrize(
-        "answer",
-        [STORED, WriteResult(Outcome.STALE, StatusRefused(key=KEY, stale=True)), WriteResult(Outcome.GONE, NOT_STORED)],
-        ids=["written", "stale", "gone"],
-    )
-    async def test_the_answer_is_posted_and_nothing_sent_again(self, answer):
-        async with running() as rig:
-            rig.executor.submit([status(1, resource_version="5")])
-            await rig.sent_and_answered(answer)
-            await rig.until_posted(1)
-            assert rig.posted == [answer.event]
-            await rig.settle()
-            assert rig.calls.empty()
-
     async def test_it_is_retried_while_the_server_is_unavailable_and_given_up_in_the_end(self, caplog):
         async with running() as rig:
             rig.executor.submit([status(1)])
@@ -605,24 +541,6 @@ class TestInformingWrites:
             assert rig.posted == []
             kind = type(effect).__name__
             assert f'gangsched_writes_total{{kind="{kind}",result="Unavailable"}} 1.0' in rig.metrics.render().decode()
-
-    @pytest.mark.parametrize("effect", [condition("Unschedulable"), EVENT])
-    async def test_what_the_server_will_never_accept_is_logged_once_and_not_retried(self, effect, caplog):
-        async with running() as rig:
-            rig.executor.submit([effect])
-            await rig.sent_and_answered(WriteResult(Outcome.REFUSED, message="forbidden"))
-            await rig.settle()
-            assert rig.calls.empty()
-            (record,) = caplog.records
-            assert (record.levelno, vars(record)["answer"]) == (logging.WARNING, "forbidden")
-
-    async def test_a_pod_that_is_gone_is_nobodys_concern(self, caplog):
-        async with running() as rig:
-            rig.executor.submit([condition("Unschedulable")])
-            await rig.sent_and_answered(WriteResult(Outcome.GONE))
-            await rig.settle()
-            assert rig.posted == []
-            assert caplog.records == []
 
 
 class TestDrain:
