@@ -375,6 +375,25 @@ def test_jobs_that_wait_for_others_to_end_are_a_gang_after_them(auto):
     assert (before, bound(auto, "train")) == (0, 2)
 
 
+def test_pods_that_follow_others_wait_until_the_object_shows_that_those_are_complete(auto):
+    """Regression: the pods came before the object's status; the gang asked for none of them, and bound one by one."""
+    spec = {"replicatedJobs": [replicated("load"), replicated("train", ("load", "Complete"))]}
+    auto.add(node(cpu="3"), of_kind("jobset", spec), *(of_role("jobset", "load", number) for number in range(2)))
+    auto.settle()
+    auto.run_pods()
+    auto.run_pods(PodPhase.SUCCEEDED)
+    auto.add(pod("other", group="", cpu="2", node="n1"), of_role("jobset", "train", 0), of_role("jobset", "train", 1))
+    auto.wait(20)
+    assert bound(auto, "train") == 0
+    assert auto.pod("default/train-0").condition_reason == "OwnerUnknown"
+    auto.add(of_kind("jobset", spec, {"replicatedJobsStatus": [{"name": "load", "succeeded": 1}]}))
+    auto.wait(5)
+    assert bound(auto, "train") == 0
+    auto.add(node("n2", cpu="1"))
+    auto.settle()
+    assert bound(auto, "train") == 2
+
+
 @pytest.mark.without("all", why="a restart forgets that a binding was withheld")
 def test_a_clock_that_ran_while_all_members_were_there_ends_no_places(auto):
     auto.add(node(cpu="2"), stateful_set(replicas=3), *map(replica, range(3)))

@@ -50,13 +50,17 @@ def decide(
     if labels is None:
         return Decision.UNKNOWN
     wanted = labels.get(GANG) == AUTO
-    self_said = workload.declaration is not None and workload.declaration.min_member is not None
+    said = workload.declaration
+    self_said = said is not None and said.min_member is not None
     if not foreign.is_denied(workload.kind):
         found = foreign.find(workload.kind, GroupKey(namespace, workload.name))
         if found is None or found.workload is None or (workload.uid and found.uid != workload.uid):
             return Decision.UNKNOWN
         if found.workload.gang is not None:
             wanted = found.workload.gang
+        if wanted and said is not None and said.role.partition(".")[0] in found.workload.not_yet:
+            # The pod was seen before the state of the object that made its controller create it.
+            return Decision.UNKNOWN
         self_said = self_said and not (found.workload.least is not None or found.workload.remedy or found.error)
     if not wanted:
         return Decision.SINGLE

@@ -151,6 +151,11 @@ def _owner_unknown(namespace: str, said: Declaration, foreign: Foreign) -> str:
         kind, owner, whose = top.kind, f"{top.title} {top.name}", f"the {owner} belongs"
     if hidden := foreign.why_hidden(kind):
         return f"It is unknown what the {owner} declares for its pods: {hidden}"
+    if foreign.find(kind, GroupKey(namespace, said.object_name)) is not None:
+        return (
+            f"The status of the {owner} does not say yet that the pods which these follow are complete: they wait "
+            "until its controller has written that."
+        )
     return (
         f"The {owner} in namespace {namespace}, to which {whose}, has not been seen: check that it exists, or name "
         f"a group on the pods by {OWN_KEYS.group}."

@@ -322,5 +322,6 @@ def _decisive(workload: ForeignGroup | None) -> object:
         workload.workload.gang,
         workload.workload.least is not None,
         workload.workload.remedy,
+        workload.workload.not_yet,
         bool(workload.error),
     )

@@ -195,6 +195,7 @@ def _desired(jobset: _JobSet) -> Desired:
         idle=_idle(jobset, spec, sum(job.jobs * job.job.pods for job in jobs)),
         late=late,
         remedy=remedies[0] if late else "",
+        not_yet=tuple(sorted(not_yet)),
     )
     completions = sum(len(part.jobs) * part.completions for part in series)
     complete = jobset.status is not None and has_ended(jobset.status.conditions, "Completed")
