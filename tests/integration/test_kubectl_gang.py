@@ -249,11 +249,11 @@ class TestPlugin:
 
         assert completed("ex") == ["explain"]
         assert "--all-namespaces" in completed("list", "--a")
-        # Completion waits at most 2 s for the cluster's answer; a busy machine may need a second try.
-        until(lambda: completed("explain", "w") == ["waiter"])
-        until(lambda: f"{waiting.namespace}/few" in completed("explain", f"{waiting.namespace}/"))
-        until(lambda: f"{waiting.namespace}/few" in completed("explain", "-A", waiting.namespace[:-1]))
-        until(lambda: completed("list", "-n", waiting.namespace[:-1]) == [waiting.namespace])
+        # Completion waits at most 2 s for the cluster's answer; a busy machine may need several tries.
+        until(lambda: completed("explain", "w") == ["waiter"], 60)
+        until(lambda: f"{waiting.namespace}/few" in completed("explain", f"{waiting.namespace}/"), 60)
+        until(lambda: f"{waiting.namespace}/few" in completed("explain", "-A", waiting.namespace[:-1]), 60)
+        until(lambda: completed("list", "-n", waiting.namespace[:-1]) == [waiting.namespace], 60)
         assert completed("list", "--context", "") == ["testbed"]
         assert completed("explain", "--as", "nobody", "w") == []
 
