@@ -90,8 +90,12 @@ def _install(control_plane: ControlPlane, controller: Controller) -> None:
     for crd in crds:
         spec = crd["spec"]
         version = next(each["name"] for each in spec["versions"] if each["served"])
-        path = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
-        _await(lambda path=path: _answers(control_plane, path), _SERVED_WITHIN_S, what=f"{path} is not served")
+        group, plural = f"/apis/{spec['group']}/{version}", spec["names"]["plural"]
+        _await(
+            lambda group=group, plural=plural: _is_served(control_plane, group, plural),
+            _SERVED_WITHIN_S,
+            what=f"{group}/{plural} is not served",
+        )
 
 
 def with_conversion(crd: Json) -> Json:
@@ -234,12 +238,13 @@ def by_url(manifest: Json, controller: Controller, *, port: int, authority: byte
     }
 
 
-def _answers(control_plane: ControlPlane, path: str) -> bool:
+def _is_served(control_plane: ControlPlane, group: str, plural: str) -> bool:
+    """Whether objects of the kind are served and discovery names it; a controller that starts before that ends."""
     try:
-        control_plane.api.get(path)
+        control_plane.api.get(f"{group}/{plural}")
+        return plural in {resource["name"] for resource in control_plane.api.get(group)["resources"]}
     except ApiError:
         return False
-    return True
 
 
 def _is_ok(url: str) -> bool:
