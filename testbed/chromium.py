@@ -52,7 +52,7 @@ class Tab:
     problems: list[str] = field(default_factory=list)
     requested: list[str] = field(default_factory=list)
 
-    async def until(self, expression: str, *, within_s: float = 20) -> Any:  # noqa: ANN401 - any JSON
+    async def until(self, expression: str, *, within_s: float = 60) -> Any:  # noqa: ANN401 - any JSON
         """Poll the expression until its value is truthy, and return the value.
 
         Playwright's own `wait_for_function` needs `eval`, which the page's policy forbids.
