@@ -101,6 +101,15 @@ def tree(parts: Sequence[Minima], *, least: int, name: str) -> Minima:
     )
 
 
+def capped(least: Minima, most: Mapping[str, int]) -> Minima:
+    """The tree with no more members of each role than these."""
+    roles = tuple((role, min(number, most[role])) for role, number in least.roles)
+    choices = tuple(
+        Choice(each.least, tuple(capped(part, most) for part in each.parts), each.name) for each in least.choices
+    )
+    return Minima(sum(number for _, number in roles) + sum(map(_fewest, choices)), roles, choices, least.name)
+
+
 def chosen(least: Minima, there: Counter[str]) -> Minima:
     """The minima without choices: of each choice the parts that need fewest members beside these, by role."""
     if not least.choices:
