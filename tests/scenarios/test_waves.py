@@ -40,7 +40,7 @@ def by_annotations(_: Harness) -> Declaration:
     return Declaration("t", min_member=PARALLELISM)
 
 
-def by_tree(harness: Harness) -> Declaration:
+def by_tree(harness: Harness) -> Declaration | None:
     harness.add(inner("root", least=1), leaf("t", "root", least=PARALLELISM))
     return DEFAULT.declaration({}, {}, scheduling_group="t")
 
