@@ -10,15 +10,17 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.objects.declaration import NATIVE
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.pod import DeviceUse, Owner, Pod
-from gangsched.core.objects.record import Phase
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.record import Minima, Phase
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import node, pod
 from tests.gadgets import GPUS, device_claim, gpus
 from tests.harness import Harness
-from tests.scenarios.test_conditions import read
+from tests.scenarios.test_conditions import condition, read
 from tests.scenarios.test_trees import ROOT, bound, told
 from tests.trees import inner, leaf, members_of, under
 
@@ -290,6 +292,122 @@ class TestAPartIsShort:
         harness.add(node("n3", cpu=2))
         harness.wait(5)
         assert bound(harness) == {"a": 3, "b": 3, "rival": 1}
+
+
+class TestAPodGroupOfTheQuorumIsDeleted:
+    def begun(self, *, refused: tuple[str, ...]) -> Harness:
+        harness = Harness()
+        harness.add(node(cpu=20), inner("root", least=1), leaf("a", "root", age=9), leaf("b", "root"))
+        harness.refuse_bind = refusing(*refused, why=Refused.UNAVAILABLE)
+        harness.add(*members_of("a", 3, owner=OWNER), *members_of("b", 2, owner=OWNER))
+        harness.settle()
+        harness.delete_foreign(NATIVE, "default/a")
+        harness.settle()
+        return harness
+
+    def test_the_tree_is_not_scheduled_with_nothing(self):
+        """Regression: of the quorum nothing was needed any more, so that the tree was scheduled with no member."""
+        harness = self.begun(refused=("a",))
+        harness.wait(30)
+        assert not harness.gang("default/root").record.scheduled_at
+        assert [event.note for event in harness.emitted if event.reason == "Scheduled"] == []
+        harness.add(*members_of("b", 1, first=2, owner=OWNER))
+        harness.wait(5)
+        assert bound(harness)["b"] == 3
+
+    @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader finds no object that needs members")
+    def test_what_is_bound_in_part_is_finished_as_that_of_a_plain_group_is(self):
+        """Regression: it stayed bound in part (rule 10)."""
+        harness = self.begun(refused=("a-1", "a-2"))
+        assert bound(harness) == {"a": 1}
+        harness.refuse_bind = refusing("nothing")
+        harness.wait(60)
+        assert bound(harness) == {"a": 3}
+        assert harness.evicted == []
+
+
+class TestALongTimeWithoutALeader:
+    """The condition of a native group shows that it was never scheduled, however long ago a member was bound."""
+
+    def half_bound(self, group: ForeignGroup) -> Harness:
+        harness = Harness()
+        harness.add(node(cpu=9), group)
+        harness.withhold = lambda effect: effect.name != "g-0"
+        harness.add(*members_of("g", 3, owner=OWNER))
+        harness.wait(1)
+        assert bound(harness) == {"g": 1}
+        harness.withhold = lambda _: False
+        harness.now += 400
+        return harness
+
+    @pytest.mark.without("all", why="the story has its own change of leader")
+    def test_a_quorum_found_half_bound_is_rolled_back(self):
+        """Regression: after 330 s it counted as scheduled, so that two of three stayed bound."""
+        harness = self.half_bound(read({"schedulingPolicy": {"gang": {"minCount": 3}}}))
+        harness.add(pod("rival", group="", cpu=7, node="n1", scheduler="other"))
+        harness.restart()
+        harness.wait(30)
+        assert settled(harness) == {"rival": 1}
+        seen = condition(harness)
+        assert seen is None or not seen.scheduled
+
+    @pytest.mark.without("all", why="the story has its own change of leader")
+    def test_a_quorum_found_half_bound_is_completed(self):
+        harness = self.half_bound(read({"schedulingPolicy": {"gang": {"minCount": 3}}}))
+        harness.restart()
+        harness.wait(10)
+        assert bound(harness) == {"g": 3}
+        assert harness.evicted == []
+
+    @pytest.mark.without("all", why="the story has its own change of leader")
+    def test_a_group_that_was_scheduled_and_lost_a_member_is_not_rolled_back(self):
+        """A member that has waited from the beginning takes the place of the lost one."""
+        harness = Harness()
+        harness.add(node(cpu=3), read({"schedulingPolicy": {"gang": {"minCount": 3}}}))
+        harness.add(*members_of("g", 4, owner=OWNER))
+        harness.wait(5)
+        harness.run_pods()
+        harness.delete("default/g-0")
+        harness.add(pod("rival", group="", cpu=1, node="n1", scheduler="other"))
+        harness.restart()
+        harness.wait(60)
+        assert bound(harness) == {"g": 2, "rival": 1}
+        assert harness.evicted == []
+
+
+class TestWhatPeopleAreTold:
+    @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader infers what it can be told of")
+    def test_why_members_are_left_in_place_where_there_is_no_condition_degraded(self):
+        harness = Harness()
+        harness.add(node(cpu=9), inner("root", least=1), leaf("a", "root"))
+        harness.refuse_bind = refusing("a-1")
+        harness.add(*members_of("a", 3))
+        harness.wait(35)
+        reason, message = told(harness, "a-1")
+        assert reason == "BindingUndone"
+        assert "2 members are left in place (a-0: no controller would recreate it)" in message
+        assert "Degraded" not in message
+
+    def test_what_a_raised_minimum_lacks_is_named(self):
+        harness = Harness()
+        harness.add(node(cpu=20), inner("root", least=1), leaf("a", "root", age=9, least=2), leaf("b", "root", least=2))
+        harness.add(*members_of("a", 2))
+        harness.wait(5)
+        harness.add(inner("root", least=2), *members_of("b", 1, created=harness.now))
+        harness.wait(40)
+        message = "The minimum was raised from 2 to 4; 2 are bound; missing: 1 member of the group b."
+        assert told(harness, "b-0") == ("GangIncomplete", f"CompositePodGroup root: {message}")
+
+    def test_how_many_are_left_of_a_part_is_of_what_that_part_had(self):
+        """Regression: the number needed was that of another part, of which nothing was bound."""
+        harness = Harness()
+        harness.add(node(cpu=9), inner("root", least=1), leaf("b", "root", age=5, least=1), leaf("a", "root"))
+        harness.add(*members_of("a", 3))
+        harness.wait(5)
+        harness.run_pods()
+        harness.delete("default/a-0")
+        harness.wait(5)
+        assert harness.gang("default/root").record.satisfied == Minima(3, (("a", 3),))
 
 
 class TestAMinimumWasRaised:

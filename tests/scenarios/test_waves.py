@@ -13,10 +13,12 @@ from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.workload import Workload
+from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.workloads.workload_kind import Mark
 from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
+from tests.trees import inner, leaf
 
 JOB = chosen(Settings()).kinds["job"]
 COMPLETIONS, PARALLELISM = 10, 5
@@ -36,6 +38,11 @@ def by_pod_group(harness: Harness) -> Declaration:
 
 def by_annotations(_: Harness) -> Declaration:
     return Declaration("t", min_member=PARALLELISM)
+
+
+def by_tree(harness: Harness) -> Declaration | None:
+    harness.add(inner("root", least=1), leaf("t", "root", least=PARALLELISM))
+    return DEFAULT.declaration({}, {}, scheduling_group="t")
 
 
 class Job:
@@ -105,7 +112,7 @@ class Job:
         self.tell()
 
 
-DECLARED = pytest.mark.parametrize("declare", [by_nobody, by_pod_group, by_annotations])
+DECLARED = pytest.mark.parametrize("declare", [by_nobody, by_pod_group, by_annotations, by_tree])
 
 
 @DECLARED
@@ -165,6 +172,20 @@ def test_a_wave_of_which_all_succeed_at_once_is_followed_by_a_whole_one(declare:
     job.harness.delete("default/other")
     job.harness.wait(5)
     assert (before, job.bound) == (0, PARALLELISM)
+
+
+@DECLARED
+def test_a_last_wave_that_is_smaller_than_the_minimum_is_bound(declare: Declare) -> None:
+    """Regression: below a tree of groups it waited for ever."""
+    job = Job(declare)
+    job.harness.settle()
+    for number in (3, PARALLELISM):
+        job.succeed(number)
+        job.harness.settle()
+        job.replace()
+        job.count()
+        job.harness.wait(5)
+    assert (len(job.alive), job.bound) == (2, 2)
 
 
 def test_between_two_waves_the_run_has_no_outcome() -> None:

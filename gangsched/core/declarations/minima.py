@@ -101,8 +101,17 @@ def tree(parts: Sequence[Minima], *, least: int, name: str) -> Minima:
     )
 
 
+def capped(least: Minima, most: Mapping[str, int]) -> Minima:
+    """The tree with no more members of each role than these."""
+    roles = tuple((role, min(number, most[role])) for role, number in least.roles)
+    choices = tuple(
+        Choice(each.least, tuple(capped(part, most) for part in each.parts), each.name) for each in least.choices
+    )
+    return Minima(sum(number for _, number in roles) + sum(map(_fewest, choices)), roles, choices, least.name)
+
+
 def chosen(least: Minima, there: Counter[str]) -> Minima:
-    """The minima without choices: of each choice the parts that need fewest members beside these, by role."""
+    """The minima without choices: of each choice the parts that are nearest to these members, by role."""
     if not least.choices:
         return least
     parts = [least, *(chosen(part, there) for choice in least.choices for part in _nearest(choice, there))]
@@ -178,5 +187,9 @@ def _remaining(choices: Sequence[Choice], placed: Counter[str]) -> Iterator[Choi
 
 
 def _nearest(choice: Choice, there: Counter[str]) -> Sequence[Minima]:
-    """The parts to choose: those that miss fewest members, and among those the first ones."""
-    return sorted(choice.parts, key=lambda part: rest_of(part, there).total)[: choice.least]
+    """The parts to choose: those that have members, of these those that miss fewest, and of those the first ones."""
+
+    def order(part: Minima) -> tuple[bool, int]:
+        return not any(there[role] for role in roles_in(part)), rest_of(part, there).total
+
+    return sorted(choice.parts, key=order)[: choice.least]

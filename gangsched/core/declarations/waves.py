@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.declarations.minima import capped
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
@@ -153,4 +154,5 @@ def lowered_to(terms: Terms, wave: Wave, done: Counter[str]) -> Terms:
     )
     if spec.min_member <= most and roles == spec.roles:
         return terms
-    return replace(terms, spec=replace(spec, min_member=min(spec.min_member, most), roles=roles))
+    tree = spec.tree and capped(spec.tree, {role.name: role.min_member for role in roles})
+    return replace(terms, spec=replace(spec, min_member=min(spec.min_member, most), roles=roles, tree=tree))

@@ -183,10 +183,12 @@ def _note_satisfied(gang: Gang, census: Census, spec: GroupSpec, now: float) -> 
     roles_bound = not any(missing.roles.values())
     total = asked.total if asked.total <= record.minimum or not missing else record.minimum
     whole = record.late and roles_bound and there.total() >= total
+    satisfied = Minima(total, asked.roles if roles_bound else record.satisfied.roles)
     take(
         gang,
         Step.SATISFIED,
-        satisfied=Minima(total, asked.roles if roles_bound else record.satisfied.roles),
+        # What a tree had stays as it is until others of its parts are enough: its number is that of its roles.
+        satisfied=satisfied if roles_bound or spec.tree is None else record.satisfied,
         late=record.late and not whole,
         scheduled_at=now if whole else record.scheduled_at,
     )

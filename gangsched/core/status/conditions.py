@@ -7,6 +7,7 @@ from collections.abc import Callable
 from gangsched.core.gang import bindings, prebinding, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.writes import Rollback
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome, Phase
@@ -246,6 +247,19 @@ def _undone(gang: Gang) -> str:
         return f"{gang.record.rollback_note}: its bindings and writes are undone, and it is retried after a back-off."
     if current.retried:
         return f"{current.note}; the rest is being retried."
-    if len(rollback.targets(gang, current)) > len(rollback.spared(gang, current)):
+    spared = rollback.spared(gang, current)
+    if not spared or len(rollback.targets(gang, current)) > len(spared):
         return f"{current.note}: the bound members are evicted, so that the whole group starts over."
-    return f"{current.note}; the condition Degraded says why the bound members are left in place."
+    if gang.observed.group is not None and not gang.observed.group.made:
+        return f"{current.note}; the condition Degraded says why the bound members are left in place."
+    return f"{current.note}; {left_in_place(gang, current)}."
+
+
+def left_in_place(gang: Gang, doing: Rollback) -> str:
+    """How many members a rollback spares, and why, for groups that have no condition Degraded."""
+    spared = rollback.spared(gang, doing)
+    why = doing.spared[spared[0].uid]
+    return (
+        f"{number_is(len(spared), 'member')} left in place ({spared[0].name}: {why}), and the rest is tried again "
+        "after a back-off"
+    )

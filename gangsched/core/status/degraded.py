@@ -12,6 +12,7 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.wording import number_is, number_is_of_all
 from gangsched.core.status.conditions import late_message, there
+from gangsched.core.status.explanation import missing_parts
 
 
 def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
@@ -45,7 +46,10 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
         return f"{left} left; a replacement is bound first, as soon as it exists.{why}"
     if minimum > gang.record.minimum:
         are = "is" if present == 1 else "are"
-        return f"minMember was raised from {gang.record.minimum} to {minimum}; {present} {are} bound."
+        ours = gang.observed.group is not None and not gang.observed.group.made
+        what = "minMember" if ours else "The minimum"
+        also = f"; missing: {missing_parts(assessment)}" if missing_parts(assessment) else ""
+        return f"{what} was raised from {gang.record.minimum} to {minimum}; {present} {are} bound{also}."
     census = assessment.census
     placed = census.bound_roles + census.done_roles
     missing = missing_of(chosen(minima(assessment.terms.spec), placed), placed).roles

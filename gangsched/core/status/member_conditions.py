@@ -17,9 +17,8 @@ from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Minima
-from gangsched.core.objects.wording import number_is
 from gangsched.core.status import explanation
-from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, reason_of, refused_reason
+from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, left_in_place, reason_of, refused_reason
 from gangsched.core.status.degraded import degraded_message
 
 EVENT_AFTER_S = 4.0
@@ -146,10 +145,7 @@ def _why_given_up(gang: Gang, part: Part) -> str:
     spared = rollback.spared(gang, part.rollback) if part.rollback is not None else []
     if part.rollback is None or not spared:
         return f"{part.note}: what is bound of it is evicted, and it is tried again as a whole after a back-off."
-    number, why = number_is(len(spared), "member"), part.rollback.spared[spared[0].uid]
-    return (
-        f"{part.note}; {number} left in place ({spared[0].name}: {why}), and the rest is tried again after a back-off."
-    )
+    return f"{part.note}; {left_in_place(gang, part.rollback)}."
 
 
 def _incomplete_parts(gang: Gang, census: Census, spec: GroupSpec) -> dict[str, Minima]:
