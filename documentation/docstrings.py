@@ -1,12 +1,13 @@
-"""Reads the strings that describe the names in a class body, for the pages that list them."""
+"""Reads the strings that describe the names in a class body or a module, for the pages that list them."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from types import ModuleType
 
 
 def members(kind: type[StrEnum]) -> Iterator[tuple[str, str]]:
@@ -19,6 +20,15 @@ def members(kind: type[StrEnum]) -> Iterator[tuple[str, str]]:
 def documented(kind: type) -> Iterator[tuple[str, str]]:
     """The names assigned or annotated in a class body, each with the string that follows it."""
     [body] = [node.body for node in ast.parse(inspect.getsource(kind)).body if isinstance(node, ast.ClassDef)]
+    return _described(body)
+
+
+def constants(module: ModuleType) -> Iterator[tuple[str, str]]:
+    """The names assigned or annotated in a module, each with the string that follows it."""
+    return _described(ast.parse(inspect.getsource(module)).body)
+
+
+def _described(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
     for node, after in itertools.pairwise(body):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             name = node.targets[0].id

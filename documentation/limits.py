@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
-import inspect
-import itertools
-from collections.abc import Iterator
+
+from documentation.docstrings import constants
 
 _SUBJECTS = {
     "Groups": (
@@ -67,18 +65,6 @@ def page() -> str:
         lines += ["", f"## {subject}", "", "| what | limit | meaning |", "|---|---|---|"]
         for what, module_name, name in rows:
             module = importlib.import_module(f"gangsched.{module_name}")
-            text = dict(_described(inspect.getsource(module)))[name]
+            text = dict(constants(module))[name]
             lines.append(f"| {what} | {int(getattr(module, name)):,} | {text} |")
     return "\n".join([*lines, ""])
-
-
-def _described(source: str) -> Iterator[tuple[str, str]]:
-    """The constants of a module, each with the string that follows it."""
-    for node, after in itertools.pairwise(ast.parse(source).body):
-        if (
-            isinstance(node, ast.Assign)
-            and isinstance(node.targets[0], ast.Name)
-            and isinstance(after, ast.Expr)
-            and isinstance(after.value, ast.Constant)
-        ):
-            yield node.targets[0].id, " ".join(inspect.cleandoc(str(after.value.value)).split())

@@ -160,13 +160,14 @@ def above(least: Minima, placed: Counter[str]) -> Above:
 
 def begun(least: Minima, placed: Counter[str]) -> Iterator[Minima]:
     """What is missing of each part of a tree of which some members are placed, counted by role, and not all."""
-    parts = [part for choice in least.choices for part in choice.parts]
-    for part in (*(Minima(number, ((role, number),)) for role, number in least.roles), *parts):
-        some = part.roles and any(placed[role] for role in roles_in(part))
+    for role, number in least.roles:
+        if 0 < placed[role] < number:
+            yield rest_of(Minima(number, ((role, number),)), placed)
+    for part in (part for choice in least.choices for part in choice.parts):
         rest = rest_of(part, placed)
-        if some and rest.total:
+        if rest.total and part.roles and any(placed[role] for role in roles_in(part)):
             yield rest
-        elif part in parts:
+        else:
             yield from begun(part, placed)
 
 
