@@ -178,11 +178,10 @@ class Cycle:
         if not ask.own:
             # If members are bound or being bound already, no member waits for another.
             gang.attempt.goes_first(bindings.going_first(gang, ask.avoided, found.assignments))
-        if gang.record.scheduled_at:
-            parts.begin(gang, [pod for pod, _ in found.assignments])
+        held = bool(gang.record.scheduled_at) and parts.begin_raised(gang, found.assignments, self._now)
         if gang.plain:
             self._state.avoidance.failures.tried(*found.assignments[0])
-        self._bind(gang, found.assignments)
+        self._bind(gang, found.assignments, held=held)
         # No other group of this cycle may count on what the members to come will need.
         self._state.starts.note(gang, self._assessments[gang.key].terms.spec.min_resources)
         return True
@@ -251,7 +250,7 @@ class Cycle:
     def _avoided(self, gang: Gang, pause: Pause) -> dict[str, Any]:
         """The fields of an ask that name nodes which the gang avoids for now."""
         refused = self._state.avoidance.by_gang(gang.key) | pause.nodes
-        return {"avoided": self._avoided_by_all | refused, "refused": refused, "pause": pause}
+        return {"avoided": self._avoided_by_all | refused | pause.doubted, "refused": refused, "pause": pause}
 
     def _allowed(self, gang: Gang, members: Sequence[Pod]) -> list[Pod]:
         """These members, without the placeholders that exceed the namespace's limit."""
@@ -274,12 +273,12 @@ class Cycle:
         else:
             self._snapshot.undo(mark)
 
-    def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, above: bool = False) -> None:
+    def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, held: bool = False, above: bool = False) -> None:
         if found:
             self._refused.clear()
         gang.roster.choose(pod.uid for pod, _ in found if pod.name)
         asked = prebindings(self._snapshot, found)
-        self._decided.effects += bindings.begin(gang, self._cluster, found, above=above, prebindings=asked)
+        self._decided.effects += bindings.begin(gang, self._cluster, found, held=held, above=above, prebindings=asked)
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
         """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""

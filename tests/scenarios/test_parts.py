@@ -6,18 +6,19 @@ The quorum has the same promise in test_rollback.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.objects.declaration import NATIVE
+from gangsched.core.objects.declaration import NATIVE, Role
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.pod import DeviceUse, Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.record import Minima, Phase
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.kube.dialects.dialect_table import DEFAULT
-from tests.builders import node, pod
+from tests.builders import group, node, pod, pods
 from tests.gadgets import GPUS, device_claim, gpus
 from tests.harness import Harness
 from tests.scenarios.test_conditions import condition, read
@@ -219,6 +220,20 @@ class TestALeaderFindsAPartHalfBound:
         harness.wait(60)
         assert harness.evicted == ["default/a-0"]
 
+    @pytest.mark.without("all", why="the story has its own change of leader")
+    def test_nothing_is_bound_for_a_tree_that_has_not_all_the_parts_that_it_needs(self):
+        """Regression: what a new leader finds bound was continued as a quorum of the parts that there are."""
+        harness = Harness()
+        harness.add(node(cpu=9), inner("root", least=1), leaf("a", "root", age=9, least=1))
+        harness.add(inner("b", "root", least=2), leaf("c", "b", least=1))
+        harness.add(*members_of("a", 1, owner=OWNER), *members_of("a", 1, first=1, cpu=20, owner=OWNER))
+        harness.add(*members_of("c", 1, owner=OWNER))
+        harness.wait(5)
+        harness.add(inner("root", least=2))
+        harness.restart()
+        harness.wait(60)
+        assert "c" not in bound(harness)
+
 
 def with_claim(name: str, count: int, *, of: int) -> list[Pod]:
     """Members of the group, of which the last `of` use its claim."""
@@ -372,6 +387,111 @@ class TestALongTimeWithoutALeader:
         harness.restart()
         harness.wait(60)
         assert bound(harness) == {"g": 2, "rival": 1}
+        assert harness.evicted == []
+
+
+class TestReservationsOfAPartAreDurable:
+    """A quorum of two and a part of three are placed at once and refused for now, so that the status holds them all."""
+
+    def held(self, *refused: str) -> Harness:
+        harness = Harness()
+        harness.add(node(cpu=9), inner("root", least=1), leaf("a", "root", age=9, least=2), leaf("b", "root"))
+        harness.refuse_bind = refusing(*refused, why=Refused.UNAVAILABLE)
+        harness.add(*members_of("a", 2, owner=OWNER), *members_of("b", 3, owner=OWNER))
+        harness.wait(2)
+        return harness
+
+    @pytest.mark.without("all", why="the story has its own change of leader")
+    @pytest.mark.parametrize("change", [Harness.restart, Harness.lead_again])
+    @pytest.mark.parametrize("refused", [("a-1", "b-1", "b-2"), ("a-1", "b")])
+    def test_a_new_leader_rolls_back_what_stays_bound_in_part(self, change, refused):
+        """Regression: the part that was found had only the members that were bound."""
+        harness = self.held(*refused)
+        change(harness)
+        harness.refuse_bind = refusing("b-1", why=Refused.UNAVAILABLE)
+        harness.wait(40)
+        assert sorted(harness.evicted) == ["default/b-0", "default/b-2"]
+        assert settled(harness) == {"a": 2}
+
+
+class TestAPodGroupOfAPartIsDeleted:
+    @pytest.mark.parametrize("seconds", [0, 1, 10])
+    def test_and_made_again_what_is_bound_of_it_in_part_is_rolled_back(self, seconds):
+        """Regression: without its role nothing of the part was missing, so that it was forgotten."""
+        harness = running()
+        harness.refuse_bind = refusing("pg3-1")
+        harness.add(*members_of("pg3", 3, owner=OWNER))
+        harness.wait(5)
+        harness.delete_foreign(NATIVE, "default/pg3")
+        harness.wait(seconds)
+        harness.add(leaf("pg3", "root", uid="uid-new"))
+        harness.wait(40)
+        assert settled(harness) == {"pg1": 3, "pg2": 3}
+
+
+class TestAMinimumIsRaisedAndLowered:
+    @pytest.mark.parametrize("lacks", ["room", "members"])
+    def test_the_machine_rests_when_a_little_room_appears(self, lacks):
+        """Regression: why the raised minimum did not fit was kept, and asked again in every call, for ever."""
+        harness = Harness()
+        harness.add(node(cpu=1), inner("root", least=1), leaf("a", "root", age=9, least=1))
+        harness.add(leaf("b", "root"), leaf("c", "root"), *members_of("a", 1))
+        harness.add(node("n2", cpu=1), pod("rival", group="", cpu=1, node="n2", scheduler="other"))
+        harness.wait(3)
+        harness.add(*members_of("b", 3), *members_of("c", 3))
+        harness.wait(3)
+        harness.add(inner("root", least=2))
+        harness.wait(3)
+        if lacks == "room":
+            harness.add(inner("root", least=1))
+        else:
+            harness.delete("default/b-0", "default/c-0")
+        harness.wait(3)
+        harness.delete("default/rival")
+        harness.wait(30)
+        assert bound(harness) == {"a": 1}
+
+    def raised(self, **fields: Any) -> Harness:
+        """A gang of three of ours, whose minimum was raised to six; one of the new members is refused."""
+        harness = Harness()
+        role = "w" if fields else ""
+        harness.add(group("a", min_member=3, **fields), node(cpu=9), *pods("a", 3, owner=OWNER, role=role))
+        harness.wait(5)
+        harness.run_pods()
+        harness.refuse_bind = refusing("a-4")
+        roles = {"roles": (Role("w", min_member=6),)} if fields else {}
+        harness.change_spec("default/a", min_member=6, **roles)
+        harness.add(*(pod(f"a-{at}", owner=OWNER, created=harness.now, role=role) for at in (3, 4, 5)))
+        harness.wait(8)
+        assert len(harness.bound()) == 5
+        return harness
+
+    @pytest.mark.without("restarts", "standbys", "leaderless", why="a restart has its own story below")
+    @pytest.mark.parametrize("fields", [{}, {"roles": (Role("w", min_member=3),)}])
+    @pytest.mark.parametrize("change", [None, Harness.restart, Harness.lead_again])
+    def test_what_it_adds_to_a_group_of_ours_is_rolled_back_alone(self, change, fields):
+        """Regression: a new leader looked for parts in trees only."""
+        harness = self.raised(**fields)
+        if change is not None:
+            change(harness)
+        harness.wait(40)
+        assert sorted(harness.evicted) == ["default/a-3", "default/a-5"]
+        harness.end_terminating()
+        harness.settle()
+        assert sorted(harness.bound()) == ["default/a-0", "default/a-1", "default/a-2"]
+
+    @pytest.mark.without("all", why="the story has its own change of leader")
+    def test_members_above_the_former_minimum_are_not_taken_for_members_that_it_adds(self):
+        harness = Harness()
+        harness.add(group("a", min_member=3), node(cpu=4), *pods("a", 4, owner=OWNER))
+        harness.wait(5)
+        harness.run_pods()
+        harness.add(*(pod(f"a-{at}", owner=OWNER, created=harness.now) for at in (4, 5)))
+        harness.change_spec("default/a", min_member=6)
+        harness.wait(5)
+        harness.restart()
+        harness.wait(60)
+        assert len(harness.bound()) == 4
         assert harness.evicted == []
 
 

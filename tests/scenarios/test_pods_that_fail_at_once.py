@@ -139,6 +139,18 @@ def test_another_node_is_used_at_once_and_other_pods_use_the_node() -> None:
     assert harness.pod("default/b-0").node == "n1"
 
 
+@pytest.mark.without("disorder", why="a pod is made again before the failure of the last one is seen")
+def test_a_pod_without_a_group_goes_where_none_has_failed_once_the_pause_everywhere_ends() -> None:
+    """Regression: it went back to the first node that had rejected it, again and again."""
+    harness = Harness()
+    fates = {"n0": Fate.REJECTED, "n1": Fate.REJECTED, "n2": Fate.RUNS}
+    harness.add(*(node(name, cpu=15) for name in fates))
+    loop = Loop(harness, plain, 1, fate=lambda found: fates[found.node])
+    loop.run_for(30)
+    assert len(loop.failed) <= 3
+    assert [found.node for found in loop.pods()] == ["n2"]
+
+
 def test_room_on_another_node_ends_the_wait_before_the_pause_does() -> None:
     harness = Harness()
     harness.add(node("n1", cpu=8), node("n2", cpu=2), group("a", min_member=2))

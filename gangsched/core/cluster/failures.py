@@ -231,16 +231,16 @@ class Failures:
         record.forgive(now := self._now)
         nodes = {node: each for node, each in record.nodes.items() if each.closed_until > now}
         everywhere = record.everywhere.closed_until > now and record.doubtful(now)
+        failed_on = frozenset(node for node, each in record.nodes.items() if each.times)
         if not (nodes or everywhere):
-            return OPEN
+            return Pause(doubted=failed_on)
         record.waiting[key] = None
         _drop_oldest(record.waiting, MOST_PODS)
         closing = [record.everywhere] if everywhere else [*nodes.values()]
         until = min(record.decided_at(now), *(each.closed_until for each in closing))
         lasts_s = max(each.lasts_s for each in closing)
-        failed_on = [node for node, each in record.nodes.items() if each.times] if everywhere else nodes
-        note = _note(sorted(failed_on), record.said, lasts_s, everywhere=everywhere)
-        return Pause(frozenset(nodes), until, note, everywhere=everywhere)
+        note = _note(sorted(failed_on if everywhere else nodes), record.said, lasts_s, everywhere=everywhere)
+        return Pause(frozenset(nodes), until, note, everywhere=everywhere, doubted=failed_on)
 
     def forget(self, maker: Maker) -> None:
         """The maker's spec has changed."""

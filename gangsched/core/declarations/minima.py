@@ -9,7 +9,7 @@ record holds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -54,13 +54,6 @@ def role_minima(spec: GroupSpec) -> dict[str, int]:
 def minima(spec: GroupSpec) -> Minima:
     """The group's minimum."""
     return spec.tree or Minima(spec.minimum, tuple(sorted(role_minima(spec).items())))
-
-
-def lacks(spec: GroupSpec, roles: Container[str], there: Counter[str]) -> bool:
-    """Whether the group, of a tree its parts with these roles, lacks members of its minimum beside these, by role."""
-    if spec.tree is None:
-        return bool(missing_of(minima(spec), there))
-    return any(there[role] < number for role, number in role_minima(spec).items() if role in roles)
 
 
 def lowered(had: Minima, spec: GroupSpec) -> Minima:
@@ -158,17 +151,16 @@ def above(least: Minima, placed: Counter[str]) -> Above:
     return Above(frozenset(roles), tuple(parts))
 
 
-def begun(least: Minima, placed: Counter[str]) -> Iterator[Minima]:
-    """What is missing of each part of a tree of which some members are placed, counted by role, and not all."""
+def begun(least: Minima, placed: Counter[str], bound: Counter[str]) -> Iterator[Minima]:
+    """The parts of a tree of which some members are placed and not all are bound, both counted by role."""
     for role, number in least.roles:
-        if 0 < placed[role] < number:
-            yield rest_of(Minima(number, ((role, number),)), placed)
+        if placed[role] and bound[role] < number:
+            yield Minima(number, ((role, number),))
     for part in (part for choice in least.choices for part in choice.parts):
-        rest = rest_of(part, placed)
-        if rest.total and part.roles and any(placed[role] for role in roles_in(part)):
-            yield rest
+        if part.roles and rest_of(part, bound).total and any(placed[role] for role in roles_in(part)):
+            yield part
         else:
-            yield from begun(part, placed)
+            yield from begun(part, placed, bound)
 
 
 def _fewest(choice: Choice) -> int:

@@ -163,7 +163,10 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
     if (tries.nodes > 1 or tries.here > TRIES_ON_A_NODE) and (on_nodes or BindState.BOUND in states):
         gang.operations.doubted.add(event.uid)
     if tries.here == TRIES_ON_A_NODE:
-        gang.attempt.heard(event.message)
+        if part is None:
+            gang.attempt.heard(event.message)
+        else:
+            part.complaint = event.message
         release(gang, cluster, event.uid)
     return False
 

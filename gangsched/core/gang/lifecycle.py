@@ -122,10 +122,7 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         to_come = ()
     facts = _facts(gang, census, complete=progress.complete, now=now, policy=policy)
     _enter(gang, settle(gang.record.phase, facts), now)
-    want = Want()
-    if progress.complete and rollback.may_plan(gang, now) and not _is_remade(gang):
-        moves, closed = placeholders.moving(gang, progress.eligible), parts.closed(gang, now)
-        want = wants.want_of(gang, census, terms, need, [*progress.eligible, *to_come], moves=moves, closed=closed)
+    want = _want(gang, progress, terms, need, to_come, now)
     return Assessment(
         census=census,
         terms=terms,
@@ -150,6 +147,18 @@ def _note_scheduled(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, p
         bindings.release_held(gang, cluster)
         return take_census(gang), True
     return census, False
+
+
+def _want(gang: Gang, progress: Progress, terms: Terms, need: Need, to_come: Sequence[Pod], now: float) -> Want:
+    """What the gang wants; if that is no quorum any more, why the last one of a scheduled gang did not fit is past."""
+    want = Want()
+    if progress.complete and rollback.may_plan(gang, now) and not _is_remade(gang):
+        moves, closed = placeholders.moving(gang, progress.eligible), parts.closed(gang, now)
+        some = [*progress.eligible, *to_come]
+        want = wants.want_of(gang, progress.census, terms, need, some, moves=moves, closed=closed)
+    if gang.record.scheduled_at and want.quorum is None:
+        gang.attempt.forget_refusal()
+    return want
 
 
 def _enter(gang: Gang, phase: Phase, now: float) -> None:

@@ -9,41 +9,61 @@ on. After a restart `membership.unrecorded` finds it again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.declarations.minima import chosen, lacks
+from gangsched.core.declarations.minima import minima, missing_of, role_minima
 from gangsched.core.gang import bindings, rollback
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Census, Gang, take_census
+from gangsched.core.gang.steps import Step, take
 from gangsched.core.gang.wants import roles_of
 from gangsched.core.gang.writes import BindState, Part, Rollback
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.record import Minima
 from gangsched.core.objects.retry import doubled
 
-NOTHING = Minima(0)
+NOTHING: Mapping[str, int] = {}
 
 
-def begin(gang: Gang, found: Sequence[Pod], *, rest: Minima = NOTHING, since: float = 0.0) -> None:
+def begin(
+    gang: Gang, found: Sequence[Pod], *, needs: Mapping[str, int] = NOTHING, since: float = 0.0, complaint: str = ""
+) -> None:
     """Bind these members together, and with those of their roles that are being bound together already.
 
-    They may have been bound `since` then, while the `rest` of their part was not. Places held for members that do not
-    exist yet are not waited for: those members are made once others are bound.
+    Their part may have more `needs` (by role, these members included), and some of them may have been bound `since`
+    then. `complaint` is what the API server said of others, whose reservations are given up. Places held for members
+    that do not exist yet are not waited for: those members are made once others are bound.
     """
     found = [pod for pod in found if pod.name]
     if not found:
         return
     roles = Counter(map(role_of, found))
     joined = [part for part in gang.operations.parts if part.needs.keys() & roles.keys()]
-    there = {uid for part in joined for uid in part.members} - {pod.uid for pod in found}
-    placed = (pod for pod in gang.live() if pod.uid in there and (pod.node or pod.uid in gang.operations.bindings))
-    needs = roles + Counter(map(role_of, placed)) + Counter(dict(chosen(rest, Counter()).roles))
+    uids = {pod.uid for pod in found}
+    others = {uid for part in joined for uid in part.members} - uids
+    there = [pod for pod in gang.live() if pod.uid in others and (pod.node or pod.uid in gang.operations.bindings)]
+    placed = roles + Counter(map(role_of, there))
+    # What was begun of a role is still bound whole, whatever the search has chosen beside it this time.
+    every = placed | Counter(needs) | Counter({role: part.needs[role] for part in joined for role in placed})
+    since = min((part.partial_since for part in joined if part.partial_since and part.rollback is None), default=since)
+    complaint = next((part.complaint for part in joined if part.complaint), complaint)
     times = max((part.times for part in joined), default=0)
-    part = Part(needs, there | {pod.uid for pod in found}, partial_since=since, times=times)
+    part = Part(every, uids | {pod.uid for pod in there}, partial_since=since, complaint=complaint, times=times)
     gang.operations.parts = [*(each for each in gang.operations.parts if each not in joined), part]
+
+
+def begin_raised(gang: Gang, found: Sequence[tuple[Pod, str]], now: float) -> bool:
+    """Bind together what a raised minimum adds. Returns whether its reservations are only held for now.
+
+    They are if the group has a status: a new leader finds this part nowhere else, so it is written first.
+    """
+    begin(gang, [pod for pod, _ in found])
+    take(gang, Step.RAISE_BEGINS, raised_at=now)
+    if gang.observed.group is not None:
+        gang.durability.ask(now)
+    return gang.observed.group is not None
 
 
 def keep(gang: Gang, cluster: Cluster, census: Census, spec: GroupSpec, *, now: float, policy: Policy) -> Census:
@@ -53,15 +73,16 @@ def keep(gang: Gang, cluster: Cluster, census: Census, spec: GroupSpec, *, now: 
     for part in [*gang.operations.parts]:
         _note_ended(gang, part)
         bound = [pod for pod in census.bound if pod.uid in part.members]
+        part.needs = _still_needed(part, census, spec)
         missing = part.needs - Counter(map(role_of, bound))
         gone = not part.retry_at and part.needs.keys().isdisjoint(map(role_of, census.live))
-        if gone or not missing or not lacks(spec, part.needs, census.bound_roles + census.done_roles):
+        if gone or not missing:
             gang.operations.parts.remove(part)
             continue
         open_ = bindings.unconfirmed_of(gang, part.members)
         part.partial_since = (part.partial_since or now) if bound else 0.0
         if part.rollback is None and rollback.is_due(part.partial_since, now, policy):
-            said = bindings.complaint(gang, part.members)
+            said = bindings.complaint(gang, part.members) or part.complaint
             note = rollback.note_of(len(bound), missing.total(), said, now - part.partial_since)
             part.rollback = Rollback(now, note, part=frozenset(part.members), review_at=now + rollback.REVIEW_S)
             give_up(gang, cluster, part, note, now=now, policy=policy)
@@ -72,7 +93,10 @@ def keep(gang: Gang, cluster: Cluster, census: Census, spec: GroupSpec, *, now: 
         if part.retry_at and part.retry_at <= now:
             part.retry_at = 0.0
             gang.attempt.try_again()
-    return take_census(gang) if gang.operations.parts else census
+    if not gang.operations.parts:
+        take(gang, Step.RAISE_ENDS)
+        return census
+    return take_census(gang)
 
 
 def _note_ended(gang: Gang, part: Part) -> None:
@@ -82,6 +106,17 @@ def _note_ended(gang: Gang, part: Part) -> None:
     done = (pod for pod in gone.values() if pod is not None and pod.phase is PodPhase.SUCCEEDED)
     part.needs = part.needs - Counter(map(role_of, done))
     part.members = part.members - gone.keys()
+
+
+def _still_needed(part: Part, census: Census, spec: GroupSpec) -> Counter[str]:
+    """What the group needs of the part, by role, beside its other members; all, for a role whose object is gone."""
+    if spec.tree is None:
+        whole = not missing_of(minima(spec), census.bound_roles + census.done_roles)
+        return Counter() if whole else part.needs
+    others = Counter(role_of(pod) for pod in census.bound if pod.uid not in part.members) + census.done_roles
+    least = role_minima(spec)
+    known = {role: min(needed, least[role] - others[role]) for role, needed in part.needs.items() if role in least}
+    return +Counter({**part.needs, **known})
 
 
 def give_up(gang: Gang, cluster: Cluster, part: Part, note: str, *, now: float, policy: Policy) -> None:

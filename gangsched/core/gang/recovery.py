@@ -25,7 +25,7 @@ from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.objects.record import Minima, Outcome
+from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.status import Condition, GroupStatus, Reservation
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
@@ -175,22 +175,15 @@ def _hold_again(gang: Gang, cluster: Cluster, spec: GroupSpec | None, reservatio
         gang.durability.found(gang.operations.bindings, asked_at=reservation.expires - policy.repair_deadline_s)
 
 
-def continue_part(former: Gang, gang: Gang, pod: Pod) -> None:
-    """Continue what a tree began with this member, whose own group is no part of the tree any more (rule 10)."""
-    role = role_of(pod)
-    part = former.operations.part_of(pod.uid)
-    together = dict(former.record.quorum.roles) if former.record.quorum is not None else part.needs if part else {}
-    if role and gang.key.name == role and role in together:
-        if gang.record.quorum is None and not gang.record.scheduled_at:
-            begin_quorum(gang, Minima(together[role]))
-        if pod.node:
-            gang.roster.inherit(pod.uid)
-
-
 def take_over(gang: Gang, spec: GroupSpec) -> None:
-    """Continue a former leader's quorum. If it is not recorded, the current minimum applies."""
+    """Continue a former leader's quorum. If it is not recorded, the current minimum applies.
+
+    A tree that has not all the parts that it needs has no quorum that could be continued.
+    """
     if gang.record.quorum is None:
         placed = Counter(role_of(pod) for pod in gang.live() if pod.node or pod.uid in gang.operations.bindings)
-        begin_quorum(gang, chosen(minima(spec), placed))
+        least = chosen(minima(spec), placed)
+        if spec.tree is None or not missing_of(spec.tree, Counter(dict(least.roles))):
+            begin_quorum(gang, least)
     there = [uid for uid, binding in gang.operations.bindings.items() if not binding.placeholder]
     gang.roster.choose((*gang.roster.inherited, *there), replace=True)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gangsched.core.declarations.minima import begun, chosen, lowered, minima, missing_of, roles_in
 from gangsched.core.declarations.terms import Terms
-from gangsched.core.gang import parts, rollback
+from gangsched.core.gang import bindings, parts, rollback
 from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.steps import Step, begin_run, take
 from gangsched.core.gang.wants import quorum_minima, quorum_need
@@ -163,9 +163,10 @@ def go_on_with_others(gang: Gang, census: Census, terms: Terms, now: float) -> b
     if any(each.state is BindState.SENT for each in gang.operations.unconfirmed()):
         return False
     take(gang, Step.SCHEDULED, scheduled_at=now, satisfied=chosen(least, there))
-    for rest in begun(least, there):
-        members = [pod for pod in census.bound if role_of(pod) in {*roles_in(rest)}]
-        parts.begin(gang, members, rest=rest, since=gang.operations.partial_since)
+    since, said = gang.operations.partial_since, bindings.complaint(gang)
+    for part in begun(least, there, there):
+        members = [pod for pod in census.bound if role_of(pod) in {*roles_in(part)}]
+        parts.begin(gang, members, needs=dict(chosen(part, there).roles), since=since, complaint=said)
     rollback.end(gang)
     return True
 

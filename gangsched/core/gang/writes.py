@@ -180,14 +180,15 @@ class Part:
     """Members above the minimum that are bound together or not at all, as a quorum is; see `core.gang.parts`.
 
     It `needs` so many by role, and has those in `members` (by UID). `partial_since` and `rollback` are as in
-    `Operations`. After it was given up for the reason in `note`, which happened `times` in a row, it is not tried
-    before `retry_at` (0.0: it may be tried now).
+    `Operations`, and `complaint` is what the API server said of a binding that was given up. After it was given up for
+    the reason in `note`, which happened `times` in a row, it is not tried before `retry_at` (0.0: it may be tried now).
     """
 
     needs: Counter[str]
     members: set[str]
     partial_since: float = 0.0
     rollback: Rollback | None = None
+    complaint: str = ""
     note: str = ""
     times: int = 0
     retry_at: float = 0.0

@@ -16,7 +16,7 @@ from gangsched.core.gang import bindings, clock, placeholders, recovery, rollbac
 from gangsched.core.gang.gang import Gang, forget_written
 from gangsched.core.gang.steps import Step, forget_run, take
 from gangsched.core.gang.writes import Binding, BindState
-from gangsched.core.membership import kubelets, unrecorded
+from gangsched.core.membership import changed_groups, kubelets, unrecorded
 from gangsched.core.membership.dirty import Dirty
 from gangsched.core.membership.installations import Installations, concerns, group_of
 from gangsched.core.membership.undeclared import Undeclared
@@ -114,7 +114,9 @@ class Members:
             gang.roster.note_emptied()
         gang.observed.note_pod(pod, foreign=not ours)
         if before is not None and before != key and old is not None:
-            recovery.continue_part(self.gangs[before], gang, old)
+            changed_groups.continue_part(self.gangs[before], gang, old)
+            if pod.node or sent is not None:
+                changed_groups.continue_in_tree(self.gangs[before], gang, pod)
         if sent is not None:
             bindings.carry_over(gang, sent)
             gang.roster.inherit(pod.uid)

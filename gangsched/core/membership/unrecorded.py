@@ -7,14 +7,15 @@ No other module of the core infers anything from timestamps.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.declarations.minima import begun, chosen, minima, roles_in
+from gangsched.core.declarations.minima import begun, chosen, minima, missing_of, rest_of, roles_in
 from gangsched.core.declarations.resolution import declared_spec, said_minima
 from gangsched.core.gang import parts, recovery, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.steps import Step, take
+from gangsched.core.gang.wants import placed_of
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec, SeenCondition
@@ -47,6 +48,8 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
         recovery.take_over(gang, spec)
     if spec is not None and spec.tree is not None and not failed:
         _find_begun_parts(gang, spec.tree, foreign=foreign, policy=policy, now=now)
+    if spec is not None and gang.record.raised_at:
+        _find_raised(gang, spec, policy=policy, now=now)
     if _remembers_nothing(gang) and not gang.plain and not gang.roster.inherited:
         _recall_scheduled(gang, spec, foreign)
 
@@ -58,16 +61,36 @@ def _since(gang: Gang, uids: Iterable[str], policy: Policy, now: float) -> float
 
 
 def _find_begun_parts(gang: Gang, tree: Minima, *, foreign: Foreign, policy: Policy, now: float) -> None:
-    """Find out of which parts of a tree, beside its quorum, a former leader has bound some members and not yet all."""
-    bound = [pod for pod in gang.live() if pod.node]
-    there = Counter(map(role_of, bound))
+    """Find out of which parts of a tree, beside its quorum, a former leader has bound or reserved some members only."""
+    placed, bound = placed_of(gang), Counter(role_of(pod) for pod in gang.live() if pod.node)
+    counts = Counter(map(role_of, placed))
     mine = gang.record.satisfied if gang.record.scheduled_at else gang.record.quorum or Minima(0)
-    for rest in begun(tree, there):
-        roles = {*roles_in(rest)} - {role for role, _ in mine.roles}
-        done = _half_done(gang, foreign, policy, now, roles)
-        if done:
-            members = [pod for pod in bound if pod.uid in done]
-            parts.begin(gang, members, rest=rest, since=_since(gang, done, policy, now))
+    for part in begun(tree, counts, bound):
+        roles = {*roles_in(part)} - {role for role, _ in mine.roles}
+        lacking = {role for role, number in chosen(rest_of(part, bound), bound).roles if number}
+        done = _half_done(gang, foreign, policy, now, roles, lacking)
+        members = [pod for pod in placed if pod.uid in done or (role_of(pod) in roles and not pod.node)]
+        _begin_part(gang, members, rest_of(part, counts), policy=policy, now=now)
+
+
+def _find_raised(gang: Gang, spec: GroupSpec, *, policy: Policy, now: float) -> None:
+    """Find what a former leader has bound or reserved of what a raised minimum adds."""
+    placed = placed_of(gang)
+    # Pod timestamps have a resolution of one second.
+    members = [pod for pod in placed if not pod.node or pod.bound_at >= int(gang.record.raised_at)]
+    counts = Counter(map(role_of, placed))
+    rest = missing_of(chosen(minima(spec), counts), counts)
+    _begin_part(gang, members, Minima(rest.number, tuple(rest.roles.items())), policy=policy, now=now)
+
+
+def _begin_part(gang: Gang, members: Sequence[Pod], rest: Minima, *, policy: Policy, now: float) -> None:
+    """Bind these members together with the rest of their part, which has no node yet."""
+    least = chosen(rest, Counter())
+    needs = Counter(map(role_of, members)) + Counter(dict(least.roles))
+    # What is needed of no particular role is of pods without one.
+    needs[""] += least.total - sum(number for _, number in least.roles)
+    bound = [pod.uid for pod in members if pod.node]
+    parts.begin(gang, members, needs=+needs, since=_since(gang, bound, policy, now) if bound else 0.0)
 
 
 def _remembers_nothing(gang: Gang) -> bool:
@@ -83,7 +106,12 @@ def _remembers_nothing(gang: Gang) -> bool:
 
 
 def _half_done(
-    gang: Gang, foreign: Foreign, policy: Policy, now: float, roles: Container[str] | None = None
+    gang: Gang,
+    foreign: Foreign,
+    policy: Policy,
+    now: float,
+    roles: Container[str] | None = None,
+    lacking: Container[str] = (),
 ) -> set[str]:
     """The members, by UID, with which a former leader may have begun a quorum of a group that was never scheduled.
 
@@ -91,7 +119,8 @@ def _half_done(
     created, or all bound members if it was created because some were bound. Without a PodGroup the timestamps decide:
     members that still wait already existed when the others were bound, and that was not long ago, unless a native group
     shows whether it was scheduled. Replacements of members that a scheduled group has lost are younger. If `roles` are
-    given, only their members count: those of a part that is bound together.
+    given, only their members count: those of a part that is bound together, which was whole once if the groups of all
+    roles that are `lacking` members were.
     """
     ours = [pod for pod in gang.live() if roles is None or role_of(pod) in roles]
     bound = {pod.uid: pod.bound_at for pod in ours if pod.node}
@@ -104,9 +133,11 @@ def _half_done(
     not_ours = gang.roster.past | gang.observed.ownership.disowned
     waited = (pod for pod in gang.observed.pods.values() if not (pod.node or pod.terminal or pod.uid in not_ours))
     theirs = (pod for pod in waited if roles is None or role_of(pod) in roles)
-    shown = [seen for pod in ours if pod.node and (seen := _shown(pod, foreign)) is not None]
+    telling = (pod for pod in ours if (pod.node if roles is None else role_of(pod) in lacking))
+    shown = [_was_scheduled(seen) for pod in telling if (seen := _shown(pod, foreign)) is not None]
     recent = bool(shown) or now <= begun_at + OUTAGE_S + policy.repair_deadline_s
-    if not recent or any(map(_was_scheduled, shown)) or not any(pod.created <= begun_at for pod in theirs):
+    was_whole = bool(shown) and (any(shown) if roles is None else all(shown))
+    if not recent or was_whole or not any(pod.created <= begun_at for pod in theirs):
         return set()
     return set(bound)
 

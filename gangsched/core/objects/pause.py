@@ -9,13 +9,15 @@ from dataclasses import dataclass
 class Pause:
     """The closed nodes, until when at least one of them is closed (epoch seconds), and why, without a full stop.
 
-    `everywhere`: no node may be used, whatever `nodes` says.
+    `everywhere`: no node may be used, whatever `nodes` says. `doubted` are all nodes where such pods have failed and
+    none has run since; one that is not closed any more is used only if the gang fits nowhere else.
     """
 
     nodes: frozenset[str] = frozenset()
     until: float = float("inf")
     note: str = ""
     everywhere: bool = False
+    doubted: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.nodes) or self.everywhere

@@ -144,7 +144,9 @@ def _given_up(gang: Gang) -> dict[str, Part]:
 def _why_given_up(gang: Gang, part: Part) -> str:
     spared = rollback.spared(gang, part.rollback) if part.rollback is not None else []
     if part.rollback is None or not spared:
-        return f"{part.note}: what is bound of it is evicted, and it is tried again as a whole after a back-off."
+        evicted = part.rollback is not None and rollback.targets(gang, part.rollback)
+        first = "what is bound of it is evicted, and it" if evicted else "it"
+        return f"{part.note}: {first} is tried again as a whole after a back-off."
     return f"{part.note}; {left_in_place(gang, part.rollback)}."
 
 

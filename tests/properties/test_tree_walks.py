@@ -1,0 +1,161 @@
+"""Random walks of trees whose minima change while bindings fail, leaders change and other pods come and go."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from random import Random
+from typing import Any
+
+from msgspec.structs import replace
+
+from gangsched.core.objects.declaration import COMPOSITE, NATIVE, GroupKey
+from gangsched.core.objects.effects import BindPod, EvictPod
+from gangsched.core.objects.pod import Owner
+from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.results import BindRefused, EvictionRefused, Refused, Spared
+from gangsched.kube.dialects.dialect_table import DEFAULT
+from tests.builders import node, pod
+from tests.effort import seeded
+from tests.harness import Harness
+from tests.trees import members_of
+
+OWNER = Owner("ReplicaSet", "rs", "uid-rs", "apps")
+FAULTS = (None, None, None, Refused.UNAVAILABLE, Refused.UNAVAILABLE, Refused.FORBIDDEN, Refused.DENIED)
+
+
+def served(dialect: str, name: str, parent: str, least: int | None, generation: int) -> ForeignGroup:
+    """The object as a server shows it that serves conditions."""
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "generation": generation}
+    key = "minCount" if dialect == NATIVE else "minGroupCount"
+    spec: dict[str, Any] = {"schedulingPolicy": {"gang": {key: least}} if least is not None else {"basic": {}}}
+    if parent:
+        spec["parentCompositePodGroupName"] = parent
+    body = {"metadata": meta | {"creationTimestamp": "1970-01-12T13:46:30Z"}, "spec": spec, "status": {}}
+    return DEFAULT.kinds[dialect].read(dialect, json.dumps(body).encode(), "v1beta1")[1]
+
+
+class Walk:
+    """A tree of two to four groups, perhaps with one below another, whose pods have a controller.
+
+    Either leaders change or evictions are refused: a new leader does not know of which part a former one has evicted
+    some members only.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.random, self.harness, self.made = Random(seed), Harness(), 0
+        draw = self.random
+        names = [f"g{at}" for at in range(draw.randint(2, 4))]
+        self.generation = 1
+        self.below = names[:2] if draw.random() < 0.3 else []
+        self.least = {name: draw.randint(1, 4) for name in names}
+        self.lowest = dict(self.least)
+        self.wanted = {name: least + draw.choice((0, 0, 1)) for name, least in self.least.items()}
+        self.needed = draw.randint(1, max(1, len(names) - bool(self.below)))
+        self.harness.add(served(COMPOSITE, "root", "", self.needed, 1))
+        if self.below:
+            self.harness.add(served(COMPOSITE, "sub", "root", draw.choice((None, 1, 2)), 1))
+        self.harness.add(*(served(NATIVE, name, self.parent(name), self.least[name], 1) for name in names))
+        total = sum(self.wanted.values())
+        self.harness.add(*(node(f"n{at}", cpu=max(1, (total + draw.randint(-2, 4)) // 3)) for at in range(3)))
+        self.leaders_change = draw.random() < 0.7
+        self.faults: dict[str, Refused | None] = {}
+        self.harness.refuse_bind, self.harness.refuse_eviction = self.refuse, self.refuse_eviction
+        self.harness.lose_answer = lambda _: self.random.random() < 0.05
+        self.harness.withhold = lambda _: self.random.random() < 0.08
+
+    def parent(self, name: str) -> str:
+        return "sub" if name in self.below else "root"
+
+    def refuse(self, effect: BindPod) -> BindRefused | None:
+        why = self.faults.setdefault(effect.name, self.random.choice(FAULTS))
+        if why is None or (why is Refused.UNAVAILABLE and self.random.random() < 0.2):
+            return None
+        return BindRefused(effect.uid, effect.node, why, "no")
+
+    def refuse_eviction(self, effect: EvictPod) -> EvictionRefused | None:
+        why = self.random.choice((Spared.BUDGET, Spared.UNAVAILABLE))
+        refused = not self.leaders_change and self.random.random() < 0.4
+        return EvictionRefused(effect.uid, why, "not now") if refused else None
+
+    def control(self) -> None:
+        """Replace what is gone or leaving."""
+        there = Counter(name_of(each.name) for each in self.harness.pods.values() if not each.terminating)
+        for name, wanted in self.wanted.items():
+            for _ in range(wanted - there[name]):
+                self.made += 1
+                created = float(int(self.harness.now))
+                self.harness.add(*members_of(name, 1, first=self.made, created=created, owner=OWNER))
+
+    def change_minimum(self) -> None:
+        """Raise or lower the minimum of one group or of the root."""
+        self.generation += 1
+        if self.random.random() < 0.3:
+            self.needed = max(1, min(len(self.least), self.needed + self.random.choice((-1, 1))))
+            self.harness.add(served(COMPOSITE, "root", "", self.needed, self.generation))
+            return
+        name = self.random.choice(sorted(self.least))
+        self.least[name] = max(1, self.least[name] + self.random.choice((-1, 1, 1, 2)))
+        self.lowest[name] = min(self.lowest[name], self.least[name])
+        self.wanted[name] = max(self.wanted[name], self.least[name])
+        before = self.harness.foreign[NATIVE, GroupKey("default", name)]
+        changed = served(NATIVE, name, self.parent(name), self.least[name], self.generation)
+        assert before.phase is not None
+        phase = replace(before.phase, generation=self.generation)
+        self.harness.add(replace(changed, created=before.created, phase=phase))
+
+    def rival(self) -> None:
+        """A pod of another scheduler takes room, or one leaves."""
+        rivals = [each for each in self.harness.pods.values() if each.name.startswith("rival")]
+        if rivals and self.random.random() < 0.4:
+            self.harness.delete(f"default/{self.random.choice(rivals).name}")
+            return
+        found = self.random.choice([*self.harness.nodes.values()])
+        if sum(each.node == found.name for each in self.harness.pods.values()) < dict(found.allocatable)["cpu"] // 1000:
+            self.made += 1
+            self.harness.add(pod(f"rival-{self.made}", group="", node=found.name, scheduler="other"))
+
+    def step(self) -> None:
+        happens = (
+            (15 * self.leaders_change, self.harness.restart),
+            (7 * self.leaders_change, self.harness.lead_again),
+            (14, self.rival),
+            (14, self.change_minimum),
+            (6, self.harness.send_withheld),
+            (6, self.harness.run_pods),
+            (10, self.control),
+            (10, self.harness.end_terminating),
+        )
+        weights, several = zip(*happens, strict=True)
+        self.random.choices(several, weights)[0]()
+        self.harness.wait(self.random.choice((0, 0.3, 1, 3, 9, 25)))
+
+    def calm(self) -> None:
+        """Nothing fails any more, for ten minutes."""
+        self.harness.refuse_bind, self.harness.refuse_eviction = lambda _: None, lambda _: None
+        self.harness.lose_answer = self.harness.withhold = lambda _: False
+        self.harness.send_withheld()
+        for _ in range(60):
+            self.harness.wait(10)
+            self.harness.end_terminating()
+            self.control()
+        self.harness.settle()
+
+    def bound(self) -> Counter[str]:
+        return Counter(name_of(each.name) for each in self.harness.pods.values() if each.node and not each.terminating)
+
+
+def name_of(pod_name: str) -> str:
+    return pod_name.rsplit("-", 1)[0]
+
+
+@seeded(200)
+def test_a_part_is_bound_whole_or_not_at_all_whatever_happens_to_a_tree(seed):
+    """A part that had its minimum before that was raised keeps what it had."""
+    walk = Walk(seed)
+    walk.control()
+    for _ in range(25):
+        walk.step()
+    walk.calm()
+    bound = walk.bound()
+    assert {name for name, least in walk.lowest.items() if 0 < bound[name] < least} == set()
