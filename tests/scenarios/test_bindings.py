@@ -240,20 +240,6 @@ def test_bindings_refused_for_good_release_the_whole_group_which_backs_off():
     "leaderless",
     why="a new leader tries again at once",
 )
-def test_a_complaint_is_not_repeated_once_something_else_keeps_the_group():
-    harness = three(refusing(Refused.FORBIDDEN, times=1))
-    harness.settle()
-    harness.delete("default/a-2")
-    harness.wait(2)
-    assert harness.condition("default/a").reason == "GangIncomplete"
-
-
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tries again at once",
-)
 def test_one_member_refused_for_good_does_not_unbind_the_others_and_is_tried_on():
     harness = three(refusing(Refused.FORBIDDEN, "a-1", times=6))
     harness.wait(2)
@@ -280,22 +266,6 @@ def test_places_whose_bindings_all_fail_are_given_up_when_the_clock_runs_out():
     harness.delete("default/plain")
     harness.settle()
     assert len(harness.bound("default/a-")) == 3
-
-
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tries again at once",
-)
-def test_a_node_that_vanishes_while_all_places_are_held_lets_the_group_be_placed_anew():
-    harness = three(refusing(Refused.UNAVAILABLE, times=1))
-    harness.settle()
-    assert len(harness.gang("default/a").operations.unconfirmed()) == 3
-    harness.add(node("n2", cpu=3))
-    harness.delete_node("n1")
-    harness.settle()
-    assert {found.node for found in harness.pods.values()} == {"n2"}
 
 
 @pytest.mark.without("restarts", why="a new leader tries again at once")
@@ -371,24 +341,6 @@ def test_a_restart_while_a_binding_is_owed_binds_the_member_and_nobody_twice(res
     assert harness.status("default/a").reservation is None
 
 
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tries again at once",
-)
-def test_places_held_before_a_restart_are_not_taken_up_where_there_is_no_room_any_more():
-    harness = three(refusing(Refused.UNAVAILABLE, "a-1", times=1))
-    harness.settle()
-    harness.pods["other"] = pod("other", group="", node="n1", scheduler="default-scheduler", uid="other")
-    harness.restart()
-    harness.wait(5)
-    assert len(harness.bound("default/a-")) == 2
-    harness.add(node("n2"))
-    harness.settle()
-    assert harness.pod("default/a-1").node == "n2"
-
-
 @pytest.mark.parametrize(("passed", "where"), [(29, "n1"), (31, "n2")])
 @pytest.mark.without(
     "restarts",
@@ -462,30 +414,12 @@ def test_of_two_places_held_before_a_restart_only_as_many_are_taken_up_as_there_
     assert len(harness.bound("default/a-")) == 2
 
 
-@pytest.mark.without("restarts", "standbys", why="a new leader tries again at once")
-def test_a_group_refused_by_the_server_and_then_by_lack_of_room_says_what_keeps_it_now():
-    harness = three(refusing(Refused.FORBIDDEN), max_schedule_time_s=600.0)
-    harness.settle()
-    harness.add(pod("busy", group="", node="n1"))
-    harness.wait(12)
-    assert harness.condition("default/a").reason == "Unschedulable"
-
-
 def test_a_binding_that_was_made_without_an_answer_is_not_made_elsewhere():
     harness = three()
     harness.lose_answer = lambda effect: effect.name == "a-1"
     harness.wait(1)
     assert [name for name, _ in harness.bound_log].count("default/a-1") == 1
     assert harness.status("default/a").phase == "Scheduled"
-
-
-def test_members_that_finish_while_the_last_binding_is_retried_count_for_the_quorum():
-    harness = three(refusing(Refused.UNAVAILABLE, "a-1"))
-    harness.settle()
-    harness.change("default/a-0", phase=PodPhase.SUCCEEDED)
-    harness.wait(1)
-    assert harness.gang("default/a").record.phase == "Scheduled"
-    assert harness.status("default/a").succeeded == 1
 
 
 @pytest.mark.without("all", why="it changes leaders itself")

@@ -355,17 +355,6 @@ def test_all_of_a_flood_that_fits_is_bound_at_once_in_order():
     assert order == [f"default/g{number}" for number in range(9)]
 
 
-def test_groups_that_time_out_give_way_to_those_outside():
-    harness = cluster(FEW, cores=16)
-    waiting(harness, "a", "b")
-    harness.settle()
-    harness.add(group("c", min_member=1, created=9.0), *pods("c", 1))
-    harness.wait(50)
-    assert not harness.bound()
-    harness.wait(15)
-    assert harness.bound() == ["default/c-0"]
-
-
 def test_pods_without_a_group_and_repairs_are_always_tried():
     """While one group never fits, a scheduled group loses a member, and a node refuses a member of another group."""
     harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=1)), cores=96)

@@ -75,17 +75,6 @@ def test_a_group_that_becomes_incomplete_or_contradicts_itself_demands_nothing()
     assert demand(harness) == ()
 
 
-def test_a_refusal_lifted_within_a_second_demands_nothing():
-    harness = Harness()
-    harness.add(node(cpu=1), group("a", min_member=2), *pods("a", 2))
-    harness.wait(0.5)
-    harness.add(node("n2", cpu=1))
-    harness.wait(60)
-    patches = [effect for effect in harness.effects if isinstance(effect, PatchStatus)]
-    assert patches
-    assert not any(patch.status.demand for patch in patches)
-
-
 def test_its_numbers_change_at_most_every_thirty_seconds_together_with_the_message():
     harness = waiting(max_schedule_time_s=9999.0)
     for number in range(20):
@@ -176,15 +165,6 @@ class TestNodesByName:
         assert harness.condition("default/a").reason == "Unschedulable"
         assert told(harness) == "Unschedulable"
         assert demand(harness) == ()
-
-    @pytest.mark.parametrize(("fields", "reason"), [(NAMED, "NeverFits"), ({"cpu": 64}, "Unschedulable")])
-    def test_so_it_is_for_a_plain_pod_and_for_one_above_the_minimum(self, fields, reason):
-        harness = Harness()
-        harness.add(node("n1"), group("a", min_member=1), pod("a-0"), pod("alone", group="", **fields))
-        harness.wait(1)
-        harness.add(pod("a-1", **fields))
-        harness.wait(1)
-        assert (told(harness, "alone"), told(harness, "a-1")) == (reason, reason)
 
     def test_a_pod_is_told_once_also_after_a_restart(self):
         harness = Harness()

@@ -44,16 +44,6 @@ def test_by_default_two_owners_are_flagged_once_and_all_members_bound():
     assert "StatefulSet.apps blue (2), StatefulSet.apps green (2)" in event.note
 
 
-@pytest.mark.without("restarts", "standbys", why="a new leader tells anew or not at all")
-def test_a_third_owner_is_flagged_too():
-    harness = cluster()
-    harness.add(*blue(2), *green(2))
-    harness.wait(5)
-    harness.add(*pods("a", 1, first=20))
-    harness.wait(5)
-    assert len(harness.events("SeveralOwners")) == 2
-
-
 def test_off_says_nothing():
     harness = cluster(OwnerGuard.OFF)
     harness.add(*blue(1), *green(1))

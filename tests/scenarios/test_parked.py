@@ -132,19 +132,6 @@ def test_a_member_relabelled_out_of_the_reach_of_anti_affinity_is_tried_again():
     assert len(harness.bound("default/a-")) == 1
 
 
-def test_an_extra_member_without_room_sleeps_too(harness):
-    harness.add(group("e", min_member=1), pod("e-0", group="e", cpu=0), pod("e-1", group="e", cpu=100))
-    harness.wait(5)
-    before = tried(harness)
-    harness.wait(500)
-    harness.change("default/busy-1", phase=PodPhase.SUCCEEDED)
-    harness.wait(5)
-    assert tried(harness) == before
-    harness.add(node("huge", cpu=128))
-    harness.settle()
-    assert len(harness.bound("default/e-")) == 2
-
-
 def test_a_resource_that_no_node_had_wakes_who_asked_for_it_when_it_appears():
     harness = Harness()
     harness.add(node("n1"), group("a", min_member=1, max_schedule_time_s=9999.0), *pods("a", 1, gpu=1))

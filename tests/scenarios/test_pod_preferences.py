@@ -129,14 +129,6 @@ def test_spread_if_possible_never_keeps_a_gang_from_fitting():
     assert zones(harness) == {"x": 1, "y": 5}
 
 
-def test_members_above_the_minimum_are_spread_too():
-    harness = settled(*nodes("x"), *nodes("y"))
-    spread = [Spread(term("a"), 1)]
-    harness.add(group("a", min_member=1), *pods("a", 6, labels={"app": "a"}, spread_if_possible=spread))
-    harness.settle()
-    assert zones(harness) == {"x": 3, "y": 3}
-
-
 def test_the_wishes_of_the_group_come_before_what_its_pods_prefer_of_others():
     harness = settled(*nodes("x", cost="1"), *nodes("y", cost="9"), old("server", "y-0", "server"))
     harness.add(group("a", min_member=2, prefer=CHEAP), *pods("a", 2, near={100: term("server")}))

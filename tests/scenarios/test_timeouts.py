@@ -125,17 +125,6 @@ def test_a_new_member_alone_does_not_revive_a_failed_group():
     assert harness.bound("default/a-") == []
 
 
-def test_a_spec_change_resets_the_back_off():
-    harness = full()
-    harness.wait(40)
-    assert harness.gang("default/a").record.level >= 2
-    harness.change_spec("default/a", priority=1)
-    harness.settle()
-    assert harness.gang("default/a").record.phase == "Queued"
-    harness.wait(2)
-    assert harness.gang("default/a").record.retry_at - harness.now <= 10
-
-
 @pytest.mark.without("leaderless", why="asserts exact times")
 def test_an_incomplete_group_never_times_out_and_its_clock_starts_when_it_is_complete():
     harness = Harness()
