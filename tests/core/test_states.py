@@ -77,6 +77,7 @@ def expected(given):
 @pytest.mark.parametrize("phase", Phase)
 def test_the_facts_alone_decide_the_phase_wherever_the_group_comes_from(phase):
     """Therefore a lost event or a restart cannot leave the group in a wrong phase."""
+    assert len(POSSIBLE) > len(Phase)
     for given in POSSIBLE:
         assert settle(phase, given) is expected(given), given
 
@@ -158,9 +159,12 @@ def test_what_is_left_of_the_last_attempt_after_a_step(step, left):
     assert gang.attempt == left
 
 
-@pytest.mark.parametrize("step", Step)
+FIELDS = {*Record.__struct_fields__}
+
+
+@pytest.mark.parametrize("step", [step for step in Step if FIELDS.difference(step.sets)])
 def test_a_step_that_is_not_in_the_table_cannot_happen(step):
-    for name in {*Record.__struct_fields__}.difference(step.sets):
+    for name in FIELDS.difference(step.sets):
         gang = Gang(key("a"), record=FULL)
         with pytest.raises(TypeError, match=f"{step.name} does not set {name}"):
             take(gang, step, **{name: getattr(NO_RECORD, name)})

@@ -243,8 +243,8 @@ PACKERS = pytest.mark.parametrize(
 def test_executors_go_where_the_packers_of_k8s_spark_scheduler_put_them(
     strategies, driver, executor, count, nodes, expected
 ):
-    for strategy in strategies:
-        assert beside_a_driver(strategy, driver, executor, count, nodes) == expected
+    found = [beside_a_driver(strategy, driver, executor, count, nodes) for strategy in strategies]
+    assert found == [expected] * len(strategies) != []
 
 
 @PACKERS
@@ -258,9 +258,9 @@ def test_a_gang_fits_exactly_where_the_packers_of_k8s_spark_scheduler_say_so(
         pod(f"m{at}", requests={"cpu": cpu, "memory": memory, GPU: gpu}, created=float(at))
         for at, (cpu, memory, gpu) in enumerate([driver, *[executor] * count])
     ]
-    for strategy in strategies:
-        found = place(Snapshot(cluster), Ask(members=members, need=len(members), strategy=strategy))
-        assert isinstance(found, Placement) == (expected is not None)
+    asked = [Ask(members=members, need=len(members), strategy=strategy) for strategy in strategies]
+    fits = [isinstance(place(Snapshot(cluster), each), Placement) for each in asked]
+    assert fits == [expected is not None] * len(strategies) != []
 
 
 def test_three_equal_nodes_take_a_driver_and_its_executors_in_any_way():

@@ -54,12 +54,7 @@ def test_a_terminating_pod_is_no_member():
     )
 
 
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tells anew or not at all",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_a_pod_of_another_scheduler_is_no_member_and_one_event_says_so():
     harness = Harness()
     harness.add(node(), group("a", min_member=2), pod("a-0"), pod("a-1", scheduler="default-scheduler"))

@@ -42,12 +42,7 @@ def test_a_group_bound_at_once_costs_one_status_and_one_event():
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tells anew or not at all",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_a_group_whose_members_run_at_once_is_still_told_at_once():
     """Steps: the members are bound and run before any status is written. The phase is then Running, never Scheduled."""
     harness = Harness()
@@ -138,12 +133,7 @@ def test_a_members_condition_changes_with_its_reason_and_never_with_a_number():
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tells anew or not at all",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_a_groups_message_changes_at_most_every_thirty_seconds():
     harness = refused()
     harness.wait(1)
@@ -237,12 +227,7 @@ def test_binding_is_written_only_if_it_lasts_over_a_second():
     assert statuses(harness) == []
 
 
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tells anew or not at all",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_an_older_change_that_is_due_does_not_carry_binding_out_early():
     harness = Harness()
     harness.add(group("a", min_member=2), *pods("a", 1), node())
@@ -306,12 +291,7 @@ def test_a_restart_repeats_no_event_no_condition_and_no_status():
     assert len(harness.emitted) == emitted
 
 
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tells anew or not at all",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_a_members_condition_that_never_arrived_is_written_again_when_something_happens_later():
     harness = refused()
     harness.wait(2)
@@ -347,12 +327,7 @@ def test_nothing_is_decided_or_told_before_everything_was_listed():
     harness.settle()
 
 
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tells anew or not at all",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_of_two_equal_groups_each_is_told_how_many_of_its_own_members_fit():
     harness = Harness()
     harness.add(node(cpu=3), pod("busy", group="", node="n1"))
