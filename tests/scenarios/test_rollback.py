@@ -125,18 +125,13 @@ def test_a_job_that_would_count_the_eviction_as_a_failure_keeps_its_members():
     assert sum(isinstance(effect, LookUpOwner) for effect in harness.effects) == 1, "one question for one Job"
 
 
-def test_a_job_that_ignores_disruptions_is_undone():
-    harness = half_bound(owner=JOB)
+@pytest.mark.parametrize("api_group", ["batch", "batch.volcano.sh"])
+def test_a_job_that_ignores_disruptions_is_undone_and_one_of_another_api_group_unasked(api_group):
+    harness = half_bound(owner=replace(JOB, api_group=api_group))
     harness.jobs["job-a"] = OwnerSeen("job-a", replaces=True)
     harness.wait(15)
     assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
-
-
-def test_a_job_of_another_api_group_is_not_asked_about():
-    harness = half_bound(owner=Owner("Job", "a", "vj", "batch.volcano.sh"))
-    harness.wait(15)
-    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
-    assert not any(isinstance(effect, LookUpOwner) for effect in harness.effects)
+    assert any(isinstance(effect, LookUpOwner) for effect in harness.effects) is (api_group == "batch")
 
 
 @pytest.mark.without("restarts", "standbys", why="a new leader has the whole time to complete a part")

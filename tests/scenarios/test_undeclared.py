@@ -80,13 +80,9 @@ class TestInALabelledNamespace:
         assert (reason, message.partition(":")[0]) == ("GangIncomplete", "Group job.train")
         assert bound(auto) == 3
 
-    def test_a_job_that_declines_is_bound_pod_by_pod_and_nobody_is_told_how_to_change_that(self, auto):
-        auto.add(node(cpu="2"), job(annotations={"gangsched.io/gang": "false"}), *pods_of_job(3))
-        auto.settle()
-        assert bound(auto) == 2
-
-    def test_the_minimum_on_the_job_counts(self, auto):
-        auto.add(node(cpu="2"), job(annotations={"gangsched.io/min-member": "2"}), *pods_of_job(3))
+    @pytest.mark.parametrize("said", [{"gangsched.io/gang": "false"}, {"gangsched.io/min-member": "2"}])
+    def test_a_job_may_decline_or_say_its_minimum(self, auto, said):
+        auto.add(node(cpu="2"), job(annotations=said), *pods_of_job(3))
         auto.settle()
         assert bound(auto) == 2
 
