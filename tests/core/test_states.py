@@ -93,12 +93,6 @@ def test_every_row_of_the_table_is_the_first_that_holds_for_some_possible_facts(
     assert deciding == set(range(len(TABLE)))
 
 
-def test_failed_is_left_when_neither_the_clock_nor_the_end_says_failed():
-    assert settle(Phase.FAILED, facts("complete")) is Phase.QUEUED
-    assert settle(Phase.FAILED, facts("failed_for_good")) is Phase.FAILED
-    assert settle(Phase.FAILED, facts("ended_badly")) is Phase.FAILED
-
-
 def test_a_table_with_a_circle_is_told_and_not_walked_for_ever(monkeypatch):
     circle = (
         Transition((Phase.PENDING,), "complete", Phase.QUEUED),

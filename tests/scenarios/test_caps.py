@@ -472,15 +472,6 @@ def test_a_group_that_backs_off_gives_way_to_one_that_comes_later():
     assert harness.bound("x/") == ["x/c-0"]
 
 
-def test_places_whose_two_times_end_at_once_are_waited_for_without_haste_until_a_binding_is_answered():
-    """maxHoldTime equals maxScheduleTime; the member's binding hangs."""
-    harness = cluster(Policy(max_hold_s=60.0))
-    harness.withhold = lambda _: True
-    harness.add(attack(places=2, max_schedule_time_s=60), seed())
-    harness.wait(70)
-    assert harness.gang("attack/a").operations.placeholders()
-
-
 def test_groups_that_back_off_do_not_change_places_for_ever():
     """Two groups may be tried, three have timed out. A node with room for one pod of each arrives, and pods change."""
     harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=2), backoff_initial_s=200.0), cores=16)

@@ -88,14 +88,6 @@ def test_its_numbers_change_at_most_every_thirty_seconds_together_with_the_messa
     assert "Only 2 of 4" in harness.condition("default/a").message
 
 
-def test_a_restart_writes_nothing_anew():
-    harness = waiting(max_schedule_time_s=9999.0)
-    harness.restart()
-    harness.wait(100)
-    assert demand(harness) == (each(3, cpu="1"),)
-    assert not any(isinstance(effect, PatchStatus) for _, _, effects in harness.history for effect in effects)
-
-
 def test_the_nodes_must_be_in_the_domain_that_the_group_would_go_to():
     harness = Harness()
     harness.add(*(node(zone, cpu=cpu, labels={"zone": zone}) for zone, cpu in (("a", 1), ("b", 2))))
@@ -156,15 +148,6 @@ class TestNodesByName:
         harness.add(node("n9", labels={HOSTNAME: "n9"}))
         harness.wait(1)
         assert len(harness.bound()) == 2
-
-    def test_where_the_named_node_may_become_free_they_are(self):
-        harness = Harness()
-        harness.add(node("n9", cpu=1, labels={HOSTNAME: "n9"}), pod("busy", group="", node="n9"))
-        harness.add(group("a", min_member=1), pod("a-0", **NAMED))
-        harness.wait(1)
-        assert harness.condition("default/a").reason == "Unschedulable"
-        assert told(harness) == "Unschedulable"
-        assert demand(harness) == ()
 
     def test_a_pod_is_told_once_also_after_a_restart(self):
         harness = Harness()

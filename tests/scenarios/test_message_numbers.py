@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.objects.declaration import Role
 from tests.builders import group, node, pods
 from tests.harness import Harness
 from tests.told import miscounted
-
-ROLES = (Role("ps", 1), Role("w", 0))
-
-
-def test_more_members_than_the_minimum_of_which_a_role_is_missing_are_counted_without_it():
-    harness = Harness()
-    harness.add(group("a", min_member=1, roles=ROLES), *pods("a", 4, role="w"), node())
-    harness.wait(2)
-    assert harness.condition("default/a").message == "4 members exist; missing by role: 1 of role ps."
 
 
 def test_more_members_than_the_minimum_are_bound_beside_it():

@@ -282,15 +282,6 @@ def test_our_own_bindings_are_no_rivals():
     assert harness.machine.take_rivals() == []
 
 
-def test_bindings_of_a_former_leader_that_arrive_late_are_no_rivals():
-    harness = Harness()
-    harness.add(node("n1", cpu=3), group("a", min_member=3), pod("a-0"))
-    harness.wait(5)
-    harness.change("default/a-0", node="n1")
-    harness.settle()
-    assert harness.machine.take_rivals() == []
-
-
 # A standby sees everything and decides nothing.
 
 

@@ -121,14 +121,6 @@ def test_spread_if_possible_spreads_by_zone_inside_the_strategy(strategy):
     assert {harness.pod(name).node for name in harness.bound() if harness.pod(name).node[0] == "x"} == {"x-0"}
 
 
-def test_spread_if_possible_never_keeps_a_gang_from_fitting():
-    harness = settled(*nodes("x", 1, cpu=1), *nodes("y", 1, cpu=5))
-    spread = [Spread(term("a"), 1)]
-    harness.add(group("a", min_member=6), *pods("a", 6, labels={"app": "a"}, spread_if_possible=spread))
-    harness.settle()
-    assert zones(harness) == {"x": 1, "y": 5}
-
-
 def test_the_wishes_of_the_group_come_before_what_its_pods_prefer_of_others():
     harness = settled(*nodes("x", cost="1"), *nodes("y", cost="9"), old("server", "y-0", "server"))
     harness.add(group("a", min_member=2, prefer=CHEAP), *pods("a", 2, near={100: term("server")}))

@@ -12,7 +12,6 @@ from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
 SSD = NodeTerm((Requirement("disk", "In", ("ssd",)),))
-SPOT = NodeTerm((Requirement("pool", "In", ("spot",)),))
 CHEAP = (Preference("cost", "Ascending"),)
 STRATEGIES = ["Pack", "Spread", "MinimalFragmentation", "BestFit", "MostUsed"]
 
@@ -103,12 +102,3 @@ def test_the_domain_is_chosen_before_preferences_count():
     harness.add(group("a", min_member=1, topology=Topology("zone")), *pods("a", 1, likes={1: SSD}))
     harness.settle()
     assert chosen(harness) == "a-1"
-
-
-def test_which_members_make_up_the_quorum_does_not_depend_on_what_they_prefer():
-    """There is room for two of three equal members; the first two get it, although they prefer different nodes."""
-    harness = settled(node("n1", cpu=1), node("n2", cpu=1, labels={"disk": "ssd"}))
-    members = [pod("a-0", likes={1: SPOT}), pod("a-1", likes={1: SSD}, created=1.0), pod("a-2", created=2.0)]
-    harness.add(group("a", min_member=2), *members)
-    harness.settle()
-    assert harness.bound("default/a-") == ["default/a-0", "default/a-1"]

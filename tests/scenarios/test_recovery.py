@@ -367,20 +367,6 @@ def test_a_restart_is_no_attempt_of_a_late_group():
     assert harness.status("default/a").attempts == before
 
 
-@pytest.mark.without("restarts", why="a new leader tries again at once")
-def test_an_application_in_back_off_is_tried_again_though_its_podgroup_is_deleted():
-    """The driver's binding is refused for good; during the back-off a user deletes the PodGroup that was made."""
-    harness = Harness()
-    harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no")
-    harness.add(node("n1", cpu=9), spark_driver())
-    harness.wait(2)
-    assert harness.status("default/app").phase == "TimedOut"
-    harness.refuse_bind = lambda _: None
-    harness.delete_group("default/app")
-    harness.wait(600)
-    assert harness.bound() == ["default/app-driver"]
-
-
 def test_a_group_in_back_off_is_tried_again_when_its_podgroup_is_replaced_at_once():
     harness = Harness()
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no")

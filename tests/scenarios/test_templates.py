@@ -11,8 +11,6 @@ from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.effects import PatchStatus
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import Group, OnDegraded, TimeoutPolicy
-from gangsched.core.objects.shape import NodeTerm, Requirement
-from gangsched.core.objects.soft import Soft
 from tests.builders import group, node, pod, shape
 from tests.harness import Harness
 
@@ -371,14 +369,3 @@ def test_more_places_than_can_be_remembered_are_refused_by_name():
     harness.wait(2)
     assert harness.condition("default/a").reason == "NotSupported"
     assert "lower the minimum, or remove the templates" in harness.condition("default/a").message
-
-
-def test_places_are_held_on_the_nodes_that_the_template_prefers():
-    harness = Harness()
-    harness.add(node("busy", cpu=20), node("spot", cpu=20, labels={"pool": "spot"}), *plain(9, node="busy"))
-    harness.settle()
-    liked = Soft(((1, NodeTerm((Requirement("pool", "In", ("spot",)),))),))
-    roles = (Role("driver", 1), Role("executor", 4, template=shape(2), soft=liked))
-    harness.add(group("a", min_member=5, roles=roles, max_schedule_time_s=TIME_S), driver())
-    harness.settle()
-    assert (harness.pod("default/driver").node, places(harness)) == ("busy", {"spot": 4})

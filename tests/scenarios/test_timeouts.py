@@ -203,17 +203,6 @@ def test_a_time_out_counts_over_a_restart_and_the_next_back_off_is_longer():
     assert harness.gang("default/a").record.retry_at - harness.now > 30
 
 
-@pytest.mark.parametrize("change", [False, True])
-def test_failed_by_time_out_outlives_a_restart_but_not_a_change_of_the_spec_meanwhile(change):
-    harness = full(timeout_policy=TimeoutPolicy.FAIL)
-    harness.wait(3)
-    if change:
-        harness.change_spec("default/a", max_schedule_time_s=50.0)
-    harness.restart()
-    harness.wait(1)
-    assert harness.gang("default/a").record.phase == ("Queued" if change else "Failed")
-
-
 def test_after_a_time_out_the_group_keeps_its_place_in_the_order():
     harness = Harness()
     harness.add(node("n1", cpu=2), pod("busy", cpu=2, group="", node="n1"))

@@ -91,15 +91,6 @@ def test_a_claim_that_no_pod_of_the_quorum_needs_keeps_back_only_its_pod(harness
     assert len(harness.bound()) == 3
 
 
-def test_a_plain_pod_waits_for_its_claim(harness: Harness) -> None:
-    harness.add(node(), pod("p", group="", volume_claims=["c"]))
-    harness.wait(3)
-    assert harness.pod("default/p").condition_reason == "VolumeNotReady"
-    harness.provide(claim("c", "v"), volume("v"))
-    harness.wait(3)
-    assert harness.bound() == ["default/p"]
-
-
 def test_an_ephemeral_volume_counts_once_its_claim_is_the_pods_own_and_bound(harness: Harness) -> None:
     harness.add(node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}))
     harness.add(group(min_member=1), pod("a-0", own_volume_claims=["a-0-scratch"]))
