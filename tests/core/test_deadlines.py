@@ -44,6 +44,7 @@ def test_deadlines_that_are_put_off_again_and_again_take_no_more_and_more_memory
         st.tuples(
             st.sampled_from(("set", "drop", "due")), st.sampled_from("abc"), st.integers(0, 9) | st.just(INFINITY)
         ),
+        min_size=1,
         max_size=200,
     )
 )
