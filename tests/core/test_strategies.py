@@ -81,12 +81,6 @@ def test_best_fit_leaves_least_and_most_used_goes_where_most_is_in_use(left, use
     assert MOST_USED.distribute(given_, 1) == [(most, 1)]
 
 
-def test_both_go_on_with_the_next_node_once_the_first_is_full():
-    given_ = room([4, 1, 9], left=[4, 1, 9], used=[4, 3, 0])
-    assert BEST_FIT.distribute(given_, 7) == [(1, 1), (0, 4), (2, 2)]
-    assert MOST_USED.distribute(given_, 7) == [(0, 4), (1, 1), (2, 2)]
-
-
 @pytest.mark.parametrize("strategy", [PACK, BEST_FIT, MOST_USED, MinimalFragmentation()])
 def test_among_equal_nodes_the_fullest_is_filled_first_then_by_name(strategy):
     assert strategy.distribute(room([2, 2, 2], fullness=[0.1, 0.5, 0.5], rank=[0, 2, 1]), 2) == [(2, 2)]

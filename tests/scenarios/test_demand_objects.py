@@ -187,16 +187,6 @@ def test_executors_that_come_later_are_not_demanded_by_this_object():
     assert not writes(harness)
 
 
-def test_without_the_kind_nothing_is_written_and_with_it_all_that_waits_is_demanded():
-    harness = Harness()
-    spark(harness)
-    harness.wait(60)
-    assert not writes(harness)
-    harness.serve_demands()
-    harness.settle()
-    assert named(harness) == ["demand-app-driver"]
-
-
 def test_a_kind_that_vanishes_and_comes_again_has_all_demanded_anew():
     harness = served()
     spark(harness)

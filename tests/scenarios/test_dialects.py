@@ -280,23 +280,6 @@ class TestRolesFromPods:
 
 
 class TestSeveralDialects:
-    def test_a_podgroup_of_ours_is_joined_in_any_dialect(self):
-        harness = Harness()
-        harness.add(node(), group("g", min_member=2), koordinator("g-0", None), koordinator("g-1", None))
-        harness.wait(2)
-        assert len(harness.bound()) == 2
-        assert harness.status("default/g").source == "gangsched PodGroup, koordinator pods"
-
-    def test_a_podgroup_and_an_annotation_that_differ_are_told_by_the_annotations_name(self):
-        harness = Harness()
-        harness.add(node(), group("g", min_member=3), *(koordinator(f"g-{number}") for number in range(3)))
-        harness.wait(2)
-        assert harness.bound() == []
-        assert harness.condition("default/g").message == (
-            f"The PodGroup says minMember 3, the pods say 2 by the annotation {KOORDINATOR}/min-available: make them "
-            "equal or remove the latter."
-        )
-
     @pytest.mark.parametrize("declared", [True, False])
     def test_members_by_different_dialects_may_be_two_groups_and_none_is_bound(self, declared):
         harness = Harness()

@@ -11,7 +11,7 @@ import pytest
 from gangsched.core.objects.declaration import Role, Topology
 from gangsched.core.objects.effects import PatchPodCondition, PatchStatus
 from gangsched.core.objects.podgroup import TimeoutPolicy
-from gangsched.core.objects.policy import FifoRules, Policy
+from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.status import Demand
 from gangsched.core.planning.expansion import HOSTNAME
 from tests.builders import amounts, group, node, pod, pods, shape
@@ -114,21 +114,6 @@ def test_members_that_do_not_exist_yet_are_demanded_by_their_template():
     harness.wait(1)
     assert harness.bound() == ["default/driver"]
     assert demand(harness) == ()
-
-
-@pytest.mark.without("disorder", why="asserts what one order of events leads to")
-def test_a_group_that_waits_for_its_turn_demands_nothing():
-    pool = {"pool": "batch"}
-    rules = FifoRules(label="pool", groups=frozenset({"batch"}))
-    harness = Harness(Policy(fifo=rules))
-    harness.add(node("n1", cpu=2, labels=pool), pod("busy", group="", node="n1"))
-    for name, count in (("early", 2), ("late", 3)):
-        created = harness.now - 100 if name == "early" else harness.now - 50
-        harness.add(group(name, min_member=count, created=created), *pods(name, count, node_selector=pool))
-    harness.wait(1)
-    assert harness.status("default/early").demand == (each(1, cpu="1"),)
-    assert harness.condition("default/late").reason == "NotItsTurn"
-    assert harness.status("default/late").demand == ()
 
 
 NAMED: dict[str, Any] = {"node_selector": {HOSTNAME: "n9"}}

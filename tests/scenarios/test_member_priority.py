@@ -42,17 +42,6 @@ def test_max_member_keeps_those_of_high_priority():
     assert harness.pod("default/a-0").condition_reason == "AboveMaxMember"
 
 
-def test_a_bound_member_stays_before_one_of_higher_priority():
-    """One member of two is bound when one of higher priority comes; maxMember allows one."""
-    harness = Harness()
-    harness.add(node(cpu="8"), group("a", min_member=1, max_member=1), pod("a-0"))
-    harness.wait(5)
-    harness.add(pod("a-1", priority=9))
-    harness.wait(5)
-
-    assert harness.bound() == ["default/a-0"]
-
-
 def test_repairs_replace_by_priority():
     """A scheduled group of two loses one; there is room for one of the two replacements."""
     harness = Harness()

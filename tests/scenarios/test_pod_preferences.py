@@ -53,16 +53,6 @@ def test_a_gang_prefers_to_be_beside_the_pods_of_another_gang(strategy):
     assert zones(harness) == {"y": 2}
 
 
-@pytest.mark.without("disorder", why="the second gang may be placed before the first has come")
-def test_gangs_that_are_placed_in_one_turn_see_each_other():
-    harness = settled(*nodes("x"), *nodes("y"))
-    harness.add(group("server", min_member=1, priority=9))
-    harness.add(*pods("server", 1, labels={"app": "s"}, node_selector={ZONE: "y"}, priority=9))
-    harness.add(group("a", min_member=2), *pods("a", 2, first=0, near={10: term("s")}, created=1.0))
-    harness.settle()
-    assert zones(harness) == {"y": 2}
-
-
 @pytest.mark.parametrize("strategy", ["Pack", "BestFit", "MostUsed"])
 def test_a_gang_prefers_to_be_far_from_other_pods_even_where_packing_says_otherwise(strategy):
     harness = settled(*nodes("x"), *nodes("y"), old("noisy", "x-0", "noisy"))

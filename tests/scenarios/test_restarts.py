@@ -135,21 +135,6 @@ def test_members_that_terminate_before_they_are_gone_leave_their_places_to_the_n
     assert (len(race.bound), race.rival) == (SIZE, False)
 
 
-def test_members_that_have_succeeded_are_not_made_again():
-    race = Race()
-    race.lose(1, how="Succeeded")
-    race.harness.settle()
-    race.harness.delete("default/b-0")
-    race.lose(1, how="Failed")
-    race.harness.settle()
-    race.harness.add(*pods("c", 2, cpu="500m"), group("default/c", min_member=2))
-    race.harness.settle()
-    other = race.harness.bound("default/c-")
-    race.make(1)
-    race.harness.settle()
-    assert (len(other), len(race.bound)) == (2, SIZE - 1)
-
-
 @pytest.mark.faults
 def test_a_fault_holds_nothing_and_concerns_no_other_gang(monkeypatch: pytest.MonkeyPatch):
     race = Race()
@@ -300,16 +285,6 @@ def test_what_is_not_made_again_is_held_for_no_longer_than_the_time(policy: Poli
     before = race.rival
     race.harness.wait(0.1)
     assert (before, race.rival) == (False, True)
-
-
-def test_members_made_again_too_late_have_no_precedence():
-    race = Race()
-    race.lose()
-    race.make(SIZE - 1)
-    race.harness.wait(HOLD_S)
-    race.make(1)
-    race.harness.wait(1)
-    assert (race.bound, race.rival) == ([], True)
 
 
 ENDS: dict[str, dict[str, Any]] = {
