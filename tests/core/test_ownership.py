@@ -185,14 +185,6 @@ def test_off_means_off():
     assert gang.observed.ownership == UNDISPUTED
 
 
-def test_what_was_noted_is_forgotten_once_the_other_owner_has_left():
-    gang = guarded(pod("a-0", owner=JOB), pod("a-1", owner=OTHER_JOB, created=1))
-    assert gang.observed.ownership.disowned
-    del gang.observed.pods["uid-default/a-1"]
-    gang.update_ownership(OwnerGuard.REFUSE, Foreign())
-    assert gang.observed.ownership == UNDISPUTED
-
-
 def test_the_sentence_says_who_where_and_what_to_do_and_names_at_most_five():
     assert said_of(guarded(pod("a-0", owner=JOB), pod("a-1"), what=OwnerGuard.FLAG)) == (
         "Pods of several owners name the group a: Job.batch one (1), no owner (1). If they are one group, give each "

@@ -42,18 +42,6 @@ def by_name(found):
 # Strategies
 
 
-def test_pack_fills_the_fullest_accepted_node_first(cluster_of):
-    cluster = cluster_of(
-        node("empty", cpu=8),
-        node("half", cpu=8),
-        node("closed", cpu=8, unschedulable=True),
-        pod("a", cpu=4, node="half"),
-        pod("b", cpu=7, node="closed"),
-    )
-    assert spread_over(run(cluster, gang(3))) == {"half": 3}
-    assert spread_over(run(cluster, gang(6))) == {"half": 4, "empty": 2}
-
-
 def test_the_scarcest_requested_resource_decides_best_fit_and_most_used(cluster_of):
     """GPUs are scarcer than CPUs here: judged by CPUs, the other node would be the tighter and fuller one."""
     cluster = cluster_of(
@@ -66,18 +54,6 @@ def test_the_scarcest_requested_resource_decides_best_fit_and_most_used(cluster_
     assert spread_over(run(cluster, wanted, strategy="BestFit")) == {"b": 1}
     assert spread_over(run(cluster, wanted, strategy="MostUsed")) == {"a": 1}
     assert spread_over(run(cluster, [pod("m", cpu=1)], strategy="BestFit")) == {"a": 1}
-
-
-def test_scarce_is_what_the_fewest_pods_can_have_not_what_there_is_least_of(cluster_of):
-    slots = "example.com/slot"
-    cluster = cluster_of(
-        node("a", cpu=32, extra={slots: "50"}),
-        node("b", cpu=32, extra={slots: "50"}),
-        pod("old-a", requests={"cpu": "2", slots: "40"}, node="a"),
-        pod("old-b", cpu=12, node="b"),
-    )
-    wanted = [pod("m", requests={"cpu": "8", slots: "1"})]
-    assert spread_over(run(cluster, wanted, strategy="BestFit")) == {"b": 1}
 
 
 @pytest.mark.parametrize("strategy", ["BestFit", "MostUsed"])
@@ -162,12 +138,6 @@ def test_a_changed_label_changes_what_is_preferred(cluster_of):
     assert spread_over(run(cluster, gang(1), prefer=prefer)) == {"b": 1}
 
 
-def test_spread_gives_each_node_one_in_turn(cluster_of):
-    cluster = cluster_of(*(node(f"n{at}", cpu=8) for at in range(4)))
-    assert spread_over(run(cluster, gang(4), strategy="Spread")) == {"n0": 1, "n1": 1, "n2": 1, "n3": 1}
-    assert spread_over(run(cluster, gang(6), strategy="Spread")) == {"n0": 2, "n1": 2, "n2": 1, "n3": 1}
-
-
 def test_spread_counts_the_members_that_are_bound_already(cluster_of):
     cluster = cluster_of(*(node(f"n{at}", cpu=8) for at in range(3)))
     found = run(cluster, gang(2), strategy="Spread", own={"n0": 1, "n1": 1, "gone": 4})
@@ -192,12 +162,6 @@ def test_one_gangs_members_do_not_count_as_anothers_own(cluster_of):
 
 
 # Room
-
-
-def test_a_gpu_group_is_placed_on_idle_gpu_nodes(cluster_of):
-    cluster = cluster_of(node("plain", cpu=64), node("gpu-1", gpu=4), node("gpu-2", gpu=4))
-    assert spread_over(run(cluster, gang(8, gpu=1))) == {"gpu-1": 4, "gpu-2": 4}
-    assert isinstance(run(cluster, gang(9, gpu=1)), Refusal)
 
 
 def test_a_resource_that_no_node_has_fits_never(cluster_of):
@@ -255,56 +219,13 @@ def test_equal_classes_are_one_object(cluster_of):
 # Quorum (contract rule 8)
 
 
-def test_only_the_quorum_is_placed_and_its_first_members_first(cluster_of):
-    found = run(cluster_of(node("n1", cpu=8)), gang(6), need=3)
-    assert list(by_name(found)) == ["m0", "m1", "m2"]
-
-
-def test_a_member_that_fits_nowhere_is_passed_over_while_the_minimum_can_be_reached(cluster_of):
-    cluster = cluster_of(node("n1", cpu=4))
-    members = [pod("huge", cpu=9), *gang(3)]
-    assert list(by_name(run(cluster, members, need=3))) == ["m0", "m1", "m2"]
-    refused = run(cluster, members, need=4)
-    assert (refused.wanted, refused.fits, refused.never) == (4, 3, True)
-
-
-def test_each_roles_minimum_is_kept_when_members_are_passed_over(cluster_of):
-    cluster = cluster_of(node("n1", cpu=4))
-    members = [pod("w0", cpu=2, role="w"), pod("w1", cpu=2, role="w"), pod("ps0", cpu=2, role="ps")]
-    assert list(by_name(run(cluster, members, need=2, role_needs={"ps": 1}))) == ["w0", "ps0"]
-    assert list(by_name(run(cluster, members, need=2, role_needs={"ps": 0}))) == ["w0", "w1"]
-
-
 def test_the_roles_minima_add_up_where_they_exceed_the_need(cluster_of):
     members = [pod("w0", role="w"), pod("w1", role="w"), pod("ps0", role="ps"), pod("none")]
     found = run(cluster_of(node("n1")), members, need=1, role_needs={"w": 2, "ps": 1})
     assert list(by_name(found)) == ["w0", "w1", "ps0"]
 
 
-def test_a_pod_without_role_counts_toward_the_need_only(cluster_of):
-    members = [pod("none"), pod("w0", role="w"), pod("ps0", cpu=9, role="ps")]
-    refused = run(cluster_of(node("n1", cpu=8)), members, need=2, role_needs={"ps": 1})
-    assert (refused.wanted, refused.fits) == (2, 1)
-    assert refused.failing.shape.requests == (("cpu", 9000),)
-
-
 # What is left behind
-
-
-def test_a_placement_stays_taken_on_the_snapshot_and_a_refusal_takes_nothing(cluster_of):
-    snapshot = Snapshot(cluster_of(node("n1", cpu=8)))
-    assert isinstance(place(snapshot, ask(gang(5))), Placement)
-    free = snapshot.free.copy()
-    refused = place(snapshot, ask(gang(4)))
-    assert isinstance(refused, Refusal)
-    assert (refused.fits, refused.never) == (3, False)
-    assert (snapshot.free == free).all()
-    assert spread_over(place(snapshot, ask(gang(3)))) == {"n1": 3}
-
-
-def test_a_cluster_without_nodes_refuses_everybody(cluster_of):
-    refused = run(cluster_of(), gang(2))
-    assert (refused.fits, refused.nodes, refused.never, refused.obstacles) == (0, 0, True, ())
 
 
 def test_a_gang_of_many_sizes_on_many_nodes_is_placed(cluster_of):

@@ -43,11 +43,6 @@ def test_each_instance_group_gets_what_has_no_place_yet(cluster_of):
     )
 
 
-def test_an_instance_group_in_which_all_fit_gets_nothing(cluster_of):
-    members = [*pods("b", 3, node_selector=BATCH), pod("g-0", node_selector=GPU)]
-    assert [demand.instance_group for demand in demanded(cluster_of(node(labels=BATCH)), members)] == ["gpu"]
-
-
 def test_members_of_no_instance_group_cannot_be_demanded_and_half_a_demand_helps_nobody(cluster_of):
     assert demanded(cluster_of(), [pod("a-0"), pod("a-1", node_selector=BATCH)]) == ()
 

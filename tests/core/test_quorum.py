@@ -33,12 +33,6 @@ def members(*cpus, **fields):
 
 
 @pytest.mark.usefixtures("no_search")
-def test_members_that_fit_nowhere_are_passed_over_in_favour_of_later_ones(cluster_of):
-    cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=4))
-    assert names(run(cluster, members(9, 1, 9, 1, 1), need=2)) == ["m1", "m3"]
-
-
-@pytest.mark.usefixtures("no_search")
 def test_of_members_that_fit_somewhere_but_not_together_the_later_are_passed_over(cluster_of):
     cluster = cluster_of(node("n1", cpu=4))
     assert names(run(cluster, members(3, 3, 1), need=2)) == ["m0", "m2"]
@@ -131,12 +125,6 @@ def test_which_of_the_members_go_where_follows_their_order(cluster_of):
 )
 def test_what_plainly_lacks_is_known_for_certain_without_a_search(cluster_of, gang):
     assert run(cluster_of(node("n1", cpu=5), node("n2", cpu=6)), gang).never
-
-
-@pytest.mark.usefixtures("no_search")
-def test_a_role_without_room_enough_is_known_for_certain(cluster_of):
-    gang = [pod("w0", role="w"), pod("w1", cpu=2, role="w"), pod("ps", cpu=9, role="ps")]
-    assert run(cluster_of(node("n1", cpu=5)), gang, need=2, ps=1).never
 
 
 def test_as_many_as_possible_fit_where_a_greedy_order_places_fewer(cluster_of, monkeypatch):

@@ -191,13 +191,6 @@ def test_a_cordon_passes_and_a_taint_of_the_administrators_does_not(cluster_of):
     ).never
 
 
-def test_equal_refusals_are_equal(cluster_of):
-    """A message is written again only if the refusal has changed, so refusals are compared."""
-    cluster = cluster_of(node("n1", cpu=4))
-    assert refuse(cluster, gang(5)) == refuse(cluster, gang(5))
-    assert refuse(cluster, gang(5)) != refuse(cluster, gang(6))
-
-
 WEB = PodTerm(topology_key="zone", selector=(Requirement("app", "In", ("web",)),), namespaces=("default",))
 
 

@@ -39,13 +39,6 @@ def test_a_packing_that_only_one_distribution_allows_is_found(cluster_of):
     assert find(cluster, (A, 2), (B, 4)) == [("n1", 1), ("n1", 1), ("n2", 1), ("n2", 1), ("n3", 2)]
 
 
-def test_nothing_is_found_where_nothing_is(cluster_of):
-    cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=4))
-    steps = Steps()
-    assert find(cluster, (A, 2), (B, 1), steps=steps) is None
-    assert not steps.ended
-
-
 def test_classes_of_which_none_is_wanted_take_no_part(cluster_of):
     cluster = cluster_of(node("n1", cpu=4), node("n2", cpu=4))
     assert find(cluster, (A, 0), (B, 4)) == [("n1", 2), ("n2", 2)]

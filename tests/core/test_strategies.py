@@ -81,12 +81,6 @@ def test_best_fit_leaves_least_and_most_used_goes_where_most_is_in_use(left, use
     assert MOST_USED.distribute(given_, 1) == [(most, 1)]
 
 
-def test_both_go_on_with_the_next_node_once_the_first_is_full():
-    given_ = room([4, 1, 9], left=[4, 1, 9], used=[4, 3, 0])
-    assert BEST_FIT.distribute(given_, 7) == [(1, 1), (0, 4), (2, 2)]
-    assert MOST_USED.distribute(given_, 7) == [(0, 4), (1, 1), (2, 2)]
-
-
 @pytest.mark.parametrize("strategy", [PACK, BEST_FIT, MOST_USED, MinimalFragmentation()])
 def test_among_equal_nodes_the_fullest_is_filled_first_then_by_name(strategy):
     assert strategy.distribute(room([2, 2, 2], fullness=[0.1, 0.5, 0.5], rank=[0, 2, 1]), 2) == [(2, 2)]
@@ -243,8 +237,8 @@ PACKERS = pytest.mark.parametrize(
 def test_executors_go_where_the_packers_of_k8s_spark_scheduler_put_them(
     strategies, driver, executor, count, nodes, expected
 ):
-    for strategy in strategies:
-        assert beside_a_driver(strategy, driver, executor, count, nodes) == expected
+    found = [beside_a_driver(strategy, driver, executor, count, nodes) for strategy in strategies]
+    assert found == [expected] * len(strategies) != []
 
 
 @PACKERS
@@ -258,9 +252,9 @@ def test_a_gang_fits_exactly_where_the_packers_of_k8s_spark_scheduler_say_so(
         pod(f"m{at}", requests={"cpu": cpu, "memory": memory, GPU: gpu}, created=float(at))
         for at, (cpu, memory, gpu) in enumerate([driver, *[executor] * count])
     ]
-    for strategy in strategies:
-        found = place(Snapshot(cluster), Ask(members=members, need=len(members), strategy=strategy))
-        assert isinstance(found, Placement) == (expected is not None)
+    asked = [Ask(members=members, need=len(members), strategy=strategy) for strategy in strategies]
+    fits = [isinstance(place(Snapshot(cluster), each), Placement) for each in asked]
+    assert fits == [expected is not None] * len(strategies) != []
 
 
 def test_three_equal_nodes_take_a_driver_and_its_executors_in_any_way():

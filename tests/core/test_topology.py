@@ -42,12 +42,6 @@ def nodes_of(found):
     return sorted(name for _, name in found.assignments)
 
 
-def test_all_members_go_to_one_domain_though_others_are_fuller(cluster_of):
-    cluster = cluster_of(zoned("a1", "a"), zoned("b1", "b"), zoned("b2", "b"), pod("old", cpu=2, node="a1"))
-    assert nodes_of(run(cluster, gang(1, 1, 1, 1, 1))) == ["b1", "b1", "b1", "b1", "b2"]
-    assert nodes_of(run(cluster, gang(1, 1))) == ["a1", "a1"]
-
-
 def test_what_fits_into_no_single_domain_is_refused_or_spread_over_several_as_asked(cluster_of):
     cluster = cluster_of(zoned("a1", "a"), zoned("b1", "b", cpu=3))
     refused = run(cluster, gang(1, 1, 1, 1, 1))

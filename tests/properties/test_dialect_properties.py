@@ -7,8 +7,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gangsched.core.objects.declaration import Declaration
 from gangsched.kube.dialects.dialect_table import DEFAULT
-from tests.builders import group, node, pod
+from tests.builders import group, key, node, pod
 from tests.harness import Harness
 
 NAMES = st.sampled_from(("g", "h"))
@@ -40,6 +41,8 @@ ANNOTATIONS = st.fixed_dictionaries(
         "yunikorn.apache.org/task-group-name": st.sampled_from(("w", "d")),
     },
 )
+OTHER = key("h")
+"""A group that waits for another member all the time."""
 SAID = st.tuples(LABELS, ANNOTATIONS, st.sampled_from(("", "native")))
 
 
@@ -47,13 +50,15 @@ SAID = st.tuples(LABELS, ANNOTATIONS, st.sampled_from(("", "native")))
 def test_no_group_is_bound_in_part_whatever_its_pods_say(said, number, declared):
     harness = Harness()
     harness.add(node(cpu=4), *([group("g", min_member=2)] if declared else []))
+    harness.add(pod("h-0", declaration=Declaration(OTHER.name, min_member=2)))
     for place in range(number):
         labels, annotations, native = said[place % len(said)]
         declaration = DEFAULT.declaration(labels, annotations, scheduling_group=native)
         harness.add(pod(f"p-{place}", group="", declaration=declaration))
         harness.wait(2)
-        for key, assessment in harness.machine.assessments.items():
-            gang = harness.machine.gangs[key]
+        assert OTHER in harness.machine.assessments
+        for group_key, assessment in harness.machine.assessments.items():
+            gang = harness.machine.gangs[group_key]
             if assessment.terms.hindrance is None and not gang.plain:
                 bound = len(assessment.census.bound)
                 assert bound == 0 or bound >= gang.record.minimum > 0

@@ -26,6 +26,7 @@ STEPS = st.lists(
         st.tuples(st.just("wait"), st.integers(1, 40)),
         st.tuples(st.just("restart"), st.just(0)),
     ),
+    min_size=1,
     max_size=25,
 )
 

@@ -275,7 +275,7 @@ def test_the_room_of_a_node_is_what_putting_members_there_one_by_one_finds(probl
     assert np.array_equal(snapshot.caps(asked), caps)
 
 
-@given(rich_problems(), st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), max_size=12))
+@given(rich_problems(), st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), min_size=1, max_size=12))
 @settings(max_examples=examples(150))
 def test_what_a_snapshot_knows_of_its_rows_is_what_a_fresh_look_finds(problem, steps):
     """Room and fullness are cached and updated for the rows that takes and undos have changed."""

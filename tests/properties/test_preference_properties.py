@@ -161,7 +161,9 @@ def test_the_order_is_the_same_while_nodes_fill_up(problem, data):
         assert np.array_equal(before.behind, after.behind)
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.tuples(images, st.booleans())), max_size=12))
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.tuples(images, st.booleans())), min_size=1, max_size=12)
+)
 @settings(max_examples=examples(200))
 def test_images_that_come_and_go_with_nodes_are_counted_as_if_seen_for_the_first_time(steps):
     cluster = Cluster()

@@ -19,6 +19,7 @@ STEPS = st.lists(
         st.tuples(st.just("end"), st.sampled_from(NAMES)),
         st.just(("restart", "")),
     ),
+    min_size=1,
     max_size=16,
 )
 

@@ -19,6 +19,7 @@ STEPS = st.lists(
         st.sampled_from([("stop",), ("sweep",), ("drop",), ("go",), ("restart",), ("look",)]),
         st.tuples(st.just("tell"), st.sampled_from(["suspended", "none", "ended", "deleted", "wanted"])),
     ),
+    min_size=1,
     max_size=20,
 )
 SPECS: dict[str, dict[str, Any]] = {

@@ -74,6 +74,7 @@ def pod_of(kind: str, name: str, uid: str, number: int, *, explicit: bool, mine:
     )
 
 
+NAMES_A_GROUP = pod_of("job", "a", "1", 0, explicit=True, mine=True, certain=None)
 OBJECT, KIND = st.sampled_from(("job", "lws", "jobset", "trainjob")), st.sampled_from(("job", "lws", "jobset"))
 NAME, UID = st.sampled_from(NAMES), st.sampled_from(("1", "2"))
 ANNOTATIONS = st.sampled_from(
@@ -143,7 +144,8 @@ def test_deciding_anew_gives_the_same_as_deciding_at_first(events: list[Event], 
 def test_members_of_one_gang_that_count_have_one_owner_of_a_name(events: list[Event]) -> None:
     """An owner that was deleted and created again under its name has another UID; only one of the two exists."""
     machine = Machine(Policy())
-    machine.handle([*events, Synced()], 1.0)
+    machine.handle([*events, PodSeen(NAMES_A_GROUP), Synced()], 1.0)
+    assert machine.gangs
     for gang in machine.gangs.values():
         owners = {(each.owner.name, each.owner.uid) for each in gang.live() if each.owner is not None}
         assert len(owners) == len({name for name, _ in owners})
@@ -152,11 +154,11 @@ def test_members_of_one_gang_that_count_have_one_owner_of_a_name(events: list[Ev
 @given(EVENTS)
 def test_a_group_that_a_pod_names_always_wins(events: list[Event]) -> None:
     machine = Machine(Policy())
-    machine.handle([*events, Synced()], 1.0)
+    machine.handle([*events, PodSeen(NAMES_A_GROUP), Synced()], 1.0)
     last = {event.pod.uid: event.pod for event in events if isinstance(event, PodSeen)}
-    for uid, known in machine.cluster.pods.items():
-        if last[uid].workload is None:
-            assert known.declaration == EXPLICIT
+    last[NAMES_A_GROUP.uid] = NAMES_A_GROUP
+    naming = [known for uid, known in machine.cluster.pods.items() if last[uid].workload is None]
+    assert {known.declaration for known in naming} == {EXPLICIT}
 
 
 @given(

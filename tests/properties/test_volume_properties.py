@@ -222,8 +222,12 @@ def test_members_on_a_plan_are_judged_as_they_would_be_in_the_cluster_and_are_ta
 @settings(max_examples=examples(200))
 def test_room_is_how_many_members_a_node_takes_one_after_another(steps):
     cluster = after(steps)
+    cluster.set_pod(pod("waits", group="", volume_claims=CLAIMS[:1]))
+    cluster.set_node(node("n0", cpu="64", labels={"zone": "a"}))
     snapshot = Snapshot(cluster)
-    for each in [each for each in cluster.pods.values() if not each.node and not each.terminal]:
+    waiting = [each for each in cluster.pods.values() if not each.node and not each.terminal]
+    assert waiting
+    for each in waiting:
         member = class_of(snapshot, each)
         for row in cluster.capacity.rows.values():
             most = min(int(snapshot.caps(member)[row]), 4)

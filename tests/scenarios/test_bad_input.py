@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import Declaration
-from gangsched.core.objects.events import Event, GroupSeen, PriorityClassGone, PriorityClassSeen
+from gangsched.core.objects.events import Event, PriorityClassGone, PriorityClassSeen
 from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
@@ -213,15 +213,6 @@ def test_the_priority_of_the_podgroup_makes_a_missing_class_unimportant():
     harness.add(node(), group("a", min_member=1, priority=5), *pods("a", 1))
     harness.settle()
     assert len(harness.bound()) == 1
-
-
-def test_a_podgroup_seen_again_unchanged_changes_nothing():
-    harness = Harness()
-    harness.add(node(cpu=1), group("a", min_member=2, max_schedule_time_s=5.0), *pods("a", 2))
-    harness.wait(6)
-    tell(harness, GroupSeen(harness.group("default/a")))
-    harness.wait(1)
-    assert harness.gang("default/a").record.phase == "TimedOut"
 
 
 def test_a_bound_member_with_an_unsupported_constraint_does_not_keep_the_others():

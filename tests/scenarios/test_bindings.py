@@ -79,12 +79,7 @@ def test_retries_come_ever_more_slowly():
     assert times == [0.25, 0.5, 1.0, 2.0, 4.0, 5.0]
 
 
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tries again at once",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries again at once")
 def test_places_are_in_the_status_before_a_binding_is_sent_again():
     harness = three(refusing(Refused.UNAVAILABLE, "a-1"))
     refused = []
@@ -96,7 +91,7 @@ def test_places_are_in_the_status_before_a_binding_is_sent_again():
     harness.refuse_status = refuse
     harness.wait(4)
     assert sent(harness, "a-1") == 1
-    assert all(effect.status.reservation is not None for effect in refused)
+    assert {effect.status.reservation is not None for effect in refused} == {True}
     harness.refuse_status = lambda _: None
     harness.wait(6)
     assert len(harness.bound()) == 3
@@ -192,12 +187,7 @@ def test_a_member_bound_by_somebody_else_meanwhile_counts_where_it_is():
     assert sent(harness, "a-1") == 1
 
 
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tries again at once",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries again at once")
 def test_a_conflict_that_arrives_before_the_watch_frees_the_place_and_keeps_the_member():
     harness = three()
     harness.refuse_bind = refusing(Refused.CONFLICT, "a-1")
@@ -208,12 +198,7 @@ def test_a_conflict_that_arrives_before_the_watch_frees_the_place_and_keeps_the_
     assert harness.gang("default/a").record.phase == "Scheduled"
 
 
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tries again at once",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries again at once")
 def test_bindings_refused_for_good_release_the_whole_group_which_backs_off():
     harness = three(refusing(Refused.FORBIDDEN, times=1))
     harness.settle()
@@ -234,26 +219,7 @@ def test_bindings_refused_for_good_release_the_whole_group_which_backs_off():
     assert harness.condition("default/a").reason == "Scheduled"
 
 
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tries again at once",
-)
-def test_a_complaint_is_not_repeated_once_something_else_keeps_the_group():
-    harness = three(refusing(Refused.FORBIDDEN, times=1))
-    harness.settle()
-    harness.delete("default/a-2")
-    harness.wait(2)
-    assert harness.condition("default/a").reason == "GangIncomplete"
-
-
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tries again at once",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries again at once")
 def test_one_member_refused_for_good_does_not_unbind_the_others_and_is_tried_on():
     harness = three(refusing(Refused.FORBIDDEN, "a-1", times=6))
     harness.wait(2)
@@ -280,22 +246,6 @@ def test_places_whose_bindings_all_fail_are_given_up_when_the_clock_runs_out():
     harness.delete("default/plain")
     harness.settle()
     assert len(harness.bound("default/a-")) == 3
-
-
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tries again at once",
-)
-def test_a_node_that_vanishes_while_all_places_are_held_lets_the_group_be_placed_anew():
-    harness = three(refusing(Refused.UNAVAILABLE, times=1))
-    harness.settle()
-    assert len(harness.gang("default/a").operations.unconfirmed()) == 3
-    harness.add(node("n2", cpu=3))
-    harness.delete_node("n1")
-    harness.settle()
-    assert {found.node for found in harness.pods.values()} == {"n2"}
 
 
 @pytest.mark.without("restarts", why="a new leader tries again at once")
@@ -344,12 +294,7 @@ def test_a_node_that_vanishes_under_the_last_place_lets_that_member_be_placed_el
 
 
 @pytest.mark.parametrize("reserved", [True, False])
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tries again at once",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries again at once")
 def test_a_restart_while_a_binding_is_owed_binds_the_member_and_nobody_twice(reserved):
     harness = three(refusing(Refused.UNAVAILABLE, "a-1", times=1))
     if reserved:
@@ -371,31 +316,8 @@ def test_a_restart_while_a_binding_is_owed_binds_the_member_and_nobody_twice(res
     assert harness.status("default/a").reservation is None
 
 
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tries again at once",
-)
-def test_places_held_before_a_restart_are_not_taken_up_where_there_is_no_room_any_more():
-    harness = three(refusing(Refused.UNAVAILABLE, "a-1", times=1))
-    harness.settle()
-    harness.pods["other"] = pod("other", group="", node="n1", scheduler="default-scheduler", uid="other")
-    harness.restart()
-    harness.wait(5)
-    assert len(harness.bound("default/a-")) == 2
-    harness.add(node("n2"))
-    harness.settle()
-    assert harness.pod("default/a-1").node == "n2"
-
-
 @pytest.mark.parametrize(("passed", "where"), [(29, "n1"), (31, "n2")])
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tries again at once",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries again at once")
 def test_places_are_taken_up_after_a_restart_only_until_their_time_has_passed(passed, where):
     harness = three(refusing(Refused.UNAVAILABLE, "a-1", retry_after_s=100.0), strategy="Spread")
     harness.settle()
@@ -419,12 +341,7 @@ def test_a_member_that_is_placed_anew_does_not_wait_for_what_would_help_further_
 
 
 @pytest.mark.parametrize("further", [0, 1])
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tries again at once",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries again at once")
 def test_a_group_whose_bindings_are_all_refused_backs_off_though_a_further_member_waits(further):
     """The places that the group itself gave up do not count as room that could help the further member."""
     harness = Harness()
@@ -447,12 +364,7 @@ def test_a_group_that_timed_out_with_places_held_backs_off_though_a_further_memb
     assert not any(isinstance(effect, BindPod) for effect in harness.effects[before:])
 
 
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tries again at once",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries again at once")
 def test_of_two_places_held_before_a_restart_only_as_many_are_taken_up_as_there_is_room_for():
     harness = three(refusing(Refused.UNAVAILABLE, "a-1", "a-2"))
     harness.settle()
@@ -462,30 +374,12 @@ def test_of_two_places_held_before_a_restart_only_as_many_are_taken_up_as_there_
     assert len(harness.bound("default/a-")) == 2
 
 
-@pytest.mark.without("restarts", "standbys", why="a new leader tries again at once")
-def test_a_group_refused_by_the_server_and_then_by_lack_of_room_says_what_keeps_it_now():
-    harness = three(refusing(Refused.FORBIDDEN), max_schedule_time_s=600.0)
-    harness.settle()
-    harness.add(pod("busy", group="", node="n1"))
-    harness.wait(12)
-    assert harness.condition("default/a").reason == "Unschedulable"
-
-
 def test_a_binding_that_was_made_without_an_answer_is_not_made_elsewhere():
     harness = three()
     harness.lose_answer = lambda effect: effect.name == "a-1"
     harness.wait(1)
     assert [name for name, _ in harness.bound_log].count("default/a-1") == 1
     assert harness.status("default/a").phase == "Scheduled"
-
-
-def test_members_that_finish_while_the_last_binding_is_retried_count_for_the_quorum():
-    harness = three(refusing(Refused.UNAVAILABLE, "a-1"))
-    harness.settle()
-    harness.change("default/a-0", phase=PodPhase.SUCCEEDED)
-    harness.wait(1)
-    assert harness.gang("default/a").record.phase == "Scheduled"
-    assert harness.status("default/a").succeeded == 1
 
 
 @pytest.mark.without("all", why="it changes leaders itself")
@@ -529,12 +423,7 @@ def test_a_transaction_taken_up_after_a_restart_ends_under_the_minimum_of_that_m
     assert harness.status("default/a").minimum == 3
 
 
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tries again at once",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries again at once")
 def test_places_found_anew_are_in_the_status_before_their_bindings_are_sent_again():
     """All places are reserved and durable; their node goes, and the new places are refused in the same cycle."""
     harness = three(refusing(Refused.UNAVAILABLE, times=2))

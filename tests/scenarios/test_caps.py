@@ -355,17 +355,6 @@ def test_all_of_a_flood_that_fits_is_bound_at_once_in_order():
     assert order == [f"default/g{number}" for number in range(9)]
 
 
-def test_groups_that_time_out_give_way_to_those_outside():
-    harness = cluster(FEW, cores=16)
-    waiting(harness, "a", "b")
-    harness.settle()
-    harness.add(group("c", min_member=1, created=9.0), *pods("c", 1))
-    harness.wait(50)
-    assert not harness.bound()
-    harness.wait(15)
-    assert harness.bound() == ["default/c-0"]
-
-
 def test_pods_without_a_group_and_repairs_are_always_tried():
     """While one group never fits, a scheduled group loses a member, and a node refuses a member of another group."""
     harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=1)), cores=96)
@@ -481,15 +470,6 @@ def test_a_group_that_backs_off_gives_way_to_one_that_comes_later():
     harness.add(group("x/c", min_member=1), pod("x/c-0", group="c"))
     harness.wait(1)
     assert harness.bound("x/") == ["x/c-0"]
-
-
-def test_places_whose_two_times_end_at_once_are_waited_for_without_haste_until_a_binding_is_answered():
-    """maxHoldTime equals maxScheduleTime; the member's binding hangs."""
-    harness = cluster(Policy(max_hold_s=60.0))
-    harness.withhold = lambda _: True
-    harness.add(attack(places=2, max_schedule_time_s=60), seed())
-    harness.wait(70)
-    assert harness.gang("attack/a").operations.placeholders()
 
 
 def test_groups_that_back_off_do_not_change_places_for_ever():

@@ -148,23 +148,6 @@ def test_members_above_a_reached_minimum_are_bound_one_by_one():
     assert len(harness.bound()) == 3
 
 
-def test_an_extra_member_whose_binding_fails_does_not_keep_the_others():
-    harness = scheduled()
-    sent: list[str] = []
-
-    def refuse(effect: BindPod) -> BindRefused | None:
-        sent.append(effect.name)
-        return BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no") if effect.name == "a-2" else None
-
-    harness.refuse_bind = refuse
-    harness.add(*pods("a", 1, first=2))
-    harness.wait(3)
-    harness.add(pod("a-3"))
-    harness.wait(3)
-    assert harness.bound() == ["default/a-0", "default/a-1", "default/a-3"]
-    assert sent.count("a-2") < 10
-
-
 def test_a_member_that_was_refused_by_the_server_and_then_by_lack_of_room_is_told_of_the_room():
     """An autoscaler acts on the reason Unschedulable only."""
     harness = scheduled()
@@ -226,17 +209,6 @@ def test_under_ignore_a_raised_minimum_is_not_reached_in_part_either():
     assert harness.bound() == ["default/a-1", "default/a-2"]
 
 
-@pytest.mark.without("disorder", why="asserts what one order of events leads to")
-def test_a_repair_on_its_way_is_not_repeated_under_a_raised_minimum():
-    harness = scheduled()
-    harness.change_spec("default/a", min_member=9)
-    held_back(harness, "a-2")
-    harness.delete("default/a-0")
-    harness.add(*pods("a", 2, first=2))
-    harness.wait(5)
-    assert harness.bound() == ["default/a-1"]
-
-
 def test_successes_from_before_the_transaction_do_not_complete_it():
     harness = Harness()
     held_back(harness, "a-2")
@@ -279,20 +251,6 @@ def test_a_quorum_whose_rollback_left_members_in_place_is_completed_under_the_mi
     status = harness.status("default/a")
     assert (status.phase, status.minimum, status.bound) == ("Scheduled", 3, 3)
     assert harness.condition("default/a", "Degraded").reason == "MinimumRaised"
-
-
-def test_a_member_that_was_woken_and_then_lost_its_place_is_placed_again():
-    harness = scheduled()
-    harness.add(pod("a-2", cpu=9))
-    harness.wait(2)
-    held_back(harness, "a-2")
-    harness.add(node("n2", cpu=9))
-    harness.settle()
-    harness.refuse_bind = lambda _: None
-    harness.delete_node("n2")
-    harness.add(node("n3", cpu=9))
-    harness.settle()
-    assert harness.pod("default/a-2").node == "n3"
 
 
 def test_roles_that_a_scheduled_group_gets_are_named_with_what_they_miss():

@@ -113,26 +113,14 @@ class TestWhoseGroupItIs:
     def group(self) -> ForeignGroup:
         return replace(read({"schedulingPolicy": {"gang": {"minCount": 5}}}, name="train-7fk2p"), made_for="uid-train")
 
-    def test_after_an_automatic_gang_has_become_a_native_one(self):
+    @pytest.mark.parametrize(("before", "after"), [(ASKED, {}), ({}, ASKED)], ids=["native", "automatic"])
+    def test_after_an_automatic_gang_has_become_a_native_one_or_the_other_way_round(self, before, after):
         harness = Harness()
-        harness.label_namespace("default", ASKED)
+        harness.label_namespace("default", before)
         harness.add(node("n1", cpu=2), job(), self.group(), *(of_job(number, owned=True) for number in range(5)))
         harness.wait(60)
         assert said(harness, "train-7fk2p") == (False, "Unschedulable")
-        harness.label_namespace("default", {})
-        harness.wait(60)
-        harness.add(node("n2", cpu=5))
-        harness.wait(60)
-        assert len(harness.bound()) == 5
-        assert condition(harness, "train-7fk2p") == SCHEDULED
-
-    def test_after_a_native_group_has_become_an_automatic_gang(self):
-        harness = Harness()
-        harness.label_namespace("default", {})
-        harness.add(node("n1", cpu=2), job(), self.group(), *(of_job(number, owned=True) for number in range(5)))
-        harness.wait(60)
-        assert said(harness, "train-7fk2p") == (False, "Unschedulable")
-        harness.label_namespace("default", ASKED)
+        harness.label_namespace("default", after)
         harness.wait(60)
         harness.add(node("n2", cpu=5))
         harness.wait(60)

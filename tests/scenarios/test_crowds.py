@@ -149,18 +149,6 @@ def test_events_on_pods_that_nobody_schedules_keep_to_the_limit_and_end_after_a_
     assert counted.machine.validate() == []
 
 
-def test_a_pod_that_is_noticed_before_its_turn_is_not_told():
-    counted = Counted()
-    counted.handle(*misspelt(100, 100))
-    counted.wait(20.5)
-    early = {event.name for event in told(counted)}
-    assert 0 < len(early) < 50
-    late = pod("p-99", group="g99", scheduler="gang-sched")
-    counted.handle(PodSeen(replace(late, condition_reason="Unschedulable")))
-    counted.wait(100)
-    assert {event.name for event in told(counted)} == early
-
-
 def test_pods_of_other_schedulers_that_name_a_group_are_told_by_name_not_by_number():
     harness = Harness()
     harness.add(node(), group("a", min_member=2), pod("a-0"))

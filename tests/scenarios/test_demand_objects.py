@@ -80,20 +80,6 @@ def test_a_driver_that_does_not_fit_has_its_application_demanded_once_and_no_mor
     assert len(writes(harness)) == 2
 
 
-def test_a_driver_that_fits_nowhere_is_named_in_a_unit_of_its_own():
-    harness = served()
-    spark(harness)
-    harness.wait(2)
-    assert demand(harness).pool.units == (executor_unit(4), DRIVER)
-
-
-def test_an_application_of_no_executors_is_one_unit_that_names_the_driver():
-    harness = served()
-    spark(harness, executors=0)
-    harness.wait(2)
-    assert demand(harness).pool.units == (DRIVER,)
-
-
 def test_any_group_that_asks_for_an_instance_group_is_demanded_also_by_its_oldest_member():
     harness = served()
     harness.add(group(min_member=2), *pods("a", 2, node_selector=BATCH, created=5.0))
@@ -150,14 +136,6 @@ def test_one_zone_for_all_is_said():
     assert demand(harness, "demand-a-0").pool.single_zone
 
 
-def test_another_label_may_name_the_instance_group():
-    policy = Policy()
-    harness = served(Policy(fifo=type(policy.fifo)(label="pool")))
-    harness.add(driver(node_selector={"pool": "p1"}))
-    harness.wait(2)
-    assert demand(harness).pool.instance_group == "p1"
-
-
 def test_a_refusal_that_ends_within_a_second_is_never_written():
     harness = served()
     spark(harness)
@@ -207,16 +185,6 @@ def test_executors_that_come_later_are_not_demanded_by_this_object():
     harness.add(*executors(count=6, node_selector=BATCH))
     harness.wait(60)
     assert not writes(harness)
-
-
-def test_without_the_kind_nothing_is_written_and_with_it_all_that_waits_is_demanded():
-    harness = Harness()
-    spark(harness)
-    harness.wait(60)
-    assert not writes(harness)
-    harness.serve_demands()
-    harness.settle()
-    assert named(harness) == ["demand-app-driver"]
 
 
 def test_a_kind_that_vanishes_and_comes_again_has_all_demanded_anew():
@@ -294,18 +262,6 @@ def test_a_deletion_that_was_lost_is_tried_again():
     assert [type(effect) for effect in writes(harness)] == [PutDemand, DropDemand, DropDemand]
 
 
-def test_a_group_that_is_refused_again_is_demanded_again_without_a_long_wait():
-    harness = served()
-    harness.add(group(min_member=2), *pods("a", 2, node_selector=BATCH))
-    harness.wait(2)
-    harness.delete("default/a-1")
-    harness.settle()
-    assert named(harness) == []
-    harness.add(pod("a-1", uid="another", node_selector=BATCH))
-    harness.wait(2)
-    assert named(harness) == ["demand-a-0"]
-
-
 def test_a_restart_writes_nothing_anew_where_nothing_has_changed():
     harness = served()
     spark(harness)
@@ -361,20 +317,6 @@ def test_a_group_that_has_failed_for_good_is_demanded_no_more():
     harness.wait(2)
     assert harness.status("default/a").phase == "Failed"
     assert named(harness) == []
-
-
-@pytest.mark.without("leaderless", why="asserts exact times")
-def test_a_group_in_its_back_off_is_demanded_on_by_who_is_its_oldest_member_then():
-    harness = served()
-    harness.add(group(min_member=2, max_schedule_time_s=10.0), *pods("a", 3, node_selector=BATCH))
-    harness.wait(11)
-    assert harness.status("default/a").phase == "TimedOut"
-    assert named(harness) == ["demand-a-0"]
-    assert len(writes(harness)) == 1
-    harness.delete("default/a-0")
-    harness.wait(2)
-    assert harness.status("default/a").phase == "TimedOut"
-    assert named(harness) == ["demand-a-1"]
 
 
 def collect_garbage(harness: Harness) -> None:

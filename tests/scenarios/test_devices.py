@@ -137,24 +137,6 @@ def test_a_device_that_another_scheduler_has_allocated_too_withdraws_our_unbound
     assert list(harness.gadgets.allocated()) == ["else"]
 
 
-def test_members_share_a_claim_and_therefore_its_node(harness: Harness) -> None:
-    harness.add(*(node(f"n{at}", cpu="2") for at in range(2)), node("big", cpu="3"), group(min_member=3))
-    harness.offer(GPUS, *(gpus(name, 1) for name in ("n0", "n1", "big")), device_claim("shared"))
-    harness.add(*(pod(f"default/a-{at}", device_claims=["shared"]) for at in range(3)))
-    harness.settle()
-    assert {harness.pod(name).node for name in harness.bound()} == {"big"}
-    assert len(harness.gadgets.claim("shared").reserved) == 3
-
-
-def test_an_allocated_claim_decides_the_node_and_is_reserved(harness: Harness) -> None:
-    harness.add(*(node(f"n{at}", cpu="2") for at in range(3)), group(min_member=1))
-    harness.offer(GPUS, gpus("n2", 1), device_claim("a-0", allocation=on("n2", "gpu-0")))
-    harness.add(*members(1))
-    harness.settle()
-    assert harness.pod("default/a-0").node == "n2"
-    assert harness.gadgets.claim("a-0").reserved == ("uid-default/a-0",)
-
-
 @pytest.mark.parametrize(
     ("claim", "told"),
     [
@@ -501,15 +483,6 @@ def test_members_of_another_kind_leave_a_device_that_only_one_member_can_use(har
     harness.settle()
     assert len(harness.bound()) == 3
     assert harness.gadgets.allocated()["a-2"] == [(DRIVER, "n", "gpu-0")]
-
-
-@pytest.mark.parametrize("number", [2, 3])
-def test_alternatives_that_never_suffice_are_proven_not_to(harness: Harness, number: int) -> None:
-    harness.add(node("n", cpu="8"), group(min_member=number + 1))
-    harness.offer(GPUS, gpus("n", number), *claims(number + 1, TWO_OR_ONE))
-    harness.add(*members(number + 1))
-    harness.wait(3)
-    assert harness.condition("default/a").reason == Reason.NEVER_FITS
 
 
 def test_a_search_for_devices_that_was_cut_short_is_no_proof(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:

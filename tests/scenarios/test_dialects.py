@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from gangsched.core.objects.declaration import GroupKey, Role
-from gangsched.core.objects.effects import PatchStatus
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.dialects.dialect_table import DEFAULT
@@ -79,14 +78,6 @@ class TestSparkOnYunikorn:
         assert len(harness.bound("default/e-")) == 4
         assert not harness.bound("default/other")
 
-    def test_without_room_for_all_the_driver_waits(self):
-        harness = Harness()
-        harness.add(node("n1", cpu=1), node("n2", cpu=3, labels={"pool": "spark"}), self.driver())
-        harness.wait(5)
-        assert harness.bound() == []
-        assert told(harness, "driver")[0] == "Unschedulable"
-        assert "Only 4 of 5 members fit" in told(harness, "driver")[1]
-
     def test_a_size_that_cannot_be_read_is_named(self):
         found = DEFAULT.declaration(
             {"applicationId": "g", "spark-role": "driver"},
@@ -108,29 +99,6 @@ class TestSparkOnYunikorn:
 
 
 class TestOneDialect:
-    def test_a_group_is_bound_whole_and_not_before(self):
-        harness = Harness()
-        harness.add(node(), koordinator("g-0"))
-        harness.wait(2)
-        assert harness.bound() == []
-        assert told(harness, "g-0")[0] == "GangIncomplete"
-        harness.add(koordinator("g-1"))
-        harness.wait(2)
-        assert len(harness.bound()) == 2
-        assert not any(isinstance(effect, PatchStatus) for effect in harness.effects)
-
-    def test_a_missing_minimum_is_asked_for_in_the_words_of_the_dialect(self):
-        harness = Harness()
-        harness.add(node(), koordinator("g-0", None))
-        harness.wait(2)
-        assert told(harness, "g-0") == (
-            "PodGroupNotFound",
-            (
-                "Group g: There is no podgroups.scheduling.sigs.k8s.io g in namespace default: create it, or give the "
-                f"pods the annotation {KOORDINATOR}/min-available."
-            ),
-        )
-
     def test_members_that_differ_are_told_under_which_key(self):
         harness = Harness()
         harness.add(node(), koordinator("g-0", 2), koordinator("g-1", 3))
@@ -280,21 +248,6 @@ class TestRolesFromPods:
             ),
         )
 
-    def test_after_a_restart_a_lost_member_is_replaced_alone(self):
-        harness = Harness()
-        harness.add(node(cpu=3), yunikorn("lead", task_groups=WORKERS))
-        harness.add(*(yunikorn(f"w-{number}", task_group="worker") for number in range(2)))
-        harness.wait(2)
-        assert len(harness.bound()) == 3
-        harness.wait(60)
-        harness.restart()
-        harness.delete("default/w-1")
-        harness.wait(2)
-        harness.add(yunikorn("w-2", task_group="worker", created=harness.now))
-        harness.wait(2)
-        assert "default/w-2" in harness.bound()
-        assert harness.evicted == []
-
     def test_a_podgroup_with_the_same_roles_is_joined(self):
         harness = Harness()
         harness.add(node(), group("g", min_member=2, roles=(Role(name="worker", min_member=2),)))
@@ -327,23 +280,6 @@ class TestRolesFromPods:
 
 
 class TestSeveralDialects:
-    def test_a_podgroup_of_ours_is_joined_in_any_dialect(self):
-        harness = Harness()
-        harness.add(node(), group("g", min_member=2), koordinator("g-0", None), koordinator("g-1", None))
-        harness.wait(2)
-        assert len(harness.bound()) == 2
-        assert harness.status("default/g").source == "gangsched PodGroup, koordinator pods"
-
-    def test_a_podgroup_and_an_annotation_that_differ_are_told_by_the_annotations_name(self):
-        harness = Harness()
-        harness.add(node(), group("g", min_member=3), *(koordinator(f"g-{number}") for number in range(3)))
-        harness.wait(2)
-        assert harness.bound() == []
-        assert harness.condition("default/g").message == (
-            f"The PodGroup says minMember 3, the pods say 2 by the annotation {KOORDINATOR}/min-available: make them "
-            "equal or remove the latter."
-        )
-
     @pytest.mark.parametrize("declared", [True, False])
     def test_members_by_different_dialects_may_be_two_groups_and_none_is_bound(self, declared):
         harness = Harness()

@@ -11,7 +11,7 @@ import pytest
 from gangsched.core.objects.declaration import Role, Topology
 from gangsched.core.objects.effects import PatchPodCondition, PatchStatus
 from gangsched.core.objects.podgroup import TimeoutPolicy
-from gangsched.core.objects.policy import FifoRules, Policy
+from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.status import Demand
 from gangsched.core.planning.expansion import HOSTNAME
 from tests.builders import amounts, group, node, pod, pods, shape
@@ -75,17 +75,6 @@ def test_a_group_that_becomes_incomplete_or_contradicts_itself_demands_nothing()
     assert demand(harness) == ()
 
 
-def test_a_refusal_lifted_within_a_second_demands_nothing():
-    harness = Harness()
-    harness.add(node(cpu=1), group("a", min_member=2), *pods("a", 2))
-    harness.wait(0.5)
-    harness.add(node("n2", cpu=1))
-    harness.wait(60)
-    patches = [effect for effect in harness.effects if isinstance(effect, PatchStatus)]
-    assert patches
-    assert not any(patch.status.demand for patch in patches)
-
-
 def test_its_numbers_change_at_most_every_thirty_seconds_together_with_the_message():
     harness = waiting(max_schedule_time_s=9999.0)
     for number in range(20):
@@ -97,14 +86,6 @@ def test_its_numbers_change_at_most_every_thirty_seconds_together_with_the_messa
     harness.wait(31)
     assert demand(harness) == (each(2, cpu="1"),)
     assert "Only 2 of 4" in harness.condition("default/a").message
-
-
-def test_a_restart_writes_nothing_anew():
-    harness = waiting(max_schedule_time_s=9999.0)
-    harness.restart()
-    harness.wait(100)
-    assert demand(harness) == (each(3, cpu="1"),)
-    assert not any(isinstance(effect, PatchStatus) for _, _, effects in harness.history for effect in effects)
 
 
 def test_the_nodes_must_be_in_the_domain_that_the_group_would_go_to():
@@ -135,21 +116,6 @@ def test_members_that_do_not_exist_yet_are_demanded_by_their_template():
     assert demand(harness) == ()
 
 
-@pytest.mark.without("disorder", why="asserts what one order of events leads to")
-def test_a_group_that_waits_for_its_turn_demands_nothing():
-    pool = {"pool": "batch"}
-    rules = FifoRules(label="pool", groups=frozenset({"batch"}))
-    harness = Harness(Policy(fifo=rules))
-    harness.add(node("n1", cpu=2, labels=pool), pod("busy", group="", node="n1"))
-    for name, count in (("early", 2), ("late", 3)):
-        created = harness.now - 100 if name == "early" else harness.now - 50
-        harness.add(group(name, min_member=count, created=created), *pods(name, count, node_selector=pool))
-    harness.wait(1)
-    assert harness.status("default/early").demand == (each(1, cpu="1"),)
-    assert harness.condition("default/late").reason == "NotItsTurn"
-    assert harness.status("default/late").demand == ()
-
-
 NAMED: dict[str, Any] = {"node_selector": {HOSTNAME: "n9"}}
 
 
@@ -167,24 +133,6 @@ class TestNodesByName:
         harness.add(node("n9", labels={HOSTNAME: "n9"}))
         harness.wait(1)
         assert len(harness.bound()) == 2
-
-    def test_where_the_named_node_may_become_free_they_are(self):
-        harness = Harness()
-        harness.add(node("n9", cpu=1, labels={HOSTNAME: "n9"}), pod("busy", group="", node="n9"))
-        harness.add(group("a", min_member=1), pod("a-0", **NAMED))
-        harness.wait(1)
-        assert harness.condition("default/a").reason == "Unschedulable"
-        assert told(harness) == "Unschedulable"
-        assert demand(harness) == ()
-
-    @pytest.mark.parametrize(("fields", "reason"), [(NAMED, "NeverFits"), ({"cpu": 64}, "Unschedulable")])
-    def test_so_it_is_for_a_plain_pod_and_for_one_above_the_minimum(self, fields, reason):
-        harness = Harness()
-        harness.add(node("n1"), group("a", min_member=1), pod("a-0"), pod("alone", group="", **fields))
-        harness.wait(1)
-        harness.add(pod("a-1", **fields))
-        harness.wait(1)
-        assert (told(harness, "alone"), told(harness, "a-1")) == (reason, reason)
 
     def test_a_pod_is_told_once_also_after_a_restart(self):
         harness = Harness()

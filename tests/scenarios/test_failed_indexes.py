@@ -101,18 +101,6 @@ DECLARED = pytest.mark.parametrize("declare", [by_nobody, by_pod_group])
 
 @KIND
 @DECLARED
-def test_the_pods_of_the_indexes_that_are_left_are_the_whole_gang(kind: str, declare: Declare):
-    """An index fails for good before the others were bound, for example because they were evicted with their node."""
-    sweep = Sweep(kind, declare)
-    sweep.failed = [3]
-    sweep.tell()
-    sweep.create(0, 1, 2)
-    sweep.harness.wait(5)
-    assert sweep.bound == 3
-
-
-@KIND
-@DECLARED
 def test_two_of_three_owed_pods_are_no_gang(kind: str, declare: Declare):
     sweep = Sweep(kind, declare)
     sweep.failed = [3]
@@ -182,16 +170,6 @@ def test_the_run_ends_as_the_job_does(ended: list[str], phase: str):
     sweep.tell()
     sweep.harness.wait(5)
     assert sweep.harness.status("default/t").phase == phase
-
-
-def test_a_wave_is_as_large_as_what_is_owed_beside_failed_indexes():
-    """Of six indexes one has succeeded and three have failed; the two that are left are bound in room for two."""
-    sweep = Sweep("job", by_pod_group, cpu=2, completions=6)
-    sweep.succeeded, sweep.failed = [0], [1, 2, 3]
-    sweep.tell()
-    sweep.create(4, 5)
-    sweep.harness.wait(5)
-    assert sweep.bound == 2
 
 
 def test_more_failures_than_maxfailedindexes_end_the_job_and_its_run():

@@ -33,11 +33,3 @@ def test_a_kubelet_that_declares_the_feature_wakes_the_group():
     harness.add(node("old", cpu=8, features=[ALL, USERS]))
     harness.settle()
     assert sorted(harness.pod(name).node for name in harness.bound()) == ["newest", "old"]
-
-
-def test_nodes_that_lack_two_features_are_counted_once():
-    harness = Harness()
-    harness.add(node("old", cpu=8), node("small", cpu="100m", features=[ALL, USERS]))
-    harness.add(group("a", min_member=1), *pods("a", 1, features=[ALL, USERS]))
-    harness.wait(20.0)
-    assert "no node accepts it" not in harness.condition("default/a").message

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from math import inf
 
 import pytest
 
-from gangsched.core.objects.declaration import GroupKey, Role, Topology
+from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.effects import PatchStatus
-from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced, PriorityClassSeen
+from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
@@ -105,19 +104,6 @@ class TestTheTerms:
         harness.wait(2)
         assert len(harness.bound()) == 4
 
-    def test_a_subgroup_that_kais_object_does_not_list_is_told(self):
-        harness = Harness()
-        harness.add(node(), g("kai", min_member=1, roles=(Role(name="leader", min_member=1),)))
-        harness.add(member("g-0", "kai", labels={"kai.scheduler/subgroup-name": "wroker"}))
-        harness.wait(2)
-        assert told(harness, "g-0") == (
-            "RoleUnknown",
-            (
-                "Group g: Pod g-0 names the role wroker, but the group g has only leader: correct the label "
-                "kai.scheduler/subgroup-name or add the role to the PodGroup."
-            ),
-        )
-
     def test_a_subgroup_of_kais_that_needs_no_member_is_not_waited_for(self):
         spec = {"subGroups": [{"name": "leader", "minMember": 1}, {"name": "extra", "minMember": 0}]}
         harness = Harness()
@@ -137,63 +123,11 @@ class TestTheTerms:
         harness.wait(2)
         assert harness.machine.stats().timeouts == 1
 
-    @pytest.mark.without("restarts", "leaderless", why="the story tells a watch what no list holds")
-    def test_a_priority_class_that_is_missing_is_told_and_counts_once_it_is_there(self):
-        harness = Harness()
-        harness.add(node(), g(priority_class="high"), *members(2))
-        harness.wait(2)
-        assert told(harness, "g-0")[0] == "PriorityClassNotFound"
-        harness.report(PriorityClassSeen("high", 1000))
-        harness.wait(2)
-        assert len(harness.bound()) == 2
-        assert harness.machine.assessments[KEY].terms.priority == 1000
-
-    @pytest.mark.without("disorder", why="asserts what one order of events leads to")
-    def test_pods_of_a_basic_group_are_bound_alone_and_never_time_out(self):
-        harness = Harness()
-        harness.add(node(cpu=1), g("native", min_member=1, max_schedule_time_s=inf), *members(2, "native"))
-        harness.wait(3600)
-        assert harness.bound() == ["default/g-0"]
-        assert told(harness, "g-1")[0] == "Unschedulable"
-        assert harness.machine.stats().timeouts == 0
-        harness.add(node("n2", cpu=1))
-        harness.wait(2)
-        assert len(harness.bound()) == 2
-
-    @pytest.mark.without("disorder", why="asserts what one order of events leads to")
-    def test_a_basic_group_with_a_topology_stays_in_one_domain(self):
-        spec = {"schedulingPolicy": {"basic": {}}, "schedulingConstraints": {"topology": [{"key": "zone"}]}}
-        harness = Harness()
-        harness.add(node("a1", cpu=1, labels={"zone": "a"}), node("b1", cpu=1, labels={"zone": "b"}))
-        harness.add(stated("native", spec), *members(2, "native"))
-        harness.wait(60)
-        assert harness.bound() == ["default/g-0"]
-        assert told(harness, "g-1")[0] == "Unschedulable"
-        harness.add(node("a2", cpu=1, labels={"zone": "a"}), node("b2", cpu=1, labels={"zone": "b"}))
-        harness.wait(2)
-        assert {harness.pod(name).node for name in harness.bound()} == {"a1", "a2"}
-
-    def test_a_topology_level_keeps_the_members_together(self):
-        harness = Harness()
-        for number, rack in enumerate("aabb"):
-            harness.add(node(f"n{number}", cpu=1 if rack == "a" else 2, labels={"rack": rack}))
-        harness.add(g("kai", min_member=3, topology=Topology("rack")), *members(3, "kai"))
-        harness.wait(2)
-        assert {harness.pod(name).node for name in harness.bound()} == {"n2", "n3"}
-
     def test_what_cannot_be_honoured_is_refused_by_name(self):
         harness = Harness()
         harness.add(node(), g(not_built=("spec.networkTopology of mode hard",)), *members(2))
         harness.wait(2)
         assert told(harness, "g-0")[0] == "NotSupported"
-
-    def test_a_changed_minimum_applies_at_once(self):
-        harness = Harness()
-        harness.add(node(), g(min_member=3), *members(2))
-        harness.wait(2)
-        harness.add(g(min_member=2))
-        harness.wait(2)
-        assert len(harness.bound()) == 2
 
 
 class TestTheObject:
@@ -212,24 +146,6 @@ class TestTheObject:
         harness.wait(2)
         assert len(harness.bound()) == 2
 
-    def test_where_pods_have_no_key_for_it_only_the_object_can_say_the_minimum(self):
-        harness = Harness()
-        harness.add(node(), *members(2, "tenstack"))
-        harness.wait(2)
-        assert told(harness, "g-0")[1] == (
-            "Group g: There is no podgroups.batch.scheduler.tencent.com g in namespace default: create it."
-        )
-
-    def test_without_an_object_volcanos_pods_may_say_the_minimum_themselves(self):
-        said = {"scheduling.volcano.sh/group-min-member": "2", "volcano.sh/task-spec": "worker"}
-        harness = Harness()
-        harness.add(node(), member("g-0", annotations=said))
-        harness.wait(2)
-        assert harness.bound() == []
-        harness.add(member("g-1", annotations=said))
-        harness.wait(2)
-        assert len(harness.bound()) == 2
-
     def test_one_without_pods_costs_nothing_that_could_be_seen(self):
         harness = Harness()
         harness.add(node(), *(foreign_group("volcano", f"default/empty-{number}") for number in range(10)))
@@ -237,15 +153,6 @@ class TestTheObject:
         assert harness.machine.gangs == {}
         assert harness.machine.stats().phases == {}
         assert harness.emitted == []
-
-    def test_an_error_in_it_is_told(self):
-        harness = Harness()
-        harness.add(node(), g(error="podgroups.scheduling.volcano.sh g: spec.minMember is 0."), *members(2))
-        harness.wait(2)
-        assert told(harness, "g-0") == (
-            "InvalidDeclaration",
-            "Group g: podgroups.scheduling.volcano.sh g: spec.minMember is 0.",
-        )
 
     def test_one_of_another_dialect_says_nothing(self):
         harness = Harness()
@@ -267,26 +174,6 @@ class TestTheObject:
         harness.add(g(uid="another", min_member=3))
         harness.wait(2)
         assert len(harness.bound()) == 3
-
-    @pytest.mark.without("restarts", "standbys", why="nothing written says it yet when the leader dies")
-    def test_another_of_the_same_name_begins_another_run(self):
-        harness = Harness()
-        harness.add(node(), g(), *members(2))
-        harness.wait(60)
-        since = harness.gang("default/g").record.scheduled_at
-        harness.add(g(uid="another"))
-        harness.wait(2)
-        assert harness.gang("default/g").record.scheduled_at > since
-
-    def test_a_changed_one_ends_the_back_off(self):
-        harness = Harness()
-        harness.add(node(cpu=1), g(max_schedule_time_s=5.0), *members(2))
-        harness.wait(6)
-        assert harness.gang("default/g").record.level == 1
-        harness.add(g(max_schedule_time_s=50.0))
-        harness.settle()
-        assert harness.gang("default/g").record.level == 0
-        assert not harness.gang("default/g").record.retry_at
 
     def test_of_other_namespaces_than_the_one_that_is_served_none_is_kept(self):
         harness = Harness(Policy(namespace="other"))
@@ -379,17 +266,6 @@ class TestRestart:
         assert "default/g-3" in harness.bound()
         assert harness.gang("default/g").record.minimum == 3
         assert harness.evicted == []
-
-    def test_a_quorum_that_was_half_bound_is_finished(self):
-        harness = Harness()
-        harness.withhold = lambda effect: effect.name != "g-0"
-        harness.add(node(), g(min_member=3), *members(3))
-        harness.settle()
-        assert len(harness.bound()) == 1
-        harness.withhold = lambda _: False
-        harness.restart()
-        harness.wait(2)
-        assert len(harness.bound()) == 3
 
     @pytest.mark.without("restarts", "standbys", why="the story is about a change of leaders at one moment")
     def test_a_quorum_that_was_half_bound_ends_under_the_minimum_of_the_restart(self):

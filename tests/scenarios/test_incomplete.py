@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from typing import Any
-
 import pytest
 
 from gangsched.core.objects.policy import Policy
@@ -26,23 +23,6 @@ def test_two_of_three_members_wait_and_the_message_asks_for_one_more():
     harness.add(pod("a-2"))
     harness.settle()
     assert len(harness.bound()) == 3
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations(("node", "group", "pods", "last"))))
-def test_a_group_is_bound_whatever_is_created_first(order):
-    harness = Harness()
-    things: dict[str, list[Any]] = {
-        "node": [node()],
-        "group": [group("a", min_member=3)],
-        "pods": pods("a", 2),
-        "last": pods("a", 1, first=2),
-    }
-    for which in order:
-        assert harness.bound() == []
-        harness.add(*things[which])
-        harness.wait(2)
-    assert len(harness.bound()) == 3
-    assert harness.status("default/a").phase == "Scheduled"
 
 
 def test_a_podgroup_without_pods_says_how_to_join_it_and_no_event_is_made():
@@ -74,12 +54,7 @@ def test_a_terminating_pod_is_no_member():
     )
 
 
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tells anew or not at all",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_a_pod_of_another_scheduler_is_no_member_and_one_event_says_so():
     harness = Harness()
     harness.add(node(), group("a", min_member=2), pod("a-0"), pod("a-1", scheduler="default-scheduler"))

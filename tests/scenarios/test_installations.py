@@ -58,26 +58,12 @@ class TestWhoseAGroupIs:
         assert first.machine.gangs == {}
         assert first.machine.stats().phases == {}
 
-    def test_without_pods_it_is_the_default_names(self):
-        first, green = both()
-        first.add(group("a", min_member=2))
-        first.wait_all(5)
-        assert first.condition("default/a").reason == "NoMembers"
-        assert written(green) == []
-
     def test_without_pods_the_annotation_decides(self):
         first, green = both()
         first.add(replace(group("a", min_member=2), scheduler="green"))
         first.wait_all(5)
         assert green.condition("default/a").reason == "NoMembers"
         assert written(first) == []
-
-    def test_members_count_more_than_the_annotation(self):
-        first, green = both()
-        first.add(replace(group("a", min_member=2), scheduler="green"), *pods("a", 2))
-        first.wait_all(5)
-        assert first.status("default/a").phase == "Scheduled"
-        assert written(green) == []
 
     def test_a_name_that_nobody_serves_has_no_owner(self):
         first, green = both()
@@ -86,21 +72,6 @@ class TestWhoseAGroupIs:
         assert first.status("default/a") == GroupStatus()
         assert not first.has("default/a")
         assert not green.has("default/a")
-
-    def test_one_of_several_names_is_enough(self):
-        first = Installation("gangsched")
-        several = Installation("red", "green", beside=first)
-        first.add(node("n1"), group("a", min_member=2))
-        first.add(pod("a-0", scheduler="red"), pod("a-1", scheduler="green", created=1.0))
-        first.wait_all(5)
-        assert several.status("default/a").phase == "Scheduled"
-        assert written(first) == []
-
-    def test_pods_of_a_scheduler_that_is_no_gangsched_give_the_group_to_nobody_beside_ours(self):
-        first, _ = both()
-        first.add(group("a", min_member=1), pod("a-0", scheduler="volcano"), pod("a-1", created=1.0))
-        first.wait_all(5)
-        assert first.bound() == ["default/a-1"]
 
     def test_a_forgotten_scheduler_name_is_told_by_the_default_installation_alone(self):
         first, green = both()

@@ -10,12 +10,11 @@ from msgspec.structs import replace
 
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration, Role
-from gangsched.core.objects.effects import MakeGroup
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.shape import PodTerm, Requirement
-from gangsched.core.objects.workload import Reference, Workload
+from gangsched.core.objects.workload import Workload
 from gangsched.kube.workloads.statefulset import ROLE
 from gangsched.kube.workloads.workload_kind import Mark
 from gangsched.kube.workloads.workload_table import chosen
@@ -25,7 +24,6 @@ from tests.harness import Harness
 KINDS = chosen(Settings()).kinds
 READY_S = 20.0
 CONTAINERS = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]}
-WEB = Reference("apps/v1", "StatefulSet", "web", "uid-web")
 
 
 def stateful_set(name: str = "web", *, replicas: int = 5, cpu: str = "1", **annotations: str) -> ForeignGroup:
@@ -114,18 +112,6 @@ def test_the_next_one_follows_when_the_first_is_gone(auto):
     auto.delete_foreign("statefulset", "default/one")
     auto.wait(12 * READY_S)
     assert (before, bound(auto, "two")) == (0, 5)
-
-
-def test_the_object_that_declares_the_gang_owns_its_podgroup_and_no_clock_runs(auto):
-    auto.add(node(cpu="5"))
-    Controller(auto).create()
-    auto.wait(READY_S)
-    assert {each.owner for each in auto.effects if isinstance(each, MakeGroup)} == {WEB}
-    status = auto.status("default/statefulset.web")
-    assert (bound(auto), held(auto)) == (1, 4)
-    assert (status.phase, status.schedule_start_time) == ("Reserved", 0.0)
-    told = auto.condition("default/statefulset.web")
-    assert told.message == "1 of 5 members are bound and 4 places are held for the missing ones, for up to 10m."
 
 
 def test_places_are_held_for_longer_than_a_gang_may_wait_for_room(auto):
@@ -428,16 +414,6 @@ def test_a_leader_says_its_size_until_its_workers_have_to_wait_for_it(auto):
     auto.add(of_kind("lws", {"startupPolicy": "LeaderReady", "leaderWorkerTemplate": made}))
     auto.settle()
     assert (before, bound(auto, "leader"), vacant(auto, "lws.w.0")) == (0, 1, 1)
-
-
-def test_a_set_that_waits_for_room_never_times_out(auto):
-    auto.add(node(cpu="4"), stateful_set(), replica(0))
-    auto.wait(200)
-    assert auto.pod("default/web-0").condition_reason == "Unschedulable"
-    assert not auto.events("TimedOut")
-    auto.add(node("n2", cpu="1"))
-    auto.settle()
-    assert (bound(auto), held(auto)) == (1, 4)
 
 
 def test_a_set_of_that_name_that_is_not_the_owner_explains_nothing():

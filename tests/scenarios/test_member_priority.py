@@ -32,16 +32,6 @@ def test_a_member_of_high_priority_is_not_passed_over_for_a_larger_one_behind_it
     assert harness.bound() == ["default/a-0", "default/a-2"]
 
 
-def test_further_members_are_tried_by_priority():
-    """The quorum is one member, and there is room for two."""
-    harness = Harness()
-    harness.add(node(cpu="2"), group("a", min_member=1))
-    harness.add(*[pod(f"a-{at}", created=float(at), priority=at) for at in range(3)])
-    harness.wait(5)
-
-    assert harness.bound() == ["default/a-1", "default/a-2"]
-
-
 def test_max_member_keeps_those_of_high_priority():
     harness = Harness()
     harness.add(node(cpu="8"), group("a", min_member=1, max_member=2))
@@ -50,17 +40,6 @@ def test_max_member_keeps_those_of_high_priority():
 
     assert harness.bound() == ["default/a-1", "default/a-2"]
     assert harness.pod("default/a-0").condition_reason == "AboveMaxMember"
-
-
-def test_a_bound_member_stays_before_one_of_higher_priority():
-    """One member of two is bound when one of higher priority comes; maxMember allows one."""
-    harness = Harness()
-    harness.add(node(cpu="8"), group("a", min_member=1, max_member=1), pod("a-0"))
-    harness.wait(5)
-    harness.add(pod("a-1", priority=9))
-    harness.wait(5)
-
-    assert harness.bound() == ["default/a-0"]
 
 
 def test_repairs_replace_by_priority():

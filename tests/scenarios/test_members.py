@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gangsched.core.objects.declaration import Declaration, Role
-from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.objects.status import GroupStatus
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
@@ -181,27 +179,6 @@ def test_a_podgroup_deleted_after_its_group_was_bound_leaves_bound_members_and_n
     harness.add(group("a", min_member=2, uid="new"))
     harness.settle()
     assert len(harness.bound()) == 3
-
-
-@pytest.mark.parametrize("bound_before", [True, False])
-@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries again at once")
-def test_a_podgroup_deleted_in_mid_flight_finishes_only_what_has_bound_a_member(bound_before):
-    harness = Harness()
-    names = {"a-1"} if bound_before else {"a-0", "a-1", "a-2"}
-
-    def refuse_once(effect: BindPod) -> BindRefused | None:
-        if effect.name not in names:
-            return None
-        names.remove(effect.name)
-        return BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no")
-
-    harness.refuse_bind = refuse_once
-    harness.add(group("a", min_member=3), *pods("a", 3), node())
-    harness.settle()
-    harness.delete_group("default/a")
-    harness.wait(10)
-    assert len(harness.bound()) == (3 if bound_before else 0)
-    assert harness.gang("default/a").operations.bindings == {}
 
 
 def test_a_new_podgroup_of_the_same_name_begins_with_a_clean_slate():

@@ -98,14 +98,6 @@ def test_quorums_of_all_come_before_members_above_the_minimum():
     assert harness.bound("default/b-") == ["default/b-0", "default/b-1"]
 
 
-@pytest.mark.without("disorder", why="asserts what one order of events leads to")
-def test_members_above_the_minimum_are_bound_in_the_same_pass_as_their_quorum():
-    harness = Harness()
-    harness.add(group("a", min_member=2), *pods("a", 4), node())
-    harness.step()
-    assert len(harness.bound()) == 4
-
-
 def test_a_group_that_does_not_fit_does_not_delay_the_one_behind_it():
     harness = Harness()
     harness.add(
@@ -153,14 +145,6 @@ def test_the_configured_max_priority_caps_plain_pods_too():
     harness.add(node(cpu=1))
     harness.settle()
     assert harness.bound() == ["default/old"]
-
-
-def test_spread_levels_members_above_the_minimum_with_those_of_the_quorum():
-    harness = Harness()
-    harness.add(node("n1", cpu=100), node("n2", cpu=10), pod("busy", cpu=4, group="", node="n2"))
-    harness.add(group("a", min_member=1, strategy="Spread"), *pods("a", 4))
-    harness.settle()
-    assert sorted(harness.pod(name).node for name in harness.bound("default/a-")) == ["n1", "n1", "n2", "n2"]
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")

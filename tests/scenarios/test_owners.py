@@ -44,24 +44,6 @@ def test_by_default_two_owners_are_flagged_once_and_all_members_bound():
     assert "StatefulSet.apps blue (2), StatefulSet.apps green (2)" in event.note
 
 
-@pytest.mark.without("restarts", "standbys", why="a new leader tells anew or not at all")
-def test_a_third_owner_is_flagged_too():
-    harness = cluster()
-    harness.add(*blue(2), *green(2))
-    harness.wait(5)
-    harness.add(*pods("a", 1, first=20))
-    harness.wait(5)
-    assert len(harness.events("SeveralOwners")) == 2
-
-
-def test_off_says_nothing():
-    harness = cluster(OwnerGuard.OFF)
-    harness.add(*blue(1), *green(1))
-    harness.wait(5)
-    assert len(harness.bound()) == 2
-    assert harness.events("SeveralOwners") == []
-
-
 @pytest.mark.without("restarts", why="a new leader tells anew or not at all")
 def test_refused_members_are_told_and_count_for_nothing():
     harness = cluster(OwnerGuard.REFUSE, min_member=3)
@@ -159,13 +141,3 @@ def test_the_name_is_free_for_another_owner_once_the_run_has_ended(guard):
     harness.wait(5)
     assert harness.status("default/a").phase == "Scheduled"
     assert harness.events("SeveralOwners") == []
-
-
-def test_after_a_restart_the_same_owner_keeps_the_name():
-    harness = cluster(OwnerGuard.REFUSE)
-    harness.add(*blue(2), *green(2))
-    harness.wait(5)
-    harness.restart()
-    harness.wait(30)
-    assert names(harness) == ["a-0", "a-1"]
-    assert harness.pod("default/a-10").condition_reason == "SeveralOwners"

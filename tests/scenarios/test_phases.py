@@ -141,28 +141,6 @@ def test_a_writer_that_was_first_and_is_not_seen_yet_is_tried_again_ever_less_of
 
 
 @pytest.mark.without("all", why="the number of writes is that of one leader")
-def test_another_phase_is_not_held_up_by_one_that_was_refused():
-    harness = Harness()
-    harness.refuse_phase = lambda effect: isinstance(effect, PutPhase) and effect.phase == "Inqueue"
-    harness.add(empty())
-    harness.wait(1)
-    harness.add(node(), *members(2))
-    harness.wait(1)
-    assert phase(harness) == "Running"
-
-
-def test_an_object_that_is_made_again_gets_its_phase_at_once():
-    harness = Harness()
-    harness.add(empty())
-    harness.settle()
-    harness.delete_foreign("volcano", "default/g")
-    harness.add(empty(uid="another"))
-    harness.settle()
-    assert phase(harness) == "Inqueue"
-    assert writes(harness)[-1:] == ["Inqueue"]
-
-
-@pytest.mark.without("all", why="the number of writes is that of one leader")
 def test_an_object_in_the_place_of_another_whose_deletion_was_not_seen_does_not_wait_for_the_pause_of_that():
     harness = Harness()
     harness.refuse_phase = lambda effect: effect.uid != "another"

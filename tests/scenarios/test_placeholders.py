@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.events import NodeSeen
 from gangsched.core.objects.pod import Owner, Pod
-from gangsched.core.objects.podgroup import Group, OnDegraded, TimeoutPolicy
+from gangsched.core.objects.podgroup import Group, OnDegraded
 from gangsched.core.objects.policy import FifoRules, Policy
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.queueing import lanes
@@ -58,17 +58,6 @@ def test_a_binding_without_an_answer_beside_held_places_leaves_the_machine_at_re
     assert harness.status("default/a").phase == "Degraded", "the places had waited long enough"
 
 
-def test_who_is_bound_stays_after_the_time_is_over_under_fail_although_the_operator_restarts():
-    """The places expire under timeoutPolicy Fail; the operator restarts: no quorum failed, nothing is rolled back."""
-    harness = holding(timeout_policy=TimeoutPolicy.FAIL)
-    harness.wait(TIME_S + 60)
-    assert harness.status("default/a").phase == "Failed"
-    harness.restart()
-    harness.wait(100)
-    assert not harness.evicted
-    assert harness.status("default/a").phase == "Failed"
-
-
 def test_who_is_bound_stays_after_the_time_is_over_under_on_degraded_restart():
     """The places expire before the group was ever whole, then an event touches it: by rule 11 the members stay."""
     harness = holding(on_degraded=OnDegraded.RESTART)
@@ -80,16 +69,6 @@ def test_who_is_bound_stays_after_the_time_is_over_under_on_degraded_restart():
     harness.add(*workers(4))
     harness.settle()
     assert harness.status("default/a").phase == "Scheduled"
-
-
-def test_places_expire_although_a_member_keeps_the_group_from_being_tried():
-    """Places are held; a member with an unknown role appears and stays. Others get the room when the time is over."""
-    harness = holding()
-    harness.add(pod("odd", role="nobody"), *pods("", 20))
-    harness.wait(TIME_S + 5)
-    assert harness.gang("default/a").operations.placeholders() == []
-    assert len(harness.bound()) == 9
-    assert harness.status("default/a").phase == "Degraded"
 
 
 def spark(kind: str, *, executors: int = 4, name: str = "app-driver", **fields: Any) -> Pod:

@@ -8,7 +8,7 @@ import pytest
 
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.podgroup import Group, OnDegraded
+from gangsched.core.objects.podgroup import Group
 from tests.builders import group, node, pod, shape
 from tests.harness import Harness
 
@@ -27,18 +27,6 @@ def chief(**fields: Any) -> Pod:
 
 def worker(number: int, **fields: Any) -> Pod:
     return pod(f"worker-{number}", role="worker", **fields)
-
-
-def test_who_is_bound_stays_when_the_others_do_not_come_also_with_on_degraded_restart():
-    harness = Harness()
-    harness.add(node("n1", cpu=3), app(on_degraded=OnDegraded.RESTART), chief())
-    harness.wait(TIME_S + 30)
-    assert harness.bound() == ["default/chief"]
-    assert not harness.evicted
-    assert harness.condition("default/a", "Degraded").reason == "MembersMissing"
-    harness.add(worker(1), worker(2))
-    harness.settle()
-    assert harness.status("default/a").phase == "Scheduled"
 
 
 @pytest.mark.without("leaderless", why="a new leader has the whole time to complete a part")

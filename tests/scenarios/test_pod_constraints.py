@@ -122,16 +122,6 @@ def test_members_that_must_be_together_go_to_the_one_zone_that_takes_them_all():
     assert by_zone(harness) == {"z2": 10}
 
 
-def test_a_launcher_without_terms_goes_anywhere_beside_workers_that_must_be_together():
-    harness = Harness()
-    harness.add(*nodes(1, zone="z1", cpu=6), *nodes(2, zone="z2", cpu=4))
-    harness.add(group("a", min_member=9))
-    harness.add(*members(8, affinity=[term(ZONE)]), pod("launcher", group="a", cpu=6))
-    harness.settle()
-    assert by_zone(harness) == {"z2": 8}
-    assert harness.pod("default/launcher").node == "z1-1"
-
-
 def test_workers_that_ask_for_their_launcher_are_placed_beside_it_in_one_plan():
     harness = Harness()
     harness.add(*nodes(1, zone="z1", cpu=64), *nodes(1, zone="z2", cpu=64))

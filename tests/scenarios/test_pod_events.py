@@ -35,21 +35,6 @@ def test_a_member_that_has_waited_for_five_seconds_has_one_event_with_its_groups
     assert len(harness.emitted_on_pods) == 3
 
 
-def test_another_reason_is_another_event():
-    harness = Harness()
-    harness.add(group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 2), node(cpu=2))
-    harness.wait(10)
-    harness.add(*pods("a", 3)[2:])
-    harness.wait(10)
-    assert told(harness) == [
-        ("a-0", "GangIncomplete"),
-        ("a-0", "Unschedulable"),
-        ("a-1", "GangIncomplete"),
-        ("a-1", "Unschedulable"),
-        ("a-2", "Unschedulable"),
-    ]
-
-
 def test_members_that_are_bound_within_five_seconds_have_none():
     harness = Harness()
     harness.add(group("a", min_member=2), *pods("a", 2), node(cpu=1))

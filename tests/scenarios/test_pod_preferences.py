@@ -53,16 +53,6 @@ def test_a_gang_prefers_to_be_beside_the_pods_of_another_gang(strategy):
     assert zones(harness) == {"y": 2}
 
 
-@pytest.mark.without("disorder", why="the second gang may be placed before the first has come")
-def test_gangs_that_are_placed_in_one_turn_see_each_other():
-    harness = settled(*nodes("x"), *nodes("y"))
-    harness.add(group("server", min_member=1, priority=9))
-    harness.add(*pods("server", 1, labels={"app": "s"}, node_selector={ZONE: "y"}, priority=9))
-    harness.add(group("a", min_member=2), *pods("a", 2, first=0, near={10: term("s")}, created=1.0))
-    harness.settle()
-    assert zones(harness) == {"y": 2}
-
-
 @pytest.mark.parametrize("strategy", ["Pack", "BestFit", "MostUsed"])
 def test_a_gang_prefers_to_be_far_from_other_pods_even_where_packing_says_otherwise(strategy):
     harness = settled(*nodes("x"), *nodes("y"), old("noisy", "x-0", "noisy"))
@@ -119,22 +109,6 @@ def test_spread_if_possible_spreads_by_zone_inside_the_strategy(strategy):
     harness.settle()
     assert zones(harness) == {"x": 2, "y": 2, "z": 2}
     assert {harness.pod(name).node for name in harness.bound() if harness.pod(name).node[0] == "x"} == {"x-0"}
-
-
-def test_spread_if_possible_never_keeps_a_gang_from_fitting():
-    harness = settled(*nodes("x", 1, cpu=1), *nodes("y", 1, cpu=5))
-    spread = [Spread(term("a"), 1)]
-    harness.add(group("a", min_member=6), *pods("a", 6, labels={"app": "a"}, spread_if_possible=spread))
-    harness.settle()
-    assert zones(harness) == {"x": 1, "y": 5}
-
-
-def test_members_above_the_minimum_are_spread_too():
-    harness = settled(*nodes("x"), *nodes("y"))
-    spread = [Spread(term("a"), 1)]
-    harness.add(group("a", min_member=1), *pods("a", 6, labels={"app": "a"}, spread_if_possible=spread))
-    harness.settle()
-    assert zones(harness) == {"x": 3, "y": 3}
 
 
 def test_the_wishes_of_the_group_come_before_what_its_pods_prefer_of_others():

@@ -336,22 +336,6 @@ def test_two_gangs_that_race_for_the_last_storage_leave_one_whole_and_order_no_m
     assert len(harness.bound()) == 4
 
 
-def test_a_gang_for_which_storage_does_not_suffice_orders_nothing_and_says_why(harness: Harness) -> None:
-    harness.add(node("a0", cpu="64", labels={"zone": "a"}), group(min_member=3))
-    harness.provide(FAST, TELLS, storage_in("a", 2), *waiting(3))
-    harness.add(*members(3))
-    harness.wait(10)
-    assert harness.bound() == harness.disks.left() == []
-    assert "2 of 3" in harness.condition("default/a").message
-    assert (
-        "1 without storage capacity for a volume of StorageClass fast "
-        "(zone=a: 0 left after 2 promised volumes, 1Gi wanted)"
-    ) in harness.condition("default/a").message
-    harness.provide(storage_in("a", 3))
-    harness.wait(10)
-    assert len(harness.bound()) == 3
-
-
 def test_a_mark_that_the_volume_controller_leaves_when_it_unbinds_a_volume_is_taken_off(harness: Harness) -> None:
     """This happens when a claim has got another volume than the one that was first reserved for it."""
     harness.provide(LOCAL, replace(free("v0"), ours=True))

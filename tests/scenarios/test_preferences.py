@@ -12,7 +12,6 @@ from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
 SSD = NodeTerm((Requirement("disk", "In", ("ssd",)),))
-SPOT = NodeTerm((Requirement("pool", "In", ("spot",)),))
 CHEAP = (Preference("cost", "Ascending"),)
 STRATEGIES = ["Pack", "Spread", "MinimalFragmentation", "BestFit", "MostUsed"]
 
@@ -70,36 +69,11 @@ def test_the_wishes_of_the_group_come_before_those_of_its_pods():
     assert sorted([chosen(harness), chosen(harness, "default/a-1")]) == ["cheap", "cheap-fast"]
 
 
-@pytest.mark.parametrize(
-    ("ssd", "spot", "node_name"), [(60, 40, "fast"), (40, 60, "spot")], ids=["the disk weighs more", "the pool"]
-)
-def test_the_heavier_term_decides(ssd, spot, node_name):
-    harness = settled(node("fast", labels={"disk": "ssd"}), node("spot", labels={"pool": "spot"}), node("n"))
-    harness.add(group("a", min_member=1), *pods("a", 1, likes={ssd: SSD, spot: SPOT}))
-    harness.settle()
-    assert chosen(harness) == node_name
-
-
 def test_a_taint_outweighs_affinity_as_for_kube_scheduler():
     harness = settled(node("fast", labels={"disk": "ssd"}, taints=["old:PreferNoSchedule"]), node("slow"))
     harness.add(group("a", min_member=1), *pods("a", 1, likes={100: SSD}))
     harness.settle()
     assert chosen(harness) == "slow"
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_of_equal_nodes_the_one_with_the_image_is_chosen(strategy):
-    harness = settled(node("n1"), node("n2", images={"training:1": 9000}), node("n3"))
-    harness.add(group("a", min_member=1, strategy=strategy), *pods("a", 1, images=["training:1"]))
-    harness.settle()
-    assert chosen(harness) == "n2"
-
-
-def test_an_image_does_not_come_before_the_strategy():
-    harness = settled(node("busy"), node("has", images={"training:1": 9000}), pod("old", group="", node="busy"))
-    harness.add(group("a", min_member=1), *pods("a", 1, images=["training:1"]))
-    harness.settle()
-    assert chosen(harness) == "busy"
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -110,25 +84,6 @@ def test_a_preference_is_no_condition_and_does_not_keep_a_gang_from_fitting(stra
     harness.add(group("a", min_member=5, strategy=strategy), *small, pod("a-large", cpu=4, created=9.0))
     harness.settle()
     assert len(harness.bound("default/a-")) == 5
-
-
-def test_members_above_the_minimum_and_replacements_follow_their_preferences_too():
-    harness = settled(node("busy"), node("empty", labels={"disk": "ssd"}), pod("old", group="", cpu=4, node="busy"))
-    harness.add(group("a", min_member=1), *pods("a", 3, likes={1: SSD}))
-    harness.settle()
-    assert [chosen(harness, f"default/a-{number}") for number in range(3)] == ["empty"] * 3
-    harness.delete("default/a-0")
-    harness.add(*pods("a", 1, first=3, likes={1: SSD}))
-    harness.settle()
-    assert chosen(harness, "default/a-3") == "empty"
-
-
-def test_members_of_one_gang_may_prefer_different_nodes():
-    harness = settled(node("fast", labels={"disk": "ssd"}), node("spot", labels={"pool": "spot"}), node("n"))
-    both = [*pods("a", 2, likes={1: SSD}), *pods("a", 2, first=2, likes={1: SPOT})]
-    harness.add(group("a", min_member=4), *both)
-    harness.settle()
-    assert [chosen(harness, f"default/a-{number}") for number in range(4)] == ["fast", "fast", "spot", "spot"]
 
 
 def test_a_pod_without_a_group_goes_where_it_prefers():
@@ -147,12 +102,3 @@ def test_the_domain_is_chosen_before_preferences_count():
     harness.add(group("a", min_member=1, topology=Topology("zone")), *pods("a", 1, likes={1: SSD}))
     harness.settle()
     assert chosen(harness) == "a-1"
-
-
-def test_which_members_make_up_the_quorum_does_not_depend_on_what_they_prefer():
-    """There is room for two of three equal members; the first two get it, although they prefer different nodes."""
-    harness = settled(node("n1", cpu=1), node("n2", cpu=1, labels={"disk": "ssd"}))
-    members = [pod("a-0", likes={1: SPOT}), pod("a-1", likes={1: SSD}, created=1.0), pod("a-2", created=2.0)]
-    harness.add(group("a", min_member=2), *members)
-    harness.settle()
-    assert harness.bound("default/a-") == ["default/a-0", "default/a-1"]

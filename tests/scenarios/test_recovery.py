@@ -280,21 +280,6 @@ def test_a_group_without_a_record_is_taken_over_with_the_minimum_of_each_role(wa
     assert harness.bound() == ["default/left-0", "default/right-1"]
 
 
-def test_a_late_group_whose_members_were_all_replaced_while_nobody_led_begins_anew():
-    """The driver that waited in vain is deleted and made again; others use its room, so it is not bound alone."""
-    harness = holding()
-    harness.wait(TIME_S + 5)
-    harness.add(*pods("", 8))
-    harness.wait(5)
-    old = harness.pod("default/driver")
-    del harness.pods[old.uid]
-    harness.pods["new"] = replace(old, uid="new", node="", bound_at=0.0, created=harness.now)
-    harness.restart()
-    harness.wait(10)
-    assert not harness.bound("default/driver")
-    assert harness.condition("default/a").reason == "Unschedulable"
-
-
 def test_a_failed_group_whose_members_were_all_replaced_while_nobody_led_begins_anew():
     harness = waiting_under_fail()
     harness.wait(20)
@@ -331,20 +316,6 @@ def test_a_driver_that_a_failed_group_has_left_bound_stays_when_the_spec_changes
     else:
         change_unseen(harness, max_schedule_time_s=100.0)
         harness.restart()
-    harness.wait(60)
-    assert not harness.evicted
-
-
-@pytest.mark.without("all", why="it changes leaders itself")
-def test_a_driver_that_was_left_bound_stays_though_there_is_a_new_leader():
-    """A failed group is tried again because its spec changes; there is no room, and the operator restarts."""
-    harness = holding(timeout_policy=TimeoutPolicy.FAIL)
-    harness.wait(TIME_S + 60)
-    harness.add(*pods("", 8))
-    harness.wait(5)
-    harness.change_spec("default/a", max_schedule_time_s=100.0)
-    harness.wait(5)
-    harness.restart()
     harness.wait(60)
     assert not harness.evicted
 
@@ -394,20 +365,6 @@ def test_a_restart_is_no_attempt_of_a_late_group():
         harness.restart()
         harness.wait(5)
     assert harness.status("default/a").attempts == before
-
-
-@pytest.mark.without("restarts", why="a new leader tries again at once")
-def test_an_application_in_back_off_is_tried_again_though_its_podgroup_is_deleted():
-    """The driver's binding is refused for good; during the back-off a user deletes the PodGroup that was made."""
-    harness = Harness()
-    harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no")
-    harness.add(node("n1", cpu=9), spark_driver())
-    harness.wait(2)
-    assert harness.status("default/app").phase == "TimedOut"
-    harness.refuse_bind = lambda _: None
-    harness.delete_group("default/app")
-    harness.wait(600)
-    assert harness.bound() == ["default/app-driver"]
 
 
 def test_a_group_in_back_off_is_tried_again_when_its_podgroup_is_replaced_at_once():

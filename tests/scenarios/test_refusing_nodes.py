@@ -240,22 +240,6 @@ def test_of_two_members_that_are_refused_everywhere_one_binding_is_sent_in_each_
     assert "a-0 and 1 more" in harness.condition("default/a").message
 
 
-def test_a_member_that_is_refused_everywhere_does_not_keep_another_from_being_tried_again():
-    harness = harness_with("n1", "n2", when=nothing)
-    left = {"a-1": 4}
-
-    def refuse(effect: BindPod) -> BindRefused | None:
-        left[effect.name] = left.get(effect.name, 0) - 1
-        why = Refused.FORBIDDEN if effect.name == "a-0" else Refused.UNAVAILABLE
-        refused = effect.name == "a-0" or left[effect.name] >= 0
-        return BindRefused(effect.uid, effect.node, why, "no") if refused else None
-
-    harness.refuse_bind = refuse
-    harness.add(group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.wait(10)
-    assert harness.bound() == ["default/a-1", "default/a-2"]
-
-
 def test_once_a_part_is_bound_the_rest_goes_back_to_nodes_that_have_refused_it_and_does_not_back_off():
     """All are refused on n1, then one is bound on n2 and one refused on n3; three seconds later no node refuses."""
     harness = harness_with("n1", when=nothing, cpu=2)
@@ -326,18 +310,6 @@ def test_a_refusal_counts_once_the_same_pod_is_accepted_elsewhere_for_a_time_tha
     harness.settle()
     plain(harness, "z/p5")
     assert "next 1m or" in harness.events("BindingsRefused")[2].note
-
-
-@pytest.mark.without("restarts", "standbys", why="what nodes have refused is in memory")
-def test_pods_of_two_namespaces_that_can_go_nowhere_else_tell_others_of_the_node():
-    harness = harness_with("n1", when=at("n1"))
-    for namespace in ("x", "x", "y"):
-        assert avoided(harness) == 0
-        harness.add(pod(f"{namespace}/p{len(harness.pods)}", group=""))
-        harness.wait(12)
-    harness.add(node("n2", cpu=9))
-    assert plain(harness, "z/p") == "n2"
-    assert avoided(harness) == 1
 
 
 @pytest.mark.parametrize(

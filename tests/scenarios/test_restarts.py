@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -134,21 +135,6 @@ def test_members_that_terminate_before_they_are_gone_leave_their_places_to_the_n
     assert (len(race.bound), race.rival) == (SIZE, False)
 
 
-def test_members_that_have_succeeded_are_not_made_again():
-    race = Race()
-    race.lose(1, how="Succeeded")
-    race.harness.settle()
-    race.harness.delete("default/b-0")
-    race.lose(1, how="Failed")
-    race.harness.settle()
-    race.harness.add(*pods("c", 2, cpu="500m"), group("default/c", min_member=2))
-    race.harness.settle()
-    other = race.harness.bound("default/c-")
-    race.make(1)
-    race.harness.settle()
-    assert (len(other), len(race.bound)) == (2, SIZE - 1)
-
-
 @pytest.mark.faults
 def test_a_fault_holds_nothing_and_concerns_no_other_gang(monkeypatch: pytest.MonkeyPatch):
     race = Race()
@@ -158,13 +144,44 @@ def test_a_fault_holds_nothing_and_concerns_no_other_gang(monkeypatch: pytest.Mo
     assert race.rival
 
 
-def test_nothing_is_held_for_a_gang_of_two_workloads():
+def taken(race: Race) -> None:
+    """A member vanishes, and another scheduler uses its room before anything is decided."""
+    race.lose(1)
+    race.harness.add(pod("other", group="", scheduler="other", node="n1"))
+
+
+Deed = Callable[[Race], None]
+NOT_HELD: dict[str, tuple[list[Deed], bool]] = {
+    "of one that succeeded": ([lambda race: race.lose(1, how="Succeeded")], True),
+    "on a node that refused the pod": (
+        [lambda race: race.harness.change(race.bound[0], phase=PodPhase.FAILED, rejected=True)],
+        True,
+    ),
+    "without a known workload": (
+        [lambda race: race.harness.delete_foreign("job", "default/t"), lambda race: race.lose(1)],
+        True,
+    ),
+    "of a gang of two workloads": (
+        [
+            lambda race: race.harness.change(race.bound[0], workload=Workload("job", "u", None, "uid-u")),
+            lambda race: race.lose(2),
+        ],
+        True,
+    ),
+    "that another scheduler has taken": ([taken], False),
+    "on a node that goes": ([lambda race: race.lose(1), lambda race: race.harness.delete_node("n1")], False),
+}
+
+
+@pytest.mark.parametrize(("deeds", "leaves_room"), NOT_HELD.values(), ids=NOT_HELD)
+def test_no_place_is_held(deeds: list[Deed], *, leaves_room: bool):
+    """What is left in the end may have room for the group that waits."""
     race = Race()
-    race.harness.change(race.bound[0], workload=Workload("job", "u", None, "uid-u"))
-    race.harness.settle()
-    race.lose(2)
-    race.harness.settle()
+    for deed in deeds:
+        deed(race)
+        race.harness.settle()
     assert not race.harness.machine.cluster.holdings.of("default")
+    assert race.rival is leaves_room
 
 
 def test_a_member_above_the_minimum_has_no_place_held():
@@ -174,14 +191,6 @@ def test_a_member_above_the_minimum_has_no_place_held():
     race.make(1)
     race.harness.settle()
     race.lose(1)
-    race.harness.settle()
-    assert not race.harness.machine.cluster.holdings.of("default")
-
-
-def test_a_place_that_another_scheduler_has_taken_is_not_held():
-    race = Race()
-    race.lose(1)
-    race.harness.add(pod("other", group="", scheduler="other", node="n1"))
     race.harness.settle()
     assert not race.harness.machine.cluster.holdings.of("default")
 
@@ -268,23 +277,14 @@ def test_all_members_lost_and_made_again_at_one_moment_go_first():
     assert (len(race.bound), race.rival) == (SIZE, False)
 
 
-def test_what_is_not_made_again_is_held_for_no_longer_than_the_time():
-    race = Race()
+@pytest.mark.parametrize(("policy", "held_s"), [(None, HOLD_S), (Policy(restart_hold_s=3.0), 3.0)])
+def test_what_is_not_made_again_is_held_for_no_longer_than_the_time(policy: Policy | None, held_s: float):
+    race = Race(policy=policy)
     race.lose()
-    race.harness.wait(HOLD_S - 1)
+    race.harness.wait(held_s - 0.1)
     before = race.rival
-    race.harness.wait(1)
+    race.harness.wait(0.1)
     assert (before, race.rival) == (False, True)
-
-
-def test_members_made_again_too_late_have_no_precedence():
-    race = Race()
-    race.lose()
-    race.make(SIZE - 1)
-    race.harness.wait(HOLD_S)
-    race.make(1)
-    race.harness.wait(1)
-    assert (race.bound, race.rival) == ([], True)
 
 
 ENDS: dict[str, dict[str, Any]] = {
@@ -334,22 +334,6 @@ def test_only_what_the_workload_still_wants_is_held():
     assert len(race.bound) == SIZE - 1
 
 
-def test_success_needs_no_room():
-    race = Race()
-    race.lose(1, how="Succeeded")
-    race.harness.settle()
-    assert race.rival
-
-
-def test_a_group_without_a_known_workload_holds_nothing():
-    race = Race()
-    race.harness.delete_foreign("job", "default/t")
-    race.harness.settle()
-    race.lose(1)
-    race.harness.settle()
-    assert race.rival
-
-
 def test_a_gang_that_was_never_scheduled_holds_nothing():
     harness = Harness()
     harness.add(node(cpu="1"))
@@ -363,37 +347,12 @@ def test_a_gang_that_was_never_scheduled_holds_nothing():
     assert harness.bound("default/b-")
 
 
-def test_a_place_on_a_node_that_is_gone_or_refused_the_pod_is_not_held():
-    race = Race()
-    race.harness.change(race.bound[0], phase=PodPhase.FAILED, rejected=True)
-    race.harness.settle()
-    assert race.rival
-
-
-def test_places_on_a_node_that_goes_are_given_up():
-    race = Race()
-    race.lose(1)
-    race.harness.settle()
-    race.harness.delete_node("n1")
-    race.harness.settle()
-    assert not race.harness.machine.cluster.holdings.of("default")
-
-
 def test_no_more_is_held_than_the_namespace_may():
     limits = NamespaceLimits(held_percent=0, free_places=0)
     race = Race(policy=Policy(namespace_limits=limits))
     race.lose(1)
     race.harness.settle()
     assert race.rival
-
-
-def test_the_time_is_a_setting():
-    race = Race(policy=Policy(restart_hold_s=3.0))
-    race.lose()
-    race.harness.wait(2.9)
-    before = race.rival
-    race.harness.wait(0.1)
-    assert (before, race.rival) == (False, True)
 
 
 def test_a_group_holds_for_five_minutes_in_an_hour():

@@ -270,6 +270,7 @@ def test_an_undo_and_a_new_plan_are_never_decided_together():
     for events, _, effects in harness.history:
         sent = {type(effect).__name__ for effect in effects}
         assert not {"BindPod", "EvictPod"} <= sent, events
+    assert any(isinstance(effect, EvictPod) for effect in harness.effects)
 
 
 def test_a_member_whose_eviction_was_accepted_counts_no_more_when_a_late_binding_arrives():

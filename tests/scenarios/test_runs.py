@@ -34,12 +34,6 @@ def end(harness: Harness, *phases: PodPhase) -> None:
     harness.wait(2)
 
 
-def test_a_group_whose_minimum_runs_is_running():
-    harness = running()
-    status = harness.status("default/a")
-    assert (status.phase, status.members, status.bound, status.running, status.minimum) == ("Running", 3, 3, 3, 3)
-
-
 def test_as_many_successes_as_the_minimum_end_the_run_well():
     harness = running()
     end(harness, PodPhase.SUCCEEDED, PodPhase.SUCCEEDED)
@@ -69,16 +63,6 @@ def test_members_that_finish_one_by_one_do_not_degrade_the_group():
         assert harness.status("default/a").phase == "Running"
 
 
-def test_a_run_that_was_never_scheduled_ends_as_pending():
-    harness = Harness()
-    harness.add(group("a", min_member=3), *pods("a", 3))
-    harness.wait(2)
-    harness.delete("default/a-0", "default/a-1", "default/a-2")
-    harness.wait(2)
-    assert harness.status("default/a").phase == "Pending"
-    assert harness.condition("default/a").reason == "NoMembers"
-
-
 def test_a_new_run_is_bound_whole_and_past_pods_never_count_in_it():
     harness = running()
     end(harness, *[PodPhase.SUCCEEDED] * 3)
@@ -94,19 +78,6 @@ def test_a_new_run_is_bound_whole_and_past_pods_never_count_in_it():
     assert len(harness.events("Scheduled")) == 2
 
 
-def test_a_new_run_may_succeed_after_one_that_failed():
-    harness = running()
-    end(harness, *[PodPhase.FAILED] * 3)
-    assert harness.status("default/a").phase == "Failed"
-    harness.add(*pods("a", 3, first=3))
-    harness.settle()
-    for number in (3, 4, 5):
-        harness.change(f"default/a-{number}", phase=PodPhase.SUCCEEDED)
-    harness.wait(2)
-    status = harness.status("default/a")
-    assert (status.phase, status.succeeded, status.failed) == ("Succeeded", 3, 0)
-
-
 def test_an_ended_run_keeps_its_counts_over_a_restart_and_after_its_pods_are_deleted():
     harness = running()
     end(harness, *[PodPhase.SUCCEEDED] * 3)
@@ -120,30 +91,6 @@ def test_an_ended_run_keeps_its_counts_over_a_restart_and_after_its_pods_are_del
     assert (status.phase, status.succeeded) == ("Succeeded", 3)
     assert harness.condition("default/a").message == "The run ended with 3 members succeeded."
     assert len(harness.events("Succeeded")) == 1
-
-
-def test_after_a_restart_past_pods_do_not_count_in_a_new_run():
-    harness = running()
-    end(harness, *[PodPhase.SUCCEEDED] * 3)
-    harness.restart()
-    harness.add(*pods("a", 2, first=3))
-    harness.wait(2)
-    assert harness.status("default/a").succeeded == 0
-    assert harness.bound() == []
-
-
-def test_successes_count_on_after_their_pods_were_deleted_and_the_operator_restarted():
-    harness = running()
-    end(harness, PodPhase.SUCCEEDED, PodPhase.SUCCEEDED)
-    harness.delete("default/a-0", "default/a-1")
-    harness.wait(2)
-    harness.restart()
-    harness.wait(10)
-    assert harness.status("default/a").phase == "Running"
-    assert harness.status("default/a").succeeded == 2
-    harness.change("default/a-2", phase=PodPhase.SUCCEEDED)
-    harness.wait(2)
-    assert harness.status("default/a").phase == "Succeeded"
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")

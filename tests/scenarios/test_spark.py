@@ -79,19 +79,6 @@ def test_of_two_drivers_that_are_larger_together_than_the_cluster_exactly_one_ap
     assert not harness.bound("default/two")
 
 
-def test_executors_that_come_later_take_their_places_although_plain_pods_wait_for_the_room():
-    harness = Harness()
-    harness.add(node("n1", cpu=5), node("n2", cpu=4), driver())
-    harness.settle()
-    harness.add(*plain(20, priority=1000))
-    harness.wait(10)
-    assert harness.bound() == ["default/app-driver"]
-    harness.add(*executors())
-    harness.settle()
-    assert len(harness.bound("default/app-exec")) == 4
-    assert not harness.bound("default/plain")
-
-
 def test_a_group_is_made_for_the_driver_before_it_is_bound_and_says_what_the_driver_says():
     harness = Harness()
     harness.add(node("n1", cpu=9), driver(created=7.0))
@@ -241,19 +228,6 @@ def test_executors_above_the_minimum_have_nothing_held_for_them():
     assert "default/app-driver" in harness.bound()
 
 
-def test_an_executor_above_the_minimum_takes_the_slot_of_a_dead_one():
-    harness = running(cpu=7, least=1, most=3)
-    harness.add(*executors(count=2, first=1))
-    harness.settle()
-    assert len(harness.bound("default/app-exec")) == 3
-    harness.change("default/app-exec-0", phase=PodPhase.FAILED)
-    harness.wait(5)
-    assert harness.status("default/app").phase != "Degraded", "the minimum of one is there"
-    harness.add(*executors(count=1, first=3))
-    harness.settle()
-    assert "default/app-exec-3" in harness.bound()
-
-
 def test_an_application_without_executors_needs_no_places_and_no_group():
     harness = Harness()
     harness.add(node("n1", cpu=1), driver(executors=0, most=0))
@@ -350,13 +324,6 @@ def test_cosmins_driver_is_deducted_before_its_executors():
     harness.settle()
     assert len(harness.bound("default/job")) == 3
     assert not harness.bound("default/plain")
-
-
-def test_cosmins_node_that_fills_up_exactly_is_taken():
-    harness = Harness()
-    harness.add(node("n1", cpu=4, memory="8Gi"), cosmin_driver())
-    harness.settle()
-    assert harness.bound() == ["default/job-driver"]
 
 
 def test_cosmins_cheaper_node_is_taken_first():
@@ -485,13 +452,6 @@ def test_executors_of_earlier_applications_count_each_however_many_share_a_node(
     assert harness.bound("default/one") + harness.bound("default/two") == ["default/one-driver", "default/two-driver"]
     assert not harness.bound("default/three")
     assert harness.pod("default/three-driver").condition_reason == "Unschedulable"
-
-
-def test_a_higher_priority_goes_before_an_earlier_driver():
-    harness = queueing()
-    harness.add(in_pool("large", 4, 1.0), in_pool("urgent", 1, 2.0, priority=10))
-    harness.settle()
-    assert harness.bound("default/urgent") == ["default/urgent-driver"]
 
 
 def test_a_gpu_of_the_driver_is_not_one_of_its_executors():

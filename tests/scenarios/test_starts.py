@@ -176,15 +176,6 @@ class TestPromises:
         harness.wait(5)
         assert len(harness.bound()) == 8
 
-    def test_of_two_groups_whose_members_all_exist_one_is_whole_and_the_other_waits_whole(self):
-        harness = Harness()
-        harness.add(node(cpu=8))
-        for name in ("a", "b"):
-            harness.add(app(name), *executors(5, name, first=0))
-        harness.wait(30)
-        assert len(harness.bound()) == 5
-        assert len({name.partition("/")[2][0] for name in harness.bound()}) == 1
-
 
 def test_a_podgroup_of_gangscheds_is_completed_by_the_objects_minresources():
     harness = Harness()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gangsched.core.objects.effects import BindPod, PatchPodCondition, PatchStatus
-from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused, StatusRefused
 from gangsched.core.objects.status import MOST_FITTING, Fitting
@@ -43,12 +42,7 @@ def test_a_group_bound_at_once_costs_one_status_and_one_event():
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tells anew or not at all",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_a_group_whose_members_run_at_once_is_still_told_at_once():
     """Steps: the members are bound and run before any status is written. The phase is then Running, never Scheduled."""
     harness = Harness()
@@ -83,14 +77,6 @@ def test_the_scheduled_event_names_at_most_thirty_nodes():
     assert len(event.note) <= 1024
 
 
-def test_one_node_beyond_thirty_is_one_more_node():
-    harness = Harness()
-    names = [f"n{number:02}" for number in range(31)]
-    harness.add(group("a", min_member=31), *pods("a", 31), *(node(name, cpu=1) for name in names))
-    harness.settle()
-    assert harness.events("Scheduled")[0].note.endswith("n29 (1) and 1 more node.")
-
-
 @pytest.mark.without("restarts", "standbys", why="a new leader tells anew or not at all")
 def test_a_group_of_one_is_told_in_the_singular_all_along():
     harness = Harness()
@@ -111,32 +97,6 @@ def test_a_group_of_one_is_told_in_the_singular_all_along():
         "1 member is bound or done; 1 needed.",
         "0 of 1 member is left; a replacement is bound first, as soon as it exists.",
     ]
-
-
-@pytest.mark.parametrize(
-    ("phase", "said"),
-    [
-        (PodPhase.SUCCEEDED, "The run ended with 1 member succeeded."),
-        (PodPhase.FAILED, "The run ended with 0 of 1 member succeeded."),
-    ],
-)
-def test_the_end_of_a_group_of_one_is_told_in_the_singular(phase, said):
-    harness = Harness()
-    harness.add(group("a", min_member=1), *pods("a", 1), node())
-    harness.settle()
-    harness.run_pods()
-    harness.run_pods(phase)
-    harness.wait(2)
-    assert harness.condition("default/a").message == said
-
-
-def test_one_member_of_a_group_whose_minimum_was_raised_is_told_in_the_singular():
-    harness = Harness()
-    harness.add(group("a", min_member=1), *pods("a", 1), node())
-    harness.wait(2)
-    harness.change_spec("default/a", min_member=2)
-    harness.wait(2)
-    assert harness.condition("default/a", "Degraded").message == "minMember was raised from 1 to 2; 1 is bound."
 
 
 def test_a_refusal_lifted_within_a_second_is_never_written():
@@ -160,18 +120,6 @@ def test_a_refusal_that_begins_late_lasts_its_own_second_before_it_is_written():
     assert [patch.status.conditions[0].reason for patch in statuses(harness)] == ["Unschedulable"]
 
 
-def test_a_refusal_reaches_condition_event_and_members_after_a_second():
-    harness = refused()
-    harness.wait(1)
-    assert harness.condition("default/a").reason == "Unschedulable"
-    (event,) = harness.events("Unschedulable")
-    assert event.type == "Warning"
-    for number in range(3):
-        told = harness.pod(f"default/a-{number}")
-        assert told.condition_reason == "Unschedulable"
-        assert told.condition_message == f"Group a: {harness.condition('default/a').message}"
-
-
 def test_a_members_condition_changes_with_its_reason_and_never_with_a_number():
     harness = refused()
     harness.wait(2)
@@ -185,12 +133,7 @@ def test_a_members_condition_changes_with_its_reason_and_never_with_a_number():
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tells anew or not at all",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_a_groups_message_changes_at_most_every_thirty_seconds():
     harness = refused()
     harness.wait(1)
@@ -284,12 +227,7 @@ def test_binding_is_written_only_if_it_lasts_over_a_second():
     assert statuses(harness) == []
 
 
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tells anew or not at all",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_an_older_change_that_is_due_does_not_carry_binding_out_early():
     harness = Harness()
     harness.add(group("a", min_member=2), *pods("a", 1), node())
@@ -353,12 +291,7 @@ def test_a_restart_repeats_no_event_no_condition_and_no_status():
     assert len(harness.emitted) == emitted
 
 
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tells anew or not at all",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_a_members_condition_that_never_arrived_is_written_again_when_something_happens_later():
     harness = refused()
     harness.wait(2)
@@ -369,24 +302,6 @@ def test_a_members_condition_that_never_arrived_is_written_again_when_something_
     harness.change("default/a-0", labels=(("x", "y"),))
     harness.wait(2)
     assert len(conditions(harness, "a-0")) == 2
-
-
-def test_running_members_are_counted_in_the_status_soon_and_together():
-    harness = Harness()
-    harness.add(group("a", min_member=3), *pods("a", 3), node())
-    harness.wait(2)
-    for number in range(3):
-        harness.change(f"default/a-{number}", phase=PodPhase.RUNNING)
-        harness.wait(0.1)
-    harness.wait(2)
-    assert [patch.status.running for patch in statuses(harness)] == [0, 3]
-    assert harness.status("default/a").phase == "Running"
-
-
-def test_the_status_says_how_the_group_was_declared():
-    harness = refused()
-    harness.wait(2)
-    assert harness.status("default/a").source == "gangsched PodGroup"
 
 
 def test_a_changed_hindrance_of_the_same_reason_is_told_within_thirty_seconds():
@@ -412,23 +327,7 @@ def test_nothing_is_decided_or_told_before_everything_was_listed():
     harness.settle()
 
 
-@pytest.mark.without("disorder", why="asserts what one order of events leads to")
-def test_holders_are_those_of_the_moment():
-    harness = refused()
-    harness.wait(2)
-    assert "Held by default/busy (cpu 1)" in harness.condition("default/a").message
-    harness.delete("default/busy")
-    harness.add(pod("other", group="", node="n1"))
-    harness.wait(40)
-    assert "Held by default/other (cpu 1)" in harness.condition("default/a").message
-
-
-@pytest.mark.without(
-    "restarts",
-    "standbys",
-    "leaderless",
-    why="a new leader tells anew or not at all",
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_of_two_equal_groups_each_is_told_how_many_of_its_own_members_fit():
     harness = Harness()
     harness.add(node(cpu=3), pod("busy", group="", node="n1"))

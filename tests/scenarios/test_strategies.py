@@ -28,14 +28,6 @@ def test_a_gpu_pod_without_a_group_goes_where_the_setting_says(strategy, chosen)
     assert harness.pod("default/plain").node == chosen
 
 
-def test_the_setting_for_gpu_pods_is_best_fit_and_does_not_touch_other_pods():
-    harness = tight_and_busy()
-    harness.add(pod("old-2", group="", cpu=6, node="busy"))
-    harness.add(pod("gpu", group="", gpu=1), pod("cpu", group="", cpu=1))
-    harness.settle()
-    assert (harness.pod("default/gpu").node, harness.pod("default/cpu").node) == ("tight", "busy")
-
-
 @pytest.mark.parametrize(("strategy", "chosen"), [("BestFit", "tight"), ("MostUsed", "busy")])
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_a_gang_goes_where_its_strategy_says(strategy, chosen):
@@ -64,11 +56,3 @@ def test_quorum_further_members_and_a_replacement_all_go_to_preferred_nodes():
     harness.add(*pods("a", 2, first=3))
     harness.settle()
     assert [harness.pod(f"default/a-{number}").node for number in (3, 4)] == ["cheap"] * 2
-
-
-def test_a_preference_is_no_condition():
-    harness = Harness()
-    harness.add(node("dear", cpu=2, labels={"cost": "9"}), node("cheap", cpu=1, labels={"cost": "1"}))
-    harness.add(group("a", min_member=3, prefer=CHEAP), *pods("a", 3))
-    harness.settle()
-    assert len(harness.bound("default/a-")) == 3

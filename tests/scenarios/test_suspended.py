@@ -280,15 +280,6 @@ def test_a_group_whose_members_are_deleted_is_pending(state: Callable[[str], Sto
     assert (story.harness.condition("default/a").reason, story.message) == ("NoMembers", said)
 
 
-def test_a_suspended_workload_that_is_deleted_leaves_its_group_pending():
-    story = running("job")
-    story.tell(suspend=True)
-    story.drop()
-    story.harness.delete_foreign("job", "default/t")
-    story.harness.wait(2)
-    assert story.phase == "Pending"
-
-
 def test_pods_that_fail_because_they_are_deleted_are_no_failure():
     """A kubelet stops the containers of a deleted pod, and most programs then exit with a non-zero code."""
     story = running("job")
@@ -371,14 +362,6 @@ def test_a_workload_that_is_complete_by_its_own_rules_has_succeeded(order: str, 
     assert (story.phase, story.told_failed) == ("Succeeded", False)
 
 
-def test_a_success_is_one_though_the_workload_is_suspended_then():
-    story = running("job")
-    story.end(PodPhase.SUCCEEDED, SIZE)
-    story.tell(suspend=True)
-    story.harness.wait(2)
-    assert story.phase == "Succeeded"
-
-
 def test_a_workload_that_is_suspended_while_its_quorum_is_bound_holds_nothing():
     """The bindings of two members are in flight when the pods are deleted."""
     story = Story(cpu=0)
@@ -420,15 +403,6 @@ def test_a_workload_that_ends_before_its_group_was_ever_bound_leaves_it_pending(
     story.tell(status=ENDED)
     story.drop()
     assert (story.phase, story.told_failed) == ("Pending", False)
-
-
-def test_the_message_follows_what_the_workload_says():
-    story = running("job")
-    story.tell(parallelism=0)
-    story.drop()
-    story.tell(suspend=True)
-    story.harness.wait(31)
-    assert story.message == "No member is left, because the Job t is suspended: resume it to begin the next run."
 
 
 def test_a_group_that_is_gone_is_remembered_of_no_workload():
@@ -518,27 +492,6 @@ def test_a_run_of_which_a_member_has_succeeded_is_followed_by_one_of_the_rest(kn
     story.harness.run_pods()
     story.end(PodPhase.SUCCEEDED, SIZE)
     assert story.phase == "Succeeded"
-
-
-@pytest.mark.parametrize("looked_at", [True, False])
-def test_the_rest_is_bound_as_soon_as_it_is_there_though_nothing_was_looked_at_between(*, looked_at: bool):
-    story = Rest()
-    story.harness.delete(*(f"default/{each.name}" for each in story.alive))
-    if looked_at:
-        story.harness.wait(2)
-    story.make(SIZE - 1)
-    story.harness.settle()
-    assert len(story.harness.bound()) == SIZE - 1
-
-
-def test_within_one_run_successes_count_toward_the_minimum():
-    story = Rest()
-    assert (story.harness.status("default/a").minimum, story.phase) == (SIZE, "Running")
-    story.harness.change(f"default/{story.alive[0].name}", phase=PodPhase.SUCCEEDED)
-    story.harness.settle()
-    assert story.harness.gang("default/a").record.minimum == SIZE
-    story.end(PodPhase.SUCCEEDED, SIZE)
-    assert story.message == "The run ended with 3 members succeeded."
 
 
 @pytest.mark.without("all", why="a process that begins knows of no lost members")

@@ -9,11 +9,8 @@ from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.effects import PatchStatus
-from gangsched.core.objects.events import PodsReplaced
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import Group, OnDegraded, TimeoutPolicy
-from gangsched.core.objects.shape import NodeTerm, Requirement
-from gangsched.core.objects.soft import Soft
 from tests.builders import group, node, pod, shape
 from tests.harness import Harness
 
@@ -89,18 +86,6 @@ def test_driver_and_executors_that_fit_one_by_one_but_not_together_are_refused_w
     assert harness.bound() == ["default/driver"]
 
 
-def test_of_two_apps_larger_together_than_the_cluster_exactly_one_is_begun():
-    harness = Harness()
-    harness.add(node("n1", cpu=9), app(), driver())
-    harness.add(
-        group("b", min_member=5, roles=(Role("driver", 1), Role("executor", 4, template=shape(2)))),
-        pod("driver-b", group="b", role="driver"),
-    )
-    harness.wait(5)
-    assert harness.bound() == ["default/driver"]
-    assert "Held by default/a (cpu 9)" in harness.condition("default/b").message
-
-
 def test_an_executor_takes_a_place_whose_host_port_it_needs_itself():
     """Each node has the port once: the place holds it, and the member that takes the place requests it again."""
     harness = Harness()
@@ -127,24 +112,6 @@ def test_executors_take_their_places_although_others_wait_for_the_room():
     assert {name: on.count(name) for name in held} == held
     assert harness.status("default/a").phase == "Scheduled"
     assert harness.status("default/a").reservation is None
-
-
-def test_a_new_list_of_all_pods_takes_no_place_away():
-    harness = holding()
-    harness.add(*plain(20, priority=1000))
-    harness.settle()
-    harness.report(PodsReplaced(tuple(harness.pods.values())))
-    harness.wait(2)
-    assert sum(places(harness).values()) == 4
-    assert not harness.bound("default/plain-")
-
-
-def test_executors_that_exist_already_are_bound_with_the_driver_and_the_rest_is_held():
-    harness = Harness()
-    harness.add(node("n1", cpu=9), app(), driver(), *executors(2))
-    harness.settle()
-    assert len(harness.bound()) == 3
-    assert sum(places(harness).values()) == 2
 
 
 def test_places_that_nobody_takes_are_released_at_expiry_and_the_group_is_degraded():
@@ -246,17 +213,6 @@ def test_a_restart_does_not_hold_a_place_for_a_member_that_came_while_nobody_loo
     harness.restart()
     harness.wait(2)
     assert sum(places(harness).values()) == 3
-
-
-def test_a_restart_after_the_expiry_does_not_hold_anything_again():
-    harness = holding()
-    harness.wait(TIME_S + 1)
-    harness.restart()
-    harness.wait(3)
-    assert (harness.status("default/a").phase, places(harness)) == ("Degraded", {})
-    harness.add(*executors(4))
-    harness.settle()
-    assert harness.status("default/a").phase == "Scheduled"
 
 
 @pytest.mark.parametrize(("policy", "phase"), [(TimeoutPolicy.RETRY, "Degraded"), (TimeoutPolicy.FAIL, "Failed")])
@@ -413,14 +369,3 @@ def test_more_places_than_can_be_remembered_are_refused_by_name():
     harness.wait(2)
     assert harness.condition("default/a").reason == "NotSupported"
     assert "lower the minimum, or remove the templates" in harness.condition("default/a").message
-
-
-def test_places_are_held_on_the_nodes_that_the_template_prefers():
-    harness = Harness()
-    harness.add(node("busy", cpu=20), node("spot", cpu=20, labels={"pool": "spot"}), *plain(9, node="busy"))
-    harness.settle()
-    liked = Soft(((1, NodeTerm((Requirement("pool", "In", ("spot",)),))),))
-    roles = (Role("driver", 1), Role("executor", 4, template=shape(2), soft=liked))
-    harness.add(group("a", min_member=5, roles=roles, max_schedule_time_s=TIME_S), driver())
-    harness.settle()
-    assert (harness.pod("default/driver").node, places(harness)) == ("busy", {"spot": 4})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gangsched.core.objects.declaration import Topology
-from gangsched.core.objects.pod import PodPhase
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
@@ -76,16 +75,6 @@ def test_a_group_that_needs_one_domain_does_not_answer_for_an_equal_one_that_doe
     assert len(harness.bound("default/b-")) == 4
 
 
-@pytest.mark.parametrize("gone", [{"phase": PodPhase.FAILED}, {"terminating": True}])
-def test_members_that_have_ended_or_are_leaving_decide_nothing_for_those_to_come(gone):
-    harness = zones(a=8, b=8)
-    harness.add(*(pod(f"a-{number}", node="node-a", **gone) for number in range(3)), pod("old", cpu=7, node="node-b"))
-    harness.add(group("a", min_member=1, topology=ZONE), pod("a-3", node="node-b"), pod("a-4"))
-    harness.delete("default/old")
-    harness.settle()
-    assert harness.pod("default/a-4").node == "node-b"
-
-
 def test_a_node_that_moves_to_another_domain_wakes_the_groups_that_are_bound_to_one():
     harness = Harness()
     harness.add(node("n1", cpu=2, labels={"zone": "a"}), node("n2", cpu=4, labels={"zone": "b"}))
@@ -143,30 +132,3 @@ def test_the_domain_of_a_small_quorum_is_one_that_takes_the_members_above_the_mi
 
     assert zones_of(harness) == {zone}
     assert len(harness.bound("default/a-")) == (most or 3)
-
-
-def test_a_preferred_domain_becomes_as_few_domains_as_possible():
-    harness = zones(a=1, b=1, c=2)
-    harness.add(group("a", min_member=3, topology=Topology("zone", required=False)), *pods("a", 3))
-    harness.wait(5)
-
-    assert len(harness.bound("default/a-")) == 3
-    assert len(zones_of(harness)) == 2
-
-
-@pytest.mark.without("disorder", why="asserts what one order of events leads to")
-def test_later_members_and_replacements_open_no_further_domain_while_one_in_use_has_room():
-    """Three members are in zones a and c. One more comes when zone a, in use, and zone b, fuller, have room."""
-    harness = zones(a=1, b=2, c=2)
-    harness.add(pod("old", group="", cpu=1, node="node-b"))
-    harness.add(group("a", min_member=3, topology=Topology("zone", required=False)), *pods("a", 3))
-    harness.wait(5)
-    before = zones_of(harness)
-    harness.add(node("more", cpu=8, labels={"zone": "a"} if "a" in before else {"zone": "b"}))
-    harness.add(*pods("a", 1, first=3))
-    harness.wait(5)
-
-    assert len(before) == 2
-    assert {harness.pod(name).node for name in harness.bound("default/a-")} - {f"node-{zone}" for zone in before} == {
-        "more"
-    }

@@ -80,27 +80,11 @@ class TestInALabelledNamespace:
         assert (reason, message.partition(":")[0]) == ("GangIncomplete", "Group job.train")
         assert bound(auto) == 3
 
-    def test_of_two_jobs_with_room_for_one_and_a_half_one_is_bound_whole(self, auto):
-        auto.add(node(cpu="5"), job("one"), job("two"), *pods_of_job(3, "one"), *pods_of_job(3, "two"))
-        auto.wait(3)
-        assert sorted((bound(auto, "one"), bound(auto, "two"))) == [0, 3]
-
-    def test_a_job_that_declines_is_bound_pod_by_pod_and_nobody_is_told_how_to_change_that(self, auto):
-        auto.add(node(cpu="2"), job(annotations={"gangsched.io/gang": "false"}), *pods_of_job(3))
+    @pytest.mark.parametrize("said", [{"gangsched.io/gang": "false"}, {"gangsched.io/min-member": "2"}])
+    def test_a_job_may_decline_or_say_its_minimum(self, auto, said):
+        auto.add(node(cpu="2"), job(annotations=said), *pods_of_job(3))
         auto.settle()
         assert bound(auto) == 2
-
-    def test_the_minimum_on_the_job_counts(self, auto):
-        auto.add(node(cpu="2"), job(annotations={"gangsched.io/min-member": "2"}), *pods_of_job(3))
-        auto.settle()
-        assert bound(auto) == 2
-
-    def test_a_minimum_that_cannot_be_read_is_named_and_nothing_is_bound(self, auto):
-        auto.add(node(), job(annotations={"gangsched.io/min-member": "many"}), *pods_of_job(3))
-        auto.wait(3)
-        assert bound(auto) == 0
-        assert told(auto)[0] == "InvalidDeclaration"
-        assert "Job train: The annotation gangsched.io/min-member is 'many': write a whole number" in told(auto)[1]
 
     def test_a_group_that_the_pods_name_wins(self, auto):
         named = [
@@ -118,11 +102,6 @@ class TestInALabelledNamespace:
         auto.settle()
         assert (before, bound(auto)) == (0, 3)
 
-    def test_pods_of_another_scheduler_are_no_members(self, auto):
-        auto.add(node(cpu="8"), job(size=2), of_job(0), of_job(1, scheduler="other"))
-        auto.wait(3)
-        assert told(auto)[0] == "GangIncomplete"
-
 
 class TestElsewhere:
     def test_an_annotated_job_is_bound_whole(self, usual):
@@ -132,12 +111,6 @@ class TestElsewhere:
         usual.add(node("n2", cpu="1"))
         usual.settle()
         assert (before, bound(usual)) == (0, 3)
-
-    def test_an_annotation_that_means_nothing_is_named_and_nothing_is_bound(self, usual):
-        usual.add(node(cpu="2"), job(annotations={"gangsched.io/gang": "yes"}), *pods_of_job(3))
-        usual.wait(3)
-        assert bound(usual) == 0
-        assert 'The annotation gangsched.io/gang is \'yes\': write "true" or "false"' in told(usual)[1]
 
     def test_a_job_without_an_annotation_is_bound_pod_by_pod(self, usual):
         usual.add(node(cpu="2"), job(), *pods_of_job(3))
@@ -273,16 +246,6 @@ class TestAChange:
         auto.settle()
         assert (before, bound(auto)) == (0, 2)
 
-    def test_an_annotation_that_comes_makes_a_gang_and_one_that_goes_ends_it(self, usual):
-        usual.add(job(), *pods_of_job(3))
-        usual.settle()
-        usual.add(job(annotations={"gangsched.io/gang": "true"}), node(cpu="2"))
-        usual.wait(2)
-        before = bound(usual)
-        usual.add(job())
-        usual.settle()
-        assert (before, bound(usual)) == (0, 2)
-
     def test_a_job_that_goes_leaves_pods_that_wait_without_terms(self, auto):
         auto.add(node(cpu="2"), job(), *pods_of_job(3))
         auto.wait(3)
@@ -339,20 +302,6 @@ GANG = {"gangsched.io/gang": "true"}
 
 
 class TestAnObjectAboveTheWorkload:
-    def test_its_annotation_makes_a_gang_of_the_size_of_what_it_has_made(self, usual):
-        usual.add(node(cpu="2"), train_job(annotations=GANG), jobset(), *pods_of_jobset())
-        usual.wait(3)
-        before = bound(usual), told(usual)[0]
-        usual.add(node("n2", cpu="1"))
-        usual.settle()
-        assert before == (0, "Unschedulable")
-        assert bound(usual) == 3
-
-    def test_without_an_annotation_the_pods_are_bound_one_by_one(self, usual):
-        usual.add(node(cpu="2"), train_job(), jobset(), *pods_of_jobset())
-        usual.settle()
-        assert bound(usual) == 2
-
     @pytest.mark.without("all", why="a process that begins tells it again")
     def test_the_event_names_the_object_to_annotate(self, usual):
         usual.add(node(cpu="2"), train_job(), jobset(), *pods_of_jobset())
@@ -403,13 +352,6 @@ class TestAnObjectAboveTheWorkload:
         usual.add(train_job(annotations=GANG | {"gangsched.io/min-member": "2"}))
         usual.settle()
         assert (before, bound(usual)) == (0, 2)
-
-    def test_an_annotation_that_goes_ends_the_gang(self, usual):
-        usual.add(node(cpu="2"), train_job(annotations=GANG), jobset(), *pods_of_jobset())
-        usual.wait(3)
-        usual.add(train_job())
-        usual.settle()
-        assert bound(usual) == 2
 
     def test_an_annotation_that_cannot_be_read_is_named_as_its_own(self, usual):
         usual.add(node(), train_job(annotations={"gangsched.io/min-member": "x"} | GANG), jobset(), *pods_of_jobset())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.shape import Disk
 from gangsched.core.objects.volumes import CsiDriver, CsiNode, StorageClass
 from tests.builders import claim, group, node, pod, pods, volume
@@ -82,16 +81,6 @@ def test_a_claim_that_is_not_ready_is_named_and_wakes_the_gang_once_it_is(
     assert len(harness.bound()) == 2
 
 
-def test_a_volume_that_comes_after_its_claim_wakes_the_gang(harness: Harness) -> None:
-    harness.add(node(), group(min_member=1), *with_claims(1))
-    harness.provide(claim("a-0", "v0"))
-    harness.wait(3)
-    assert harness.bound() == []
-    harness.provide(volume("v0"))
-    harness.wait(3)
-    assert len(harness.bound()) == 1
-
-
 def test_a_claim_that_no_pod_of_the_quorum_needs_keeps_back_only_its_pod(harness: Harness) -> None:
     harness.add(node(), group(min_member=2), *with_claims(3))
     harness.provide(volume("v0"), volume("v1"), volume("v2"), claim("a-0", "v0"), claim("a-2", "v2"))
@@ -100,22 +89,6 @@ def test_a_claim_that_no_pod_of_the_quorum_needs_keeps_back_only_its_pod(harness
     harness.provide(claim("a-1", "v1"))
     harness.wait(3)
     assert len(harness.bound()) == 3
-
-
-def test_a_role_that_cannot_do_without_a_claim_waits_for_it(harness: Harness) -> None:
-    harness.add(node(), group(min_member=0, roles=(Role("w", 1), Role("ps", 1))))
-    harness.add(*pods("a", 2, role="w"), pod("a-ps", role="ps", volume_claims=["c"]))
-    harness.wait(3)
-    assert harness.condition("default/a").reason == "VolumeNotReady"
-
-
-def test_a_plain_pod_waits_for_its_claim(harness: Harness) -> None:
-    harness.add(node(), pod("p", group="", volume_claims=["c"]))
-    harness.wait(3)
-    assert harness.pod("default/p").condition_reason == "VolumeNotReady"
-    harness.provide(claim("c", "v"), volume("v"))
-    harness.wait(3)
-    assert harness.bound() == ["default/p"]
 
 
 def test_an_ephemeral_volume_counts_once_its_claim_is_the_pods_own_and_bound(harness: Harness) -> None:
@@ -185,18 +158,6 @@ def test_a_volume_that_all_members_share_is_attached_once_per_node(harness: Harn
     harness.provide(CsiNode("n1", (("csi", 1),)), volume("v"), claim("shared", "v"))
     harness.wait(3)
     assert len(harness.bound()) == 4
-
-
-def test_two_gangs_that_race_for_the_last_attachments_leave_one_whole(harness: Harness) -> None:
-    harness.add(node(cpu="64"))
-    harness.provide(CsiNode("n1", (("csi", 3),)))
-    for name in "ab":
-        harness.provide(*(volume(f"{name}{at}") for at in range(2)))
-        harness.provide(*(claim(f"{name}-{at}", f"{name}{at}") for at in range(2)))
-        harness.add(group(f"default/{name}", min_member=2), *with_claims(2, name))
-    harness.wait(3)
-    assert len(harness.bound()) == 2
-    assert len({name[:9] for name in harness.bound()}) == 1
 
 
 def test_a_disk_that_members_name_themselves_is_used_once_per_node(harness: Harness) -> None:

@@ -188,18 +188,6 @@ def test_a_last_wave_that_is_smaller_than_the_minimum_is_bound(declare: Declare)
     assert (len(job.alive), job.bound) == (2, 2)
 
 
-def test_between_two_waves_the_run_has_no_outcome() -> None:
-    job = Job(by_pod_group)
-    job.harness.settle()
-    job.succeed(PARALLELISM)
-    job.harness.wait(5)
-    between = phase(job)
-    job.count()
-    job.replace()
-    job.harness.settle()
-    assert (between, phase(job)) == ("Pending", "Scheduled")
-
-
 @pytest.mark.parametrize("counted", [True, False])
 @pytest.mark.parametrize("at_once", [1, PARALLELISM])
 def test_the_run_ends_well_when_the_job_is_complete(at_once: int, *, counted: bool) -> None:

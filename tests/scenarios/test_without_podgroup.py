@@ -139,17 +139,6 @@ def test_an_annotated_group_is_not_told_again_after_a_restart():
     assert len(harness.emitted) == 1
 
 
-def test_a_retried_binding_of_an_annotated_group_needs_no_reservation():
-    harness = Harness()
-    left = [1]
-    harness.refuse_bind = lambda effect: (
-        BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no") if left and left.pop() else None
-    )
-    harness.add(*annotated(2), node())
-    harness.wait(1)
-    assert len(harness.bound()) == 2
-
-
 def test_an_annotated_group_that_gets_a_podgroup_goes_on_under_it():
     harness = Harness()
     harness.add(*annotated(1), node())
