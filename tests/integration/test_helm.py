@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -255,27 +254,6 @@ def test_a_namespaces_users_get_podgroups_through_the_standard_roles(installed):
 
     # A controller aggregates the roles shortly after they exist.
     until(lambda: answered() == expected)
-
-
-def test_a_user_with_edit_creates_a_podgroup_and_a_viewer_only_reads_it(installed):
-    for role in ("edit", "view"):
-        installed.kubectl(
-            "create", "rolebinding", f"acting-{role}", f"--clusterrole={role}", f"--user=acting-{role}", "-n", "default"
-        )
-    editor = installed.kubeconfig_for(user="acting-edit")
-    viewer = installed.kubeconfig_for(user="acting-view")
-
-    def created():
-        answer = installed.kubectl(
-            "create", "-f", "-", stdin=json.dumps(group("mine", members=1)), kubeconfig=editor, check=False
-        )
-        return "created" in answer
-
-    until(created)
-    assert "mine" in installed.kubectl("get", "podgroups.gangsched.io", kubeconfig=viewer)
-    with pytest.raises(ControlPlaneError, match="cannot delete"):
-        installed.kubectl("delete", "podgroups.gangsched.io", "mine", kubeconfig=viewer)
-    installed.kubectl("delete", "podgroups.gangsched.io", "mine", kubeconfig=editor)
 
 
 def test_the_operator_binds_a_group_with_the_charts_account_and_configuration(installed, tmp_path):
