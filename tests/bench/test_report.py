@@ -26,14 +26,6 @@ def test_a_line_has_least_median_and_most_of_each_figure_and_the_ratio_run_by_ru
     assert line["pods_per_s"] == [700.0, 900.0, 1000.0]
 
 
-def test_lines_replace_former_ones_of_their_scenario_and_leave_the_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "RESULTS", tmp_path / "performance.jsonl")
-    report.keep([{"scenario": "a", "runs": 1}, {"scenario": "b", "runs": 1}])
-    every = report.keep([{"scenario": "a", "runs": 3}, {"scenario": "c", "runs": 3}])
-    assert [(line["scenario"], line["runs"]) for line in every] == [("a", 3), ("b", 1), ("c", 3)]
-    assert report.kept() == every
-
-
 @pytest.mark.parametrize(
     ("bar", "line", "met"),
     [
