@@ -68,10 +68,16 @@ def _marked(items: list[pytest.Item], *marks: str) -> bool:
     return any(item.get_closest_marker(mark) is not None for item in items for mark in marks)
 
 
+def pytest_collectstart() -> None:
+    """What is collected stays, so that the garbage collector would look at ever more for nothing."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Exempt everything loaded by now from garbage collection, which costs time and disturbs tests that measure it."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,6 @@ hack/control-plane/judge is the program; objects are defaulted, prepared and val
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -86,7 +85,7 @@ class Judge:
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"objects": objects, "probes": probes, "score": score}).encode() + b"\n")
+        self._process.stdin.write(msgspec.json.encode({"objects": objects, "probes": probes, "score": score}) + b"\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         assert line, "the judge has ended; its error is on standard error"

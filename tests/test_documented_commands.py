@@ -7,8 +7,6 @@ from argparse import _SubParsersAction
 from collections import Counter
 from importlib.util import find_spec
 
-import pytest
-
 from gangsched.cli import make_parser
 from testbed.controllers.expected import EXPECTED
 from tests.documented_commands import (
@@ -19,7 +17,6 @@ from tests.documented_commands import (
     ROOT,
     SHELL,
     WORKLOADS,
-    Command,
     blocks,
     inline,
     pages,
@@ -28,33 +25,6 @@ from tests.test_docs import missing_tests
 from tests.workloads.pages import blocks as played
 
 PROGRAMS = ("make", "kubectl", "helm", "gangsched", "docker", "python", "pip", "curl", "git", "export", "sudo")
-
-
-def told(text: str) -> list[str]:
-    return [command.text for block in blocks("page.md", text) for command in block.commands()]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("```sh\nkubectl get pods   # all\n\n# Then:\nmake x\n```\n", ["kubectl get pods", "make x"]),
-        ("- item:\n\n  ```bash\n  helm install a \\\n    --set b=c\n  ```\n", ["helm install a \\\n  --set b=c"]),
-        ("```console\n$ gangsched list\nNAME\n```\n", ["gangsched list"]),
-        ("```\n$ gangsched list\nNAME\n```\n", ["gangsched list"]),
-        ("```\nusage: gangsched\n```\n", []),
-        ("```yaml\na: 1\n```\n", []),
-        ("```sh\ncat <<EOF | sh\n# kept\nls\nEOF\nls\n```\n", ["cat <<EOF | sh\n# kept\nls\nEOF", "ls"]),
-        ("```sh\ngit log '#1'\n```\n", ["git log '#1'"]),
-        ("```python\nimport this\n\nprint(1)\n```\n", ["import this\n\nprint(1)"]),
-    ],
-)
-def test_the_commands_of_a_page_are_those_in_its_fenced_blocks(text: str, expected: list[str]) -> None:
-    assert told(text) == expected
-
-
-def test_a_command_knows_its_line() -> None:
-    [_, command] = [each for block in blocks("p.md", "# Title\n\n```sh\na\n\nb\n```\n") for each in block.commands()]
-    assert command == Command("p.md", 6, "sh", "b")
 
 
 def test_no_command_has_a_token_among_its_arguments() -> None:

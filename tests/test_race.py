@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import time
-from pathlib import Path
-
 import pytest
 
-from demo import show as demo
 from demo.race import Group, Member, RaceError, Scene
-from demo.show import Stage, build_while_simulating, table
-from testbed.cache import SetupError
 
 MESSAGE = "Only 2 of 5 members fit: cpu 2.9 more is needed. Held by default/blue (cpu 5)."
 
@@ -59,48 +51,3 @@ def test_anything_less_is_none(groups):
 def test_room_divided_among_two_groups_is_a_promise_broken(bound):
     with pytest.raises(RaceError, match=rf"members of two groups were bound at the same time: {bound} of blue and 1"):
         scene(group("blue", bound=bound), group("green", bound=1)).check()
-
-
-def test_a_person_sees_groups_members_nodes_and_why_one_waits():
-    first, blue, green, *rest = table(scene(RUNS, WAITS))
-    assert first.split() == ["GROUP", "PHASE", "MEMBERS", "BOUND", "RUNNING", "NODES"]
-    assert blue.split() == ["blue", "Running", "5", "of", "5", "5", "5", "node-1", "(5)"]
-    assert green.split() == ["green", "Queued", "5", "of", "5", "0", "0", "-"]
-    assert rest == [f"green: {MESSAGE}", "node-1: blue-0", "node-2: -"]
-
-
-@pytest.mark.slow
-class TestWhileBuilding:
-    @pytest.fixture
-    def build(self, monkeypatch):
-        """Run this Python code in place of the build."""
-        return lambda code: monkeypatch.setattr(demo, "BUILD", (sys.executable, "-u", "-c", code))
-
-    def test_the_race_is_played_in_memory_and_the_progress_is_told(self, build, capfd):
-        build("print('[1/5] building etcd')")
-        build_while_simulating(Stage())
-        out = capfd.readouterr().out
-        assert "] [1/5] building etcd" in out
-        assert "meanwhile the race without a cluster: gangsched simulate examples/race/blue.yaml" in out
-        assert "Completely bound: 1 of 2 groups" in out
-
-    def test_a_build_that_fails_ends_the_demo_after_what_it_said(self, build, capfd):
-        build("import sys; sys.exit('error: no Go here')")
-        with pytest.raises(SetupError):
-            build_while_simulating(Stage())
-        assert "] error: no Go here" in capfd.readouterr().out
-
-    def test_a_demo_broken_off_ends_the_build(self, build, monkeypatch, tmp_path):
-        pid = tmp_path / "pid"
-        build(f"import os, pathlib, time; pathlib.Path({str(pid)!r}).write_text(str(os.getpid())); time.sleep(60)")
-
-        def interrupt(*_: str) -> str:
-            deadline = time.monotonic() + 10
-            while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:
-                os.sched_yield()
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(demo, "_gangsched", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            build_while_simulating(Stage())
-        assert not Path(f"/proc/{pid.read_text()}").exists()

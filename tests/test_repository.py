@@ -46,11 +46,6 @@ def test_ci_tests_the_python_of_the_image_and_a_newer_one_and_the_night_what_tak
     assert {"make audit", "make coverage"} <= set(commands("ci.yaml").splitlines())
 
 
-def test_pre_commit_runs_what_make_lint_runs() -> None:
-    [repo] = read(".pre-commit-config.yaml")["repos"]
-    assert [hook["entry"] for hook in repo["hooks"]] == ["make lint"]
-
-
 def test_a_release_is_refused_whose_tag_is_not_the_version_of_package_and_chart() -> None:
     chart = read("charts/gangsched/Chart.yaml")
     assert f'version = "{chart["version"]}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8").splitlines()
@@ -62,13 +57,6 @@ def test_a_release_is_refused_whose_tag_is_not_the_version_of_package_and_chart(
 def test_what_a_workflow_may_do_is_said_and_no_more_than_reading_by_default() -> None:
     for name in WORKFLOWS:
         assert read(f".github/workflows/{name}")["permissions"] == {"contents": "read"}
-
-
-def test_the_chart_takes_the_image_that_a_release_publishes() -> None:
-    assert "version=${GITHUB_REF_NAME#v}" in commands("release.yaml")
-    steps = read(".github/workflows/release.yaml")["jobs"]["publish"]["steps"]
-    [image] = [step["with"] for step in steps if step.get("id") == "image"]
-    assert image["tags"] == "${{ env.IMAGE }}:${{ steps.version.outputs.version }}"
 
 
 def test_krew_gets_an_archive_for_each_platform_and_a_manifest_without_gaps() -> None:

@@ -98,12 +98,12 @@ def drawn(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def test_a_nightly_run_tries_much_more_and_its_seed_repeats_it(run: Run) -> None:
-    night = ("-s", "-q", "--hypothesis-profile=nightly")
-    first, second, other = (drawn(run(EXPLORING, *night, f"--hypothesis-seed={seed}")) for seed in (700, 700, 9))
+    first, second = (
+        drawn(run(EXPLORING, "-sq", "--hypothesis-profile=nightly", "--hypothesis-seed=700")) for _ in "12"
+    )
     assert first == second
-    assert first != other
     assert len(first) == 20 * (50 + 10)
-    assert [first[-200], first[-1], other[-200]] == ["seed 700", "seed 899", "seed 9"]
+    assert [first[-200], first[-1]] == ["seed 700", "seed 899"]
 
 
 @pytest.mark.parametrize("asked", [("SEED=7", "DURATION=9"), ()])

@@ -57,34 +57,10 @@ def test_the_site_builds_and_nothing_in_it_comes_from_another_host(tmp_path: Pat
     assert "<td><p>Running</p></td>\n<td><p>Degraded</p></td>\n<td><p>degraded</p></td>" in (out / STATES).read_text()
 
 
-@pytest.mark.slow
-def test_images_in_a_pages_own_html_are_brought_along_and_must_exist(tmp_path: Path) -> None:
-    picture = '<picture><source media="x" srcset="images/dark.svg"><img alt="a" src="images/{}.svg"></picture>'
-    (tmp_path / "docs" / "images").mkdir(parents=True)
-    for name in ("dark", "light"):
-        (tmp_path / "docs" / "images" / f"{name}.svg").write_text("<svg/>")
-    out = made(tmp_path, one=f"# One\n\n{picture.format('light')}")
-    assert {each.name for each in (out / "docs" / "images").iterdir()} == {"dark.svg", "light.svg"}
-    with pytest.raises(SiteError, match=r"docs/one\.md: WARNING: image file not readable: images/nosuch\.svg"):
-        made(tmp_path, one=f"# One\n\n{picture.format('nosuch')}")
-
-
 def test_the_index_of_the_docs_has_the_sites_sections() -> None:
     index = (ROOT / f"{INDEX}.md").read_text(encoding="utf-8")
 
     assert list(navigation(index)) == SECTIONS
-
-
-@pytest.mark.slow
-def test_links_to_pages_headings_files_and_folders_may_stand(tmp_path: Path) -> None:
-    (tmp_path / "charts").mkdir()
-    (tmp_path / "LICENSE").write_text("free")
-    links = "# One\n\n[a](two.md) [b](two.md#end) [c](../LICENSE) [d](../charts/) [e](#one) [f](https://elsewhere.test)"
-
-    page = (made(tmp_path, one=links) / "docs" / "one.html").read_text()
-
-    assert 'href="two.html#end"' in page
-    assert list((tmp_path / "build/site/_downloads").rglob("LICENSE"))
 
 
 @pytest.mark.slow

@@ -49,24 +49,3 @@ def test_requests_cover_what_was_measured_in_clusters_of_that_size_and_a_quarter
     found = sizing.measured(root)
     assert sizing.requests(sizing.Size(500, 1000, 10), found) == ("100m", "128Mi")
     assert sizing.requests(sizing.Size(5000, 100_000, 200), found) == ("500m", "384Mi")
-
-
-NOTES = "".join(f"<!-- Table of {name}, made -->\n\n\n" for name in ("requests", "rest", "load"))
-
-
-def test_each_figure_stands_in_its_table(root) -> None:
-    page = sizing.with_tables(root, NOTES)
-    assert "| 500 | 10 of 20 | 400 | 2.00 ms | 40 ms | 90 ms |" in page
-    assert "| 5,000 | 2,000 | wait; all bound 2.5 s after the start | 200 MB | 2 s |  |\n" in page
-    assert "| 5,000 | 100,000 | run | 300 MB | 7 s | 5.0% at 100 changes per second |\n" in page
-    assert sizing.with_tables(root, page) == page
-
-
-def test_latencies_of_clusters_in_use_are_columns_once_they_are_measured(root) -> None:
-    figures = {"rss_mb": 139, "cpu_s": 1.2, "ready_s": 2.1, "updates_cpu": 0.07, "gang_ms_p50": 50, "gang_ms_p99": 277}
-    with (root / sizing.FIGURES).open("a") as lines:
-        lines.write("\n" + line("in use 500 × 5,000", **figures))
-    page = sizing.with_tables(root, NOTES)
-    assert "| 500 | 5,000 | run; ready after 2.1 s; then 50 gangs of 20 come | 139 MB | 1.2 s | 7.0% at" in page
-    assert "| 7.0% at 100 changes per second | 50 ms | 277 ms |\n" in page
-    assert "| 300 MB | 7 s | 5.0% at 100 changes per second |  |  |\n" in page

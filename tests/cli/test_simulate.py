@@ -708,11 +708,8 @@ class TestOtherSystems:
         [
             ("tenstack.md", "7100m", {"group1": 5, "group2": 0}),
             ("scheduler-plugins.md", "3", {"nginx": 3}),
-            ("scheduler-plugins.md", "2", {"nginx": 0}),
             ("volcano.md", "3", {"mpi": 3}),
-            ("volcano.md", "2", {"mpi": 0}),
             ("kai.md", "3", {"inference": 3}),
-            ("kai.md", "2", {"inference": 0}),
             ("native.md", "4", {"training": 3}),
             ("native.md", "2", {"training": 0}),
         ],

@@ -9,19 +9,13 @@ the world is complete, so that the results do not depend on timing.
 from __future__ import annotations
 
 import json
-import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Self
 
-import msgspec
-
-from gangsched.core.cluster.cache import Cluster
-from gangsched.core.objects.pod import Pod
-from gangsched.kube.reading.watched_resources import NODES, PODS
 from testbed import binaries
 from testbed.control_plane import ControlPlane
 from tests.integration.judged import Json, Standing, World
@@ -29,10 +23,6 @@ from tests.integration.judged import Json, Standing, World
 _PROBES = "fieldSelector=spec.schedulerName=default-scheduler"
 _OF_HEIRS = "scheduler-of-heirs"
 _WITHIN_S = 60
-_SCORED = re.compile(
-    r'"Plugin scored node for pod" pod="(?P<pod>[^"]*)" plugin="(?P<plugin>[^"]*)" node="(?P<node>[^"]*)" '
-    r"score=(?P<score>[0-9]+)"
-)
 # kube-scheduler must not try to schedule a pod that is nominated to a node.
 _KEPT_WAITING: Json = {"schedulingGates": [{"name": "example.com/kept-waiting"}]}
 
@@ -91,7 +81,7 @@ class Oracle:
 
     def ask(self, probes: Sequence[Json]) -> list[frozenset[str]]:
         """The feasible nodes of each probe, in order; only the probes are changed."""
-        with _Extender() as extender, self._scheduler(extenders=[extender.configuration]):
+        with _Extender() as extender, self._scheduler(extender.configuration):
             if self._heirs:
                 self._nominate()
             uids = [
@@ -134,40 +124,8 @@ class Oracle:
             )
             time.sleep(0.2)
 
-    def cluster(self) -> Cluster:
-        """The nodes of the world in gangsched's representation."""
-        cluster = Cluster()
-        for item in self.api.get("/api/v1/nodes")["items"]:
-            cluster.set_node(NODES.read(_raw(item))[1])
-        return cluster
-
-    def scores(self, probes: Sequence[Json]) -> list[tuple[Pod, Mapping[str, Mapping[str, int]]]]:
-        """Each probe, and kube-scheduler's weighted scores of the feasible nodes, by plug-in.
-
-        kube-scheduler does not score if only one node is feasible. The probes are bound, and deleted afterwards.
-        """
-        with self._scheduler("-v=10"):
-            # The log continues that of an earlier kube-scheduler.
-            before = self._child.log.stat().st_size
-            made = [
-                self._create(probe, f"probe-{number}", scheduler="default-scheduler")
-                for number, probe in enumerate(probes)
-            ]
-            deadline = time.monotonic() + _WITHIN_S
-            while any("nodeName" not in each["spec"] for each in self._pods(_PROBES)):
-                assert time.monotonic() < deadline, "kube-scheduler has not bound all probes"
-                time.sleep(0.2)
-            log = self._child.log.read_bytes()[before:].decode()
-            for each in made:
-                self.api.delete(_path(each), grace_s=0)
-        found: dict[str, dict[str, dict[str, int]]] = {}
-        for line in _SCORED.finditer(log):
-            found.setdefault(line["pod"], {}).setdefault(line["plugin"], {})[line["node"]] = int(line["score"])
-        names = [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in made]
-        return [(PODS.read(_raw(each))[1], found.get(name, {})) for each, name in zip(made, names, strict=True)]
-
     @contextmanager
-    def _scheduler(self, *flags: str, extenders: Sequence[Json] = ()) -> Iterator[None]:
+    def _scheduler(self, extender: Json) -> Iterator[None]:
         folder = binaries.find(["kube-scheduler"])
         assert folder is not None
         config = self._control_plane.folder / "oracle.json"
@@ -177,11 +135,11 @@ class Oracle:
             "leaderElection": {"leaderElect": False},
             "clientConnection": {"kubeconfig": str(self._control_plane.kubeconfig), "qps": 2000, "burst": 2000},
             "profiles": [{"schedulerName": "default-scheduler"}, {"schedulerName": _OF_HEIRS}],
-            "extenders": list(extenders),
+            "extenders": [extender],
         }
         config.write_text(json.dumps(content))
         self._child = self._control_plane.spawn(
-            "oracle", [folder / "kube-scheduler", f"--config={config}", "--secure-port=0", *flags]
+            "oracle", [folder / "kube-scheduler", f"--config={config}", "--secure-port=0"]
         )
         try:
             yield
@@ -191,10 +149,6 @@ class Oracle:
 
 def _path(pod: Json) -> str:
     return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
-
-
-def _raw(found: Json) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(found))
 
 
 def _is_told(probe: Json) -> bool:

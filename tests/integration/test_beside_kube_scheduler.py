@@ -16,7 +16,7 @@ from random import Random
 
 import pytest
 
-from testbed import crds
+from testbed import crds, nodes
 from testbed.api import Json
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
@@ -113,7 +113,10 @@ class Chunk:
             for side in SIDES:
                 for number, cpu in enumerate(world.nodes):
                     labels = {"world": str(world.seed), "side": side}
-                    self._control_plane.add_node(f"n-{world.seed}-{side}-{number}", cpu=str(cpu), labels=labels)
+                    name = f"n-{world.seed}-{side}-{number}"
+                    self._control_plane.add_node(name, cpu=str(cpu), labels=labels, wait=False)
+        for node in self._api.get("/api/v1/nodes")["items"]:
+            nodes.wait_until_ready(self._api, node["metadata"]["name"])
 
     def ask(self, worlds: Sequence[World], turn: int) -> None:
         """Create this group of each world on both sides, and wait until all its pods are decided."""

@@ -12,7 +12,7 @@ import pytest
 
 from testbed import leftovers
 from testbed.api import ApiError
-from testbed.control_plane import ControlPlane, ControlPlaneError
+from testbed.control_plane import ControlPlane
 from testbed.tether import RUN_VARIABLE
 from tests.integration.waiting import until
 
@@ -27,40 +27,11 @@ def bare_pod(name):
     }
 
 
-def stateful_set(name, *, replicas):
-    labels = {"app": name}
-    return {
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": replicas,
-            "serviceName": name,
-            "podManagementPolicy": "Parallel",
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": bare_pod(name)["spec"]},
-        },
-    }
-
-
 def bind(control_plane, namespace, pod, node):
     control_plane.api.post(
         f"/api/v1/namespaces/{namespace}/pods/{pod}/binding",
         {"metadata": {"name": pod}, "target": {"kind": "Node", "name": node}},
     )
-
-
-def test_a_stateful_sets_pods_are_made_by_the_controller_manager_and_run_once_bound(control_plane, namespace):
-    control_plane.add_node("one")
-    control_plane.api.post(f"/apis/apps/v1/namespaces/{namespace}/statefulsets", stateful_set("web", replicas=3))
-    pods = f"/api/v1/namespaces/{namespace}/pods"
-    until(lambda: len(control_plane.api.get(pods)["items"]) == 3)
-
-    for ordinal in range(3):
-        bind(control_plane, namespace, f"web-{ordinal}", "one")
-
-    def phases():
-        return [pod["status"]["phase"] for pod in control_plane.api.get(pods)["items"]]
-
-    until(lambda: phases() == ["Running"] * 3)
 
 
 @pytest.fixture
@@ -106,27 +77,6 @@ def test_kwok_runs_no_pod_without_a_node_and_none_that_has_ended(control_plane, 
     with pytest.raises(ApiError, match="an earlier state of this one"):
         kwok.merge(f"{pods}/p/status", {"status": {"phase": "Running"}})
     assert control_plane.api.get(f"{pods}/p")["status"]["phase"] == before
-
-
-def test_a_request_with_a_wrong_token_is_in_the_audit_log_as_nobodys(control_plane, namespace):
-    """Such an entry has no username: a test that looked for its own account's entries after it failed."""
-    wrong = control_plane.kubeconfig_for(token="wrong")
-    with pytest.raises(ControlPlaneError):
-        control_plane.kubectl("get", "pods", "-n", namespace, kubeconfig=wrong)
-
-    nobodys = [entry for entry in control_plane.audited() if "username" not in entry["user"]]
-    assert nobodys
-    assert not any(entry in nobodys for entry in control_plane.audited("testbed-admin"))
-
-
-def test_a_server_that_cannot_start_is_named_with_the_end_of_its_log():
-    with (
-        pytest.raises(
-            ControlPlaneError, match=r"(?s)kube-apiserver ended with status 1 during its start.*no-such-flag"
-        ),
-        ControlPlane(extra_apiserver_args=["--no-such-flag"]),
-    ):
-        pass
 
 
 def test_an_owner_that_is_killed_leaves_no_process_and_no_folder():

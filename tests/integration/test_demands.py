@@ -83,24 +83,6 @@ def test_a_driver_that_does_not_fit_is_demanded_and_the_demand_is_gone_once_node
     cluster.until(lambda: writes(cluster, cluster.namespace) == ["create", "delete"])
 
 
-@pytest.mark.usefixtures("operator")
-def test_somebody_elses_demand_of_the_name_is_left_alone(cluster: Cluster) -> None:
-    spec = {"instance-group": "batch", "units": []}
-    theirs = {
-        "apiVersion": "scaler.palantir.com/v1alpha2",
-        "kind": "Demand",
-        "metadata": {"name": "demand-pi-driver"},
-        "spec": spec,
-    }
-    cluster.api.post(path(cluster), theirs)
-    add_driver(cluster, "pi", nodeSelector=POOL)
-    cluster.until(lambda: writes(cluster, cluster.namespace) == ["create"])
-    cluster.add_node("large", cpu="9", labels=POOL)
-    cluster.until(lambda: set(cluster.bound()) == {"pi-driver"})
-    assert demands(cluster)["demand-pi-driver"]["spec"] == spec
-    assert writes(cluster, cluster.namespace) == ["create"]
-
-
 @pytest.mark.usefixtures("kind")
 async def test_another_object_of_the_name_is_neither_changed_nor_deleted(cluster: Cluster) -> None:
     # A Demand without an existing owner pod is garbage-collected.

@@ -34,33 +34,6 @@ pytestmark = pytest.mark.usefixtures("operator")
 Json = dict[str, Any]
 
 
-def test_workers_get_two_devices_each_of_one_numa_node_or_wait_whole(cluster: Cluster) -> None:
-    for name in ("n0", "n1", "n2"):
-        cluster.add_node(name, cpu="16")
-    add_class(cluster, "big-gpu")
-    add_template(cluster, "big-gpu", 2)
-    add_gpus(cluster, "n0", 4)
-    add_gpus(cluster, "n1", 3)
-    add_workers(cluster, "w", 4)
-    message = cluster.until_reason("w", "NeverFits")
-    assert "Only 3 of 4 members fit" in message
-    assert (
-        "Of 3 nodes: 3 without the devices that the member asks for: 2 of DeviceClass big-gpu for request gpus "
-        f"(at most 1 left on a node), all with the same {DRIVER}/numa" in message
-    )
-    assert in_use(cluster) == {}
-    assert not cluster.bound()
-    add_gpus(cluster, "n2", 2)
-    cluster.until_bound("w", 4, within_s=60)
-    found = in_use(cluster)
-    bound = cluster.bound("w")
-    assert {pod: {pool for pool, _ in devices} for pod, devices in found.items()} == {
-        pod: {node} for pod, node in bound.items()
-    }
-    assert len({device for devices in found.values() for device in devices}) == 8
-    assert {tuple(sorted(name[-1] for _, name in devices)) for devices in found.values()} == {("0", "1"), ("2", "3")}
-
-
 @in_turn("number", range(20))
 def test_two_gangs_race_for_the_last_devices(cluster: Cluster, number: int) -> None:  # noqa: ARG001 - each try alike
     for at in range(2):

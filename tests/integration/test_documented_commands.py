@@ -295,21 +295,16 @@ def test_what_is_not_run_could_be(asker: Reader, command: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "possible"),
+    "command",
     [
-        ("make demo", True),
-        ("make nosuch", False),
-        ("kubectl drain NODE --ignore-daemonsets", True),
-        ("kubectl drain NODE --nosuch", False),
-        ("kubectl nosuch", False),
-        ("helm install g oci://REGISTRY/charts/gangsched --version 1 --set image.repository=x", True),
-        ("helm install g oci://REGISTRY/charts/gangsched --set image.repository=x --set nosuch=1", False),
-        ("gangsched list -A", True),
-        ("gangsched list --nosuch", False),
+        "make nosuch",
+        "kubectl drain NODE --nosuch",
+        "helm install g oci://REGISTRY/charts/gangsched --set image.repository=REGISTRY/x --set nosuch=1",
+        "gangsched list --nosuch",
     ],
 )
-def test_what_could_not_be_run_is_noticed(asker: Reader, command: str, possible: bool) -> None:  # noqa: FBT001 - a row
-    assert is_possible(asker, command) == possible
+def test_what_could_not_be_run_is_noticed(asker: Reader, command: str) -> None:
+    assert not is_possible(asker, command)
 
 
 def test_the_image_that_the_readme_builds_and_pushes_is_the_one_that_it_installs(asker: Reader) -> None:

@@ -15,7 +15,6 @@ from gangsched.kube.client.session import connect
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
-from tests.faults.proxy import ProxyProcess
 from tests.integration.cluster import Cluster
 from tests.integration.foreign import WORDS, Words, install, remove, served
 
@@ -189,16 +188,6 @@ def test_what_may_not_be_read_is_said_once_and_by_explain_and_other_groups_go_on
     assert ready == 200
     assert len([line for line in lines if "volcano" in line]) == 1
     assert not [line for line in lines if "dialect=kai" in line]
-
-
-# A server that fails for one kind
-
-
-@pytest.fixture
-def proxy(with_crd: ControlPlane) -> Iterator[ProxyProcess]:
-    with ProxyProcess(with_crd, seed=5) as running:
-        running.calm()
-        yield running
 
 
 # Kinds that come and go

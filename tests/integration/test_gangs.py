@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,6 @@ from random import Random
 
 import pytest
 
-from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from testbed.workloads import member, pod_group
 from tests.effort import seeded
@@ -56,23 +54,6 @@ def test_of_eight_groups_that_fit_four_at_a_time_four_are_whole_and_none_is_part
         cluster.until_reason(group, "Unschedulable")
 
     assert sorted(len(cluster.bound(group)) for group in groups) == [0, 0, 0, 0, 5, 5, 5, 5]
-
-
-def test_two_of_three_members_wait_until_the_third_arrives(cluster: Cluster) -> None:
-    cluster.add_node("n1")
-    cluster.add_group("trio", min_member=3)
-    cluster.add_pods("trio", 2)
-
-    message = cluster.until_reason("trio", "GangIncomplete")
-    cluster.until(lambda: cluster.told("trio-0").get("reason") == "GangIncomplete")
-    phase = cluster.phase("trio")
-    bound_before = cluster.bound("trio")
-    cluster.add_pods("trio", 1, first=2)
-    cluster.until_bound("trio", 3)
-
-    assert phase == "Pending"
-    assert "1 more member is needed" in message
-    assert not bound_before
 
 
 def test_a_group_without_room_times_out_and_is_bound_as_soon_as_there_is_some(cluster: Cluster, tmp_path: Path) -> None:
@@ -175,19 +156,6 @@ def test_a_group_is_bound_after_the_api_server_was_away(cluster: Cluster, operat
     cluster.until(lambda: cluster.phase("after") == "Running", within_s=120)
 
 
-def test_metrics_and_probes_tell_what_happened(cluster: Cluster, operator: Operator) -> None:
-    cluster.add_node("n1")
-    before = operator.metric("gangsched_bindings_total", result="Bound")
-    cluster.add_group("counted", min_member=2)
-    cluster.add_pods("counted", 2)
-    cluster.until_bound("counted", 2)
-    cluster.until(lambda: cluster.phase("counted") == "Running")
-
-    assert operator.get("/livez")[0] == 200
-    assert operator.get("/readyz")[0] == 200
-    assert operator.metric("gangsched_bindings_total", result="Bound") - before == 2
-
-
 def test_a_restart_loses_no_group_and_repeats_no_event(cluster: Cluster, operator: Operator) -> None:
     cluster.add_node("n1", cpu="3")
     cluster.add_group("whole", min_member=2)
@@ -208,42 +176,6 @@ def test_a_restart_loses_no_group_and_repeats_no_event(cluster: Cluster, operato
 
     assert len(cluster.events("whole", "Scheduled")) == 1
     assert len(cluster.events("waits", "Unschedulable")) == 1
-
-
-def test_sigterm_ends_the_operator_with_status_0(with_crd: ControlPlane) -> None:
-    second = Operator(with_crd, "--scheduler-name", "another")
-    second.start()
-
-    assert second.stop() == 0
-
-
-def test_twelve_members_are_spread_evenly_over_three_zones_of_unequal_room(cluster: Cluster) -> None:
-    zone, host = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
-    constraint = {
-        "maxSkew": 1,
-        "topologyKey": zone,
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"app": "a"}},
-    }
-
-    def add_nodes(name: str, number: int, cpu: str, *, first: int = 0) -> None:
-        for at in range(first, first + number):
-            cluster.add_node(f"{name}-{at}", cpu=cpu, labels={host: f"{name}-{at}", zone: name})
-
-    add_nodes("z1", 4, "16")
-    add_nodes("z2", 2, "4")
-    add_nodes("z3", 1, "3")
-    cluster.add_group("a", min_member=12)
-    cluster.add_pods("a", 12, labels={"app": "a"}, topologySpreadConstraints=[constraint])
-    message = cluster.until_reason("a", "NeverFits")
-    assert (
-        f"topology spread by {zone} (z1 has 4 of at most 4, z2 has 4 of at most 4; fewest in z3: 3) allows no more"
-        in message
-    )
-    assert cluster.bound("a") == {}
-    add_nodes("z3", 1, "4", first=1)
-    cluster.until_bound("a", 12)
-    assert Counter(node.partition("-")[0] for node in cluster.bound("a").values()) == {"z1": 4, "z2": 4, "z3": 4}
 
 
 def test_a_namespace_that_is_deleted_while_twenty_gangs_bind_in_it_leaves_nothing_behind(

@@ -141,23 +141,19 @@ def until_gone(cluster: Cluster, owner: str) -> None:
     cluster.until(gone)
 
 
-@pytest.mark.parametrize(
-    ("pause", "said"),
-    [({"suspend": True}, "is suspended: resume it"), ({"parallelism": 0}, "has parallelism 0: scale it up")],
-)
-def test_a_job_that_is_suspended_and_resumed(cluster: Cluster, pause: Json, said: str) -> None:
+def test_a_job_that_is_suspended_and_resumed(cluster: Cluster) -> None:
     cluster.add_node("n1", cpu=str(SIZE))
     cluster.add_group("t", min_member=SIZE)
     add_job(cluster, "train", SIZE, labels=LABELS)
     cluster.until(lambda: cluster.phase("t") == "Running")
     began = cluster.status("t")["scheduledTime"]
-    change(cluster, "batch/jobs/train", **pause)
+    change(cluster, "batch/jobs/train", suspend=True)
     until_gone(cluster, "train")
     message = cluster.until_reason("t", "Suspended")
     suspended = cluster.phase("t")
-    change(cluster, "batch/jobs/train", suspend=False, parallelism=SIZE)
+    change(cluster, "batch/jobs/train", suspend=False)
     cluster.until(lambda: cluster.phase("t") == "Running" and len(cluster.bound("t")) == SIZE)
-    assert message == f"No member is left, because the Job train {said} to begin the next run."
+    assert message == "No member is left, because the Job train is suspended: resume it to begin the next run."
     assert suspended == "Suspended"
     assert cluster.status("t")["attempts"] == 1
     assert cluster.status("t")["scheduledTime"] >= began

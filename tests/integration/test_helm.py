@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -82,6 +81,14 @@ def test_without_an_image_the_chart_fails_with_the_commands_that_make_one(cluste
     assert "--set image.repository=REGISTRY/gangsched" in message
 
 
+def rendered(cluster, setting):
+    """The operator's configuration and the rules of its ClusterRole where this value is set."""
+    text = cluster.helm("template", "gangsched", CHART, *IMAGE, "--set", setting)
+    objects = {(each["kind"], each["metadata"]["name"]): each for each in yaml.safe_load_all(text) if each}
+    config = yaml.safe_load(objects["ConfigMap", "gangsched"]["data"]["config.yaml"])
+    return config, objects["ClusterRole", "gangsched-default"]["rules"]
+
+
 @pytest.mark.parametrize(
     ("chosen", "groups"),
     [
@@ -97,55 +104,28 @@ def test_without_an_image_the_chart_fails_with_the_commands_that_make_one(cluste
     ],
 )
 def test_the_dialects_that_are_named_are_configured_and_their_podgroups_may_be_read(cluster, chosen, groups):
-    text = cluster.helm("template", "gangsched", CHART, *IMAGE, "--set", f"dialects={{{chosen}}}")
-    objects = [each for each in yaml.safe_load_all(text) if each]
-    [config] = [each["data"]["config.yaml"] for each in objects if each["kind"] == "ConfigMap"]
-    [rules] = [
-        each["rules"]
-        for each in objects
-        if (each["kind"], each["metadata"]["name"]) == ("ClusterRole", "gangsched-default")
-    ]
+    config, rules = rendered(cluster, f"dialects={{{chosen}}}")
     read = [rule for rule in rules if rule["resources"] == ["podgroups"] and rule["apiGroups"] != ["gangsched.io"]]
-    assert yaml.safe_load(config)["dialects"] == chosen.split(",")
+    assert config["dialects"] == chosen.split(",")
     assert {group for rule in read for group in rule["apiGroups"]} == groups
     assert all(rule["verbs"] == ["list", "watch"] for rule in read)
     assert any(rule["resources"] == ["demands"] for rule in rules) == ("palantir" in chosen.split(","))
 
 
 def test_the_workloads_that_are_named_are_configured_and_may_be_read(cluster):
-    text = cluster.helm("template", "gangsched", CHART, *IMAGE, "--set", "workloads={jobset,job}")
-    objects = [each for each in yaml.safe_load_all(text) if each]
-    [config] = [each["data"]["config.yaml"] for each in objects if each["kind"] == "ConfigMap"]
-    [rules] = [
-        each["rules"]
-        for each in objects
-        if (each["kind"], each["metadata"]["name"]) == ("ClusterRole", "gangsched-default")
-    ]
+    """`test_custom_workloads.py` has one of a custom kind."""
+    config, rules = rendered(cluster, "workloads={jobset,job}")
     read = {
         (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
         for rule in rules
         if {*rule["apiGroups"]} & {row.resource.group for row in WORKLOADS.values()}
     }
-    assert yaml.safe_load(config)["workloads"] == ["jobset", "job"]
+    assert config["workloads"] == ["jobset", "job"]
     assert read == {
         ("batch", "jobs", "get"),
         ("batch", "jobs", "list", "watch"),
         ("jobset.x-k8s.io", "jobsets", "list", "watch"),
     }
-
-
-def test_a_custom_workload_is_configured_and_may_be_read_beside_the_others(cluster, tmp_path):
-    values = tmp_path / "values.yaml"
-    farm = {"name": "farm", "apiVersion": "example.com/v1", "kind": "Farm", "plural": "farms", "replicas": "spec.size"}
-    values.write_text(yaml.safe_dump({"workloads": {"custom": [farm]}}))
-    text = cluster.helm("template", "gangsched", CHART, *IMAGE, "--values", str(values))
-    objects = [each for each in yaml.safe_load_all(text) if each]
-    [config] = [each["data"]["config.yaml"] for each in objects if each["kind"] == "ConfigMap"]
-    rules = [rule for each in objects if each["kind"] == "ClusterRole" for rule in each["rules"]]
-    [right] = [rule for rule in rules if rule["apiGroups"] == ["example.com"]]
-    assert yaml.safe_load(config)["workloads"] == {"kinds": list(WORKLOADS), "custom": [farm]}
-    assert right == {"apiGroups": ["example.com"], "resources": ["farms"], "verbs": ["list", "watch"]}
-    assert any(rule["resources"] == ["jobsets"] for rule in rules)
 
 
 def test_the_deployment_is_admitted_and_locked_down(installed):
@@ -255,27 +235,6 @@ def test_a_namespaces_users_get_podgroups_through_the_standard_roles(installed):
 
     # A controller aggregates the roles shortly after they exist.
     until(lambda: answered() == expected)
-
-
-def test_a_user_with_edit_creates_a_podgroup_and_a_viewer_only_reads_it(installed):
-    for role in ("edit", "view"):
-        installed.kubectl(
-            "create", "rolebinding", f"acting-{role}", f"--clusterrole={role}", f"--user=acting-{role}", "-n", "default"
-        )
-    editor = installed.kubeconfig_for(user="acting-edit")
-    viewer = installed.kubeconfig_for(user="acting-view")
-
-    def created():
-        answer = installed.kubectl(
-            "create", "-f", "-", stdin=json.dumps(group("mine", members=1)), kubeconfig=editor, check=False
-        )
-        return "created" in answer
-
-    until(created)
-    assert "mine" in installed.kubectl("get", "podgroups.gangsched.io", kubeconfig=viewer)
-    with pytest.raises(ControlPlaneError, match="cannot delete"):
-        installed.kubectl("delete", "podgroups.gangsched.io", "mine", kubeconfig=viewer)
-    installed.kubectl("delete", "podgroups.gangsched.io", "mine", kubeconfig=editor)
 
 
 def test_the_operator_binds_a_group_with_the_charts_account_and_configuration(installed, tmp_path):

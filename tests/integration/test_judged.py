@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from documentation.fidelity import FILTERS, filter_of, read
@@ -15,7 +17,7 @@ from tests.effort import tries
 from tests.integration.judged import Json, World, agree, cluster_of, read_pod
 from tests.integration.oracle_worlds import node, on, pod, shuns
 from tests.integration.pairs import FILTER_OF, ROOT, WORLDS, Pair, bench, drawn, figures, pairs
-from tests.judge import Judge
+from tests.judge import Judge, Said
 
 UNAIMED = {"ImageLocality", "PodPreferences"}
 """Constraints without an aim, because they never refuse a node."""
@@ -79,15 +81,22 @@ def test_a_constraint_that_accepts_everything_is_caught(
     pytest.fail(f"accepting everything goes unnoticed by pods aimed at {missed}")
 
 
-def disputed(judge: Judge, seed: int) -> set[str]:
-    """The aims of pods for which gangsched's room differs from the nodes that kube-scheduler's filters accept."""
-    asking = bench(judge)
-    found = set()
+@functools.cache
+def said_of(judge: Judge, seed: int) -> list[tuple[list[str], Said]]:
+    """The aims and the verdicts of kube-scheduler's filters in the worlds of the seed."""
+    asking, found = bench(judge), []
     for world, wanted in drawn(seed):
         with asking.world(world):
-            said = asking.said([probe for _, probe in wanted])
+            found.append(([aim for aim, _ in wanted], asking.said([probe for _, probe in wanted])))
+    return found
+
+
+def disputed(judge: Judge, seed: int) -> set[str]:
+    """The aims of pods for which gangsched's room differs from the nodes that kube-scheduler's filters accept."""
+    found = set()
+    for aims, said in said_of(judge, seed):
         snapshot = Snapshot(cluster_of(said.objects))
-        for (aim, _), verdict in zip(wanted, said.verdicts, strict=True):
+        for aim, verdict in zip(aims, said.verdicts, strict=True):
             pod = read_pod(verdict.pod)
             snapshot.count_nominated(pod.priority)
             caps = snapshot.caps(classify(snapshot, [pod])[pod.uid])

@@ -14,8 +14,6 @@ from documentation import manifests
 from documentation.generate import ROOT
 from testbed import crds
 from testbed.control_plane import ControlPlane
-from testbed.operator import Operator
-from tests.integration.access import may
 from tests.integration.cluster import Cluster
 
 NAMESPACE = "gangsched-system"
@@ -23,7 +21,6 @@ DEPLOYMENT = ROOT / "manifests" / "deployment.yaml"
 CRD = ROOT / "crds" / "gangsched.io_podgroups.yaml"
 STATIC_POD = ROOT / "manifests" / "static-pod.yaml"
 RIGHTS = ROOT / "manifests" / "static-pod-rbac.yaml"
-KUBE_SCHEDULER = "system:kube-scheduler"
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -31,7 +28,7 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture(scope="module")
 def control_plane():
     """A separate control plane, because these tests install cluster-wide objects."""
-    with ControlPlane(scheduler=True, audit=True, users=(manifests.USER, KUBE_SCHEDULER)) as running:
+    with ControlPlane(scheduler=True, audit=True, users=(manifests.USER,)) as running:
         crds.install(running)
         yield running
 
@@ -88,25 +85,6 @@ def test_a_kustomization_on_the_base_is_what_the_manifests_are_with_another_imag
     assert by_name(made) == by_name(plain)
 
 
-def test_the_deployment_comes_up_and_the_operator_binds_a_gang_with_its_account_and_configuration(
-    control_plane, install, placed, tmp_path
-):
-    install(DEPLOYMENT)
-    deployment = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/gangsched"
-    placed.until(lambda: control_plane.api.get(deployment)["status"].get("readyReplicas") == 2, within_s=60)
-    settings = control_plane.api.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/gangsched")["data"]
-    config = tmp_path / "config.yaml"
-    config.write_text(settings["config.yaml"])
-    account = control_plane.kubeconfig_of_service_account(NAMESPACE, "gangsched")
-
-    with Operator(control_plane, "--config", str(config), kubeconfig=account, leader_elect=True) as operator:
-        bind_a_gang_of_three(placed)
-        lease = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/gangsched"
-        assert control_plane.api.get(lease)["spec"]["holderIdentity"]
-        assert operator.stop() == 0, operator.log
-    assert control_plane.not_permitted(f"system:serviceaccount:{NAMESPACE}:gangsched") == []
-
-
 def test_the_static_pod_is_accepted_and_refers_to_no_other_object(control_plane):
     accepted = control_plane.kubectl("create", "--dry-run=server", "-o", "json", "-f", STATIC_POD)
     assert json.loads(accepted)["spec"]["priority"] > 0
@@ -149,12 +127,3 @@ def test_the_commands_in_the_static_pods_head_name_what_it_mounts():
         _, _, file = argument.partition(f"={mounted}/")
         assert f"> {folder}/{file}" in head
     assert f"chown -R {spec['securityContext']['runAsUser']}:{spec['securityContext']['runAsGroup']} {folder}" in head
-
-
-def test_the_user_of_kube_scheduler_may_bind_but_neither_read_podgroups_nor_evict(control_plane, install):
-    """Shows why the static pod has its own user and does not reuse scheduler.conf."""
-    install(RIGHTS)
-    groups = "podgroups.gangsched.io"
-    denied = (("list", groups), ("patch", f"{groups}/status"), ("create", "pods/eviction"))
-    assert may(control_plane.api, KUBE_SCHEDULER, "create", "pods/binding", namespace="default")
-    assert [each for each in denied if may(control_plane.api, KUBE_SCHEDULER, *each, namespace="default")] == []

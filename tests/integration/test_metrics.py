@@ -31,6 +31,7 @@ def test_a_group_that_is_bound_moves_the_metrics_of_waits_stages_budget_and_lag(
     assert operator.metric("gangsched_pass_budget_used_sum") > 0
     assert operator.metric("gangsched_binding_duration_seconds_count") >= 2
     assert operator.metric("gangsched_leader") == 1
+    assert [operator.get(probe)[0] for probe in ("/livez", "/readyz")] == [200, 200]
 
 
 def test_requests_are_counted_by_their_outcome(cluster: Cluster, operator: Operator, refuse_bindings: BindingPolicy):

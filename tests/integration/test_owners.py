@@ -65,6 +65,7 @@ def test_two_jobs_that_name_one_group_are_flagged_or_the_later_is_refused_until_
     guarded.until(lambda: bound(by_job(guarded, "second")) == 2)
 
 
+@pytest.mark.parametrize("guard", ["Refuse"], indirect=True)
 def test_a_rolling_update_and_an_owner_made_again_are_not_flagged_and_not_refused(guarded):
     guarded.add_group("web", min_member=3)
     deployments = f"/apis/apps/v1/namespaces/{guarded.namespace}/deployments"

@@ -116,26 +116,6 @@ def test_the_cluster_is_read_while_somebody_looks(with_crd: ControlPlane, cluste
     assert times_read() >= 3
 
 
-@beside_the_browser
-@pytest.mark.usefixtures("operator")
-async def test_what_happens_in_the_cluster_is_seen_without_a_reload(tab: Tab, address: str, cluster: Cluster) -> None:
-    await open_(tab, address)
-    assert "token" not in await tab.page.evaluate("location.href")
-    cluster.add_node("n1", cpu="2")
-    cluster.add_group("runs", min_member=2)
-    cluster.add_pods("runs", 2)
-    await tab.until(told(f"{cluster.namespace}/runs (2)")("#nodes"))
-    cluster.add_group("waits", min_member=2)
-    cluster.add_pods("waits", 2)
-    await tab.until(told("None of 2 members fits; missing on the nodes that accept them: cpu 2")("#line"))
-    assert await tab.page.evaluate(told("Held by")("#line"))
-    await tab.until(told("Running")("#groups"))
-    await tab.page.evaluate("document.querySelector('#line button').click()")
-    await tab.until(told(f"the end of {cluster.namespace}/runs")("#helps"))
-    assert {url.split("/")[2] for url in tab.requested} == {address.split("/")[2]}
-    assert tab.problems == []
-
-
 def thing(prefix: str, found: dict[str, Any]) -> tuple[str, bytes]:
     name = f"{found['namespace']}/{found['name']}" if prefix == "group" else found["name"]
     return f"{prefix}/{name}", json.dumps(found).encode()
@@ -515,12 +495,21 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(with_crd: ControlPlane, sett
 
 @beside_the_browser
 @pytest.mark.usefixtures("operator")
-async def test_a_manifest_that_is_dropped_is_answered_and_not_applied(tab: Tab, address: str, cluster: Cluster) -> None:
+async def test_the_cluster_is_seen_without_a_reload_and_a_manifest_that_is_dropped_is_answered_and_not_applied(
+    tab: Tab, address: str, cluster: Cluster
+) -> None:
+    await open_(tab, address)
+    assert "token" not in await tab.page.evaluate("location.href")
     cluster.add_node("n1", cpu="2")
     cluster.add_group("runs", min_member=2)
     cluster.add_pods("runs", 2)
-    await open_(tab, address)
     await tab.until(told(f"{cluster.namespace}/runs (2)")("#nodes"))
+    cluster.add_group("waits", min_member=2)
+    cluster.add_pods("waits", 2)
+    await tab.until(told("None of 2 members fits; missing on the nodes that accept them: cpu 2")("#line"))
+    await tab.page.evaluate("document.querySelector('#line button').click()")
+    await tab.until(told(f"the end of {cluster.namespace}/runs")("#helps"))
+    await tab.page.evaluate("document.getElementById('group').close()")
     manifest = f"""
         apiVersion: gangsched.io/v1alpha1
         kind: PodGroup
@@ -542,4 +531,5 @@ async def test_a_manifest_that_is_dropped_is_answered_and_not_applied(tab: Tab, 
     await drop(tab, "kind: [")
     await tab.until(told("the manifest")("#trying"))
     assert not await tab.page.evaluate(told("tried")("#groups"))
+    assert {url.split("/")[2] for url in tab.requested} == {address.split("/")[2]}
     assert tab.problems == []

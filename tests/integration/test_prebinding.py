@@ -75,19 +75,6 @@ def add_workers(cluster: Cluster, name: str, number: int, **spec: object) -> Non
 
 
 @pytest.mark.usefixtures("operator")
-def test_workers_go_whole_to_the_zone_that_has_a_volume_for_each(zoned: Cluster) -> None:
-    add_class(zoned)
-    for zone, number in (("a", 7), ("b", 8)):
-        for at in range(number):
-            add_volume(zoned, f"{zoned.namespace}-{zone}{at}", zone)
-    add_workers(zoned, "w", 8, placement={"topology": {"key": ZONE, "mode": "Required"}})
-    zoned.until_bound("w", 8, within_s=60)
-    assert set(zones(zoned, "w").values()) == {"b"}
-    assert zones(zoned, "w") == zones_of_volumes(zoned, "w")
-    zoned.until(lambda: not left(zoned))
-
-
-@pytest.mark.usefixtures("operator")
 def test_workers_get_volumes_provisioned_and_none_is_bound_before_the_last(zoned: Cluster) -> None:
     add_class(zoned, DRIVER)
     with Provisioner(zoned.api) as provisioner:

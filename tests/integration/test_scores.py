@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
-import pytest
-
-from gangsched.core.objects.pod import Pod
+from gangsched.core.cluster.cache import Cluster
 from gangsched.core.planning.capacity_snapshot import Snapshot
-from gangsched.core.planning.filling import classify, preferring
-from testbed.control_plane import ControlPlane
 from tests.effort import seeded
-from tests.integration.judged import Json, World
-from tests.integration.oracle import Oracle
+from tests.integration.judged import Json, Surroundings, World
 from tests.integration.oracle_worlds import TOLERATES_ALL, ZONE, Dice, container, likes, node, pod
+from tests.integration.scored import compared
+from tests.judge import Judge
 
 MIB = 1 << 20
 BIG = "example.com/big:1"
+HERE = Surroundings({"red": {}})
 KNOWN = ("TaintToleration", "NodeAffinity", "ImageLocality")
 NODES = [
     node("n1", labels={"disk": "ssd"}, images={BIG: 700 * MIB, "example.com:5000/app:latest": 90 * MIB}, pods="500"),
@@ -60,51 +55,18 @@ PROBES: dict[str, Json] = {
 }
 
 
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with ControlPlane(controllers=False, kwok=False, not_ready_taint=False) as control_plane:
-        control_plane.api.post("/api/v1/namespaces", {"metadata": {"name": "red"}})
-        yield Oracle(control_plane)
-
-
-def ours(snapshot: Snapshot, member: Pod) -> dict[str, dict[str, int]]:
-    """gangsched's scores of the nodes that take the pod, by plug-in, with kube-scheduler's weights."""
-    asked = preferring(snapshot, [member], classify(snapshot, [member]), {})[member.uid]
-    rows = np.flatnonzero(snapshot.accepts(asked))
-    names = [snapshot.name(row) for row in rows.tolist()]
-    found = {}
-    for plan in snapshot.plans:
-        if (name := type(plan).__name__) in KNOWN:
-            weight = plan.weight or 1
-            scores = plan.score(asked, rows) * weight if plan.prefers(asked) else np.zeros(len(rows), dtype=np.int64)
-            found[name] = dict(zip(names, scores.tolist(), strict=True))
-    return found
-
-
-def agree(oracle: Oracle, probes: list[Json]) -> int:
+def agree(judge: Judge, nodes: list[Json], probes: list[Json]) -> int:
     """How many scores were compared."""
-    snapshot = Snapshot(oracle.cluster())
-    compared = 0
-    for member, theirs in oracle.scores(probes):
-        known = {name: theirs[name] for name in KNOWN if name in theirs}
-        assert not theirs or "TaintToleration" in known
-        found = ours(snapshot, member)
-        for name, by_node in known.items():
-            if name == "TaintToleration" and not any(found[name].values()):
-                assert set(by_node.values()) <= {300}, "all nodes are equal"
-                continue
-            assert found[name] == by_node, f"{name} of {member.name}, which prefers {member.soft}"
-            compared += len(by_node)
-    return compared
+    plans = {type(plan).__name__: type(plan) for plan in Snapshot(Cluster()).plans}
+    return sum(compared(judge, HERE, World(nodes), probes, plans[name], name)[0] for name in KNOWN)
 
 
-def test_each_score_of_the_table_is_that_of_kube_scheduler(oracle: Oracle) -> None:
-    with oracle.world(World(NODES)):
-        assert agree(oracle, list(PROBES.values())) > 100
+def test_each_score_of_the_table_is_that_of_kube_scheduler(judge: Judge) -> None:
+    assert agree(judge, NODES, list(PROBES.values())) > 100
 
 
 @seeded(3)
-def test_scores_in_a_random_world_are_those_of_kube_scheduler(oracle: Oracle, seed: int) -> None:
+def test_scores_in_a_random_world_are_those_of_kube_scheduler(judge: Judge, seed: int) -> None:
     dice = Dice(seed)
-    with oracle.world(World([dice.scored_node(f"n{number}") for number in range(12)])):
-        assert agree(oracle, [dice.choosy_probe() for _ in range(60)]) > 500
+    nodes = [dice.scored_node(f"n{number}") for number in range(12)]
+    assert agree(judge, nodes, [dice.choosy_probe() for _ in range(60)]) > 500

@@ -9,9 +9,9 @@ from gangsched.core.constraints.pod_preferences import PodPreferencesPlan
 from gangsched.core.constraints.topology_spread import SpreadPlan
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from tests.effort import seeded
-from tests.integration.judged import Json, Standing, Surroundings, World, cluster_of, read_pod
+from tests.integration.judged import Json, Standing, Surroundings, World
 from tests.integration.oracle_worlds import HOST, NAMESPACES, ZONE, Dice, node, on, pod
-from tests.integration.scored import scores_of
+from tests.integration.scored import compared
 from tests.judge import Judge
 
 PLANS = {PodPreferencesPlan: "InterPodAffinity", SpreadPlan: "PodTopologySpread"}
@@ -112,29 +112,18 @@ OF_SPREAD: dict[str, Json] = {
 }
 
 
-def compared(judge: Judge, world: World, probes: list[Json], only: type) -> tuple[int, int]:
-    """How many pairs of node and pod were compared, and how many pods prefer some node to another."""
-    named = [HERE.admitted(each, name=f"probe-{at}", uid=f"probe-{at}") for at, each in enumerate(probes)]
-    said = judge.ask(HERE.objects(world), named, score=True)
-    snapshot = Snapshot(cluster_of(said.objects))
-    pairs = choosy = 0
-    for verdict in said.verdicts:
-        theirs = {name: scores.get(PLANS[only], 0) for name, scores in verdict.scores.items()}
-        found = scores_of(snapshot, read_pod(verdict.pod), only)
-        assert found == theirs, verdict.pod["spec"]
-        pairs += len(theirs)
-        choosy += len(set(theirs.values())) > 1
-    return pairs, choosy
+def agree(judge: Judge, world: World, probes: list[Json], kind: type) -> tuple[int, int]:
+    return compared(judge, HERE, world, probes, kind, PLANS[kind])
 
 
 @pytest.mark.parametrize("name", OF_AFFINITY)
 def test_each_edge_of_affinity_scores_as_in_kube_scheduler(judge: Judge, name: str) -> None:
-    assert compared(judge, World(NODES, STANDING), [OF_AFFINITY[name]], PodPreferencesPlan)[0] >= 5
+    assert agree(judge, World(NODES, STANDING), [OF_AFFINITY[name]], PodPreferencesPlan)[0] >= 5
 
 
 @pytest.mark.parametrize("name", OF_SPREAD)
 def test_each_edge_of_spread_scores_as_in_kube_scheduler(judge: Judge, name: str) -> None:
-    assert compared(judge, World(NODES, STANDING), [OF_SPREAD[name]], SpreadPlan)[0] >= 2
+    assert agree(judge, World(NODES, STANDING), [OF_SPREAD[name]], SpreadPlan)[0] >= 2
 
 
 class Choosy(Dice):
@@ -180,8 +169,8 @@ class Choosy(Dice):
 def test_random_pods_score_nodes_as_kube_scheduler_does(judge: Judge, seed: int) -> None:
     dice = Choosy(seed)
     world = dice.scored()
-    of_affinity = compared(judge, world, [dice.of_affinity() for _ in range(60)], PodPreferencesPlan)
-    of_spread = compared(judge, world, [dice.of_spread() for _ in range(60)], SpreadPlan)
+    of_affinity = agree(judge, world, [dice.of_affinity() for _ in range(60)], PodPreferencesPlan)
+    of_spread = agree(judge, world, [dice.of_spread() for _ in range(60)], SpreadPlan)
     assert min(of_affinity[0], of_spread[0]) >= 200
     assert min(of_affinity[1], of_spread[1]) >= 15
 

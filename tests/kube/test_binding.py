@@ -134,14 +134,6 @@ async def test_names_cannot_lead_out_of_their_place_in_the_path() -> None:
     assert await asked_of(api, effect) == PodBound(uid="u", node="n1")
 
 
-async def test_a_message_of_the_server_stays_on_one_line() -> None:
-    api = FakeApi()
-    api.answer("POST", BIND_PATH, status(403, "no\n2026 ERROR forged\x1b[31m", reason="Forbidden"))
-    found = await asked_of(api)
-    assert isinstance(found, BindRefused)
-    assert found.message == "403 Forbidden: no\\n2026 ERROR forged\\x1b[31m"
-
-
 async def test_an_answer_that_does_not_come_in_time_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gangsched.kube.writing.sending.TIMEOUT_S", 0.05)
     api = FakeApi()

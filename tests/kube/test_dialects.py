@@ -186,7 +186,10 @@ SAID: list[tuple[dict[str, str], dict[str, str], tuple[object, ...] | None]] = [
         ({}, OF_TWO | {f"{KOORDINATOR}/groups": groups}, ("koordinator", "a", 2, None))
         for groups in ("", "[]", '["a"]', '["default/a"]')
     ),
-    *(({}, OF_TWO | {NETWORK: text}, ("koordinator", "a", 2, None)) for text in ("", PREFERRED)),
+    *(
+        ({}, OF_TWO | {NETWORK: text}, ("koordinator", "a", 2, None))
+        for text in ("", "null", "{}", '{"gatherStrategy": null}', PREFERRED)
+    ),
     ({f"{OLD}/name": "a", f"{OLD}/min-available": "3"}, {}, ("scheduler-plugins", "a", 3, None)),
     ({f"{OLD}/name": "a"}, {}, ("scheduler-plugins", "a", None, None)),
     # In pfnet's dialect, no name or a size of at most one means no gang.
@@ -257,11 +260,14 @@ ERRORS: list[tuple[dict[str, str], dict[str, str], str, str]] = [
         f"The annotation {NETWORK} is '",
         "remove it, and name a node label in placement.topology of a PodGroup of gangsched.",
     ),
-    (
-        {},
-        koordinator() | {NETWORK: "["},
-        f"The annotation {NETWORK} is '",
-        'write JSON such as {"gatherStrategy": []}, or remove it.',
+    *(
+        (
+            {},
+            koordinator() | {NETWORK: text},
+            f"The annotation {NETWORK} is '",
+            'write JSON such as {"gatherStrategy": []}, or remove it.',
+        )
+        for text in ("[", "[]", '{"gatherStrategy": "MustGather"}', "7", "[" * 100_000)
     ),
 ]
 

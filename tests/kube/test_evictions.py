@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from aiohttp import web
 from gangsched.core.objects.effects import EvictPod
 from gangsched.core.objects.results import EvictionRefused, PodEvicted, Spared
 from gangsched.kube.writing.evictions import evict
-from tests.kube.fake_api import Answer, FakeApi, body, dropped, serving, status, stream
+from tests.kube.fake_api import Answer, FakeApi, body, dropped, serving, status
 
 POD_PATH = "/api/v1/namespaces/team/pods/a-0"
 EVICTION_PATH = f"{POD_PATH}/eviction"
@@ -177,22 +176,3 @@ async def test_where_the_answer_leaves_it_open_the_pod_tells(
         assert isinstance(found, EvictionRefused)
         assert found.why is lasting
     assert [asked.method for asked in api.asked] == ["POST", "GET"]
-
-
-async def test_what_the_server_asks_to_wait_is_kept_after_a_failure() -> None:
-    api = FakeApi()
-    api.answer("POST", EVICTION_PATH, status(503, headers={"Retry-After": "2"}))
-    api.answer("GET", POD_PATH, THERE)
-    found = await asked_of(api)
-    assert isinstance(found, EvictionRefused)
-    assert found.retry_after_s == 2.0
-
-
-async def test_an_answer_that_does_not_come_in_time_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gangsched.kube.writing.sending.TIMEOUT_S", 0.05)
-    api = FakeApi()
-    api.answer("POST", EVICTION_PATH, stream(then="hang"))
-    api.answer("GET", POD_PATH, stream(then="hang"))
-    found = await asyncio.wait_for(asked_of(api), 10)
-    assert isinstance(found, EvictionRefused)
-    assert found.why is Spared.UNAVAILABLE

@@ -367,38 +367,27 @@ def test_what_cannot_be_meant_is_told_with_field_and_remedy(dialect: str, spec: 
 GROUPS = "gang.scheduling.koordinator.sh/groups"
 
 
-@pytest.mark.parametrize("text", ["", '["g"]', '["n/g"]'])
-def test_koordinators_list_of_the_gang_alone_ties_it_to_nobody(text: str) -> None:
-    assert read("koordinator", {"minMember": 2}, annotations={GROUPS: text}).error == ""
-
-
-@pytest.mark.parametrize("text", ['["n/g", "n/h"]', '["h"]', "[", "7"])
-def test_koordinators_gangs_that_are_tied_to_others_are_refused(text: str) -> None:
-    assert error("koordinator", {"minMember": 2}, annotations={GROUPS: text}).startswith(f"The annotation {GROUPS} is")
-
-
 NETWORK = "gang.scheduling.koordinator.sh/network-topology-spec"
-BLOCK = '{"gatherStrategy": [{"layer": "SpineLayer", "strategy": "PreferGather"}, {"layer": "B", "strategy": "%s"}]}'
+MUST = '{"gatherStrategy": [{"layer": "B", "strategy": "MustGather"}]}'
+MUST_GATHER = GroupSpec(2, not_built=(f"the annotation {NETWORK} with the strategy MustGather",))
 
 
-@pytest.mark.parametrize("text", ["", "null", "{}", '{"gatherStrategy": null}', BLOCK % "PreferGather"])
-def test_a_topology_that_koordinator_only_prefers_is_not_read(text: str) -> None:
-    assert read("koordinator", {"minMember": 2}, annotations={NETWORK: text}).spec == GroupSpec(2)
-
-
-def test_a_topology_that_koordinator_must_keep_to_is_refused_by_name() -> None:
-    found = read("koordinator", {"minMember": 2}, annotations={NETWORK: BLOCK % "MustGather"})
-    assert (found.spec, found.error) == (
-        GroupSpec(2, not_built=(f"the annotation {NETWORK} with the strategy MustGather",)),
-        "",
-    )
-
-
-@pytest.mark.parametrize("text", ["[", "[]", '{"gatherStrategy": "MustGather"}', "7", "[" * 100_000])
-def test_a_topology_of_koordinators_that_cannot_be_read_is_told(text: str) -> None:
-    said = error("koordinator", {"minMember": 2}, annotations={NETWORK: text})
-    assert said.startswith(f"The annotation {NETWORK} is '")
-    assert said.endswith('write JSON such as {"gatherStrategy": []}, or remove it')
+@pytest.mark.parametrize(
+    ("annotations", "spec", "told"),
+    [
+        ({GROUPS: '["n/g"]', NETWORK: ""}, GroupSpec(2), ""),
+        ({GROUPS: '["n/g", "n/h"]'}, None, f"The annotation {GROUPS} is "),
+        ({NETWORK: MUST.replace("Must", "Prefer")}, GroupSpec(2), ""),
+        ({NETWORK: MUST}, MUST_GATHER, ""),
+        ({NETWORK: "["}, None, f"The annotation {NETWORK} is "),
+    ],
+)
+def test_koordinators_annotations_mean_on_an_object_what_they_mean_on_a_pod(annotations, spec, told) -> None:
+    """`test_dialects.py` has each text that they may have."""
+    found = read("koordinator", {"minMember": 2}, annotations=annotations)
+    assert found.spec == spec
+    assert found.error.partition(": ")[2].startswith(told)
+    assert not found.error.endswith("..")
 
 
 JSON = st.recursive(

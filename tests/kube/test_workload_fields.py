@@ -30,11 +30,12 @@ def with_field(kind: str, path: str, value: object) -> ForeignGroup:
     return KINDS[kind].read(json.dumps(body).encode())[1]
 
 
-@pytest.mark.parametrize(("kind", "field"), DECODED, ids=lambda each: str(getattr(each, "path", each)))
-def test_the_page_says_what_each_decoded_field_decides(kind: str, field: Field):
-    assert field.meaning
-    said = "**not honoured**, told by an Event: " if field.ignored else ""
-    assert f"| `{field.path}` | {said}{field.meaning} |" in PAGE, kind
+def test_the_page_says_what_each_decoded_field_decides():
+    assert len(DECODED) > 100
+    for kind, field in DECODED:
+        assert field.meaning, (kind, field.path)
+        said = "**not honoured**, told by an Event: " if field.ignored else ""
+        assert f"| `{field.path}` | {said}{field.meaning} |" in PAGE, kind
 
 
 @pytest.mark.parametrize(("kind", "field"), IGNORED, ids=lambda each: str(getattr(each, "path", each)))

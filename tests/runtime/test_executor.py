@@ -375,13 +375,6 @@ class TestWithdrawing:
             await rig.until_posted(1)
             assert rig.posted == [PodBound(uid="a", node="n1")]
 
-    async def test_a_binding_that_nobody_decided_is_passed_over(self):
-        async with running() as rig:
-            rig.executor.submit([WithdrawBinding(uid="a", node="n1"), bind("a")])
-            assert await rig.sent_and_answered(PodBound(uid="a", node="n1")) == bind("a")
-            await rig.until_posted(1)
-            assert rig.posted == [PodBound(uid="a", node="n1")]
-
     async def test_a_retry_of_what_was_to_be_said_of_the_pod_goes_on(self):
         async with running() as rig:
             rig.executor.submit([condition("X")])

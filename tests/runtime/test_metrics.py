@@ -71,12 +71,13 @@ def test_two_instances_do_not_share_their_numbers():
     assert samples(second)["gangsched_events_dropped_total"] == 0
 
 
-@pytest.mark.parametrize("described", describe(), ids=lambda described: described.name)
-def test_every_metric_follows_the_naming_rules_and_says_what_it_means(described):
-    assert re.fullmatch(r"gangsched_[a-z_]+", described.name)
-    assert described.help.endswith(".")
-    assert described.name.endswith("_total") == (described.type == "counter")
-    assert not {"group", "pod", "node", "namespace", "name", "uid"} & set(described.labels)
+def test_every_metric_follows_the_naming_rules_and_says_what_it_means():
+    """`tests/test_security.py` has the labels that they may have."""
+    assert len(describe()) > 30
+    for described in describe():
+        assert re.fullmatch(r"gangsched_[a-z_]+", described.name)
+        assert described.help.endswith("."), described.name
+        assert described.name.endswith("_total") == (described.type == "counter"), described.name
 
 
 def test_the_description_lists_everything_that_a_scrape_shows():

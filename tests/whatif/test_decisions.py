@@ -13,31 +13,9 @@ import yaml
 import gangsched
 from gangsched.cli import main
 from gangsched.core.constraints.taint_toleration import TaintToleration
+from tests.cli.test_simulate import group, node, pod
 
 RACE = Path(__file__).resolve().parents[2] / "examples" / "race"
-
-
-def node(name: str, cpu: str) -> dict[str, object]:
-    size = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": size}}
-
-
-def group(name: str, min_member: int) -> dict[str, object]:
-    return {
-        "apiVersion": "gangsched.io/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": {"name": name},
-        "spec": {"minMember": min_member},
-    }
-
-
-def pod(name: str, of: str = "", *, scheduler: str = "gangsched") -> dict[str, object]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"gangsched.io/pod-group": of} if of else {}},
-        "spec": {"schedulerName": scheduler, "containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]},
-    }
 
 
 MEMBERS = [group("g", 3), *(pod(f"g-{number}", "g") for number in range(3))]
@@ -67,7 +45,7 @@ def test_a_gang_that_does_not_fit_holds_nothing_and_says_why():
 
 
 def test_a_pod_without_a_group_is_a_decision_of_its_own():
-    found = gangsched.simulate(node("n1", "1"), [pod("alone"), pod("second")])
+    found = gangsched.simulate(node("n1", "1"), [pod("alone", ""), pod("second", "")])
     assert [(each.name, each.is_group, each.is_whole) for each in found.last] == [
         ("alone", False, True),
         ("second", False, False),
@@ -103,7 +81,7 @@ def test_it_decides_as_the_command_does(capsys):
 
 
 def test_settings_are_those_of_the_operator(tmp_path):
-    others = [group("g", 1), pod("g-0", "g", scheduler="mine")]
+    others = [group("g", 1), pod("g-0", "g", schedulerName="mine")]
     file = tmp_path / "config.yaml"
     file.write_text("schedulerNames: [mine]\n")
     for settings in ({"config": {"schedulerNames": ["mine"]}}, {"config": file}, {"scheduler_names": ["mine"]}):
@@ -116,7 +94,7 @@ def test_objects_without_a_namespace_are_in_the_named_one():
 
 
 def test_groups_of_another_scheduler_are_named_with_it():
-    others = [group("g", 1), pod("g-0", "g", scheduler="gangshced"), pod("h-0", "h", scheduler="volcano")]
+    others = [group("g", 1), pod("g-0", "g", schedulerName="gangshced"), pod("h-0", "h", schedulerName="volcano")]
     found = gangsched.simulate(node("n1", "2"), others)
     assert found.elsewhere == {("default", "g"): "gangshced", ("default", "h"): "volcano"}
     assert found.last == ()
@@ -132,7 +110,7 @@ def test_what_is_ignored_is_counted():
     [
         (3, [], "nodes: is 3: give objects as dicts, YAML as text, or a Path"),
         ("my/nodes.yaml", [], "nodes: is 'my/nodes.yaml', the name of a file: write pathlib.Path('my/nodes.yaml')"),
-        ([], [pod("a"), {"kind": "Pod"}], "pods, item 2: apiVersion is missing"),
+        ([], [pod("a", ""), {"kind": "Pod"}], "pods, item 2: apiVersion is missing"),
         ("a: [", [], "nodes, document 1"),
         (Path("missing.yaml"), [], "missing.yaml: cannot be read"),
         ([], [group("g", 0)], "PodGroup g: the API server would refuse it"),
