@@ -82,9 +82,11 @@ class TestInALabelledNamespace:
 
     @pytest.mark.parametrize("said", [{"gangsched.io/gang": "false"}, {"gangsched.io/min-member": "2"}])
     def test_a_job_may_decline_or_say_its_minimum(self, auto, said):
+        """Regression: who had declined was told to ask for a gang, by the label that the namespace had."""
         auto.add(node(cpu="2"), job(annotations=said), *pods_of_job(3))
         auto.settle()
         assert bound(auto) == 2
+        assert [event.note for event in auto.emitted if event.reason == "NoGang"] == []
 
     def test_a_group_that_the_pods_name_wins(self, auto):
         named = [

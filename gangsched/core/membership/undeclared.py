@@ -141,7 +141,8 @@ class Undeclared:
                 continue
             namespace, (kind, name) = place
             found = self._foreign.find(kind, GroupKey(namespace, name))
-            if found is None or found.workload is None or found.workload.size <= 1:
+            if found is None or found.workload is None or found.workload.size <= 1 or found.workload.gang is False:
+                # Who has declined a gang need not be told how to get one.
                 continue
             whose, top = f"{found.workload.title} {name}", found.workload.top
             above = f"{top.title} {top.name}" if top is not None else whose
