@@ -184,9 +184,6 @@ class RecordStatus(StatusPart):
     settled_time: Time | None = Field(
         default=None, description="Members bound before this time belong to no unfinished quorum; they stay bound."
     )
-    raise_start_time: Time | None = Field(
-        default=None, description="Since when members that a raised minimum adds are being bound; unset otherwise."
-    )
     pre_bind_start_time: Time | None = Field(
         default=None, description="Since when members wait for their volumes and devices; maxScheduleTime is paused."
     )

@@ -111,7 +111,6 @@ def _record_to_object(record: Record) -> dict[str, Any]:
         "holdStartTime": _time_to_object(record.held_since),
         "holdsReleased": min(record.caps, MAX_COUNT),
         "settledTime": _time_to_object(record.settled_at),
-        "raiseStartTime": _time_to_object(record.raised_at),
         "preBindStartTime": _time_to_object(record.prebinding_at),
         "preBindClockTime": _time_to_object(record.prebinding_clock),
         "cap": None if record.capped is None else _cap_to_object(record.capped),
@@ -167,7 +166,6 @@ def _record_from_object(status: PodGroupStatus) -> Record | None:
         capped=capped,
         caps=stored.holds_released,
         settled_at=_time_from_object(stored.settled_time),
-        raised_at=_time_from_object(stored.raise_start_time),
         prebinding_at=_time_from_object(stored.pre_bind_start_time),
         prebinding_clock=_time_from_object(stored.pre_bind_clock_time),
     )

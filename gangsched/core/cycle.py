@@ -178,10 +178,12 @@ class Cycle:
         if not ask.own:
             # If members are bound or being bound already, no member waits for another.
             gang.attempt.goes_first(bindings.going_first(gang, ask.avoided, found.assignments))
-        held = bool(gang.record.scheduled_at) and parts.begin_raised(gang, found.assignments, self._now)
+        if gang.record.scheduled_at:
+            tree = self._assessments[gang.key].terms.spec.tree is not None
+            parts.begin(gang, [pod for pod, _ in found.assignments], tree=tree)
         if gang.plain:
             self._state.avoidance.failures.tried(*found.assignments[0])
-        self._bind(gang, found.assignments, held=held)
+        self._bind(gang, found.assignments)
         # No other group of this cycle may count on what the members to come will need.
         self._state.starts.note(gang, self._assessments[gang.key].terms.spec.min_resources)
         return True
@@ -273,12 +275,12 @@ class Cycle:
         else:
             self._snapshot.undo(mark)
 
-    def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, held: bool = False, above: bool = False) -> None:
+    def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, above: bool = False) -> None:
         if found:
             self._refused.clear()
         gang.roster.choose(pod.uid for pod, _ in found if pod.name)
         asked = prebindings(self._snapshot, found)
-        self._decided.effects += bindings.begin(gang, self._cluster, found, held=held, above=above, prebindings=asked)
+        self._decided.effects += bindings.begin(gang, self._cluster, found, above=above, prebindings=asked)
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
         """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""

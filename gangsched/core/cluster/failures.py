@@ -232,15 +232,17 @@ class Failures:
         nodes = {node: each for node, each in record.nodes.items() if each.closed_until > now}
         everywhere = record.everywhere.closed_until > now and record.doubtful(now)
         failed_on = frozenset(node for node, each in record.nodes.items() if each.times)
+        # Members of a group keep their preferred domain, whose nodes may be in order again.
+        doubted = failed_on if pods[0].declaration is None else frozenset()
         if not (nodes or everywhere):
-            return Pause(doubted=failed_on)
+            return Pause(doubted=doubted)
         record.waiting[key] = None
         _drop_oldest(record.waiting, MOST_PODS)
         closing = [record.everywhere] if everywhere else [*nodes.values()]
         until = min(record.decided_at(now), *(each.closed_until for each in closing))
         lasts_s = max(each.lasts_s for each in closing)
         note = _note(sorted(failed_on if everywhere else nodes), record.said, lasts_s, everywhere=everywhere)
-        return Pause(frozenset(nodes), until, note, everywhere=everywhere, doubted=failed_on)
+        return Pause(frozenset(nodes), until, note, everywhere=everywhere, doubted=doubted)
 
     def forget(self, maker: Maker) -> None:
         """The maker's spec has changed."""

@@ -16,7 +16,6 @@ from gangsched.core.declarations.minima import minima, missing_of, role_minima
 from gangsched.core.gang import bindings, rollback
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Census, Gang, take_census
-from gangsched.core.gang.steps import Step, take
 from gangsched.core.gang.wants import roles_of
 from gangsched.core.gang.writes import BindState, Part, Rollback
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
@@ -28,13 +27,20 @@ NOTHING: Mapping[str, int] = {}
 
 
 def begin(
-    gang: Gang, found: Sequence[Pod], *, needs: Mapping[str, int] = NOTHING, since: float = 0.0, complaint: str = ""
+    gang: Gang,
+    found: Sequence[Pod],
+    *,
+    tree: bool = True,
+    needs: Mapping[str, int] = NOTHING,
+    since: float = 0.0,
+    complaint: str = "",
 ) -> None:
     """Bind these members together, and with those of their roles that are being bound together already.
 
     Their part may have more `needs` (by role, these members included), and some of them may have been bound `since`
     then. `complaint` is what the API server said of others, whose reservations are given up. Places held for members
-    that do not exist yet are not waited for: those members are made once others are bound.
+    that do not exist yet are not waited for: those members are made once others are bound. In a `tree`, what was begun
+    of a role is still bound whole, whatever the search has chosen beside it this time; otherwise any members will do.
     """
     found = [pod for pod in found if pod.name]
     if not found:
@@ -45,30 +51,20 @@ def begin(
     others = {uid for part in joined for uid in part.members} - uids
     there = [pod for pod in gang.live() if pod.uid in others and (pod.node or pod.uid in gang.operations.bindings)]
     placed = roles + Counter(map(role_of, there))
-    # What was begun of a role is still bound whole, whatever the search has chosen beside it this time.
-    every = placed | Counter(needs) | Counter({role: part.needs[role] for part in joined for role in placed})
-    since = min((part.partial_since for part in joined if part.partial_since and part.rollback is None), default=since)
-    complaint = next((part.complaint for part in joined if part.complaint), complaint)
+    every = placed | Counter(needs)
+    if tree:
+        every |= Counter({role: part.needs[role] for part in joined for role in placed})
+    partial = [since, *(part.partial_since for part in joined if part.rollback is None)]
+    since = min(filter(None, partial), default=0.0)
+    complaint = complaint or next((part.complaint for part in joined if part.complaint), "")
     times = max((part.times for part in joined), default=0)
     part = Part(every, uids | {pod.uid for pod in there}, partial_since=since, complaint=complaint, times=times)
     gang.operations.parts = [*(each for each in gang.operations.parts if each not in joined), part]
 
 
-def begin_raised(gang: Gang, found: Sequence[tuple[Pod, str]], now: float) -> bool:
-    """Bind together what a raised minimum adds. Returns whether its reservations are only held for now.
-
-    They are if the group has a status: a new leader finds this part nowhere else, so it is written first.
-    """
-    begin(gang, [pod for pod, _ in found])
-    take(gang, Step.RAISE_BEGINS, raised_at=now)
-    if gang.observed.group is not None:
-        gang.durability.ask(now)
-    return gang.observed.group is not None
-
-
 def keep(gang: Gang, cluster: Cluster, census: Census, spec: GroupSpec, *, now: float, policy: Policy) -> Census:
     """End parts that are whole, and give up those that cannot be made whole, in time or at all. Returns the census."""
-    if rollback.under_way(gang) is not None:
+    if rollback.under_way(gang) is not None or not census.live:
         gang.operations.parts = []
     for part in [*gang.operations.parts]:
         _note_ended(gang, part)
@@ -93,10 +89,7 @@ def keep(gang: Gang, cluster: Cluster, census: Census, spec: GroupSpec, *, now: 
         if part.retry_at and part.retry_at <= now:
             part.retry_at = 0.0
             gang.attempt.try_again()
-    if not gang.operations.parts:
-        take(gang, Step.RAISE_ENDS)
-        return census
-    return take_census(gang)
+    return take_census(gang) if gang.operations.parts else census
 
 
 def _note_ended(gang: Gang, part: Part) -> None:

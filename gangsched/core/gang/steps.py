@@ -80,10 +80,6 @@ class Step(Enum):
     """A scheduled group was checked: other minima are satisfied, or a late group is whole."""
     NOT_SHORT = Transition((), ("placeholders_expired", "damaged"))
     """The group is whole again after members had failed or placeholders had expired."""
-    RAISE_BEGINS = Transition(("raised_at",))
-    """Members that a raised minimum adds were given nodes."""
-    RAISE_ENDS = Transition((), ("raised_at",))
-    """Nothing that a raised minimum adds is being bound any more."""
     INFERRED = Transition(("run_start", "scheduled_at", "satisfied", "late"))
     """After a restart, bound members show that a group without a record had been scheduled."""
     CLOCK_STARTS = Transition(("clock_start", "capped"), ("rollback_note",))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -21,7 +21,7 @@ from gangsched.core.declarations.minima import (
 )
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang.gang import Census, Gang
-from gangsched.core.gang.writes import Binding
+from gangsched.core.gang.writes import Binding, Part
 from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
@@ -29,6 +29,8 @@ from gangsched.core.objects.record import Minima, Outcome
 from gangsched.core.objects.start import Start
 from gangsched.core.planning.placement import Ask
 from gangsched.core.planning.search import Slots
+
+NONE_CLOSED: Mapping[str, Part] = {}
 
 
 class Want(Struct, frozen=True, kw_only=True):
@@ -254,18 +256,19 @@ def want_of(
     eligible: Sequence[Pod],
     *,
     moves: Sequence[Pod] = (),
-    closed: Container[str] = (),
+    closed: Mapping[str, Part] = NONE_CLOSED,
 ) -> Want:
     """What the gang wants, given its need and the members and placeholders that may be placed.
 
-    Parts with `closed` roles are not tried at present.
+    Parts with `closed` roles are not tried at present, nor do their members replace lost ones.
     """
     if gang.record.outcome is Outcome.OUT_OF_TIME or not eligible:
         return Want()
     spec, scheduled = terms.spec, bool(gang.record.scheduled_at)
     more = scheduled and raised(gang, spec)
     if scheduled and (gang.observed.short_since or not more):
-        missed: Sequence[Pod] = first(eligible, need)
+        given_up = {uid for part in closed.values() for uid in part.members}
+        missed: Sequence[Pod] = first([pod for pod in eligible if pod.uid not in given_up], need)
         if spec.on_degraded is not OnDegraded.REPAIR:
             return Want(extras=missed if more else eligible)
         uids = {pod.uid for pod in (*missed, *moves)}

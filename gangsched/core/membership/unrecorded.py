@@ -7,10 +7,10 @@ No other module of the core infers anything from timestamps.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable
 
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.declarations.minima import begun, chosen, minima, missing_of, rest_of, roles_in
+from gangsched.core.declarations.minima import begun, chosen, minima, rest_of, roles_in
 from gangsched.core.declarations.resolution import declared_spec, said_minima
 from gangsched.core.gang import parts, recovery, rollback
 from gangsched.core.gang.gang import Gang
@@ -48,8 +48,6 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
         recovery.take_over(gang, spec)
     if spec is not None and spec.tree is not None and not failed:
         _find_begun_parts(gang, spec.tree, foreign=foreign, policy=policy, now=now)
-    if spec is not None and gang.record.raised_at:
-        _find_raised(gang, spec, policy=policy, now=now)
     if _remembers_nothing(gang) and not gang.plain and not gang.roster.inherited:
         _recall_scheduled(gang, spec, foreign)
 
@@ -70,27 +68,9 @@ def _find_begun_parts(gang: Gang, tree: Minima, *, foreign: Foreign, policy: Pol
         lacking = {role for role, number in chosen(rest_of(part, bound), bound).roles if number}
         done = _half_done(gang, foreign, policy, now, roles, lacking)
         members = [pod for pod in placed if pod.uid in done or (role_of(pod) in roles and not pod.node)]
-        _begin_part(gang, members, rest_of(part, counts), policy=policy, now=now)
-
-
-def _find_raised(gang: Gang, spec: GroupSpec, *, policy: Policy, now: float) -> None:
-    """Find what a former leader has bound or reserved of what a raised minimum adds."""
-    placed = placed_of(gang)
-    # Pod timestamps have a resolution of one second.
-    members = [pod for pod in placed if not pod.node or pod.bound_at >= int(gang.record.raised_at)]
-    counts = Counter(map(role_of, placed))
-    rest = missing_of(chosen(minima(spec), counts), counts)
-    _begin_part(gang, members, Minima(rest.number, tuple(rest.roles.items())), policy=policy, now=now)
-
-
-def _begin_part(gang: Gang, members: Sequence[Pod], rest: Minima, *, policy: Policy, now: float) -> None:
-    """Bind these members together with the rest of their part, which has no node yet."""
-    least = chosen(rest, Counter())
-    needs = Counter(map(role_of, members)) + Counter(dict(least.roles))
-    # What is needed of no particular role is of pods without one.
-    needs[""] += least.total - sum(number for _, number in least.roles)
-    bound = [pod.uid for pod in members if pod.node]
-    parts.begin(gang, members, needs=+needs, since=_since(gang, bound, policy, now) if bound else 0.0)
+        needs = Counter(map(role_of, members)) + Counter(dict(chosen(rest_of(part, counts), Counter()).roles))
+        there = [pod.uid for pod in members if pod.node]
+        parts.begin(gang, members, needs=needs, since=_since(gang, there, policy, now) if there else 0.0)
 
 
 def _remembers_nothing(gang: Gang) -> bool:

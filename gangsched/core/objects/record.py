@@ -119,7 +119,6 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     the gang is complete. `held_since` is when the first of the present placeholders was reserved. `capped`: a cap has
     released placeholders or forbids them; `caps` counts releases because of the hold time. Members that were bound
     before `settled_at` belong to no quorum in progress: they stay bound, whatever happens to the next quorum.
-    `raised_at` is when members that a raised minimum adds were last given nodes, until they are bound or given up.
     `prebinding_at` is when the quorum began to wait for its pre-bindings, `prebinding_clock` the value of `clock_start`
     at that time.
     """
@@ -148,7 +147,6 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     capped: Capped | None = None
     caps: int = 0
     settled_at: float = 0.0
-    raised_at: float = 0.0
     prebinding_at: float = 0.0
     prebinding_clock: float = 0.0
 
