@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from random import Random
 from typing import Any
 
 from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import COMPOSITE, NATIVE, GroupKey
-from gangsched.core.objects.effects import BindPod, EvictPod
-from gangsched.core.objects.pod import Owner
+from gangsched.core.objects.effects import EvictPod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.core.objects.results import BindRefused, EvictionRefused, Refused, Spared
+from gangsched.core.objects.results import EvictionRefused, Spared
 from gangsched.kube.dialects.dialect_table import DEFAULT
-from tests.builders import node, pod
+from tests.builders import node
 from tests.effort import seeded
-from tests.harness import Harness
 from tests.trees import members_of
-
-OWNER = Owner("ReplicaSet", "rs", "uid-rs", "apps")
-FAULTS = (None, None, None, Refused.UNAVAILABLE, Refused.UNAVAILABLE, Refused.FORBIDDEN, Refused.DENIED)
+from tests.walks import OWNER, Happens, Walk
 
 
 def served(dialect: str, name: str, parent: str, least: int | None, generation: int) -> ForeignGroup:
@@ -35,15 +30,17 @@ def served(dialect: str, name: str, parent: str, least: int | None, generation: 
     return DEFAULT.kinds[dialect].read(dialect, json.dumps(body).encode(), "v1beta1")[1]
 
 
-class Walk:
+class TreeWalk(Walk):
     """A tree of two to four groups, perhaps with one below another, whose pods have a controller.
 
     Either leaders change or evictions are refused: a new leader does not know of which part a former one has evicted
     some members only.
     """
 
+    rival_leaves = 0.4
+
     def __init__(self, seed: int) -> None:
-        self.random, self.harness, self.made = Random(seed), Harness(), 0
+        super().__init__(seed)
         draw = self.random
         names = [f"g{at}" for at in range(draw.randint(2, 4))]
         self.generation = 1
@@ -59,19 +56,10 @@ class Walk:
         total = sum(self.wanted.values())
         self.harness.add(*(node(f"n{at}", cpu=max(1, (total + draw.randint(-2, 4)) // 3)) for at in range(3)))
         self.leaders_change = draw.random() < 0.7
-        self.faults: dict[str, Refused | None] = {}
-        self.harness.refuse_bind, self.harness.refuse_eviction = self.refuse, self.refuse_eviction
-        self.harness.lose_answer = lambda _: self.random.random() < 0.05
-        self.harness.withhold = lambda _: self.random.random() < 0.08
+        self.harness.refuse_eviction = self.refuse_eviction
 
     def parent(self, name: str) -> str:
         return "sub" if name in self.below else "root"
-
-    def refuse(self, effect: BindPod) -> BindRefused | None:
-        why = self.faults.setdefault(effect.name, self.random.choice(FAULTS))
-        if why is None or (why is Refused.UNAVAILABLE and self.random.random() < 0.2):
-            return None
-        return BindRefused(effect.uid, effect.node, why, "no")
 
     def refuse_eviction(self, effect: EvictPod) -> EvictionRefused | None:
         why = self.random.choice((Spared.BUDGET, Spared.UNAVAILABLE))
@@ -104,42 +92,9 @@ class Walk:
         phase = replace(before.phase, generation=self.generation)
         self.harness.add(replace(changed, created=before.created, phase=phase))
 
-    def rival(self) -> None:
-        """A pod of another scheduler takes room, or one leaves."""
-        rivals = [each for each in self.harness.pods.values() if each.name.startswith("rival")]
-        if rivals and self.random.random() < 0.4:
-            self.harness.delete(f"default/{self.random.choice(rivals).name}")
-            return
-        found = self.random.choice([*self.harness.nodes.values()])
-        if sum(each.node == found.name for each in self.harness.pods.values()) < dict(found.allocatable)["cpu"] // 1000:
-            self.made += 1
-            self.harness.add(pod(f"rival-{self.made}", group="", node=found.name, scheduler="other"))
-
-    def step(self) -> None:
-        happens = (
-            (15 * self.leaders_change, self.harness.restart),
-            (7 * self.leaders_change, self.harness.lead_again),
-            (14, self.rival),
-            (14, self.change_minimum),
-            (6, self.harness.send_withheld),
-            (6, self.harness.run_pods),
-            (10, self.control),
-            (10, self.harness.end_terminating),
-        )
-        weights, several = zip(*happens, strict=True)
-        self.random.choices(several, weights)[0]()
-        self.harness.wait(self.random.choice((0, 0.3, 1, 3, 9, 25)))
-
-    def calm(self) -> None:
-        """Nothing fails any more, for ten minutes."""
-        self.harness.refuse_bind, self.harness.refuse_eviction = lambda _: None, lambda _: None
-        self.harness.lose_answer = self.harness.withhold = lambda _: False
-        self.harness.send_withheld()
-        for _ in range(60):
-            self.harness.wait(10)
-            self.harness.end_terminating()
-            self.control()
-        self.harness.settle()
+    def happens(self) -> tuple[Happens, ...]:
+        leaders = ((15 * self.leaders_change, self.harness.restart), (7 * self.leaders_change, self.harness.lead_again))
+        return *leaders, (14, self.rival), (14, self.change_minimum)
 
     def bound(self) -> Counter[str]:
         return Counter(name_of(each.name) for each in self.harness.pods.values() if each.node and not each.terminating)
@@ -152,10 +107,11 @@ def name_of(pod_name: str) -> str:
 @seeded(200)
 def test_a_part_is_bound_whole_or_not_at_all_whatever_happens_to_a_tree(seed):
     """A part that had its minimum before that was raised keeps what it had."""
-    walk = Walk(seed)
+    walk = TreeWalk(seed)
     walk.control()
     for _ in range(25):
         walk.step()
-    walk.calm()
+    walk.calm(60)
+    walk.harness.settle()
     bound = walk.bound()
     assert {name for name, least in walk.lowest.items() if 0 < bound[name] < least} == set()

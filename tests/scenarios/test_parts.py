@@ -466,6 +466,17 @@ class TestAMinimumIsRaisedAndLowered:
         assert len(harness.bound()) == 5
         return harness
 
+    def all_refused(self) -> Harness:
+        """A running gang of three of ours, whose minimum was raised to six; the new members are refused."""
+        harness = Harness()
+        harness.add(group("a", min_member=3), node(cpu=9), *pods("a", 3, owner=OWNER))
+        harness.wait(5)
+        harness.run_pods()
+        harness.refuse_bind = refusing("a-3", "a-4", "a-5")
+        harness.change_spec("default/a", min_member=6)
+        harness.add(*(pod(f"a-{at}", owner=OWNER, created=harness.now) for at in (3, 4, 5)))
+        return harness
+
     @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has its own story below")
     @pytest.mark.parametrize("fields", [{}, {"roles": (Role("w", min_member=3),)}])
     def test_what_it_adds_to_a_group_of_ours_is_rolled_back_alone(self, fields):
@@ -491,12 +502,7 @@ class TestAMinimumIsRaisedAndLowered:
     @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know the back-off")
     @pytest.mark.parametrize("gone", [[], ["a-5"]])
     def test_lowered_while_it_is_held_back_what_is_still_needed_is_bound(self, gone):
-        harness = Harness()
-        harness.add(group("a", min_member=3), node(cpu=9), *pods("a", 3, owner=OWNER))
-        harness.wait(5)
-        harness.refuse_bind = refusing("a-3", "a-4", "a-5")
-        harness.change_spec("default/a", min_member=6)
-        harness.add(*(pod(f"a-{at}", owner=OWNER, created=harness.now) for at in (3, 4, 5)))
+        harness = self.all_refused()
         harness.wait(2)
         harness.refuse_bind = refusing("nothing")
         harness.change_spec("default/a", min_member=5)
@@ -507,13 +513,7 @@ class TestAMinimumIsRaisedAndLowered:
     @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know the back-off")
     def test_a_lost_member_is_replaced_by_others_than_those_that_were_refused(self):
         """Regression: a refused one took its place, and its binding was sent again at once, for ever."""
-        harness = Harness()
-        harness.add(group("a", min_member=3), node(cpu=9), *pods("a", 3, owner=OWNER))
-        harness.wait(5)
-        harness.run_pods()
-        harness.refuse_bind = refusing("a-3", "a-4", "a-5")
-        harness.change_spec("default/a", min_member=6)
-        harness.add(*(pod(f"a-{at}", owner=OWNER, created=harness.now) for at in (3, 4, 5)))
+        harness = self.all_refused()
         harness.wait(2)
         harness.delete("default/a-0")
         harness.add(pod("a-9", owner=OWNER, created=harness.now))
@@ -523,12 +523,7 @@ class TestAMinimumIsRaisedAndLowered:
     @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know the back-off")
     def test_another_run_does_not_wait_for_the_back_off_of_the_last(self):
         """Regression: what the last run could not bind held the quorum of the next one up."""
-        harness = Harness()
-        harness.add(group("a", min_member=3), node(cpu=9), *pods("a", 3, owner=OWNER))
-        harness.wait(5)
-        harness.refuse_bind = refusing("a-3", "a-4", "a-5")
-        harness.change_spec("default/a", min_member=6)
-        harness.add(*(pod(f"a-{at}", owner=OWNER, created=harness.now) for at in (3, 4, 5)))
+        harness = self.all_refused()
         harness.wait(200)
         harness.refuse_bind = refusing("nothing")
         harness.delete(*(f"default/a-{at}" for at in range(6)))

@@ -16,7 +16,7 @@ from gangsched.core.declarations.minima import minima, missing_of, role_minima
 from gangsched.core.gang import bindings, rollback
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Census, Gang, take_census
-from gangsched.core.gang.wants import roles_of
+from gangsched.core.gang.wants import placed_of, roles_of
 from gangsched.core.gang.writes import BindState, Part, Rollback
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec
@@ -49,7 +49,7 @@ def begin(
     joined = [part for part in gang.operations.parts if part.needs.keys() & roles.keys()]
     uids = {pod.uid for pod in found}
     others = {uid for part in joined for uid in part.members} - uids
-    there = [pod for pod in gang.live() if pod.uid in others and (pod.node or pod.uid in gang.operations.bindings)]
+    there = [pod for pod in placed_of(gang) if pod.uid in others]
     placed = roles + Counter(map(role_of, there))
     every = placed | Counter(needs)
     if tree:

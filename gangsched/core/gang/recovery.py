@@ -20,6 +20,7 @@ from gangsched.core.gang import bindings, caps, clock, placeholders, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.runs import leads
 from gangsched.core.gang.steps import Step, begin_quorum, begin_run, take
+from gangsched.core.gang.wants import placed_of
 from gangsched.core.gang.writes import Rollback
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
@@ -181,8 +182,7 @@ def take_over(gang: Gang, spec: GroupSpec) -> None:
     A tree that has not all the parts that it needs has no quorum that could be continued.
     """
     if gang.record.quorum is None:
-        placed = Counter(role_of(pod) for pod in gang.live() if pod.node or pod.uid in gang.operations.bindings)
-        least = chosen(minima(spec), placed)
+        least = chosen(minima(spec), Counter(map(role_of, placed_of(gang))))
         if spec.tree is None or not missing_of(spec.tree, Counter(dict(least.roles))):
             begin_quorum(gang, least)
     there = [uid for uid, binding in gang.operations.bindings.items() if not binding.placeholder]

@@ -1,0 +1,72 @@
+"""What random walks of gangs have in common: bindings that fail, leaders that change, other pods, and calm at last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.pod import Owner
+from gangsched.core.objects.results import BindRefused, Refused
+from tests.builders import pod
+from tests.harness import Harness
+
+OWNER = Owner("ReplicaSet", "rs", "uid-rs", "apps")
+FAULTS = (None, None, None, Refused.UNAVAILABLE, Refused.UNAVAILABLE, Refused.FORBIDDEN, Refused.DENIED)
+Happens = tuple[int, Callable[[], None]]
+"""How often something happens, beside the other numbers, and what."""
+
+
+class Walk:
+    """Some pods whose bindings fail or get lost at random. Subclasses add them, and say what else `happens`."""
+
+    rival_leaves = 0.5
+    """How often one of the pods of another scheduler leaves rather than one comes."""
+
+    def __init__(self, seed: int) -> None:
+        self.random, self.harness, self.made = Random(seed), Harness(), 0
+        self.faults: dict[str, Refused | None] = {}
+        self.harness.refuse_bind = self.refuse
+        self.harness.lose_answer = lambda _: self.random.random() < 0.05
+        self.harness.withhold = lambda _: self.random.random() < 0.08
+
+    def happens(self) -> tuple[Happens, ...]:
+        raise NotImplementedError
+
+    def control(self) -> None:
+        """What the pods' controller does."""
+        raise NotImplementedError
+
+    def refuse(self, effect: BindPod) -> BindRefused | None:
+        why = self.faults.setdefault(effect.name, self.random.choice(FAULTS))
+        if why is None or (why is Refused.UNAVAILABLE and self.random.random() < 0.2):
+            return None
+        return BindRefused(effect.uid, effect.node, why, "no")
+
+    def rival(self) -> None:
+        """A pod of another scheduler takes room, or one leaves."""
+        rivals = [each for each in self.harness.pods.values() if each.name.startswith("rival")]
+        if rivals and self.random.random() < self.rival_leaves:
+            self.harness.delete(f"default/{self.random.choice(rivals).name}")
+            return
+        found = self.random.choice([*self.harness.nodes.values()])
+        if sum(each.node == found.name for each in self.harness.pods.values()) < dict(found.allocatable)["cpu"] // 1000:
+            self.made += 1
+            self.harness.add(pod(f"rival-{self.made}", group="", node=found.name, scheduler="other"))
+
+    def step(self) -> None:
+        usual = ((6, self.harness.send_withheld), (6, self.harness.run_pods), (10, self.control))
+        happens = (*self.happens(), *usual, (10, self.harness.end_terminating))
+        weights, several = zip(*happens, strict=True)
+        self.random.choices(several, weights)[0]()
+        self.harness.wait(self.random.choice((0, 0.3, 1, 3, 9, 25)))
+
+    def calm(self, times: int) -> None:
+        """Nothing fails any more, for so many times ten seconds."""
+        self.harness.refuse_bind, self.harness.refuse_eviction = lambda _: None, lambda _: None
+        self.harness.lose_answer = self.harness.withhold = lambda _: False
+        self.harness.send_withheld()
+        for _ in range(times):
+            self.harness.wait(10)
+            self.harness.end_terminating()
+            self.control()
