@@ -389,7 +389,8 @@ class History:
         run.bound = seen
         unheard = Counter(role for at, role in run.lost if now - at <= _UNHEARD_S)
         of_a_quorum = any(begun(pod, group) and uid_of(pod) not in self.stayed for pod in bound)
-        run.quorum_at = (run.quorum_at or now) if of_a_quorum else 0.0
+        under_way = of_a_quorum or (group is not None and phase_of(group) == "Reserved")
+        run.quorum_at = (run.quorum_at or now) if under_way else 0.0
         run.whole = run.whole or self._enough(run, there, now)
         run.whole = run.whole or (_said_scheduled(group, run.began) and self._enough(run, there + unheard, now))
         run.whole = run.whole or (bool(run.goes_on_from) and _said_scheduled(group, run.goes_on_from))
@@ -414,8 +415,8 @@ class History:
     def _enough(self, run: _Run, roles: Counter[str], now: float) -> bool:
         """Whether these are a quorum under the present minimum or a recent one.
 
-        A quorum under way, of which a member is bound, ends under the minimum with which it began (rule 9), also if a
-        rollback has left members in place meanwhile.
+        A quorum under way, which is reserved or of which a member is bound, ends under the minimum with which it began
+        (rule 9), also if a rollback has left members in place or another process leads meanwhile.
         """
         until = now
         began = run.quorum_at or now

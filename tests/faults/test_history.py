@@ -171,6 +171,13 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
         [said(min_member=2), bound("n1", "", ""), said(), 1, bound("n1", "n1", ""), 60],
         [1.0],
     ),
+    "under the minimum for which it was reserved, though that was raised long before its first binding": (
+        [
+            *(said(min_member=2, phase="Reserved"), bound("", "", ""), said(phase="Reserved"), 60),
+            *(bound("n1", "", ""), 1, bound("n1", "n1", ""), 60),
+        ],
+        [1.0],
+    ),
     "under the new minimum once its rollback has left nothing bound": (
         [
             *(said(min_member=2), bound("n1", "", ""), said(), 4, bound("", "", ""), 60),
