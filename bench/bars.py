@@ -164,6 +164,13 @@ BARS = (
         unit="ms",
     ),
     Bar(
+        what="1,000 of 50,000 pods leave a plan on 5,000 nodes",
+        scenario="core: 1,000 of 50,000 pods leave a plan",
+        figure="leave_ms",
+        most=10,
+        unit="ms",
+    ),
+    Bar(
         what="plan of 1,000 identical members on 5,000 nodes",
         scenario="core: plan 5,000 nodes × 1,000 identical",
         figure="first_ms",

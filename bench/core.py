@@ -53,6 +53,7 @@ def benchmarks(*, quick: bool) -> Iterator[Benchmark]:
     yield "core: plan 5,000 nodes × 1,000 identical", partial(plan_identical, 5000, 1000)
     yield "core: plan 5,000 nodes × 100 of 10 signatures", partial(plan_mixed, 5000, 100)
     yield "core: plan 5,000 nodes × 100 spread by zone, apart by hostname", partial(plan_dependent, 5000, 100)
+    yield "core: 1,000 of 50,000 pods leave a plan", partial(leave, 5000, 50_000, 1000)
     yield "core: 1,000 parked groups without GPUs, a CPU pod ends", wake_without_gpu
     yield "core: 1,000 parked groups without CPUs, a small pod ends", wake_without_cpu
     yield "core: pod events, gangs of 20", partial(pod_events, 50, 20)
@@ -128,6 +129,22 @@ def _plan(cluster: Cluster, members: list[Pod]) -> Figures:
     if not isinstance(found, Placement) or found != again:
         raise TypeError(f"the gang of the benchmark has no place: {found}")
     return {"first_ms": 1000 * (cold - began), "again_ms": 1000 * (warm - cold)}
+
+
+def leave(nodes: int, pods: int, leaving: int) -> Figures:
+    """Pods leave a snapshot and come back, on different nodes, once nothing is computed for the first time any more."""
+    cluster = _cluster(nodes)
+    for number in range(pods):
+        cluster.set_pod(_pod(GroupKey("default", "a"), number, node=f"n{number % nodes}"))
+    claims = [cluster.ledger.claims[f"default/a-{number}"] for number in range(0, pods, pods // leaving)]
+    snapshot, figures = Snapshot(cluster), {}
+    for _ in range(2):
+        mark, began = snapshot.mark(), time.process_time()
+        snapshot.leave(claims)
+        left = time.process_time()
+        snapshot.undo(mark)
+        figures = {"leave_ms": 1000 * (left - began), "undo_ms": 1000 * (time.process_time() - left)}
+    return figures
 
 
 # Wake-ups

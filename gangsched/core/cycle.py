@@ -265,9 +265,8 @@ class Cycle:
     def _move(self, gang: Gang, pod: Pod) -> None:
         """Place a member outside its role's reservation, and give up one reserved place if that succeeds."""
         place = placeholders.given_up_for(gang, pod)
-        row = self._cluster.capacity.rows[place.node]
         mark = self._snapshot.mark()
-        self._snapshot.give_back(row, classify(self._snapshot, [place.pod])[place.pod.uid])
+        self._snapshot.leave([self._cluster.ledger.claims[place.pod.uid]])
         self._singles(gang, [pod])
         if pod.uid in gang.operations.bindings:
             bindings.release(gang, self._cluster, place.pod.uid)

@@ -21,6 +21,7 @@ from gangsched.core.constraints.constraint import Member, Plan
 from gangsched.core.constraints.device_allocations import configured
 from gangsched.core.constraints.device_offers import Offer, Offers
 from gangsched.core.constraints.device_usage import DeviceUsage
+from gangsched.core.constraints.pending import Pending
 from gangsched.core.objects.declaration import NATIVE
 from gangsched.core.objects.devices import (
     AllocatedDevice,
@@ -64,7 +65,7 @@ def on_node(*devices: Device, whole: bool = True, **fields) -> Offers:
 def allocated(
     *what: DeviceWishes, offers: Offers, selected: Sequence[int], used: str = ""
 ) -> tuple[Allocation, ...] | None:
-    usage = DeviceUsage(Devices(), {})
+    usage = DeviceUsage(Devices(), Pending({}))
     usage.add(Allocation(tuple(AllocatedDevice("", (DRIVER, "p", name)) for name in used.split())), 1)
     errands = [Errand(each, offers, lambda _: selected, "n") for each in what]
     return allocate(errands, usage).allocations
@@ -133,7 +134,7 @@ def test_what_claims_get(what, fields, got):
 def test_a_request_for_all_devices_needs_its_share_of_each(left, taken):
     shares = (Capacity("memory", 80),)
     devices = [gpu(name, multiple=True, shares=shares) for name in "ab"]
-    usage = DeviceUsage(Devices(), {})
+    usage = DeviceUsage(Devices(), Pending({}))
     share = AllocatedDevice("r", (DRIVER, "p", "a"), shared=True, consumed=(("memory", 80 - left),))
     usage.add(Allocation((share,)), 1)
     errand = Errand(wishes(asks(all=True, capacity=(("memory", 10),))), on_node(*devices), lambda _: (0, 1))

@@ -73,7 +73,7 @@ def test_the_host_ports_of_a_pod_that_leaves_are_free_for_who_takes_its_place_un
     )
     snapshot = Snapshot(cluster)
     before = snapshot.mark()
-    snapshot.give_back(0, member(host_ports=[local, 90]))
+    snapshot.leave([cluster.ledger.claims["uid-default/a"]])
     assert [caps(snapshot, member(host_ports=ports)) for ports in ([local], [90], [other], [80])] == [
         [1],
         [1],
@@ -85,7 +85,7 @@ def test_the_host_ports_of_a_pod_that_leaves_are_free_for_who_takes_its_place_un
     assert [caps(snapshot, member(host_ports=ports)) for ports in ([local], [90])] == [[1], [0]]
     snapshot.undo(before)
     assert [caps(snapshot, member(host_ports=ports)) for ports in ([local], [90])] == [[0], [0]]
-    snapshot.give_back(0, member(host_ports=[local, 90]))
+    snapshot.leave([cluster.ledger.claims["uid-default/a"]])
     assert caps(snapshot, member(host_ports=[90])) == [1]
 
 

@@ -267,9 +267,9 @@ def test_room_counts_a_shared_volume_for_the_first_member_alone(limit, room):
 
 def test_what_a_member_attaches_is_given_back_from_what_the_cluster_counts():
     there = pod("there", node="n0", volume_claims=["c0"])
-    snapshot, (member, other) = taking(known(*attached(1)), there, pod("a-1", volume_claims=["c1"]))
+    snapshot, (_, other) = taking(known(*attached(1)), there, pod("a-1", volume_claims=["c1"]))
     assert snapshot.caps(other)[0] == 0
-    snapshot.give_back(0, member)
+    snapshot.leave([snapshot.cluster.ledger.claims["uid-default/there"]])
     assert snapshot.caps(other)[0] == 1
 
 
@@ -412,7 +412,7 @@ def test_a_disk_is_used_by_one_pod_of_a_node_unless_all_only_read(there, asked, 
     [member] = {*classify(Snapshot(cluster), [pod(disks=[asked])]).values()}
     assert (Snapshot(cluster).caps(member)[1] == 1) is not asked.read_only
     snapshot = Snapshot(cluster)
-    snapshot.give_back(0, class_of(snapshot, cluster.pods["uid-default/there"]))
+    snapshot.leave([cluster.ledger.claims["uid-default/there"]])
     assert snapshot.caps(member)[0] > 0
 
 

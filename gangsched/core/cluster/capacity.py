@@ -1,8 +1,8 @@
 """The allocatable and free amounts of all nodes, as int64 matrices (nodes × resources), and a record of improvements.
 
 A row is a node, a column a resource; the pod count is the column `pods`, of which every pod takes one. Sums are kept
-as exact Python integers beside the matrix and clipped to ±`LIMIT` when they enter it, so that absurd quantities can
-neither overflow it nor stop the scheduler. No node can have more, so only extreme overcommitment is inexact.
+as exact Python integers beside the matrix and clipped to ±`MAX_AMOUNT` when they enter it, so that absurd quantities
+can neither overflow it nor stop the scheduler. No node can have more, so only extreme overcommitment is inexact.
 """
 
 from __future__ import annotations
@@ -15,17 +15,11 @@ import numpy as np
 
 from gangsched.core.constraints.tally import Question
 from gangsched.core.objects.arrays import IntArray
-from gangsched.core.objects.quantity import MAX_AMOUNT
+from gangsched.core.objects.quantity import clip
 from gangsched.core.objects.shape import PODS, Amounts
 
-LIMIT = MAX_AMOUNT
 FROM_THE_START = 64
 """Number of resources that get a column as soon as a node offers them; later ones get it when first asked for."""
-
-
-def clip(amount: int) -> int:
-    """The amount as the matrix holds it: within ±LIMIT."""
-    return max(-LIMIT, min(LIMIT, amount))
 
 
 class Capacity:

@@ -97,10 +97,6 @@ class AntiAffinityIndex:
                 if not self._owners[term]:
                     del self._owners[term]
 
-    def has(self, term: PodTerm, node_labels: Mapping[str, str]) -> bool:
-        """Whether a pod with this term is counted in the domain of a node with these labels."""
-        return node_labels.get(term.topology_key) in self._domains.get(term, {})
-
     def copy(self) -> AntiAffinityIndex:
         """An independent copy."""
         copy = AntiAffinityIndex()

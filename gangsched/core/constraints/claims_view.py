@@ -31,6 +31,9 @@ class Stock(Protocol):
     def column(self, resource: str) -> int | None:
         """The resource's column; None if no node has any of it."""
 
+    def free_of(self, row: int, resource: str) -> int:
+        """The exact free amount of the resource on the row."""
+
     def delegated(self) -> frozenset[str]:
         """The resources that no node lists and that devices provide instead."""
 

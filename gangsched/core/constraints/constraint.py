@@ -45,6 +45,27 @@ class World:
     attached: Callable[[str], Collection[Attachment]]
 
 
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Pods of one shape that the cluster counts, and the row of each."""
+
+    shape: Shape
+    pods: Sequence[Pod]
+    rows: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Leavers:
+    """Pods that the cluster counts and that leave a snapshot, each with its row, and the same by shape.
+
+    `preparing` are the UIDs of those with pre-bindings under way.
+    """
+
+    pods: Sequence[tuple[Pod, int]]
+    alike: Sequence[Alike]
+    preparing: frozenset[str]
+
+
 class Sight(Hashable, Protocol):
     """The properties of a pod, besides its shape, that one constraint distinguishes; equal for interchangeable pods."""
 
@@ -148,7 +169,10 @@ class Constraint:
 
 
 class Plan:
-    """One constraint on one snapshot. `take` and `give_back` revert each other exactly."""
+    """One constraint on one snapshot. `take` and `give_back` revert each other exactly, as do `leave` and `stay`.
+
+    What it answers is what the cluster counts, less the pods that have left, and the members placed here.
+    """
 
     @property
     def selective(self) -> bool:
@@ -187,7 +211,18 @@ class Plan:
         return None
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:  # noqa: ARG002 - for subclasses
-        """Take back `counts` members, placed here or counted by the cluster. Returns the same as `take`."""
+        """Take back `counts` members that were placed here. Returns the same as `take`."""
+        return None
+
+    def leave(self, leavers: Leavers) -> IntArray | None:  # noqa: ARG002 - for subclasses
+        """Answer all questions from now on as if the cluster had never counted these pods. Returns the same as `take`.
+
+        What a member's sight is does not change with that, so that members which were seen before are still known.
+        """
+        return None
+
+    def stay(self, leavers: Leavers) -> IntArray | None:  # noqa: ARG002 - for subclasses
+        """Revert `leave` for these pods, in whichever order others have left or stayed meanwhile."""
         return None
 
     def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:  # noqa: ARG002 - for subclasses

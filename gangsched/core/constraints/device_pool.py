@@ -7,7 +7,7 @@ member that way, the members that are planned already choose again, together wit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from gangsched.core.constraints.device_stays import OWN, Stay, Wish, Wishes, by_
 from gangsched.core.constraints.device_supply import DeviceSupply
 from gangsched.core.constraints.device_usage import DeviceUsage
 from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.pending import Pending
 from gangsched.core.objects.arrays import IntArray
-from gangsched.core.objects.devices import MOST_RESERVED, Allocation, DeviceRequest, DeviceWishes
+from gangsched.core.objects.devices import MOST_RESERVED, Allocation, DeviceRequest, DeviceWishes, ResourceClaim
 from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.prebindings import UseDevices
 
@@ -35,6 +36,7 @@ class DevicePool:
     """The devices that members take on one snapshot.
 
     `usage` is what is taken, `_stays` the members in the order in which they took it, `_on_row` those of each row.
+    `_gone` are the pods of the cluster that have left, by UID, and `_freed` the claims that nobody uses since then.
     `_shared` holds the allocations of claims that several pods use, one for each member, `_sharers` the members by the
     PodGroup that reserves it for them, and `_reserved` what else has reserved such a claim or is about to. `_known`
     caches the room of nodes by wishes and devices. `unsure` are the wishes for which a search for room was cut short.
@@ -45,7 +47,10 @@ class DevicePool:
         self._world = world
         self._affinity = affinity
         self._supply = supply
-        self._usage = DeviceUsage(world.devices, world.pending_prebindings)
+        self._pending = Pending(world.pending_prebindings)
+        self._usage = DeviceUsage(world.devices, self._pending)
+        self._gone: Counter[str] = Counter()
+        self._freed: dict[ObjectKey, Allocation] = {}
         self._shared: dict[ObjectKey, list[Allocation]] = {}
         self._stays: list[Stay] = []
         self._on_row: dict[int, list[Stay]] = {}
@@ -60,6 +65,27 @@ class DevicePool:
     def digest(self) -> Hashable:
         """A digest of the devices taken, and by whom."""
         return self._usage.digest(), frozenset(Counter((stay.wishes, stay.row) for stay in self._stays).items())
+
+    def recount(self, pods: Collection[str], claims: Iterable[ResourceClaim], sign: int) -> None:
+        """Count these pods of the cluster, by UID, which use these claims, again (1), or no longer (-1).
+
+        The devices of a claim are free once no known pod that has not left names it, and nobody else has reserved it.
+        """
+        for uid in pods:
+            self._gone[uid] -= sign
+        self._gone = +self._gone
+        self._pending.recount(pods, sign)
+        freed = dict(self._freed)
+        for claim in claims:
+            users = {*self._world.devices.users(claim.key), *claim.reserved}
+            freed.pop(claim.key, None)
+            if claim.allocation is not None and users <= self._gone.keys():
+                freed[claim.key] = claim.allocation
+        self._usage.recount([each for key, each in freed.items() if key not in self._freed], -1)
+        self._usage.recount([each for key, each in self._freed.items() if key not in freed], 1)
+        self._freed = freed
+        self._reserved.clear()
+        self._known.clear()
 
     def room(self, wishes: Wishes, rows: IntArray) -> IntArray:
         """The number of members for which each row has devices, computed once for rows with equivalent devices."""
@@ -155,9 +181,9 @@ class DevicePool:
         claim = wish.claim
         if claim not in self._reserved:
             known = self._world.devices.claim(claim)
-            pending = self._world.pending_prebindings.get(("ResourceClaim", *claim), {}).values()
+            pending = self._pending.by_taken.get(("ResourceClaim", *claim), {}).values()
             asking = {each.consumer.uid for each in pending if isinstance(each, UseDevices)}
-            self._reserved[claim] = asking.union(known.reserved if known is not None else ())
+            self._reserved[claim] = asking.union(known.reserved if known is not None else ()) - self._gone.keys()
         reserved, sharers = self._reserved[claim], self._sharers.get(claim, _NO_SHARERS)
         groups = {uid for uid, number in sharers.items() if uid and number} - reserved
         left = MOST_RESERVED - len(reserved) - sharers[""] - len(groups)
@@ -168,11 +194,11 @@ class DevicePool:
         """The devices of a claim that several pods use, if another member or pod has settled them."""
         if claim == OWN:
             return None
-        if self._world.devices.is_allocated(claim):
+        if claim not in self._freed and self._world.devices.is_allocated(claim):
             return _NOTHING_MORE
         if self._shared.get(claim):
             return self._shared[claim][-1]
-        asked = self._world.pending_prebindings.get(("ResourceClaim", *claim), {}).values()
+        asked = self._pending.by_taken.get(("ResourceClaim", *claim), {}).values()
         return next((each.allocation for each in asked if isinstance(each, UseDevices)), None)
 
     # Taking devices

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 from typing import Protocol
 
 from gangsched.core.constraints.device_shares import Shares
@@ -41,6 +41,9 @@ class DeviceStore(Protocol):
 
     def claim(self, key: ObjectKey) -> ResourceClaim | None:
         """The claim of this namespace and name."""
+
+    def users(self, key: ObjectKey) -> Collection[str]:
+        """The UIDs of the known pods that use the claim."""
 
     def consumer(self, pod: Pod, claim: ObjectKey) -> Consumer:
         """What the claim is reserved for so that the pod may use it: its PodGroup if that shares the claim, or it."""

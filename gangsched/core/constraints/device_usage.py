@@ -7,26 +7,30 @@ DynamicResources of kube-scheduler, at v1.37.2.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 from gangsched.core.constraints.device_offers import Pool
 from gangsched.core.constraints.device_shares import Shares, add_share
 from gangsched.core.constraints.device_store import DeviceStore
+from gangsched.core.constraints.pending import Pending
 from gangsched.core.objects.devices import Allocation
 from gangsched.core.objects.offered_devices import CounterKey, DeviceKey
-from gangsched.core.objects.prebindings import Prebinding, Taken, UseDevices
+from gangsched.core.objects.prebindings import UseDevices
 
 
 class DeviceUsage:
     """What is taken on one snapshot. `size` is how much was taken there.
 
     `_held` are the devices taken here as a whole, `_shares` what is taken here of others, `_before` what had been
-    taken of these. `_drawn` caches what allocated devices draw from the counters of each pool.
+    taken of these. `_freed` are the devices, and `_given_back` the shares, of claims that nobody uses any more, because
+    pods have left. `_drawn` caches what allocated devices draw from the counters of each pool.
     """
 
-    def __init__(self, devices: DeviceStore, prebindings: Mapping[Taken, Mapping[str, Prebinding]]) -> None:
+    def __init__(self, devices: DeviceStore, pending: Pending) -> None:
         self._devices = devices
-        self._prebindings = prebindings
+        self._pending = pending
+        self._freed: Counter[DeviceKey] = Counter()
+        self._given_back: Shares = {}
         self._held: Counter[DeviceKey] = Counter()
         self._shares: Shares = {}
         self._before: Mapping[DeviceKey, Counter[str]] | None = None
@@ -38,7 +42,7 @@ class DeviceUsage:
         if key in self._held:
             return True
         taken = ("Device", f"{key[0]}/{key[1]}", key[2])
-        return key in self._devices.in_use or taken in self._prebindings
+        return self._devices.in_use.get(key, 0) > self._freed[key] or taken in self._pending.by_taken
 
     def shared(self, key: DeviceKey) -> tuple[Mapping[str, int], ...]:
         """What shares of the device take of its capacities; nothing if no claim has a share."""
@@ -68,6 +72,16 @@ class DeviceUsage:
                 add_share(self._shares, each, sign)
         self._drawn.clear()
 
+    def recount(self, allocations: Iterable[Allocation], sign: int) -> None:
+        """Count these allocations of claims again (1), or no longer (-1). The pre-bindings may have changed, too."""
+        for each in (device for allocation in allocations for device in allocation.devices):
+            if each.exclusive:
+                self._freed[each.device] -= sign
+            elif not each.admin:
+                add_share(self._given_back, each, -sign)
+        self._before = None
+        self._drawn.clear()
+
     def state(self, key: DeviceKey) -> Hashable:
         """What is taken of the device: equal while nothing of it is taken or given back."""
         return self.held(key), tuple(frozenset(each.items()) for each in self.shared(key))
@@ -87,12 +101,12 @@ class DeviceUsage:
         devices = self._devices
         asked = {
             taken[1:]: prebinding
-            for taken, by_owner in self._prebindings.items()
+            for taken, by_owner in self._pending.by_taken.items()
             if taken[0] == "ResourceClaim"
             for prebinding in by_owner.values()
             if isinstance(prebinding, UseDevices) and any(each.shared for each in prebinding.allocation.devices)
         }
-        if not asked:
+        if not asked and not self._given_back:
             return devices.shares
         found: Shares = {key: Counter(there) for key, there in devices.shares.items()}
         for (namespace, name), prebinding in asked.items():
@@ -100,4 +114,8 @@ class DeviceUsage:
                 for each in prebinding.allocation.devices:
                     if each.shared and not each.admin:
                         add_share(found, each, 1)
+        for key, given_back in self._given_back.items():
+            found[key].subtract(given_back)
+            if not found[key][""]:
+                del found[key]
         return found

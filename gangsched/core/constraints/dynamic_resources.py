@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
+from gangsched.core.constraints.constraint import Constraint, Leavers, Member, Plan, Words, World
 from gangsched.core.constraints.device_allocations import configured, identified
 from gangsched.core.constraints.device_pool import DevicePool
 from gangsched.core.constraints.device_proof import MostDevices
@@ -170,6 +170,22 @@ class _DevicesPlan(Plan):
             for _ in range(min(count, len(self._pool.taken(seen.wishes, row)))):
                 self._pool.pop(seen.wishes, row)
         return self._pool.elsewhere(seen.wishes)
+
+    def leave(self, leavers: Leavers) -> IntArray | None:
+        """Free the devices of claims that only these pods use, and what their pre-bindings take."""
+        return self._recount(leavers, -1)
+
+    def stay(self, leavers: Leavers) -> IntArray | None:
+        """Take these devices again."""
+        return self._recount(leavers, 1)
+
+    def _recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+        using = [pod for pod, _ in leavers.pods if pod.uses_devices] if self.selective else ()
+        if not using:
+            return None
+        claims = [claim for pod in using for claim, _ in self._claims(pod)]
+        self._pool.recount([pod.uid for pod in using], claims, sign)
+        return np.arange(len(self._world.stock.names))
 
     def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:
         """The writes that reserve the pod's claims for it or its PodGroup, with devices that it takes on the row."""

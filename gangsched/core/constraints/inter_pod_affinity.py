@@ -13,7 +13,7 @@ from operator import attrgetter
 import numpy as np
 
 from gangsched.core.constraints.anti_affinity import AntiAffinityIndex, Domain, by_key
-from gangsched.core.constraints.constraint import Constraint, Happening, Member, Plan, Words, World
+from gangsched.core.constraints.constraint import Constraint, Happening, Leavers, Member, Plan, Words, World
 from gangsched.core.constraints.matching import Matchable, Noticed, term_matches
 from gangsched.core.constraints.naming import pod_terms
 from gangsched.core.constraints.tally import PlannedTallies, Question, of_all, of_term
@@ -88,26 +88,26 @@ class InterPodAffinity(Constraint):
 class AffinityPlan(Plan):
     """The terms and the pods of a snapshot.
 
-    `_index` holds the cluster's terms (copied before one is taken back), `_own` those of members placed here. `_closed`
-    caches the rows that terms close to a pod, `_keys` the topology keys of each question (None for affinity terms).
+    `_index` holds the terms of the cluster's pods that have not left, `_known` those of all of them, by which members
+    are seen, and `_own` those of members placed here. `_closed` caches the rows that terms close to a pod, `_keys` the
+    topology keys of each question (None for affinity terms).
     """
 
     def __init__(self, world: World, index: AntiAffinityIndex, *, emptied: bool) -> None:
         self._nodes = world.nodes
         self._namespaces = world.namespaces
-        self._index = index
+        self._known = self._index = index
         self._own = AntiAffinityIndex()
         self._emptied = emptied
         self._size = len(world.stock.names)
         self._tallies = PlannedTallies(world.tallies, emptied=emptied)
-        self._copied = False
         self._closed: dict[Matchable, Mask] = {}
         self._keys: dict[Question, set[str] | None] = {}
 
     @property
     def selective(self) -> bool:
         """Whether there are any terms."""
-        return bool(self._index) or bool(self._own) or bool(self._tallies)
+        return bool(self._known) or bool(self._own) or bool(self._tallies)
 
     def expect(self, shapes: Collection[Shape]) -> None:
         """Count pods for the terms of these shapes."""
@@ -122,9 +122,11 @@ class AffinityPlan(Plan):
 
     def sees(self, pod: Pod) -> Seen | None:
         """The namespace and labels by which terms match the pod; None if none matches it."""
-        asked = (self._tallies.keys, self._index.terms.keys, self._own.terms.keys)
+        asked = (self._tallies.keys, self._known.terms.keys, self._own.terms.keys)
         known = Matchable(pod.namespace, tuple([pair for pair in pod.labels if any(pair[0] in keys for keys in asked)]))
-        return Seen(known) if self._tallies.matched(known) or self._forbidden(known) else None
+        if self._tallies.matched(known) or self._forbidden(known) or self._known.forbidden(known, self._namespaces):
+            return Seen(known)
+        return None
 
     def sees_nominated(self, pod: Pod) -> Seen:
         """The namespace and all labels of the pod."""
@@ -150,6 +152,14 @@ class AffinityPlan(Plan):
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
         """Revert `take`."""
         return self._change(member, rows, -counts)
+
+    def leave(self, leavers: Leavers) -> IntArray | None:
+        """Stop applying the pods' terms to the domains of their rows, and counting the pods for terms of members."""
+        return self._recount(leavers, -1)
+
+    def stay(self, leavers: Leavers) -> IntArray | None:
+        """Apply the pods' terms, and count the pods, again."""
+        return self._recount(leavers, 1)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """The rows closed by each kind of term, with the domains, and the pods that the terms match or belong to."""
@@ -274,6 +284,20 @@ class AffinityPlan(Plan):
             return None
         return rows if not everywhere and all(map(self._nodes.tells_apart, keys)) else np.arange(self._size)
 
+    def _recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+        """Count these pods of the cluster again (1), or no longer (-1)."""
+        changed = self._tallies.recount(leavers.pods, sign)
+        for each in leavers.alike:
+            for term in each.shape.anti_affinity:
+                if self._index is self._known:
+                    self._index = self._known.copy()
+                for pod, row in zip(each.pods, each.rows.tolist(), strict=True):
+                    change = self._index.add if sign > 0 else self._index.remove
+                    change(term, self._nodes.labels(row), pod)
+                self._closed.clear()
+                changed = True
+        return np.arange(self._size) if changed else None
+
     def _apply(self, terms: tuple[PodTerm, ...], rows: IntArray, counts: IntArray) -> None:
         """Count the terms of the members on these rows, or uncount them where negative."""
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
@@ -281,12 +305,8 @@ class AffinityPlan(Plan):
             for term in terms * abs(count):
                 if count > 0:
                     self._own.add(term, labels)
-                elif self._own.has(term, labels):
-                    self._own.remove(term, labels)
                 else:
-                    if not self._copied:
-                        self._index, self._copied = self._index.copy(), True
-                    self._index.remove(term, labels)
+                    self._own.remove(term, labels)
         if (counts < 0).any():
             self._closed.clear()
             return

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator
 import numpy as np
 
 from gangsched.core.constraints.column import uncount
-from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
+from gangsched.core.constraints.constraint import Constraint, Leavers, Member, Plan, Words, World
 from gangsched.core.constraints.naming import port as named
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
@@ -164,6 +164,18 @@ class _Plan(Plan):
         ports = member.shape.host_ports
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True) if ports else ():
             self._own(row).remove(ports * count)
+
+    def leave(self, leavers: Leavers) -> None:
+        """Stop counting the pods' ports."""
+        for each in leavers.alike:
+            for row in each.rows.tolist() if each.shape.host_ports else ():
+                self._own(row).remove(each.shape.host_ports)
+
+    def stay(self, leavers: Leavers) -> None:
+        """Count the pods' ports again."""
+        for each in leavers.alike:
+            for row in each.rows.tolist() if each.shape.host_ports else ():
+                self._own(row).add(each.shape.host_ports)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """For each port, the rows where it is in use."""

@@ -6,6 +6,7 @@ sums of the requests of placed pods.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -13,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gangsched.core.constraints.claims_view import Stock
-from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
+from gangsched.core.constraints.constraint import Constraint, Leavers, Member, Plan, Words, World
 from gangsched.core.objects.arrays import IntArray, Mask
-from gangsched.core.objects.quantity import MAX_AMOUNT
+from gangsched.core.objects.quantity import MAX_AMOUNT, clip
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.requests import of_plugin
 from gangsched.core.objects.shape import PODS, Shape
@@ -48,7 +49,10 @@ class Vector:
 
 
 class ResourcesPlan(Plan):
-    """The `free` amounts by row and column; read-only. Resources `delegated` to devices are ignored."""
+    """The `free` amounts by row and column; read-only. Resources `delegated` to devices are ignored.
+
+    `_gone` are the exact amounts of pods that have left, by resource and row.
+    """
 
     def __init__(self, stock: Stock) -> None:
         self._stock = stock
@@ -56,6 +60,7 @@ class ResourcesPlan(Plan):
         self.delegated = stock.delegated()
         self.free: IntArray = self._source()[: self.size, : len(stock.columns)].copy()
         self._vectors: dict[Shape, Vector | None] = {}
+        self._gone: dict[str, dict[int, int]] = {}
 
     def _source(self) -> IntArray:
         return self._stock.free
@@ -86,6 +91,14 @@ class ResourcesPlan(Plan):
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
         """Add the members' requests to what is free."""
         self.take(member, rows, -counts)
+
+    def leave(self, leavers: Leavers) -> None:
+        """Add what the pods have requested to what is free."""
+        self._recount(leavers, 1)
+
+    def stay(self, leavers: Leavers) -> None:
+        """Subtract what the pods have requested again."""
+        self._recount(leavers, -1)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """For each resource, the rows where too little is left."""
@@ -122,8 +135,11 @@ class ResourcesPlan(Plan):
         column = self._stock.column(resource)
         if column is not None and column >= self.free.shape[1]:
             # The column is requested for the first time, so nothing of it was taken here.
-            new = self._source()[: self.size, self.free.shape[1] : column + 1]
-            self.free = np.concatenate([self.free, new], axis=1)
+            first = self.free.shape[1]
+            self.free = np.concatenate([self.free, self._source()[: self.size, first : column + 1]], axis=1)
+            for new, at in self._stock.columns.items():
+                for row, gone in self._gone.get(new, {}).items() if at >= first else ():
+                    self.free[row, at] = clip(self._stock.free_of(row, new) + gone)
         return column
 
     def used(self, column: int, rows: IntArray) -> npt.NDArray[np.float64]:
@@ -144,6 +160,19 @@ class ResourcesPlan(Plan):
             vector = Vector(np.array(columns, dtype=np.intp), amounts)
         self._vectors[shape] = vector
         return vector
+
+    def _recount(self, leavers: Leavers, sign: int) -> None:
+        for each in leavers.alike:
+            for resource, amount in (*each.shape.requests, (PODS, 1)):
+                gone, column = self._gone.setdefault(resource, {}), self._stock.columns.get(resource)
+                for row, number in Counter(each.rows.tolist()).items():
+                    before = gone.get(row, 0)
+                    gone[row] = before + sign * number * amount
+                    if column is not None and column < self.free.shape[1]:
+                        # The capacity clips absurd sums, so a difference of exact sums is added.
+                        there = self._stock.free_of(row, resource)
+                        change = clip(there + gone[row]) - clip(there + before)
+                        self.free[row, column] = clip(int(self.free[row, column]) + change)
 
     def _asked(self, shape: Shape) -> list[tuple[str, int]]:
         """The amounts that count for the shape, the pod count last."""

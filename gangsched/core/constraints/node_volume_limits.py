@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangsched.core.constraints.column import uncount
-from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
+from gangsched.core.constraints.constraint import Constraint, Leavers, Member, Plan, Words, World
 from gangsched.core.constraints.naming import listed
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
@@ -118,7 +118,9 @@ class NodeVolumeLimits(Constraint):
 
     def plan(self, *, emptied: bool) -> Plan:
         """The attachments of a snapshot."""
-        return _LimitsPlan(self._world, {}, {}) if emptied else _LimitsPlan(self._world, self._by_row, self._numbers)
+        if emptied:
+            return _LimitsPlan(self._world, {}, {}, {})
+        return _LimitsPlan(self._world, self._by_row, self._numbers, self._attached)
 
     def _attach(self, row: int, now: frozenset[Attachment]) -> None:
         before = self._attached.pop(row, _NO_ATTACHMENTS)
@@ -155,7 +157,8 @@ class NodeVolumeLimits(Constraint):
 class _LimitsPlan(Plan):
     """The attachments on one snapshot; `_left` is the number of volumes that each row may still attach by driver.
 
-    `_changed` counts the members that use a shared volume on a row. `_asked` numbers the drivers for the search.
+    `_members` counts the members that use a shared volume on a row, `_gone` the pods of the cluster that used a volume
+    there and have left. `_asked` numbers the drivers for the search.
     """
 
     def __init__(
@@ -163,13 +166,16 @@ class _LimitsPlan(Plan):
         world: World,
         by_row: Mapping[int, Mapping[Attachment, int]],
         numbers: Mapping[str, Mapping[int, int]],
+        attached: Mapping[int, frozenset[Attachment]],
     ) -> None:
         self._world = world
         self._by_row = by_row
         self._numbers = numbers
+        self._attached = attached
         self._left: dict[str, IntArray] = {}
         self._asked: list[str] = []
-        self._changed: Counter[tuple[int, Attachment]] = Counter()
+        self._members: Counter[tuple[int, Attachment]] = Counter()
+        self._gone: Counter[tuple[int, Attachment]] = Counter()
 
     @property
     def selective(self) -> bool:
@@ -212,17 +218,20 @@ class _LimitsPlan(Plan):
         for driver, each in own.items():
             self._left_of(driver)[rows] -= each * counts
         for attachment in shared:
-            left = self._left_of(attachment[0])
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-                before = self._uses(row, attachment)
-                self._changed[row, attachment] += count
-                left[row] -= (before + count > 0) - (before > 0)
-                if not self._changed[row, attachment]:
-                    del self._changed[row, attachment]
+                self._count(self._members, row, attachment, count)
 
     def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
         """Detach the members' volumes from these rows."""
         self.take(member, rows, -counts)
+
+    def leave(self, leavers: Leavers) -> None:
+        """Detach the volumes that only these pods use on their rows."""
+        self._recount(leavers, -1)
+
+    def stay(self, leavers: Leavers) -> None:
+        """Attach the pods' volumes again."""
+        self._recount(leavers, 1)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """For each driver with its limits, the rows where one more member exceeds them."""
@@ -240,8 +249,9 @@ class _LimitsPlan(Plan):
             return None
         inside = set(rows.tolist())
         there = tuple(frozenset(self._by_row.get(row, _NOTHING)) for row in rows.tolist())
-        changed = frozenset(each for each in self._changed.items() if each[0][0] in inside)
-        return there, changed, tuple(self._left_of(driver)[rows].tobytes() for driver in drivers)
+        members = frozenset(each for each in self._members.items() if each[0][0] in inside)
+        gone = frozenset(each for each in self._gone.items() if each[0][0] in inside)
+        return there, members, gone, tuple(self._left_of(driver)[rows].tobytes() for driver in drivers)
 
     # For the exhaustive search
 
@@ -268,6 +278,34 @@ class _LimitsPlan(Plan):
 
     # Inside
 
+    def _recount(self, leavers: Leavers, sign: int) -> None:
+        volumes = self._world.volumes
+        for pod, row in leavers.pods:
+            claims = keys_of(pod) if pod.uses_claims else ()
+            used = [volumes.attachment(key) for key in claims] + [disk.attachment for disk in pod.shape.disks]
+            for attachment in used:
+                if attachment is not None and attachment[0] in volumes.limited:
+                    self._count(self._gone, row, attachment, -sign)
+
+    def _count(self, users: Counter[tuple[int, Attachment]], row: int, attachment: Attachment, number: int) -> None:
+        """Count so many users of the volume on the row, among the members or the pods that have left."""
+        left = self._left_of(attachment[0])
+        before = self._attachments(row, attachment)
+        users[row, attachment] += number
+        if not users[row, attachment]:
+            del users[row, attachment]
+        left[row] -= self._attachments(row, attachment) - before
+
+    def _attachments(self, row: int, attachment: Attachment) -> int:
+        """How often the volume counts on the row: one that is attached but unused again for a member that uses it."""
+        staying = self._staying(row, attachment)
+        there = staying > 0 or attachment in self._attached.get(row, _NO_ATTACHMENTS)
+        return there + (self._members[row, attachment] > 0 and not staying)
+
+    def _staying(self, row: int, attachment: Attachment) -> int:
+        """The number of pods of the cluster that use the volume there and have not left."""
+        return self._by_row.get(row, _NOTHING).get(attachment, 0) - self._gone[row, attachment]
+
     def _of(self, member: Member) -> tuple[dict[str, int], list[Attachment]]:
         """The volumes of the class with limited drivers: the number of its own by driver, and the shared ones."""
         seen = member.sight(Attaches)
@@ -288,7 +326,7 @@ class _LimitsPlan(Plan):
         return self._world.volumes.limits.get(self._world.stock.names[row], {}).get(driver, _NO_LIMIT)
 
     def _uses(self, row: int, attachment: Attachment) -> int:
-        return self._by_row.get(row, _NOTHING).get(attachment, 0) + self._changed[row, attachment]
+        return self._staying(row, attachment) + self._members[row, attachment]
 
     def _not_there(self, shared: Sequence[Attachment], rows: IntArray) -> IntArray:
         """The number of these volumes that each row has not attached."""

@@ -9,12 +9,13 @@ Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/interpodaffinity/scori
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 
 import numpy as np
 
 from gangsched.core.constraints.column import uncount
-from gangsched.core.constraints.constraint import Constraint, Member, Plan, World
+from gangsched.core.constraints.constraint import Constraint, Leavers, Member, Plan, World
 from gangsched.core.constraints.matching import Matchable, TermIndex, term_matches
 from gangsched.core.constraints.tally import PlannedTallies, of_term
 from gangsched.core.objects.arrays import IntArray, Mask
@@ -76,9 +77,9 @@ class PodPreferences(Constraint):
 class PodPreferencesPlan(Plan):
     """The terms and the pods of a snapshot.
 
-    `_own` counts by row the pods with each term in use here. An entry starts as a copy of the cluster's count. It is
-    made in advance for all terms of members to be placed, so no placed member is missed; for any other term it is made
-    when a class that the term matches is scored.
+    `_own` counts by row the pods with each term in use here. An entry starts as a copy of the cluster's count, less the
+    pods that have left (`_gone`). It is made in advance for all terms of members to be placed, so no placed member is
+    missed; for any other term it is made when a class that the term matches is scored.
     """
 
     weight = 2
@@ -90,6 +91,7 @@ class PodPreferencesPlan(Plan):
         self._tallies = PlannedTallies(world.preferred, emptied=False)
         self._index: TermIndex[Weighed] = TermIndex()
         self._own: dict[Weighed, dict[int, int]] = {}
+        self._gone: Counter[tuple[Weighed, int]] = Counter()
 
     def expect(self, shapes: Collection[Shape]) -> None:
         """Count the required affinity terms of these shapes, because they attract other pods too."""
@@ -151,6 +153,14 @@ class PodPreferencesPlan(Plan):
         """Revert `take`."""
         return self.take(member, rows, -counts)
 
+    def leave(self, leavers: Leavers) -> IntArray | None:
+        """Stop counting the pods and their terms."""
+        return self._recount(leavers, -1)
+
+    def stay(self, leavers: Leavers) -> IntArray | None:
+        """Count the pods and their terms again."""
+        return self._recount(leavers, 1)
+
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:  # noqa: ARG002
         """It refuses nothing."""
         return iter(())
@@ -163,6 +173,17 @@ class PodPreferencesPlan(Plan):
 
     # Inside
 
+    def _recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+        changed = self._tallies.recount(leavers.pods, sign)
+        for pod, row in leavers.pods:
+            for weighed in _terms(pod.shape, pod.soft):
+                changed = True
+                self._gone[weighed, row] -= sign
+                there = self._own.get(weighed)
+                if there is not None:
+                    there[row] = there.get(row, 0) + sign
+        return _NOWHERE if changed else None
+
     @property
     def _present(self) -> bool:
         return bool(self._there.index)
@@ -172,6 +193,9 @@ class PodPreferencesPlan(Plan):
         there = self._own.get(weighed)
         if there is None:
             there = self._own[weighed] = dict(self._there.rows.get(weighed, ()))
+            for (gone, row), number in self._gone.items():
+                if gone == weighed:
+                    there[row] = there.get(row, 0) - number
             self._index.enter(weighed, weighed[1])
         return there
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from gangsched.core.constraints.constraint import World
 from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.pending import Pending
 from gangsched.core.constraints.segments import MANY, Segments
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.volumes import Wanted
@@ -17,8 +18,9 @@ from gangsched.core.objects.volumes import Wanted
 class Provisioning:
     """The volumes that storage classes can provision, less those already promised."""
 
-    def __init__(self, world: World, affinity: NodeAffinity) -> None:
+    def __init__(self, world: World, affinity: NodeAffinity, pending: Pending) -> None:
         self._world = world
+        self._pending = pending
         self._affinity = affinity
         self._orders: Counter[tuple[str, int, int]] = Counter()
         self._segments: dict[str, Segments | None] = {}
@@ -86,8 +88,12 @@ class Provisioning:
         """A digest of the storage capacity for these claims and of the volumes promised from it."""
         volumes, names = self._world.volumes, dict.fromkeys(wanted.storage_class for wanted in wants)
         found = {name: volumes.capacities(name) for name in names}
-        promises = self._world.pending_prebindings
+        promises = self._pending.by_taken
         return tuple((*each, *volumes.promises(name, promises)) for name, each in found.items() if each is not None)
+
+    def read_again(self) -> None:
+        """The pre-bindings that promise storage have changed; orders of members stay."""
+        self._segments.clear()
 
     def digest(self) -> Hashable:
         """A digest of the orders."""
@@ -102,8 +108,10 @@ class Provisioning:
         if found is not None:
             segments = Segments(found, self._affinity.rows, len(names))
             rows = {name: row for row, name in enumerate(names)}
-            promised = volumes.promises(storage_class, self._world.pending_prebindings)
+            promised = volumes.promises(storage_class, self._pending.by_taken)
             there = [(rows[node], size) for node, size in promised if node in rows]
+            for (name, row, size), number in self._orders.items():
+                there += [(row, size)] * (number if name == storage_class else 0)
             segments.promise_all([row for row, _ in there], [size for _, size in there])
         self._segments[storage_class] = segments
         return segments

@@ -168,7 +168,8 @@ class Tallies:
 class PlannedTallies:
     """The counts on one snapshot; an `emptied` one starts without pods.
 
-    A question must be asked before members that may match it are placed, unless the cluster counts them by then.
+    A question must be asked before members that may match it are placed, unless the cluster counts them by then. Pods
+    of the cluster that leave are subtracted from all questions, whenever these are asked.
     Nominated pods are counted separately: in kube-scheduler they keep other pods from their own node only. `digest` is
     equal while the counts of all asked questions are.
     """
@@ -181,6 +182,8 @@ class PlannedTallies:
         self._there: dict[Question, There] = {}
         self._matching: dict[Matchable, tuple[Question, ...]] = {}
         self._nominated: dict[Matchable, dict[int, int]] = {}
+        self._left: list[tuple[Sequence[tuple[Pod, int]], int]] = []
+        self._gone: Counter[tuple[Matchable, bool, int]] = Counter()
         self.digest = 0
 
     def __bool__(self) -> bool:
@@ -196,6 +199,7 @@ class PlannedTallies:
         for question in new:
             self._index.enter(question, *question.terms)
             self._counts[question] = dict(there.get(question, ()))
+            self._subtract(question)
             self.digest += _digest(question, self._counts[question].items())
 
     def of(self, question: Question) -> There:
@@ -239,6 +243,38 @@ class PlannedTallies:
             self._there.pop(question, None)
             self.digest += _digest(question, more)
         return matched
+
+    def recount(self, pods: Sequence[tuple[Pod, int]], sign: int) -> bool:
+        """Count these pods of the cluster again (1), or no longer (-1). Returns whether that changes a count."""
+        self._left.append((pods, sign))
+        changed = False
+        for pod, row in pods if self._counts else ():
+            for question in self._index.candidates(pod):
+                if not (question.staying and pod.terminating) and question.matches(pod, self._tallies.namespaces):
+                    changed = True
+                    self._add(question, row, sign)
+        return changed
+
+    def _subtract(self, question: Question) -> None:
+        """Subtract the pods that have left from a count of the cluster."""
+        for pods, sign in self._left:
+            for pod, row in pods:
+                self._gone[Matchable(pod.namespace, pod.labels), pod.terminating, row] -= sign
+        self._left.clear()
+        counts = self._counts[question]
+        for (known, terminating, row), number in self._gone.items():
+            if not (question.staying and terminating) and question.matches(known, self._tallies.namespaces):
+                counts[row] = counts.get(row, 0) - number
+                if not counts[row]:
+                    del counts[row]
+
+    def _add(self, question: Question, row: int, number: int) -> None:
+        counts = self._counts[question]
+        counts[row] = counts.get(row, 0) + number
+        if not counts[row]:
+            del counts[row]
+        self._there.pop(question, None)
+        self.digest += _digest(question, [(row, number)])
 
     def nominated(self, question: Question) -> Mapping[int, int]:
         """The number of matching nominated pods by row."""

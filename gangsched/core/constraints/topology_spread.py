@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangsched.core.constraints.constraint import Constraint, Member, Plan, Words, World
+from gangsched.core.constraints.constraint import Constraint, Leavers, Member, Plan, Words, World
 from gangsched.core.constraints.matching import Matchable, Noticed
 from gangsched.core.constraints.naming import NAMED
 from gangsched.core.constraints.node_affinity import NodeAffinity
@@ -137,6 +137,14 @@ class SpreadPlan(Plan):
         """Stop counting the members."""
         return self.take(member, rows, -counts)
 
+    def leave(self, leavers: Leavers) -> IntArray | None:
+        """Stop counting the pods."""
+        return self._recount(leavers, -1)
+
+    def stay(self, leavers: Leavers) -> IntArray | None:
+        """Count the pods again."""
+        return self._recount(leavers, 1)
+
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """For each constraint, the rows where it would be exceeded or where the label is missing."""
         for counted in self._judged(member, rows):
@@ -212,6 +220,12 @@ class SpreadPlan(Plan):
         return scores
 
     # Inside
+
+    def _recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+        preferred = self._preferred.recount(leavers.pods, sign)
+        if self._tallies.recount(leavers.pods, sign):
+            return self._every
+        return self._every[:0] if preferred else None
 
     def _judged(self, member: Member, rows: IntArray) -> Iterator[_Judged]:
         """Each constraint, evaluated on these rows."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gangsched.core.constraints.constraint import Member, Plan, Words, World
+from gangsched.core.constraints.constraint import Leavers, Member, Plan, Words, World
 from gangsched.core.constraints.naming import node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.node_constraint import AtBest, NodeConstraint
@@ -226,6 +226,20 @@ class VolumePlan(Plan):
             for _ in range(count):
                 chosen.update(self._pool.give_back(seen.wants, row))
         return self._pool.rows_of(seen.wants, chosen, rows)
+
+    def leave(self, leavers: Leavers) -> IntArray | None:
+        """Give back what the pods' pre-bindings take. A volume that is bound to a claim stays so, whoever uses that."""
+        return self._recount(leavers, -1)
+
+    def stay(self, leavers: Leavers) -> IntArray | None:
+        """Take that again."""
+        return self._recount(leavers, 1)
+
+    def _recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+        if not leavers.preparing:
+            return None
+        self._pool.recount(leavers.preparing, sign)
+        return np.arange(len(self._world.stock.names))
 
     def couples(self, member: Member, other: Member) -> bool:
         """Whether both may take the same volumes or storage, or share a claim that is yet to be bound."""

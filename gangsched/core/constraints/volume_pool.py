@@ -17,6 +17,7 @@ import numpy as np
 from gangsched.core.constraints.constraint import World
 from gangsched.core.constraints.naming import listed, node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
+from gangsched.core.constraints.pending import Pending
 from gangsched.core.constraints.provisioning import Provisioning
 from gangsched.core.constraints.segments import MANY
 from gangsched.core.objects.arrays import IntArray, Mask
@@ -41,7 +42,8 @@ class VolumePool:
         self._shared: dict[tuple[str, str], list[tuple[int, str]]] = {}
         self._taken: dict[tuple[Wants, int], list[Chosen]] = {}
         self._ordered: dict[tuple[Wants, int], list[Wants]] = {}
-        self.provisioning = Provisioning(world, affinity)
+        self._pending = Pending(world.pending_prebindings)
+        self.provisioning = Provisioning(world, affinity, self._pending)
         self._choices: dict[Wanted, Sequence[Volume]] = {}
         self._offers: dict[Wanted, dict[Terms, list[Volume]]] = {}
         self._by_row: dict[Wanted, dict[int, list[Terms]]] = {}
@@ -121,10 +123,16 @@ class VolumePool:
         """A digest of the volumes taken and ordered."""
         return frozenset(self._used.items()), self.provisioning.digest()
 
+    def recount(self, owners: frozenset[str], sign: int) -> None:
+        """Count the pre-bindings of these pods again (1), or no longer (-1)."""
+        self._pending.recount(owners, sign)
+        self._lefts.clear()
+        self.provisioning.read_again()
+
     def choices(self, wants: Wants) -> Hashable:
         """A digest of the volumes for these claims, taken or not, of pre-bindings in flight and of storage capacity."""
         volumes = tuple(tuple(each.name for each in self.offered(wanted)) for wanted in wants)
-        return volumes, frozenset(self._world.pending_prebindings), self.provisioning.state(wants)
+        return volumes, frozenset(self._pending.by_taken), self.provisioning.state(wants)
 
     def offered(self, wanted: Wanted) -> Sequence[Volume]:
         """The volumes that suffice for the claim, used or not."""
@@ -221,7 +229,7 @@ class VolumePool:
         return tuple(chosen)
 
     def _is_free(self, volume: Volume, chosen: Sequence[str]) -> bool:
-        taken = ("PersistentVolume", "", volume.name) in self._world.pending_prebindings
+        taken = ("PersistentVolume", "", volume.name) in self._pending.by_taken
         return not (self._used[volume.name] or volume.name in chosen or taken)
 
     def _settled(self, wanted: Wanted) -> tuple[int, str] | None:
@@ -230,7 +238,7 @@ class VolumePool:
             return None
         if self._shared.get(wanted.claim):
             return self._shared[wanted.claim][0]
-        for prebinding in self._world.pending_prebindings.get(("PersistentVolumeClaim", *wanted.claim), {}).values():
+        for prebinding in self._pending.by_taken.get(("PersistentVolumeClaim", *wanted.claim), {}).values():
             if isinstance(prebinding, ClaimVolume):
                 return -1, prebinding.volume
             if isinstance(prebinding, SelectNode):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gangsched.core.constraints.column import uncount
-from gangsched.core.constraints.constraint import Constraint, Happening, Member, Plan, Words, World
+from gangsched.core.constraints.constraint import Constraint, Happening, Leavers, Member, Plan, Words, World
 from gangsched.core.constraints.naming import disk as named
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
@@ -131,6 +131,14 @@ class _UsesPlan(Plan):
         """Stop counting the members as users."""
         return self._count(member, rows, -counts)
 
+    def leave(self, leavers: Leavers) -> IntArray | None:
+        """Stop counting the pods as users of their claims and disks."""
+        return self._recount(leavers, -1)
+
+    def stay(self, leavers: Leavers) -> IntArray | None:
+        """Count the pods as users again."""
+        return self._recount(leavers, 1)
+
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """The claim that is in use, or each disk with the rows where it is in use."""
         seen = member.sight(Contested)
@@ -169,21 +177,40 @@ class _UsesPlan(Plan):
         return self._changed[row] if row in self._changed else self._before.get(row, _NONE)
 
     def _count(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        uses = list(_uses(member.shape.disks))
-        for row, count in zip(rows.tolist(), counts.tolist(), strict=True) if uses else ():
+        self._count_disks(member.shape.disks, zip(rows.tolist(), counts.tolist(), strict=True))
+        seen = member.sight(Contested)
+        if seen is None:
+            return None
+        for key in seen.claims:
+            self._count_user(key, int(counts.sum()))
+        return np.arange(len(self._world.stock.names))
+
+    def _recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+        """Count these pods of the cluster again (1), or no longer (-1)."""
+        everywhere = False
+        for each in leavers.alike:
+            self._count_disks(each.shape.disks, ((row, sign) for row in each.rows.tolist()))
+        for pod, _ in leavers.pods if self._world.volumes.contested else ():
+            for key in ((pod.namespace, name) for name in pod.volume_claims):
+                if key in self._world.volumes.contested:
+                    self._count_user(key, sign)
+                    everywhere = True
+        return np.arange(len(self._world.stock.names)) if everywhere else None
+
+    def _count_disks(self, disks: Iterable[Disk], numbers: Iterable[tuple[int, int]]) -> None:
+        """Count the disks of so many pods on each row."""
+        uses = list(_uses(disks))
+        for row, count in numbers if uses else ():
             on = self._changed.setdefault(row, Counter(self._before.get(row, ())))
             for use in uses:
                 on[use] += count
                 if not on[use]:
                     del on[use]
-        seen = member.sight(Contested)
-        if seen is None:
-            return None
-        for key in seen.claims:
-            self._users[key] = self._users.get(key, 0) + int(counts.sum())
-            if not self._users[key]:
-                del self._users[key]
-        return np.arange(len(self._world.stock.names))
+
+    def _count_user(self, key: StorageKey, number: int) -> None:
+        self._users[key] = self._users.get(key, 0) + number
+        if not self._users[key]:
+            del self._users[key]
 
 
 def _named(disks: Iterable[Disk]) -> bool:

@@ -17,7 +17,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.capacity import LIMIT
 from gangsched.core.cluster.holdings import asked_by
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import clock, placeholders
@@ -28,7 +27,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import NamespaceLimits, Policy
-from gangsched.core.objects.quantity import format_amount
+from gangsched.core.objects.quantity import MAX_AMOUNT, format_amount
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Capped
 from gangsched.core.objects.retry import doubled
@@ -129,7 +128,7 @@ def _sum(amounts: IntArray) -> int:
     """The sum, computed with Python integers where an int64 might overflow."""
     if not len(amounts):
         return 0
-    return int(amounts.sum()) if int(amounts.max()) <= LIMIT // len(amounts) else sum(amounts.tolist())
+    return int(amounts.sum()) if int(amounts.max()) <= MAX_AMOUNT // len(amounts) else sum(amounts.tolist())
 
 
 _REMEDY = (

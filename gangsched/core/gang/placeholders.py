@@ -262,7 +262,7 @@ def _fitting(snapshot: Snapshot, pod: Pod, places: Sequence[Binding]) -> Binding
             continue
         tried.add(place.node)
         mark = snapshot.mark()
-        snapshot.give_back(row, classify(snapshot, [place.pod])[place.pod.uid])
+        snapshot.leave([snapshot.cluster.ledger.claims[place.pod.uid]])
         if snapshot.fits(member, row):
             snapshot.take(row, member, 1)
             return place

@@ -65,9 +65,8 @@ def _without_room(unconfirmed: list[Reserved], cluster: Cluster, contain: Contai
     Another scheduler's pod came first, or the node has changed: the plan is stale, not wrong. Sent bindings are tried
     before held ones, because they may still take effect, and their pods count even if they no longer fit.
     """
-    for _, binding in unconfirmed:
-        cluster.forget(binding.pod.uid)
     snapshot, rows = Snapshot(cluster), cluster.capacity.rows
+    snapshot.leave(cluster.ledger.claims[binding.pod.uid] for _, binding in unconfirmed)
     stale: list[Reserved] = []
     failed: dict[GroupKey, Exception] = {}
     for sent in (True, False):
@@ -89,8 +88,6 @@ def _without_room(unconfirmed: list[Reserved], cluster: Cluster, contain: Contai
         for _, binding in left if sent else ():
             snapshot.take(rows[binding.node], classify(snapshot, [binding.pod])[binding.pod.uid], 1)
         stale += left
-    for _, binding in unconfirmed:
-        cluster.assume(binding.pod.uid, binding.node, binding.prebindings)
     for key, raised in failed.items():
         contain(key, raised)
     return [(gang, binding) for gang, binding in stale if gang.key not in failed]

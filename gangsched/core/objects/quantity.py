@@ -20,6 +20,12 @@ Exact = int | Fraction
 MAX_AMOUNT = 2**63 - 1
 """No amount exceeds this in magnitude."""
 
+
+def clip(amount: int) -> int:
+    """The amount as a matrix of int64 holds it: within ±MAX_AMOUNT."""
+    return max(-MAX_AMOUNT, min(MAX_AMOUNT, amount))
+
+
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _QUANTITY = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+|)")

@@ -6,7 +6,8 @@ cluster itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,8 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.labels import Area
-from gangsched.core.constraints.constraint import Plan
+from gangsched.core.cluster.ledger import Claim
+from gangsched.core.constraints.constraint import Alike, Leavers, Plan
 from gangsched.core.constraints.node_resources import ResourcesPlan
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
@@ -29,6 +31,13 @@ from gangsched.core.planning.strategies import GPU_SUFFIX
 
 MOST_NOMINATED = 1 << 52
 """Upper limit for the amount of a resource that a nominated pod counts for."""
+
+
+class _Left(NamedTuple):
+    """A change: these pods have left, or stayed after all."""
+
+    leavers: Leavers
+    leave: bool
 
 
 class Snapshot:
@@ -52,10 +61,11 @@ class Snapshot:
         self.masking = overriding(self.plans, "mask")
         self._limiting = overriding(self.plans, "room")
         self._counting = overriding(self.plans, "take")
+        self._losing = overriding(self.plans, "leave")
         self.resources = next(plan for plan in self.plans if isinstance(plan, ResourcesPlan))
         self._counted: dict[str, Taken] = {}
         self._bare: Snapshot | None = None
-        self._log: list[Taken | IntArray] = []
+        self._log: list[Taken | IntArray | _Left] = []
         self._changed, self._turned = list[IntArray](), list[IntArray]()
         self._masks: RowCache[MemberClass, Mask] = RowCache(self.size, self._turned, self.budget)
         self._caps: RowCache[MemberClass, IntArray] = RowCache(self.size, self._changed, self.budget)
@@ -90,6 +100,8 @@ class Snapshot:
             done = self._log.pop()
             if isinstance(done, Taken):
                 self._change(done, -1)
+            elif isinstance(done, _Left):
+                self._recount(done.leavers, leave=not done.leave)
             else:
                 self.own = done
 
@@ -143,9 +155,18 @@ class Snapshot:
         self._change(taken, 1)
         self._log.append(taken)
 
-    def give_back(self, row: int, member: MemberClass) -> None:
-        """Give back the requests of a member of the class that the cluster counts on the node."""
-        self.take(row, member, -1)
+    def leave(self, claims: Iterable[Claim]) -> None:
+        """Let the pods of these claims leave, whoever they are: all questions are answered as if they had never come.
+
+        What a claim of devices has is free once all pods that use it have left; a volume stays bound to its claim.
+        Claims on unknown nodes, which count nowhere, are ignored, and so is everything on an emptied snapshot. `own` is
+        the caller's.
+        """
+        self._depart(claims, leave=True)
+
+    def stay(self, claims: Iterable[Claim]) -> None:
+        """Let pods that have left stay after all, in any order."""
+        self._depart(claims, leave=False)
 
     # Questions
 
@@ -281,6 +302,33 @@ class Snapshot:
         open_ = self.accepts(member)[rows]
         caps[open_] = self._room(member, rows[open_])
         return caps
+
+    def _depart(self, claims: Iterable[Claim], *, leave: bool) -> None:
+        if not self.counts_pods:
+            return
+        rows = self.cluster.capacity.rows
+        counted = [each for each in claims if each.counts and each.node in rows]
+        pods = [(each.pod, rows[each.node]) for each in counted]
+        by_shape: dict[Shape, list[tuple[Pod, int]]] = {}
+        for each in pods:
+            by_shape.setdefault(each[0].shape, []).append(each)
+        alike = [
+            Alike(shape, [pod for pod, _ in several], np.array([row for _, row in several], dtype=np.int64))
+            for shape, several in by_shape.items()
+        ]
+        self.budget.charge(units.MATCH * len(pods))
+        left = _Left(Leavers(pods, alike, frozenset(each.pod.uid for each in counted if each.prebindings)), leave)
+        self._recount(left.leavers, leave=leave)
+        self._log.append(left)
+
+    def _recount(self, leavers: Leavers, *, leave: bool) -> None:
+        for each in leavers.alike:
+            self._changed.append(each.rows)
+        for plan in self._losing:
+            turned = plan.leave(leavers) if leave else plan.stay(leavers)
+            if turned is not None:
+                self._changed.append(turned)
+                self._turned.append(turned)
 
     def _fullness_of(self, shape: Shape, rows: IntArray) -> npt.NDArray[np.float64]:
         return np.zeros(len(rows)) if self.resources.vector(shape) is None else self.used(self.columns(shape), rows)

@@ -19,11 +19,12 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from gangsched.core.cluster.capacity import LIMIT, Capacity, Relief
+from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.constraints.tally import asked_by
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.shape import PODS, Shape
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MOST, MemberClass
@@ -265,11 +266,11 @@ class Parked:
             column = capacity.column(resource)
             if column is None:
                 self._unknown.setdefault(resource, set()).add(at)
-                self._amounts[at, 0] = LIMIT
+                self._amounts[at, 0] = MAX_AMOUNT
                 return
             if column >= self._amounts.shape[1]:
                 self._amounts = np.pad(self._amounts, ((0, 0), (0, column)))
-            self._amounts[at, column] = min(amount, LIMIT)
+            self._amounts[at, column] = min(amount, MAX_AMOUNT)
 
     def _grown(self) -> int:
         at = len(self._owner)
