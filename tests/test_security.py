@@ -52,4 +52,4 @@ def test_the_settings_for_tenants_who_do_not_trust_each_other_are_settings():
 
     settings = Settings.model_validate(yaml.safe_load(block)["config"])
 
-    assert (settings.owner_guard, settings.namespace_limits.free_places) == ("Refuse", 0)
+    assert (settings.priority_from, settings.namespace_limits.free_places) == ("Members", 0)

@@ -228,11 +228,10 @@ class Settings(SettingsPart):
         "/gpu). BestFit takes the node that is left with the fewest free GPUs, MostUsed the node with the most GPUs in "
         "use; Pack, Spread, MinimalFragmentation or the name of an installed plug-in mean the same as in PodGroups.",
     )
-    owner_guard: Literal["Flag", "Refuse", "Off"] = Field(
+    owner_guard: Literal["Flag", "Off"] = Field(
         default="Flag",
-        description="What happens when pods of several owners name one group; each role may have an owner of its own. "
-        "Flag: an Event on the group. Refuse: only members of the first owner are bound, until they are gone. Off: "
-        "neither. docs/adr/0014-owners.md says which owners count as one.",
+        description="Whether an Event tells that pods of several owners name one group (Flag) or not (Off); each role "
+        "may have an owner of its own. docs/adr/0014-owners.md says which owners count as one.",
     )
     pod_groups: PodGroups = Field(default_factory=PodGroups, description="The deletion of finished PodGroups.")
     leader_election: LeaderElection = Field(

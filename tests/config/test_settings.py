@@ -42,7 +42,7 @@ def test_every_key_is_read(tmp_path):
         preBindTimeout: 20m
         bindConcurrency: 8
         gpuStrategy: MostUsed
-        ownerGuard: Refuse
+        ownerGuard: "Off"
         leaderElection:
           {leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 3s, resourceName: mine, resourceNamespace: sys}
         listen: 127.0.0.1:0
@@ -90,7 +90,7 @@ def test_every_key_is_read(tmp_path):
         seed=7,
         gpu_strategy="MostUsed",
         fifo=FifoRules(label="pool", groups=frozenset({"batch"}), after_s=60.0, after_s_by_group={"batch": 5.0}),
-        owner_guard=OwnerGuard.REFUSE,
+        owner_guard=OwnerGuard.OFF,
     )
     assert (settings.fifo.spark_drivers, settings.spark.binpack) == (False, "single-az-tightly-pack")
     assert settings.spark.driver_prioritized_node_label is not None

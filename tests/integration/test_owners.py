@@ -9,16 +9,11 @@ from testbed.workloads import pod_template
 from tests.integration.cluster import Cluster
 
 
-@pytest.fixture(params=["Flag", "Refuse"])
-def guard(request):
-    return request.param
-
-
 @pytest.fixture
-def guarded(with_crd, namespace, guard, tmp_path):
-    """The test's namespace, served by an operator of its own with this setting."""
+def guarded(with_crd, namespace, tmp_path):
+    """The test's namespace, served by an operator of its own."""
     config = tmp_path / "config.yaml"
-    config.write_text(f"ownerGuard: {guard}\nnamespace: {namespace}\n")
+    config.write_text(f"namespace: {namespace}\n")
     cluster = Cluster(with_crd, namespace)
     cluster.add_node("n1", cpu="16")
     with Operator(with_crd, "--config", str(config)):
@@ -43,7 +38,7 @@ def bound(pods: list[dict]) -> int:
     return sum("nodeName" in pod["spec"] for pod in pods)
 
 
-def test_two_jobs_that_name_one_group_are_flagged_or_the_later_is_refused_until_the_first_has_gone(guarded, guard):
+def test_two_jobs_that_name_one_group_are_flagged_and_both_bound(guarded):
     guarded.add_group("shared", min_member=2)
     add_job(guarded, "first", "shared", pods=2)
     guarded.until(lambda: bound(by_job(guarded, "first")) == 2)
@@ -52,21 +47,10 @@ def test_two_jobs_that_name_one_group_are_flagged_or_the_later_is_refused_until_
     [event] = guarded.events("shared", "SeveralOwners")
     assert event["type"] == "Warning"
     assert "Job.batch first (2), Job.batch second (" in event["note"]
-
-    if guard == "Refuse":
-        guarded.until(
-            lambda: (
-                [guarded.told(pod["metadata"]["name"]).get("reason") for pod in by_job(guarded, "second")]
-                == ["SeveralOwners"] * 2
-            )
-        )
-        assert bound(by_job(guarded, "second")) == 0
-        guarded.control_plane.kubectl("delete", "job", "first", "-n", guarded.namespace)
     guarded.until(lambda: bound(by_job(guarded, "second")) == 2)
 
 
-@pytest.mark.parametrize("guard", ["Refuse"], indirect=True)
-def test_a_rolling_update_and_an_owner_made_again_are_not_flagged_and_not_refused(guarded):
+def test_a_rolling_update_and_an_owner_made_again_are_not_flagged(guarded):
     guarded.add_group("web", min_member=3)
     deployments = f"/apis/apps/v1/namespaces/{guarded.namespace}/deployments"
     manifest = {

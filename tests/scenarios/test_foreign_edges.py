@@ -13,9 +13,7 @@ from gangsched.api.podgroup_status import PodGroupStatus
 from gangsched.api.status_conversion import status_to_object
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import BindPod, MakeGroup, PatchStatus
-from gangsched.core.objects.pod import Owner, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.core.objects.policy import OwnerGuard, Policy
 from gangsched.core.objects.results import BindRefused, Refused, StatusRefused
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import foreign_group, group, node, pod, pods
@@ -156,52 +154,6 @@ def test_a_member_that_was_refused_before_the_podgroup_was_replaced_is_tried_aga
     harness.refuse_bind = lambda _: None
     harness.wait(30)
     assert len(harness.bound()) == 3
-
-
-@pytest.mark.parametrize("deleted", [False, True])
-def test_under_refuse_each_of_several_owners_has_its_turn(deleted):
-    """Three Jobs name one group, each with a quorum of its own; `ownerGuard` is Refuse.
-
-    Regression: once the first had ended, the third's pods were taken for members of its run, and never scheduled.
-    """
-    harness = Harness(Policy(owner_guard=OwnerGuard.REFUSE))
-    harness.add(node(), group("a", min_member=2))
-    for number, name in enumerate(["blue", "green", "red"]):
-        owner = Owner(kind="Job", name=name, uid=name, api_group="batch")
-        harness.add(*pods("a", 2, first=2 * number, owner=owner, created=float(number)))
-    for number in range(3):
-        harness.wait(5)
-        harness.run_pods()
-        assert harness.bound() == [f"default/a-{2 * number}", f"default/a-{2 * number + 1}"]
-        harness.run_pods(PodPhase.SUCCEEDED)
-        harness.settle()
-        if deleted:
-            harness.delete(*(f"{pod.namespace}/{pod.name}" for pod in list(harness.pods.values()) if pod.terminal))
-    harness.wait(5)
-    assert harness.status("default/a").phase == "Succeeded"
-
-
-def test_after_a_restart_a_refused_owners_pods_do_not_make_a_scheduled_group_look_half_bound():
-    """Two Jobs name one group of Volcano's; `ownerGuard` is Refuse.
-
-    1. The first Job's two pods are bound; the second Job's pods, which are as old, are refused and wait.
-    2. One of the bound pods is lost, and the operator restarts.
-    3. Regression: the waiting pods were taken for the rest of a half-bound quorum, and the remaining pod was evicted.
-    """
-    harness = Harness(Policy(owner_guard=OwnerGuard.REFUSE))
-    harness.add(node(), foreign_group("volcano"))
-    for each in of_volcano(4):
-        name = "blue" if each.name in ("a-0", "a-1") else "green"
-        owner = Owner(kind="Job", name=name, uid=name, api_group="batch")
-        harness.add(replace(each, owner=owner, created=1.0 if name == "blue" else 2.0))
-    harness.wait(5)
-    assert harness.bound() == ["default/a-0", "default/a-1"]
-    harness.delete("default/a-0")
-    harness.restart()
-    harness.wait(600)
-    assert harness.evicted == []
-    assert harness.bound() == ["default/a-1"]
-    assert harness.gang("default/a").record.phase == "Degraded"
 
 
 def storable(effect: PatchStatus) -> StatusRefused | None:

@@ -32,7 +32,7 @@ from gangsched.core.objects.events import (
 )
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup, OnDegraded
-from gangsched.core.objects.policy import OwnerGuard, Policy
+from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.workload import GANG
 from gangsched.core.planning import budget as units
@@ -220,7 +220,7 @@ def test_effects_are_the_same_in_the_same_order(seed: int) -> None:
 if __name__ == "__main__":
     harnesses = []
     for story in (play, starve, vanish):
-        harnesses.append(Harness(Policy(seed=7, owner_guard=OwnerGuard.REFUSE)))
+        harnesses.append(Harness(Policy(seed=7)))
         story(harnesses[-1])
     for _, at, decided in chain.from_iterable(harness.history for harness in harnesses):
         for told in decided:

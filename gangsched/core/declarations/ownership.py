@@ -9,13 +9,13 @@ differ in their UID alone only one exists, and the members of the other have bee
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.former import former_among
-from gangsched.core.objects.pod import Pod, by_age, role_of
+from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.policy import OwnerGuard
 
 CONTROLLERS = (
@@ -35,12 +35,10 @@ _REPLICA_SET = ("apps", "ReplicaSet")
 class Ownership(Struct, frozen=True):
     """The owners that use a group's name, if there are several, each with the number of its members.
 
-    `disowned` are members (by UID) that do not count: waiting ones because another owner has the name, and the `former`
-    ones, bound or not, because their own owner is gone and another object has its name.
+    `former` are members (by UID), bound or not, that do not count: their owner is gone and another object has its name.
     """
 
     owners: Mapping[str, int] = field(default_factory=dict)
-    disowned: frozenset[str] = frozenset()
     former: frozenset[str] = frozenset()
 
     def described(self, group: str) -> str:
@@ -49,9 +47,8 @@ class Ownership(Struct, frozen=True):
             return ""
         named = [f"{claim} ({number})" for claim, number in sorted(self.owners.items())[:NAMED]]
         more = f" and {len(self.owners) - NAMED} more" if len(self.owners) > NAMED else ""
-        kept = "; only members of the owner that came first are bound" if self.disowned > self.former else ""
         return (
-            f"Pods of several owners name the group {group}: {', '.join(named)}{more}{kept}. If they are one group, "
+            f"Pods of several owners name the group {group}: {', '.join(named)}{more}. If they are one group, "
             "give each owner's pods a role of their own; if not, give the groups different names."
         )
 
@@ -59,35 +56,14 @@ class Ownership(Struct, frozen=True):
 UNDISPUTED = Ownership()
 
 
-def ownership_of(
-    members: Sequence[Pod],
-    pods: Mapping[str, Pod],
-    reserved: Container[str],
-    *,
-    guard: OwnerGuard,
-    foreign: Foreign,
-) -> Ownership:
-    """Which owners use the group's name, given its live `members` and all its `pods`, and which of them are gone.
-
-    If the guard refuses, only one side counts in each role: owners of members with a node or a reservation (`reserved`,
-    by UID) keep the name, or else the owner of the first member. Waiting members of other owners do not count.
-    """
+def ownership_of(members: Sequence[Pod], pods: Mapping[str, Pod], *, guard: OwnerGuard, foreign: Foreign) -> Ownership:
+    """Which owners use the group's name, given its live `members` and all its `pods`, and which of them are gone."""
     former = former_among(members, pods, foreign)
-    if not former:
-        return _disputed(members, pods, reserved, guard)
-    found = _disputed([pod for pod in members if pod.uid not in former], pods, reserved, guard)
-    return Ownership(found.owners, found.disowned | former, former)
-
-
-def _disputed(
-    members: Sequence[Pod], pods: Mapping[str, Pod], reserved: Container[str], guard: OwnerGuard
-) -> Ownership:
-    if guard is OwnerGuard.OFF or len({pod.owner for pod in members}) <= 1:
-        return UNDISPUTED
-    rivals = _rivals(members, pods)
-    owners = Counter(claim for claims in rivals for claim, theirs in claims.items() for _ in theirs)
-    late = [pod.uid for claims in rivals for pod in _latecomers(claims, reserved)] if guard is OwnerGuard.REFUSE else []
-    return Ownership(owners, frozenset(late))
+    counted = [pod for pod in members if pod.uid not in former] if former else members
+    if guard is OwnerGuard.OFF or len({pod.owner for pod in counted}) <= 1:
+        return Ownership(former=former) if former else UNDISPUTED
+    rivals = _rivals(counted, pods)
+    return Ownership(Counter(claim for claims in rivals for claim, theirs in claims.items() for _ in theirs), former)
 
 
 def _rivals(members: Sequence[Pod], pods: Mapping[str, Pod]) -> list[Mapping[str, Sequence[Pod]]]:
@@ -115,11 +91,3 @@ def _claim(pod: Pod, pods: Mapping[str, Pod]) -> str:
     if (owner.api_group, owner.kind) == _REPLICA_SET and len(suffix) > 1 and owner.name.endswith(suffix):
         return f"Deployment {owner.name.removesuffix(suffix)}"
     return f"{owner.kind}{'.' if owner.api_group else ''}{owner.api_group} {owner.name}"
-
-
-def _latecomers(claims: Mapping[str, Sequence[Pod]], reserved: Container[str]) -> list[Pod]:
-    """The waiting members of owners that may not use the name."""
-    keepers = {claim for claim, theirs in claims.items() if any(pod.node or pod.uid in reserved for pod in theirs)}
-    if not keepers:
-        keepers = {min(claims, key=lambda claim: min(map(by_age, claims[claim])))}
-    return [pod for claim in claims if claim not in keepers for pod in claims[claim]]

@@ -61,22 +61,17 @@ class Gang:
         self.reconcile_not_before, self.reconciled_size = not_before, self.observed.size
 
     def update_ownership(self, guard: OwnerGuard, foreign: Foreign) -> list[Pod]:
-        """Note which owners use the group's name, which of them are gone, and under Refuse which others do not count.
-
-        Returns `live`.
-        """
+        """Note which owners use the group's name, and which of them are gone. Returns `live`."""
         observed = self.observed
-        if observed.ownership.disowned and self.record.run_start and not self.record.ended and self.deserted():
-            # The last member of the owner that kept the name has gone: members refused until now begin another run.
+        if observed.ownership.former and self.record.run_start and not self.record.ended and self.deserted():
             self.roster.note_emptied()
         before = observed.ownership.former
         observed.note_owners(UNDISPUTED)
         members = self.live()
         if self.plain:
             return members
-        bindings = self.operations.bindings
-        observed.note_owners(ownership_of(members, observed.pods, bindings, guard=guard, foreign=foreign))
-        left = self.live() if observed.ownership.disowned else members
+        observed.note_owners(ownership_of(members, observed.pods, guard=guard, foreign=foreign))
+        left = self.live() if observed.ownership.former else members
         if observed.ownership.former - before and came_after(left, self.record.run_start):
             self.roster.note_emptied()
         return left
@@ -90,10 +85,10 @@ class Gang:
         """The members that count for this run.
 
         They have not ended, are not terminating, have no scheduling gates, do not belong to an earlier run, no eviction
-        of them was accepted, and their owner may use the group's name.
+        of them was accepted, and their owner is not gone.
         """
-        roster, disowned = self.roster, self.observed.ownership.disowned
-        gone = roster.past | roster.leaving | disowned if roster.leaving or disowned else roster.past
+        roster, former = self.roster, self.observed.ownership.former
+        gone = roster.past | roster.leaving | former if roster.leaving or former else roster.past
         return [
             pod
             for pod in self.observed.pods.values()
@@ -102,8 +97,8 @@ class Gang:
 
     def lives(self, pod: Pod) -> bool:
         """Whether this pod of the gang is one of the `live` members."""
-        roster, disowned = self.roster, self.observed.ownership.disowned
-        gone = pod.uid in roster.past or pod.uid in roster.leaving or pod.uid in disowned
+        roster, former = self.roster, self.observed.ownership.former
+        gone = pod.uid in roster.past or pod.uid in roster.leaving or pod.uid in former
         return not (pod.terminating or pod.gated or pod.terminal or gone)
 
     def lingering(self) -> int:

@@ -84,14 +84,14 @@ def note_ended(gang: Gang, pod: Pod) -> None:
 def end(gang: Gang) -> None:
     """End the run, because none of its members is alive; members that are alive now begin the next run (rule 3).
 
-    Pods with scheduling gates and pods whose owner may not use the group's name were not members of it: they belong to
-    the next run once they can be scheduled.
+    Pods with scheduling gates and pods whose owner is gone were not members of it; the former belong to the next run
+    once they can be scheduled.
     """
     record = gang.record
     if not _open(gang):
         _review_end(gang)
         return
-    outside = {pod.uid for pod in gang.observed.pods.values() if pod.gated} | gang.observed.ownership.disowned
+    outside = {pod.uid for pod in gang.observed.pods.values() if pod.gated} | gang.observed.ownership.former
     past = gang.roster.past | {
         pod.uid for pod in gang.observed.pods.values() if pod.uid not in outside and not gang.lives(pod)
     }

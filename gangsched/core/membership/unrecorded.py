@@ -110,7 +110,7 @@ def _half_done(
         return {uid for uid, at in bound.items() if at >= since}
     begun_at = min(bound.values(), default=0.0)
     # A member that is being evicted was also waiting when the others were bound.
-    not_ours = gang.roster.past | gang.observed.ownership.disowned
+    not_ours = gang.roster.past | gang.observed.ownership.former
     waited = (pod for pod in gang.observed.pods.values() if not (pod.node or pod.terminal or pod.uid in not_ours))
     theirs = (pod for pod in waited if roles is None or role_of(pod) in roles)
     telling = (pod for pod in ours if (pod.node if roles is None else role_of(pod) in lacking))

@@ -64,7 +64,7 @@ def _left_over(members: Members, gang: Gang) -> Iterator[str]:
         yield f"{gang.key}: nothing declares it any more"
     remembered: tuple[tuple[str, Iterable[str]], ...] = (
         *((name, getattr(gang.roster, name)) for name in ("inherited", "past", "recorded", "chosen", "leaving")),
-        ("disowned", gang.observed.ownership.disowned),
+        ("former", gang.observed.ownership.former),
         *((name, getattr(gang.operations, name)) for name in ("doubted", "mismatched", "barred")),
         ("written", gang.written.members),
         *((name, getattr(gang.operations.rollback, name, ())) for name in ("evictions", "spared")),

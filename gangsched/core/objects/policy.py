@@ -50,7 +50,6 @@ class OwnerGuard(StrEnum):
     """The reaction when several owners claim one group."""
 
     FLAG = "Flag"
-    REFUSE = "Refuse"
     OFF = "Off"
 
 

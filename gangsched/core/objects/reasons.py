@@ -235,8 +235,8 @@ class Reason(StrEnum):
     Do: Check the label in the pod template, and whether the workload still exists.
     """
     SEVERAL_OWNERS = "SeveralOwners"
-    """Pods of several owners name the group; the setting ownerGuard decides whether only those of the first owner are
-    its members.
+    """The reason of an Event on a group whose name pods of several owners use, unless the setting ownerGuard is Off; or
+    of a pod whose owner was deleted while another object has its name: it is no member.
 
     Do: Give the groups different names, or give each owner's pods a role; docs/adr/0014-owners.md says which owners
     count as one.

@@ -99,10 +99,7 @@ def _incomplete(gang: Gang, assessment: Assessment) -> str:
     message = explanation.incomplete(assessment)
     if gated := sum(pod.gated for pod in gang.observed.pods.values()):
         message += f" {counted(gated, 'pod', 'has', 'have')} scheduling gates and will count without them."
-    former = gang.observed.ownership.former
-    if refused := gang.observed.ownership.disowned - former:
-        message += f" {counted(len(refused), 'pod', 'does', 'do')} not count, because another owner has the group."
-    if former:
+    if former := gang.observed.ownership.former:
         do = counted(len(former), "pod", "does", "do")
         its = "its" if len(former) == 1 else "their"
         message += f" {do} not count, because {its} owner was deleted and another object has that name."

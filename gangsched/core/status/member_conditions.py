@@ -60,7 +60,7 @@ def conditions(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason
     in_parts = bool(gang.record.scheduled_at) and spec.tree is not None
     parts = _incomplete_parts(gang, assessment.census, spec) if in_parts else {}
     given_up = _given_up(gang)
-    for uid in sorted(gang.observed.ownership.disowned & gang.observed.pods.keys()):
+    for uid in sorted(gang.observed.ownership.former & gang.observed.pods.keys()):
         yield gang.observed.pods[uid], Reason.SEVERAL_OWNERS
     for pod in assessment.census.waiting:
         if pod.uid in surplus:
@@ -88,8 +88,6 @@ def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_
             f"The {whose} of this pod, or the object that created it, was deleted, and another object has its name "
             f"now: the pod is no member of the group {gang.key.name}. Delete it, unless its controller does."
         )
-    elif reason is Reason.SEVERAL_OWNERS:
-        return gang.observed.ownership.described(gang.key.name)
     elif pod.uid in gang.attempt.refused_members:
         text = explanation.refused(gang.attempt.refused_members[pod.uid])
     elif pod.uid in gang.operations.barred:
