@@ -270,6 +270,7 @@ class Cycle:
         self._singles(gang, [pod])
         if pod.uid in gang.operations.bindings:
             bindings.release(gang, self._cluster, place.pod.uid)
+            self._snapshot.settle()
             placeholders.settled(gang, pod)
         else:
             self._snapshot.undo(mark)

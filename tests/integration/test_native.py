@@ -167,8 +167,9 @@ def test_a_tree_is_bound_as_its_root_says_each_group_in_a_rack_of_one_zone(gated
         for number in range(2):
             add_pod(gated, f"{name}{number}", name)
         declare(gated, name, {"gang": {"minCount": 2}}, **below("sub" if name == "a" else "root"), **rack)
-    gated.until(lambda: gated.told("a0").get("reason") == "PodGroupNotFound")
-    waits = gated.told("a0")["message"]
+    missing = f"CompositePodGroup sub: There is no CompositePodGroup sub in namespace {gated.namespace}: "
+    gated.until(lambda: gated.told("a0").get("message", "").startswith(missing))
+    assert gated.told("a0")["reason"] == "PodGroupNotFound"
     compose(gated, "sub", 1, "root")
     compose(gated, "root", 2, schedulingConstraints={"topology": [{"key": "zone"}]})
     gated.until(lambda: len(gated.bound()) == 4 and gated.told("a0").get("reason") == "Unschedulable")
@@ -176,9 +177,6 @@ def test_a_tree_is_bound_as_its_root_says_each_group_in_a_rack_of_one_zone(gated
     gated.add_node("tx3", cpu="2", labels={"zone": "x", "rack": "x3"})
     gated.until(lambda: len(gated.bound()) == 6)
 
-    assert waits.startswith(
-        f"CompositePodGroup sub: There is no CompositePodGroup sub in namespace {gated.namespace}: "
-    )
     assert {name[0]: node for name, node in bound.items()} == {"b": bound["b0"], "c": bound["c0"]}
     assert sorted(set(bound.values())) == ["tx1", "tx2"]
 

@@ -6,7 +6,7 @@ exactly what was.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,13 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceKind, DeviceObject, ResourceClaim
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import SelectNode
+from gangsched.core.objects.prebindings import Prebinding, SelectNode, UseDevices
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.shape import Disk, HostPort, NodeTerm, PodTerm, Requirement, Spread
 from gangsched.core.objects.volumes import CsiDriver, CsiNode, StorageCapacity, StorageClass, Volume, VolumeClaim
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.filling import classify
+from gangsched.core.planning.filling import classify, preferring
 from tests.builders import claim, node, pod, volume
 from tests.effort import examples
 from tests.gadgets import DRIVER, GPUS, device_claim, gpus
@@ -144,8 +144,16 @@ class World:
                 cluster.set_pod(each)
                 continue
             cluster.set_pod(replace(each, node=""))
-            chosen = tuple(SelectNode(each.namespace, name, f"uid-{name}", each.node) for name in later)
-            cluster.assume(each.uid, each.node, chosen)
+            chosen: list[Prebinding] = [SelectNode(each.namespace, name, f"uid-{name}", each.node) for name in later]
+            for use in each.device_claims:
+                claim_key = (each.namespace, use.claim)
+                known = cluster.devices.claim(claim_key)
+                if known is not None and known.allocation is not None and known.reserved == (each.uid,):
+                    # It is allocated only with the pre-binding.
+                    cluster.set_devices(DeviceKind.CLAIM, claim_key, replace(known, allocation=None, reserved=()))
+                    consumer = cluster.devices.consumer(each, claim_key)
+                    chosen.append(UseDevices(*claim_key, known.uid, consumer, known.allocation))
+            cluster.assume(each.uid, each.node, tuple(chosen))
         return cluster
 
     def _volumes(self) -> list[VolumeClaim | Volume]:
@@ -161,29 +169,40 @@ class World:
         return found
 
     def _claims(self, there: Sequence[Pod]) -> list[ResourceClaim]:
-        """The claims of devices: those of placed pods have one of their node's, as far as there are any."""
-        taken: dict[str, list[str]] = {}
+        """The claims of devices: one that a pod which is there names has one of its first user's node, if any is left.
+
+        It is reserved for its users on that node.
+        """
+        taken: dict[str, int] = {}
         found: dict[str, ResourceClaim] = {}
         for each in (*self.placed, *self.asked):
             for use in each.device_claims:
-                if use.claim in found or each.namespace != "default":
+                if use.claim in found:
                     continue
-                users = [one.uid for one in there if use in one.device_claims and one.node == each.node]
-                known = device_claim(use.claim)
-                if each.node and len(taken.setdefault(each.node, [])) < self.gpu:
-                    name = f"gpu-{len(taken[each.node])}"
-                    taken[each.node].append(name)
-                    device = AllocatedDevice("gpu", (DRIVER, f"{each.node}-gpus", name))
-                    if users:
-                        known = replace(known, allocation=Allocation((device,)), reserved=tuple(users))
-                found[use.claim] = known
+                found[use.claim] = device_claim(use.claim)
+                if not each.node or taken.get(each.node, 0) == self.gpu:
+                    continue
+                device = AllocatedDevice("gpu", (DRIVER, each.node, f"gpu-{taken.setdefault(each.node, 0)}"))
+                taken[each.node] += 1
+                users = [one for one in there if use in one.device_claims]
+                if users:
+                    found[use.claim] = replace(
+                        found[use.claim],
+                        allocation=Allocation((device,)),
+                        reserved=tuple(one.uid for one in users if one.node == each.node),
+                    )
         return list(found.values())
 
 
-def answers(snapshot: Snapshot, asked: Sequence[Pod], classes: dict[str, MemberClass]) -> list[object]:
+def classes_of(snapshot: Snapshot, asked: Sequence[Pod]) -> Mapping[str, MemberClass]:
+    """The class of each pod with its preferences, by UID."""
+    return preferring(snapshot, asked, classify(snapshot, asked), {})
+
+
+def answers(snapshot: Snapshot, asked: Sequence[Pod], classes: Mapping[str, MemberClass]) -> list[tuple[Any, ...]]:
     """All that the snapshot says about each pod, by node; room for more than one only of interchangeable pods."""
     every = np.arange(snapshot.size)
-    found: list[object] = []
+    found: list[tuple[Any, ...]] = []
     for each in asked:
         member = classes[each.uid]
         room = snapshot.caps(member)
@@ -203,18 +222,25 @@ def answers(snapshot: Snapshot, asked: Sequence[Pod], classes: dict[str, MemberC
     return found
 
 
+def digests(snapshot: Snapshot, member: MemberClass) -> tuple[object, ...]:
+    """What the search for a topology domain remembers, for all rows together."""
+    every = np.arange(snapshot.size)
+    return tuple((plan.digest(every), plan.shared_digest(member)) for plan in snapshot.plans)
+
+
 @given(worlds(), st.data())
-@settings(max_examples=examples(400), print_blob=True)
+@settings(max_examples=examples(1200), print_blob=True)
 def test_a_snapshot_that_pods_have_left_answers_as_one_of_a_cluster_that_never_had_them(world, data):
     cluster = world.cluster()
     snapshot = Snapshot(cluster)
     claims = [cluster.ledger.claims[each.uid] for each in world.placed]
     whole = Snapshot(cluster)
-    before = answers(whole, world.asked, classify(whole, world.asked))
+    before = answers(whole, world.asked, classes_of(whole, world.asked))
     first = data.draw(st.booleans(), label="asked before")
     if first:
-        classes = classify(snapshot, world.asked)
+        classes = classes_of(snapshot, world.asked)
         assert answers(snapshot, world.asked, classes) == before
+    remembered = {each.uid: digests(snapshot, classes[each.uid]) for each in world.asked if first}
     gone: set[str] = set()
     mark = snapshot.mark()
     for _ in range(data.draw(st.integers(1, 4))):
@@ -228,10 +254,13 @@ def test_a_snapshot_that_pods_have_left_answers_as_one_of_a_cluster_that_never_h
         gone |= {each.pod.uid for each in leaving}
     event(f"{len(gone)} of {len(claims)} have left")
     if not first:
-        classes = classify(snapshot, world.asked)
+        classes = classes_of(snapshot, world.asked)
     never = Snapshot(world.cluster(without=frozenset(gone)))
-    others = classify(never, world.asked)
+    others = classes_of(never, world.asked)
     assert answers(snapshot, world.asked, classes) == answers(never, world.asked, others)
+    for each, was, now in zip(world.asked, before, answers(snapshot, world.asked, classes), strict=True):
+        if first and was[0] != now[0]:
+            assert digests(snapshot, classes[each.uid]) != remembered[each.uid]
     for at, each in enumerate(world.asked):
         rows = [row for row in range(snapshot.size) if never.fits(others[each.uid], row)]
         if rows:
@@ -243,3 +272,22 @@ def test_a_snapshot_that_pods_have_left_answers_as_one_of_a_cluster_that_never_h
     snapshot.undo(mark)
     assert answers(snapshot, world.asked, classes) == before
     assert cluster.validate() == []
+
+
+@given(worlds(), st.data())
+@settings(max_examples=examples(800), print_blob=True)
+def test_what_the_cluster_has_released_of_those_who_left_is_not_subtracted_again(world, data):
+    """Questions that are first asked later read what the cluster counts by then."""
+    cluster = world.cluster()
+    snapshot = Snapshot(cluster)
+    leaving = data.draw(st.lists(st.sampled_from(world.placed), min_size=1, max_size=4, unique_by=lambda one: one.uid))
+    back = data.draw(st.lists(st.sampled_from(leaving), max_size=2, unique_by=lambda one: one.uid))
+    snapshot.leave(cluster.ledger.claims[each.uid] for each in leaving)
+    snapshot.stay(cluster.ledger.claims[each.uid] for each in back)
+    gone = frozenset(each.uid for each in leaving) - {each.uid for each in back}
+    for uid in gone:
+        cluster.remove_pod(uid)
+    snapshot.settle()
+    never = Snapshot(world.cluster(without=gone))
+    classes, others = classes_of(snapshot, world.asked), classes_of(never, world.asked)
+    assert answers(snapshot, world.asked, classes) == answers(never, world.asked, others)

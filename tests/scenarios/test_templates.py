@@ -11,6 +11,7 @@ from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.effects import PatchStatus
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import Group, OnDegraded, TimeoutPolicy
+from gangsched.core.objects.shape import PodTerm, Requirement
 from tests.builders import group, node, pod, shape
 from tests.harness import Harness
 
@@ -369,3 +370,19 @@ def test_more_places_than_can_be_remembered_are_refused_by_name():
     harness.wait(2)
     assert harness.condition("default/a").reason == "NotSupported"
     assert "lower the minimum, or remove the templates" in harness.condition("default/a").message
+
+
+def test_a_member_that_excludes_another_does_not_take_a_place_beside_the_one_that_has_just_taken_its_own():
+    """Regression: the place that worker-0 had taken was subtracted from the pods that the last member asked about."""
+    app = PodTerm("kubernetes.io/hostname", (Requirement("app", "NotIn", ("z",)),), ("default",))
+    roles = (Role("driver", 1), Role("worker", 1, template=shape(2)), Role("tail", 1, template=shape(1)))
+    harness = Harness()
+    harness.add(node("n1", labels={"kubernetes.io/hostname": "n1"}), group("a", min_member=3, roles=roles))
+    harness.add(pod("driver", role="driver", labels={"app": "z"}))
+    harness.settle()
+    harness.add(
+        pod("worker-0", role="worker", cpu=2, labels={"app": "a"}),
+        pod("x-tail", role="tail", labels={"app": "z"}, anti_affinity=[app]),
+    )
+    harness.wait(6)
+    assert harness.bound() == ["default/driver", "default/worker-0"]

@@ -187,6 +187,11 @@ class Devices:
         """The pod's existing claims, without duplicates; not the one that is created for its extended resources."""
         return [claim for key in named(pod) if (claim := self.claim(key)) is not None]
 
+    def made(self, pod: Pod) -> list[ResourceClaim]:
+        """The claim that was created for the pod's extended resources, if there is one."""
+        found = self.claim(made_key(pod)) if pod.extended else None
+        return [] if found is None else [found]
+
     def making(self, pod: Pod, delegated: Container[str]) -> tuple[ResourceClaim, Making] | None:
         """The claim for the pod's extended resources that are `delegated`, as it exists or would be created."""
         uses = [each for each in pod.extended if each.resource in delegated]

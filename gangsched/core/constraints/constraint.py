@@ -58,12 +58,14 @@ class Alike:
 class Leavers:
     """Pods that the cluster counts and that leave a snapshot, each with its row, and the same by shape.
 
-    `preparing` are the UIDs of those with pre-bindings under way.
+    `preparing` are the UIDs of those with pre-bindings under way. `keep_devices`: so do their claims, because
+    the same pods are asked about again.
     """
 
     pods: Sequence[tuple[Pod, int]]
     alike: Sequence[Alike]
     preparing: frozenset[str]
+    keep_devices: bool = False
 
 
 class Sight(Hashable, Protocol):
@@ -224,6 +226,9 @@ class Plan:
     def stay(self, leavers: Leavers) -> IntArray | None:  # noqa: ARG002 - for subclasses
         """Revert `leave` for these pods, in whichever order others have left or stayed meanwhile."""
         return None
+
+    def settle(self, leavers: Leavers) -> None:
+        """The cluster counts these pods, which have left, no more: subtract nothing of them from what it says later."""
 
     def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:  # noqa: ARG002 - for subclasses
         """The writes that must precede the binding of this pod, a member taken on the row. Call it once per member."""

@@ -7,7 +7,7 @@ member that way, the members that are planned already choose again, together wit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,12 +18,13 @@ from gangsched.core.constraints.device_offers import Pool
 from gangsched.core.constraints.device_stays import OWN, Stay, Wish, Wishes, by_kind, filled, remove, taking
 from gangsched.core.constraints.device_supply import DeviceSupply
 from gangsched.core.constraints.device_usage import DeviceUsage
+from gangsched.core.constraints.freed_claims import FreedClaims
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.pending import Pending
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.devices import MOST_RESERVED, Allocation, DeviceRequest, DeviceWishes, ResourceClaim
 from gangsched.core.objects.offered_devices import ObjectKey
-from gangsched.core.objects.prebindings import UseDevices
+from gangsched.core.objects.prebindings import Taken, UseDevices
 
 _MANY = 1 << 40
 """Stands for no limit: more members than any gang has."""
@@ -36,7 +37,7 @@ class DevicePool:
     """The devices that members take on one snapshot.
 
     `usage` is what is taken, `_stays` the members in the order in which they took it, `_on_row` those of each row.
-    `_gone` are the pods of the cluster that have left, by UID, and `_freed` the claims that nobody uses since then.
+    `_freed` are the claims that nobody uses since pods of the cluster have left.
     `_shared` holds the allocations of claims that several pods use, one for each member, `_sharers` the members by the
     PodGroup that reserves it for them, and `_reserved` what else has reserved such a claim or is about to. `_known`
     caches the room of nodes by wishes and devices. `unsure` are the wishes for which a search for room was cut short.
@@ -49,8 +50,7 @@ class DevicePool:
         self._supply = supply
         self._pending = Pending(world.pending_prebindings)
         self._usage = DeviceUsage(world.devices, self._pending)
-        self._gone: Counter[str] = Counter()
-        self._freed: dict[ObjectKey, Allocation] = {}
+        self._freed = FreedClaims(world.devices)
         self._shared: dict[ObjectKey, list[Allocation]] = {}
         self._stays: list[Stay] = []
         self._on_row: dict[int, list[Stay]] = {}
@@ -66,26 +66,17 @@ class DevicePool:
         """A digest of the devices taken, and by whom."""
         return self._usage.digest(), frozenset(Counter((stay.wishes, stay.row) for stay in self._stays).items())
 
-    def recount(self, pods: Collection[str], claims: Iterable[ResourceClaim], sign: int) -> None:
-        """Count these pods of the cluster, by UID, which use these claims, again (1), or no longer (-1).
-
-        The devices of a claim are free once no known pod that has not left names it, and nobody else has reserved it.
-        """
-        for uid in pods:
-            self._gone[uid] -= sign
-        self._gone = +self._gone
-        self._pending.recount(pods, sign)
-        freed = dict(self._freed)
-        for claim in claims:
-            users = {*self._world.devices.users(claim.key), *claim.reserved}
-            freed.pop(claim.key, None)
-            if claim.allocation is not None and users <= self._gone.keys():
-                freed[claim.key] = claim.allocation
-        self._usage.recount([each for key, each in freed.items() if key not in self._freed], -1)
-        self._usage.recount([each for key, each in self._freed.items() if key not in freed], 1)
-        self._freed = freed
+    def recount(self, users: Mapping[str, Sequence[ResourceClaim]], preparing: Collection[str], sign: int) -> None:
+        """Count these pods of the cluster, with the claims that end with them, again (1), or no longer (-1)."""
+        self._pending.recount(preparing, sign)
+        self._usage.recount(self._freed.recount(users, sign))
         self._reserved.clear()
         self._known.clear()
+
+    @property
+    def pending(self) -> Collection[Taken]:
+        """What pre-bindings under way take."""
+        return self._pending.by_taken
 
     def room(self, wishes: Wishes, rows: IntArray) -> IntArray:
         """The number of members for which each row has devices, computed once for rows with equivalent devices."""
@@ -183,7 +174,7 @@ class DevicePool:
             known = self._world.devices.claim(claim)
             pending = self._pending.by_taken.get(("ResourceClaim", *claim), {}).values()
             asking = {each.consumer.uid for each in pending if isinstance(each, UseDevices)}
-            self._reserved[claim] = asking.union(known.reserved if known is not None else ()) - self._gone.keys()
+            self._reserved[claim] = asking.union(known.reserved if known is not None else ()) - self._freed.gone
         reserved, sharers = self._reserved[claim], self._sharers.get(claim, _NO_SHARERS)
         groups = {uid for uid, number in sharers.items() if uid and number} - reserved
         left = MOST_RESERVED - len(reserved) - sharers[""] - len(groups)

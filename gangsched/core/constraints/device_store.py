@@ -61,6 +61,9 @@ class DeviceStore(Protocol):
     def provided(self) -> Mapping[str, str]:
         """The DeviceClass of each extended resource that devices can provide."""
 
+    def made(self, pod: Pod) -> list[ResourceClaim]:
+        """The claim that was created for the pod's extended resources, if there is one."""
+
     def making(self, pod: Pod, delegated: Container[str]) -> tuple[ResourceClaim, Making] | None:
         """The claim for the pod's `delegated` extended resources, as it exists or would be created."""
 

@@ -22,15 +22,15 @@ class DeviceUsage:
     """What is taken on one snapshot. `size` is how much was taken there.
 
     `_held` are the devices taken here as a whole, `_shares` what is taken here of others, `_before` what had been
-    taken of these. `_freed` are the devices, and `_given_back` the shares, of claims that nobody uses any more, because
-    pods have left. `_drawn` caches what allocated devices draw from the counters of each pool.
+    taken of these. `_released` are the devices, and `_released_shares` the shares, of claims that nobody uses any more,
+    because pods have left. `_drawn` caches what allocated devices draw from the counters of each pool.
     """
 
     def __init__(self, devices: DeviceStore, pending: Pending) -> None:
         self._devices = devices
         self._pending = pending
-        self._freed: Counter[DeviceKey] = Counter()
-        self._given_back: Shares = {}
+        self._released: Counter[DeviceKey] = Counter()
+        self._released_shares: Shares = {}
         self._held: Counter[DeviceKey] = Counter()
         self._shares: Shares = {}
         self._before: Mapping[DeviceKey, Counter[str]] | None = None
@@ -42,7 +42,7 @@ class DeviceUsage:
         if key in self._held:
             return True
         taken = ("Device", f"{key[0]}/{key[1]}", key[2])
-        return self._devices.in_use.get(key, 0) > self._freed[key] or taken in self._pending.by_taken
+        return self._devices.in_use.get(key, 0) > self._released[key] or taken in self._pending.by_taken
 
     def shared(self, key: DeviceKey) -> tuple[Mapping[str, int], ...]:
         """What shares of the device take of its capacities; nothing if no claim has a share."""
@@ -72,13 +72,13 @@ class DeviceUsage:
                 add_share(self._shares, each, sign)
         self._drawn.clear()
 
-    def recount(self, allocations: Iterable[Allocation], sign: int) -> None:
-        """Count these allocations of claims again (1), or no longer (-1). The pre-bindings may have changed, too."""
-        for each in (device for allocation in allocations for device in allocation.devices):
+    def recount(self, allocations: Iterable[tuple[Allocation, int]]) -> None:
+        """Count each of these allocations of claims again (1), or no longer (-1). Pre-bindings may have changed."""
+        for each, sign in ((device, sign) for allocation, sign in allocations for device in allocation.devices):
             if each.exclusive:
-                self._freed[each.device] -= sign
+                self._released[each.device] -= sign
             elif not each.admin:
-                add_share(self._given_back, each, -sign)
+                add_share(self._released_shares, each, -sign)
         self._before = None
         self._drawn.clear()
 
@@ -88,8 +88,12 @@ class DeviceUsage:
 
     def digest(self) -> Hashable:
         """A digest of what is taken here."""
-        shares = frozenset((key, frozenset(there.items())) for key, there in self._shares.items())
-        return frozenset(self._held.items()), shares
+        shares = (
+            frozenset((key, frozenset(there.items())) for key, there in each.items())
+            for each in (self._shares, self._released_shares)
+        )
+        released = frozenset(key for key, number in self._released.items() if number)
+        return frozenset(self._held.items()), released, frozenset(self._pending.by_taken), *shares
 
     def _taken_before(self) -> Mapping[DeviceKey, Counter[str]]:
         """The shares of claims and of pre-bindings that no claim shows yet."""
@@ -106,7 +110,7 @@ class DeviceUsage:
             for prebinding in by_owner.values()
             if isinstance(prebinding, UseDevices) and any(each.shared for each in prebinding.allocation.devices)
         }
-        if not asked and not self._given_back:
+        if not asked and not self._released_shares:
             return devices.shares
         found: Shares = {key: Counter(there) for key, there in devices.shares.items()}
         for (namespace, name), prebinding in asked.items():
@@ -114,7 +118,7 @@ class DeviceUsage:
                 for each in prebinding.allocation.devices:
                     if each.shared and not each.admin:
                         add_share(found, each, 1)
-        for key, given_back in self._given_back.items():
+        for key, given_back in self._released_shares.items():
             found[key].subtract(given_back)
             if not found[key][""]:
                 del found[key]

@@ -183,8 +183,9 @@ class _DevicesPlan(Plan):
         using = [pod for pod, _ in leavers.pods if pod.uses_devices] if self.selective else ()
         if not using:
             return None
-        claims = [claim for pod in using for claim, _ in self._claims(pod)]
-        self._pool.recount([pod.uid for pod in using], claims, sign)
+        devices = self._world.devices
+        ending = {pod.uid: [] if leavers.keep_devices else [*devices.claims(pod), *devices.made(pod)] for pod in using}
+        self._pool.recount(ending, leavers.preparing, sign)
         return np.arange(len(self._world.stock.names))
 
     def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:
@@ -246,7 +247,7 @@ class _DevicesPlan(Plan):
             return None
         devices = self._world.devices
         shares = frozenset((key, frozenset(there.items())) for key, there in devices.shares.items())
-        pending = frozenset(self._world.pending_prebindings)
+        pending = frozenset(self._pool.pending)
         return devices.generation, frozenset(devices.in_use), shares, pending, self._pool.sharers(seen.wishes)
 
     def couples(self, member: Member, other: Member) -> bool:

@@ -161,6 +161,10 @@ class AffinityPlan(Plan):
         """Apply the pods' terms, and count the pods, again."""
         return self._recount(leavers, 1)
 
+    def settle(self, leavers: Leavers) -> None:
+        """The cluster counts the pods no more."""
+        self._tallies.settle(leavers.pods)
+
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """The rows closed by each kind of term, with the domains, and the pods that the terms match or belong to."""
         seen, shape = member.sight(Seen), member.shape

@@ -51,7 +51,7 @@ class Vector:
 class ResourcesPlan(Plan):
     """The `free` amounts by row and column; read-only. Resources `delegated` to devices are ignored.
 
-    `_gone` are the exact amounts of pods that have left, by resource and row.
+    `_gone` are the exact amounts of pods that have left, by resource and row, `_clipped` what `free` lacks of them.
     """
 
     def __init__(self, stock: Stock) -> None:
@@ -61,6 +61,7 @@ class ResourcesPlan(Plan):
         self.free: IntArray = self._source()[: self.size, : len(stock.columns)].copy()
         self._vectors: dict[Shape, Vector | None] = {}
         self._gone: dict[str, dict[int, int]] = {}
+        self._clipped: dict[tuple[int, int], int] = {}
 
     def _source(self) -> IntArray:
         return self._stock.free
@@ -137,9 +138,10 @@ class ResourcesPlan(Plan):
             # The column is requested for the first time, so nothing of it was taken here.
             first = self.free.shape[1]
             self.free = np.concatenate([self.free, self._source()[: self.size, first : column + 1]], axis=1)
-            for new, at in self._stock.columns.items():
-                for row, gone in self._gone.get(new, {}).items() if at >= first else ():
-                    self.free[row, at] = clip(self._stock.free_of(row, new) + gone)
+            new = {name: at for name, at in self._stock.columns.items() if first <= at <= column}
+            for name, gone in self._gone.items() if new else ():
+                for row, amount in gone.items() if name in new else ():
+                    self.free[row, new[name]] = clip(self._stock.free_of(row, name) + amount)
         return column
 
     def used(self, column: int, rows: IntArray) -> npt.NDArray[np.float64]:
@@ -161,22 +163,36 @@ class ResourcesPlan(Plan):
         self._vectors[shape] = vector
         return vector
 
+    def settle(self, leavers: Leavers) -> None:
+        """What the pods have requested is free in the cluster now."""
+        for resource, row, amount in _requested(leavers):
+            self._gone[resource][row] -= amount
+
     def _recount(self, leavers: Leavers, sign: int) -> None:
-        for each in leavers.alike:
-            for resource, amount in (*each.shape.requests, (PODS, 1)):
-                gone, column = self._gone.setdefault(resource, {}), self._stock.columns.get(resource)
-                for row, number in Counter(each.rows.tolist()).items():
-                    before = gone.get(row, 0)
-                    gone[row] = before + sign * number * amount
-                    if column is not None and column < self.free.shape[1]:
-                        # The capacity clips absurd sums, so a difference of exact sums is added.
-                        there = self._stock.free_of(row, resource)
-                        change = clip(there + gone[row]) - clip(there + before)
-                        self.free[row, column] = clip(int(self.free[row, column]) + change)
+        for resource, row, amount in _requested(leavers):
+            gone, column = self._gone.setdefault(resource, {}), self._stock.columns.get(resource)
+            before = gone.get(row, 0)
+            gone[row] = before + sign * amount
+            if column is not None and column < self.free.shape[1]:
+                # The capacity clips absurd sums, so a difference of exact sums is added, and what is clipped here kept.
+                there, at = self._stock.free_of(row, resource), (row, column)
+                exact = int(self.free[at]) + self._clipped.pop(at, 0) + clip(there + gone[row]) - clip(there + before)
+                self.free[at] = clip(exact)
+                if exact != self.free[at]:
+                    self._clipped[at] = exact - int(self.free[at])
 
     def _asked(self, shape: Shape) -> list[tuple[str, int]]:
         """The amounts that count for the shape, the pod count last."""
         return [each for each in (*shape.requests, (PODS, 1)) if each[0] not in self.delegated]
+
+
+def _requested(leavers: Leavers) -> Iterator[tuple[str, int, int]]:
+    """Each resource that the pods have requested, with the row and the amount there."""
+    for each in leavers.alike:
+        numbers = Counter(each.rows.tolist())
+        for resource, amount in (*each.shape.requests, (PODS, 1)):
+            for row, number in numbers.items():
+                yield resource, row, number * amount
 
 
 class MostResources(ResourcesPlan):

@@ -233,6 +233,10 @@ class _LimitsPlan(Plan):
         """Attach the pods' volumes again."""
         self._recount(leavers, 1)
 
+    def settle(self, leavers: Leavers) -> None:
+        """The cluster counts the pods' volumes no more."""
+        self._gone.subtract((row, attachment) for row, attachment in self._attached_by(leavers))
+
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """For each driver with its limits, the rows where one more member exceeds them."""
         own, shared = self._of(member)
@@ -279,13 +283,16 @@ class _LimitsPlan(Plan):
     # Inside
 
     def _recount(self, leavers: Leavers, sign: int) -> None:
+        for row, attachment in self._attached_by(leavers):
+            self._count(self._gone, row, attachment, -sign)
+
+    def _attached_by(self, leavers: Leavers) -> Iterator[tuple[int, Attachment]]:
+        """The volumes of limited drivers that these pods use, each with its row."""
         volumes = self._world.volumes
-        for pod, row in leavers.pods:
+        for pod, row in leavers.pods if volumes.limited else ():
             claims = keys_of(pod) if pod.uses_claims else ()
             used = [volumes.attachment(key) for key in claims] + [disk.attachment for disk in pod.shape.disks]
-            for attachment in used:
-                if attachment is not None and attachment[0] in volumes.limited:
-                    self._count(self._gone, row, attachment, -sign)
+            yield from ((row, each) for each in used if each is not None and each[0] in volumes.limited)
 
     def _count(self, users: Counter[tuple[int, Attachment]], row: int, attachment: Attachment, number: int) -> None:
         """Count so many users of the volume on the row, among the members or the pods that have left."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from gangsched.core.objects.prebindings import Prebinding, Taken
 
@@ -17,15 +16,20 @@ class Pending:
     def __init__(self, there: Mapping[Taken, Mapping[str, Prebinding]]) -> None:
         self.by_taken = there
         self._there = there
-        self._gone: Counter[str] = Counter()
+        self._gone: set[str] = set()
 
-    def recount(self, owners: Iterable[str], sign: int) -> None:
+    def recount(self, owners: Collection[str], sign: int) -> None:
         """Count the pre-bindings of these pods again (1), or no longer (-1)."""
-        for owner in owners:
-            self._gone[owner] -= sign
-        gone = +self._gone
+        if not owners:
+            return
+        if sign < 0:
+            self._gone.update(owners)
+        else:
+            self._gone.difference_update(owners)
         found = {
-            taken: {owner: each for owner, each in by_owner.items() if owner not in gone}
+            taken: {owner: each for owner, each in by_owner.items() if owner not in self._gone}
             for taken, by_owner in self._there.items()
         }
-        self.by_taken = {taken: by_owner for taken, by_owner in found.items() if by_owner} if gone else self._there
+        self.by_taken = (
+            {taken: by_owner for taken, by_owner in found.items() if by_owner} if self._gone else self._there
+        )

@@ -161,6 +161,13 @@ class PodPreferencesPlan(Plan):
         """Count the pods and their terms again."""
         return self._recount(leavers, 1)
 
+    def settle(self, leavers: Leavers) -> None:
+        """The cluster counts the pods and their terms no more."""
+        self._tallies.settle(leavers.pods)
+        for pod, row in leavers.pods:
+            for weighed in _terms(pod.shape, pod.soft):
+                self._gone[weighed, row] -= 1
+
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:  # noqa: ARG002
         """It refuses nothing."""
         return iter(())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.pending import Pending
 from gangsched.core.constraints.segments import MANY, Segments
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.prebindings import Prebinding, Taken
 from gangsched.core.objects.volumes import Wanted
 
 
@@ -91,9 +92,15 @@ class Provisioning:
         promises = self._pending.by_taken
         return tuple((*each, *volumes.promises(name, promises)) for name, each in found.items() if each is not None)
 
-    def read_again(self) -> None:
-        """The pre-bindings that promise storage have changed; orders of members stay."""
-        self._segments.clear()
+    def recount(self, before: Mapping[Taken, Mapping[str, Prebinding]]) -> None:
+        """The pre-bindings that promise storage were these `before`, and are others now."""
+        rows = {name: row for row, name in enumerate(self._world.stock.names)}
+        for name, segments in self._segments.items():
+            if segments is not None:
+                for promises, sign in ((before, -1), (self._pending.by_taken, 1)):
+                    for node, size in self._world.volumes.promises(name, promises):
+                        if node in rows:
+                            segments.promise(rows[node], size, sign)
 
     def digest(self) -> Hashable:
         """A digest of the orders."""
@@ -110,8 +117,6 @@ class Provisioning:
             rows = {name: row for row, name in enumerate(names)}
             promised = volumes.promises(storage_class, self._pending.by_taken)
             there = [(rows[node], size) for node, size in promised if node in rows]
-            for (name, row, size), number in self._orders.items():
-                there += [(row, size)] * (number if name == storage_class else 0)
             segments.promise_all([row for row, _ in there], [size for _, size in there])
         self._segments[storage_class] = segments
         return segments

@@ -246,7 +246,10 @@ class PlannedTallies:
 
     def recount(self, pods: Sequence[tuple[Pod, int]], sign: int) -> bool:
         """Count these pods of the cluster again (1), or no longer (-1). Returns whether that changes a count."""
-        self._left.append((pods, sign))
+        if self._left and self._left[-1] == (pods, -sign):
+            self._left.pop()
+        else:
+            self._left.append((pods, sign))
         changed = False
         for pod, row in pods if self._counts else ():
             for question in self._index.candidates(pod):
@@ -255,12 +258,21 @@ class PlannedTallies:
                     self._add(question, row, sign)
         return changed
 
-    def _subtract(self, question: Question) -> None:
-        """Subtract the pods that have left from a count of the cluster."""
+    def settle(self, pods: Sequence[tuple[Pod, int]]) -> None:
+        """The cluster counts these pods, which have left, no more."""
+        self._left.append((pods, 1))
+        self._fold()
+
+    def _fold(self) -> None:
+        """Count the pods that have left and have not stayed after all."""
         for pods, sign in self._left:
             for pod, row in pods:
                 self._gone[Matchable(pod.namespace, pod.labels), pod.terminating, row] -= sign
         self._left.clear()
+
+    def _subtract(self, question: Question) -> None:
+        """Subtract the pods that have left from a count of the cluster."""
+        self._fold()
         counts = self._counts[question]
         for (known, terminating, row), number in self._gone.items():
             if not (question.staying and terminating) and question.matches(known, self._tallies.namespaces):

@@ -145,6 +145,11 @@ class SpreadPlan(Plan):
         """Count the pods again."""
         return self._recount(leavers, 1)
 
+    def settle(self, leavers: Leavers) -> None:
+        """The cluster counts the pods no more."""
+        self._tallies.settle(leavers.pods)
+        self._preferred.settle(leavers.pods)
+
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """For each constraint, the rows where it would be exceeded or where the label is missing."""
         for counted in self._judged(member, rows):

@@ -121,13 +121,14 @@ class VolumePool:
 
     def digest(self) -> Hashable:
         """A digest of the volumes taken and ordered."""
-        return frozenset(self._used.items()), self.provisioning.digest()
+        return frozenset(self._used.items()), frozenset(self._pending.by_taken), self.provisioning.digest()
 
     def recount(self, owners: frozenset[str], sign: int) -> None:
         """Count the pre-bindings of these pods again (1), or no longer (-1)."""
+        before = self._pending.by_taken
         self._pending.recount(owners, sign)
         self._lefts.clear()
-        self.provisioning.read_again()
+        self.provisioning.recount(before)
 
     def choices(self, wants: Wants) -> Hashable:
         """A digest of the volumes for these claims, taken or not, of pre-bindings in flight and of storage capacity."""

@@ -240,6 +240,7 @@ def _take(gang: Gang, cluster: Cluster, held: Sequence[Binding]) -> list[EmitEve
         if taken is not None:
             places.remove(taken)
             _hand_over(gang, cluster, taken, pod)
+            snapshot.settle()
         elif pod.uid not in gang.operations.mismatched:
             gang.operations.mismatched.add(pod.uid)
             gang.attempt.try_again()

@@ -66,11 +66,17 @@ def _without_room(unconfirmed: list[Reserved], cluster: Cluster, contain: Contai
     before held ones, because they may still take effect, and their pods count even if they no longer fit.
     """
     snapshot, rows = Snapshot(cluster), cluster.capacity.rows
-    snapshot.leave(cluster.ledger.claims[binding.pod.uid] for _, binding in unconfirmed)
+    snapshot.leave((cluster.ledger.claims[binding.pod.uid] for _, binding in unconfirmed), keep_devices=True)
     stale: list[Reserved] = []
     failed: dict[GroupKey, Exception] = {}
+    for gang, binding in unconfirmed:
+        # What they ask about other pods is asked before any of them is placed again.
+        try:
+            classify(snapshot, [binding.pod])
+        except Exception as error:  # noqa: BLE001 - a defect may raise anything
+            failed[gang.key] = error
     for sent in (True, False):
-        left = [each for each in unconfirmed if (each[1].state is BindState.SENT) is sent]
+        left = [each for each in unconfirmed if (each[1].state is BindState.SENT) is sent and each[0].key not in failed]
         tried = 0
         while len(left) != tried:
             # A pod whose affinity requires another of these pods fits once that one is placed.

@@ -33,8 +33,8 @@ MOST_NOMINATED = 1 << 52
 """Upper limit for the amount of a resource that a nominated pod counts for."""
 
 
-class _Left(NamedTuple):
-    """A change: these pods have left, or stayed after all."""
+class _Departure(NamedTuple):
+    """A change: these pods have left (`leave`), or stayed after all."""
 
     leavers: Leavers
     leave: bool
@@ -65,7 +65,8 @@ class Snapshot:
         self.resources = next(plan for plan in self.plans if isinstance(plan, ResourcesPlan))
         self._counted: dict[str, Taken] = {}
         self._bare: Snapshot | None = None
-        self._log: list[Taken | IntArray | _Left] = []
+        self._away: set[str] = set()
+        self._log: list[Taken | IntArray | _Departure] = []
         self._changed, self._turned = list[IntArray](), list[IntArray]()
         self._masks: RowCache[MemberClass, Mask] = RowCache(self.size, self._turned, self.budget)
         self._caps: RowCache[MemberClass, IntArray] = RowCache(self.size, self._changed, self.budget)
@@ -100,7 +101,7 @@ class Snapshot:
             done = self._log.pop()
             if isinstance(done, Taken):
                 self._change(done, -1)
-            elif isinstance(done, _Left):
+            elif isinstance(done, _Departure):
                 self._recount(done.leavers, leave=not done.leave)
             else:
                 self.own = done
@@ -155,18 +156,29 @@ class Snapshot:
         self._change(taken, 1)
         self._log.append(taken)
 
-    def leave(self, claims: Iterable[Claim]) -> None:
+    def leave(self, claims: Iterable[Claim], *, keep_devices: bool = False) -> None:
         """Let the pods of these claims leave, whoever they are: all questions are answered as if they had never come.
 
-        What a claim of devices has is free once all pods that use it have left; a volume stays bound to its claim.
-        Claims on unknown nodes, which count nowhere, are ignored, and so is everything on an emptied snapshot. `own` is
-        the caller's.
+        The claims were there when the snapshot was made. The devices of a ResourceClaim are free once all pods that use
+        it have left, unless they `keep_devices` because the same pods are asked about next; a volume stays bound to its
+        claim. Claims on unknown nodes, which count nowhere, are ignored, and so is everything on an emptied snapshot.
+        `own` is the caller's.
         """
-        self._depart(claims, leave=True)
+        self._depart([each for each in claims if each.pod.uid not in self._away], leave=True, keep_devices=keep_devices)
 
-    def stay(self, claims: Iterable[Claim]) -> None:
-        """Let pods that have left stay after all, in any order."""
-        self._depart(claims, leave=False)
+    def stay(self, claims: Iterable[Claim], *, keep_devices: bool = False) -> None:
+        """Let pods that have left stay after all, in any order, and as they left."""
+        self._depart([each for each in claims if each.pod.uid in self._away], leave=False, keep_devices=keep_devices)
+
+    def settle(self) -> None:
+        """The cluster has released all claims that have left. What was done here until now cannot be undone."""
+        for done in self._log:
+            if isinstance(done, _Departure) and done.leave:
+                gone = [(pod, row) for pod, row in done.leavers.pods if pod.uid in self._away]
+                for plan in self._losing if gone else ():
+                    plan.settle(self._leavers(gone, done.leavers.preparing))
+                self._away.difference_update(pod.uid for pod, _ in gone)
+        self._log.clear()
 
     # Questions
 
@@ -303,12 +315,19 @@ class Snapshot:
         caps[open_] = self._room(member, rows[open_])
         return caps
 
-    def _depart(self, claims: Iterable[Claim], *, leave: bool) -> None:
-        if not self.counts_pods:
-            return
+    def _depart(self, claims: Sequence[Claim], *, leave: bool, keep_devices: bool) -> None:
         rows = self.cluster.capacity.rows
-        counted = [each for each in claims if each.counts and each.node in rows]
+        counted = [each for each in claims if each.counts and each.node in rows] if self.counts_pods else []
+        self.budget.charge(units.MATCH * len(counted))
         pods = [(each.pod, rows[each.node]) for each in counted]
+        preparing = frozenset(each.pod.uid for each in counted if each.prebindings)
+        departure = _Departure(self._leavers(pods, preparing, keep_devices=keep_devices), leave)
+        self._recount(departure.leavers, leave=leave)
+        self._log.append(departure)
+
+    def _leavers(
+        self, pods: Sequence[tuple[Pod, int]], preparing: frozenset[str], *, keep_devices: bool = False
+    ) -> Leavers:
         by_shape: dict[Shape, list[tuple[Pod, int]]] = {}
         for each in pods:
             by_shape.setdefault(each[0].shape, []).append(each)
@@ -316,12 +335,11 @@ class Snapshot:
             Alike(shape, [pod for pod, _ in several], np.array([row for _, row in several], dtype=np.int64))
             for shape, several in by_shape.items()
         ]
-        self.budget.charge(units.MATCH * len(pods))
-        left = _Left(Leavers(pods, alike, frozenset(each.pod.uid for each in counted if each.prebindings)), leave)
-        self._recount(left.leavers, leave=leave)
-        self._log.append(left)
+        return Leavers(pods, alike, preparing, keep_devices)
 
     def _recount(self, leavers: Leavers, *, leave: bool) -> None:
+        uids = {pod.uid for pod, _ in leavers.pods}
+        self._away = self._away | uids if leave else self._away - uids
         for each in leavers.alike:
             self._changed.append(each.rows)
         for plan in self._losing:
