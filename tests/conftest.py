@@ -74,9 +74,13 @@ def pytest_collectstart() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exempt everything loaded by now from garbage collection, which costs time and disturbs tests that measure it."""
+    """Exempt everything loaded by now from garbage collection, which costs time and disturbs tests that measure it.
+
+    What tests leave behind is collected more seldom than usual, which saves a tenth of the processor time of stories.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 

@@ -30,6 +30,17 @@ def test_every_test_that_a_page_names_exists() -> None:
     assert missing_tests(name for name in sorted(named) if "::" in name) == []
 
 
+def test_every_module_that_a_page_or_a_docstring_names_exists() -> None:
+    """Pages name a module by the end of its path, such as `gang/clock.py`."""
+    modules = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+    pages += (ROOT / "gangsched").rglob("*.py")
+    named = {name for page in pages for name in re.findall(r"`((?:\w+/)*\w+\.py)`", page.read_text(encoding="utf-8"))}
+
+    assert len(named) > 100
+    assert [name for name in sorted(named) if not any(f"/{path}".endswith(f"/{name}") for path in modules)] == []
+
+
 def test_every_decision_begins_with_problem_decision_and_price_in_a_sentence_each() -> None:
     pages = {page.name: page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "adr").glob("[0-9]*.md")}
     names = ("Problem", "Decision", "Price")

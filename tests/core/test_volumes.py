@@ -273,6 +273,21 @@ def test_what_a_member_attaches_is_given_back_from_what_the_cluster_counts():
     assert snapshot.caps(other)[0] == 1
 
 
+def test_a_volume_that_only_pods_used_which_have_left_is_to_be_attached_again_once_they_are_gone():
+    """Regression: the users that had left were subtracted from those that the cluster no longer counted."""
+    cluster = known(*attached(0))
+    for each in (
+        pod("there", node="n0", volume_claims=["c0"]),
+        *(pod(f"a-{at}", volume_claims=["c0"]) for at in (0, 1)),
+    ):
+        cluster.set_pod(each)
+    snapshot = Snapshot(cluster)
+    snapshot.leave([cluster.ledger.claims["uid-default/there"]])
+    cluster.remove_pod("uid-default/there")
+    snapshot.settle()
+    assert snapshot.caps(class_of(snapshot, cluster.pods["uid-default/a-0"]))[0] == 0
+
+
 def test_disks_of_one_driver_that_nodes_limit_depend_on_each_other():
     disks = [Disk("cinder", (), False, ("csi", "v0"))]
     snapshot, (member,) = taking(known(*attached(1)), pod(disks=disks))

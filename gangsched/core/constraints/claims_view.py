@@ -1,4 +1,4 @@
-"""The interface by which constraints read volume claims and volumes; implemented in `cluster/volumes.py`."""
+"""The interface by which constraints read volume claims and volumes; implemented in `cluster/volume_index.py`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Stock(Protocol):
 
 
 class Storage(Protocol):
-    """The known volume claims and volumes; see `cluster/volumes.py`."""
+    """The known volume claims and volumes; see `cluster/volume_index.py`."""
 
     limits: dict[str, Mapping[str, int]]
     installed: dict[str, Collection[str]]

@@ -1,4 +1,4 @@
-"""The interface by which constraints read devices; implemented in `cluster/devices.py`."""
+"""The interface by which constraints read devices; implemented in `cluster/device_index.py`."""
 
 from __future__ import annotations
 

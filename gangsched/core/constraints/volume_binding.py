@@ -4,8 +4,8 @@ A claim that waits for the pod's node (WaitForFirstConsumer) is bound to the sma
 on the node; otherwise one must be provisioned there. The volume for each member is planned here and bound before the
 member is (`prebindings`).
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding at v1.37.2. `cluster/volumes.py` and
-`cluster/unbound.py` determine which claims are ready and which volumes they may be bound to.
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding at v1.37.2. `cluster/volume_index.py`
+and `cluster/unbound.py` determine which claims are ready and which volumes they may be bound to.
 """
 
 from __future__ import annotations
