@@ -79,7 +79,7 @@ _EVENT_LIST = msgspec.json.Decoder(_Events)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class PodMaker:
     """An object that creates pods.
 
     `on_itself`: its own label names the group. `in_template`: its pods belong to the group, by the label of their
@@ -108,7 +108,7 @@ class Owner:
         return f"the {self.kind} {self.name}"
 
 
-async def read_owners(session: ApiSession, namespace: str, group: str, workloads: Workloads) -> list[Owner]:
+async def read_owners(session: ApiSession, namespace: str, group: str, workloads: Workloads) -> list[PodMaker]:
     """The objects of the namespace that name the group. Kinds that the caller may not list are left out.
 
     `workloads` are the kinds that can declare it without a label.
@@ -135,7 +135,7 @@ async def read_owners(session: ApiSession, namespace: str, group: str, workloads
     return [replace(owner, failure=notes.get((owner.kind, owner.name), (0.0, owner.failure))[1]) for owner in owners]
 
 
-def remedies(owners: Sequence[Owner], minimum: int) -> Iterator[str]:
+def remedies(owners: Sequence[PodMaker], minimum: int) -> Iterator[str]:
     """Remedies for missing members, derived from the objects that create them."""
     for owner in owners:
         if owner.on_itself and not owner.in_template:
@@ -162,7 +162,7 @@ def _listing(kind: Kind[Any]) -> tuple[str, Sequence[str]]:
     return kind.row.kind, paths
 
 
-def _owners(listed: Mapping[str, Sequence[Raw]], group: str, kinds: Mapping[str, Kind[Any]]) -> Iterator[Owner]:
+def _owners(listed: Mapping[str, Sequence[Raw]], group: str, kinds: Mapping[str, Kind[Any]]) -> Iterator[PodMaker]:
     """The objects that name the group, and the objects that these control."""
     entries = [(kind, raw, _ITEM.decode(raw)) for kind, raws in listed.items() for raw in raws]
     owner_uids: set[str] = set()
@@ -176,10 +176,10 @@ def _owners(listed: Mapping[str, Sequence[Raw]], group: str, kinds: Mapping[str,
         uid = item.metadata.uid or ""
         if uid not in owner_uids and parts[uid] in owner_uids:
             name = item.metadata.name or ""
-            yield Owner(kind=kind, name=name, on_itself=False, in_template=False, failure=_failed(item))
+            yield PodMaker(kind=kind, name=name, on_itself=False, in_template=False, failure=_failed(item))
 
 
-def _owner(kind: str, raw: Raw, item: _Item, group: str, workload: Kind[Any] | None) -> Owner | None:
+def _owner(kind: str, raw: Raw, item: _Item, group: str, workload: Kind[Any] | None) -> PodMaker | None:
     spec = item.spec or {}
     templates = dict(_templates(spec, "spec"))
     on_itself = (item.metadata.labels or {}).get(LABEL) == group
@@ -188,7 +188,7 @@ def _owner(kind: str, raw: Raw, item: _Item, group: str, workload: Kind[Any] | N
     if not (on_itself or in_template or declares):
         return None
     facts = None if workload is None else workload.read(raw)[1].workload
-    return Owner(
+    return PodMaker(
         kind=kind,
         name=item.metadata.name or "",
         on_itself=on_itself,

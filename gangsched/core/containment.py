@@ -26,7 +26,7 @@ from gangsched.core.gang.writes import Binding, BindState, Rollback
 from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
-from gangsched.core.objects.faults import Fault, Step
+from gangsched.core.objects.faults import Fault, FaultyStep
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import NO_RECORD, Minima, Phase, Record
@@ -45,7 +45,7 @@ _NOTE = "gangsched failed on this group while part of its quorum was bound"
 
 
 @dataclass(slots=True, kw_only=True)
-class Parked:
+class FaultedGang:
     """A gang that is parked until this time, after this many faults in a row; `step` and `error` describe the last one.
 
     A change of `members` releases it from `soonest` on, a change of `spec` at once. `minima` are what its quorum needs,
@@ -57,7 +57,7 @@ class Parked:
     minima: Minima
     partial_since: float
     times: int = 0
-    step: Step = Step.EVENT
+    step: FaultyStep = FaultyStep.EVENT
     error: str = ""
     soonest: float = 0.0
     spec: Hashable = None
@@ -91,8 +91,8 @@ class Containment:
         self._assessments = assessments
         self._policy = policy
         self._leave = leave
-        self.parked: dict[GroupKey, Parked] = {} if former is None else former.parked
-        self.before: dict[GroupKey, Parked] = {} if former is None else former.before
+        self.parked: dict[GroupKey, FaultedGang] = {} if former is None else former.parked
+        self.before: dict[GroupKey, FaultedGang] = {} if former is None else former.before
         self.in_flight: dict[str, str] = {} if former is None else former.in_flight
         self.broken: list[str] = []
         self.faults: list[Fault] = []
@@ -118,7 +118,7 @@ class Containment:
         self.parked.pop(key, None)
         self.before.pop(key, None)
 
-    def park(self, key: GroupKey, step: Step, error: Exception, now: float) -> None:
+    def park(self, key: GroupKey, step: FaultyStep, error: Exception, now: float) -> None:
         """Park a gang whose logic has failed, and discard its state except what the API server has.
 
         After a fault in a scheduling cycle the gang stays in the queue until `handle_parked` is called after the cycle.
@@ -129,7 +129,7 @@ class Containment:
         times = before.times + (again is None) if before is not None and now < before.until + LONGEST_S else 1
         wait_s = doubled(FIRST_S, times, longest=LONGEST_S)
         partial_since = old.operations.partial_since
-        parked = again or Parked(until=now + wait_s, minima=faulted.minima_of(old), partial_since=partial_since)
+        parked = again or FaultedGang(until=now + wait_s, minima=faulted.minima_of(old), partial_since=partial_since)
         self.parked[key] = parked
         parked.times, parked.step, parked.error = times, step, type(error).__name__
         parked.soonest = now + doubled(SOONEST_S, times, longest=LATEST_S)
@@ -143,7 +143,7 @@ class Containment:
         if old.record.scheduled_at and not parked.scheduled:
             _note_scheduled(gang, parked, old.record.scheduled_at)
         self._members.dirty.note(key)
-        if step is not Step.CYCLE:
+        if step is not FaultyStep.CYCLE:
             self._leave(key)
 
     def take_back(self, key: GroupKey) -> Gang:
@@ -213,13 +213,13 @@ class Containment:
                     effects += part(gang, parked, now)
                 except Exception as error:  # noqa: BLE001 - a defect may raise anything
                     failed = parked.failed | {part.__name__}
-                    self.park(key, Step.ROLLBACK, error, now)
+                    self.park(key, FaultyStep.ROLLBACK, error, now)
                     gang, parked = self._members.gangs[key], self.parked[key]
                     parked.failed, parked.partial_since = failed, 0.0
         self._assessments[key] = faulted.assessment_of(gang, self._message(parked), due=self._due(gang, parked, now))
         return effects
 
-    def _due(self, gang: Gang, parked: Parked, now: float) -> float:
+    def _due(self, gang: Gang, parked: FaultedGang, now: float) -> float:
         """When, in epoch seconds, a parked gang is next due even if no event concerns it."""
         due = [rollback.next_due(gang)]
         if not self._is_awaited(gang):
@@ -255,7 +255,7 @@ class Containment:
         self._members.installations.doubt(key)
         return gang
 
-    def _write(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
+    def _write(self, gang: Gang, parked: FaultedGang, now: float) -> list[Effect]:
         message = self._message(parked)
         interval_s = self._policy.message_interval_s
         status = faulted.status_of(gang, message, scheduled=parked.scheduled, known=bool(parked.minima.total), now=now)
@@ -263,7 +263,7 @@ class Containment:
         first, parked.reported = not parked.reported, True
         return faulted.write(gang, status, message, first=first, interval_s=interval_s, now=now)
 
-    def _roll_back(self, gang: Gang, parked: Parked, now: float) -> list[Effect]:
+    def _roll_back(self, gang: Gang, parked: FaultedGang, now: float) -> list[Effect]:
         """Evict the bound part of a quorum once no binding is in flight, or when the rest was not bound in time."""
         census, needed = take_census(gang), parked.minima
         if parked.scheduled or not needed.total or not census.bound:
@@ -282,17 +282,17 @@ class Containment:
         gang.roster.inherit_only(pod.uid for pod in census.bound)
         return rollback.go_on(gang, now)
 
-    def _message(self, parked: Parked) -> str:
+    def _message(self, parked: FaultedGang) -> str:
         wait_s = doubled(FIRST_S, parked.times, longest=LONGEST_S)
         evicted = parked.rollback is not None and not parked.failed
         return faulted.message_of(parked.step, parked.error, parked_s=wait_s, evicted=evicted)
 
-    def _has_changed(self, gang: Gang, parked: Parked) -> bool:
+    def _has_changed(self, gang: Gang, parked: FaultedGang) -> bool:
         """Whether its members have changed since it was parked. Changes by our own rollback do not count."""
         return parked.rollback is None and faulted.members_of(gang) != parked.members
 
 
-def _note_scheduled(gang: Gang, parked: Parked, at: float) -> None:
+def _note_scheduled(gang: Gang, parked: FaultedGang, at: float) -> None:
     """Record in the status that the quorum is bound, because a restart reads it from there."""
     parked.scheduled = True
     last = faulted.last_status(gang)

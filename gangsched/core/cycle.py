@@ -19,7 +19,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.wants import Want, as_it_is, chosen_with, further, whole
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
-from gangsched.core.objects.faults import Step
+from gangsched.core.objects.faults import FaultyStep
 from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import Reason
@@ -74,7 +74,7 @@ class Cycle:
         decided.effects = [effect for effect in decided.effects if effect.uid not in mine]
         decided.left.pop(key, None)
         decided.tried[key] = None
-        if not self._state.contain(self._effects, self._now, Step.CYCLE, key, error):
+        if not self._state.contain(self._effects, self._now, FaultyStep.CYCLE, key, error):
             self._snapshot.budget.charge(self._snapshot.budget.left)
         self._done |= {(key, False), (key, True)}
         round_.add(candidate.next())

@@ -21,7 +21,7 @@ from gangsched.core.objects import events as seen
 from gangsched.core.objects import results
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import Event, PodGone, PodSeen
-from gangsched.core.objects.faults import Step
+from gangsched.core.objects.faults import FaultyStep
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.subjects import is_gone, singles
 from gangsched.core.quarantine import Quarantine, fault_of
@@ -142,7 +142,7 @@ class Intake:
                 try:
                     self._members.resume(gang, now)
                 except Exception as error:  # noqa: BLE001 - a defect may raise anything
-                    self._state.containment.park(gang.key, Step.RECOVERY, error, now)
+                    self._state.containment.park(gang.key, FaultyStep.RECOVERY, error, now)
 
     def _hand_over(self, now: float) -> None:
         """Hand over groups that now belong to another installation, and take those that now belong to us."""
@@ -152,7 +152,7 @@ class Intake:
                 handover.settle(members, self._cluster, key, now=now, synced=self.synced)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 if key in members.gangs:
-                    self._state.containment.park(key, Step.EVENT, error, now)
+                    self._state.containment.park(key, FaultyStep.EVENT, error, now)
                     continue
                 group = members.installations.group(key)
                 pods = members.installations.beside(key).values()
@@ -186,7 +186,7 @@ class Intake:
             except Exception as again:  # noqa: BLE001 - a defect may raise anything
                 error = again
         for key in concerned:
-            self._state.containment.park(key, Step.EVENT, error, now)
+            self._state.containment.park(key, FaultyStep.EVENT, error, now)
         if not concerned:
             self._quarantine.put(event, error)
             self.distrusted = True

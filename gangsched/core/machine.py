@@ -20,7 +20,7 @@ from gangsched.core.membership.rechecking import recheck_worsened
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect
 from gangsched.core.objects.events import Event, PodSeen
-from gangsched.core.objects.faults import Fault, Rebuilt, SetAside, Step
+from gangsched.core.objects.faults import Fault, FaultyStep, Rebuilt, SetAside
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.stats import Measured, Stage, Stats
@@ -95,7 +95,7 @@ class Machine:
         state, upkeep = self._state, self._upkeep
         state.holders.renew(now)
         budget = Budget(units.CALL)
-        contain = partial(state.contain, effects, now, Step.UPKEEP)
+        contain = partial(state.contain, effects, now, FaultyStep.UPKEEP)
         effects += recheck_worsened(state.cluster, state.members, contain, budget)
         unchecked = bool(state.cluster.worsened)
         effects += state.members.undeclared.take_events()
@@ -119,7 +119,7 @@ class Machine:
             state.deadlines.hasten(key, now)
         effects += state.leftovers.take_back(state.cluster, now)
         effects += state.unserved.decide(now, budget)
-        contain = partial(state.contain, effects, now, Step.DEMAND)
+        contain = partial(state.contain, effects, now, FaultyStep.DEMAND)
         effects += state.scaling.decide(touched, state.gangs, state.assessments, contain=contain, now=now)
         effects += state.phases.decide((*touched, *unwritten), state.gangs, state.assessments, now)
         effects += state.expired.decide(state.containment.parked)

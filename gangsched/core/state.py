@@ -23,7 +23,7 @@ from gangsched.core.membership.restarts import Restarts
 from gangsched.core.membership.surroundings import Surroundings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
-from gangsched.core.objects.faults import Step
+from gangsched.core.objects.faults import FaultyStep
 from gangsched.core.objects.policy import Policy
 from gangsched.core.phases import Phases
 from gangsched.core.planning.topology import RecentRequests
@@ -85,7 +85,7 @@ class State:
         classes = self.surroundings.priority_classes
         return earliest(gang, foreign=self.members.foreign, policy=self.policy, priority_classes=classes)
 
-    def contain(self, effects: Sequence[Effect], now: float, step: Step, key: GroupKey, error: Exception) -> bool:
+    def contain(self, effects: Sequence[Effect], now: float, step: FaultyStep, key: GroupKey, error: Exception) -> bool:
         """Park a gang whose logic has failed in this step, after these effects. Returns whether others may continue."""
         self.containment.sent(effects)
         self.containment.park(key, step, error, now)

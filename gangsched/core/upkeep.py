@@ -12,7 +12,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.reconcile import reconcile
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
-from gangsched.core.objects.faults import Step
+from gangsched.core.objects.faults import FaultyStep
 from gangsched.core.objects.stats import Measured
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
@@ -97,7 +97,7 @@ class Upkeep:
             self._advance(gang, effects, now)
         except Exception as error:  # noqa: BLE001 - a defect may raise anything
             del effects[decided:]
-            state.contain(effects, now, Step.UPKEEP, key, error)
+            state.contain(effects, now, FaultyStep.UPKEEP, key, error)
         return units.GANG + units.POD * gang.observed.size
 
     def _may_be_complete(self, gang: Gang) -> bool:
@@ -163,7 +163,7 @@ class Upkeep:
                     effects += written
                 state.status_deadlines.set(key, gang.next_write.write_at)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
-                state.contain(effects, now, Step.STATUS, key, error)
+                state.contain(effects, now, FaultyStep.STATUS, key, error)
         if key in containment.parked:
             effects += containment.handle_parked(key, now)
         if state.members.finished(state.gangs[key]):
@@ -193,7 +193,7 @@ class Upkeep:
                     own = (bindings.next_retry(gang), rollback.next_due(gang), making.due(gang))
                     due = min(due, *own, prebinding.next_due(gang, state.policy))
                 except Exception as error:  # noqa: BLE001 - a defect may raise anything
-                    state.contain(effects, now, Step.UPKEEP, key, error)
+                    state.contain(effects, now, FaultyStep.UPKEEP, key, error)
                     effects += state.containment.handle_parked(key, now)
                     due = self._assessments[key].due
             state.deadlines.set(key, due)

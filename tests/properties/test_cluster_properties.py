@@ -10,7 +10,7 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.shape import HostPort, Labels, PodTerm, Requirement, Shape
 from gangsched.core.planning.capacity_snapshot import Snapshot
-from gangsched.core.planning.classes import Seen
+from gangsched.core.planning.classes import Sights
 from tests.builders import node, pod
 from tests.effort import examples
 from tests.naive import World
@@ -49,7 +49,7 @@ PROBES: tuple[Pod, ...] = (
 )
 
 
-Rooms = dict[tuple[int, Seen], dict[str, int]]
+Rooms = dict[tuple[int, Sights], dict[str, int]]
 
 
 class ClusterMachine(RuleBasedStateMachine):

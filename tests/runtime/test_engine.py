@@ -11,7 +11,7 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect, EmitEvent
 from gangsched.core.objects.events import Event, PodGone, PodSeen, Synced, TimePassed
-from gangsched.core.objects.faults import Fault, Rebuilt, SetAside, Step
+from gangsched.core.objects.faults import Fault, FaultyStep, Rebuilt, SetAside
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused, StatusRefused
@@ -323,7 +323,7 @@ async def test_muted_whoever_binds_our_pods_is_no_rival(caplog):
 async def test_a_fault_over_one_group_is_logged_with_its_traceback_and_counted_and_the_engine_goes_on(caplog):
     with pytest.raises(ValueError, match="evil") as raised:
         int("evil\nname")
-    fault = Fault("ns/g", Step.CYCLE, raised.value, 60.0)
+    fault = Fault("ns/g", FaultyStep.CYCLE, raised.value, 60.0)
     rig = Rig(FakeMachine(effects=[BIND], faults=[fault, Rebuilt(("n1 has 2 cpu too many",))]))
     rig.inbox.post([GONE])
     assert await rig.engine.step() == [BIND]

@@ -16,7 +16,7 @@ from gangsched.core.gang import bindings, clock, making, recovery, rollback
 from gangsched.core.membership import rechecking
 from gangsched.core.membership.members import Members
 from gangsched.core.objects.effects import BindPod
-from gangsched.core.objects.faults import Fault, Rebuilt, Step
+from gangsched.core.objects.faults import Fault, FaultyStep, Rebuilt
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused, StatusRefused
@@ -127,16 +127,16 @@ def in_deadlines(injector: Injector) -> None:
 
 
 STEPS = {
-    in_reconcile: Step.UPKEEP,
-    after_reconcile: Step.UPKEEP,
-    in_place: Step.CYCLE,
-    after_place: Step.CYCLE,
-    before_bindings: Step.CYCLE,
-    after_bindings: Step.CYCLE,
-    amid_bindings: Step.CYCLE,
-    in_queue: Step.CYCLE,
+    in_reconcile: FaultyStep.UPKEEP,
+    after_reconcile: FaultyStep.UPKEEP,
+    in_place: FaultyStep.CYCLE,
+    after_place: FaultyStep.CYCLE,
+    before_bindings: FaultyStep.CYCLE,
+    after_bindings: FaultyStep.CYCLE,
+    amid_bindings: FaultyStep.CYCLE,
+    in_queue: FaultyStep.CYCLE,
 }
-LATER = {in_schedule: Step.STATUS, in_write: Step.STATUS, in_deadlines: Step.UPKEEP}
+LATER = {in_schedule: FaultyStep.STATUS, in_write: FaultyStep.STATUS, in_deadlines: FaultyStep.UPKEEP}
 """Steps that follow the one that decides bindings; those bindings are sent despite the fault."""
 
 
@@ -150,7 +150,7 @@ def assumed(harness: Harness, prefix: str) -> list[str]:
     ]
 
 
-def steps(harness: Harness) -> list[Step]:
+def steps(harness: Harness) -> list[FaultyStep]:
     """The steps that have failed since the last call."""
     return [found.step for found in harness.machine.take_faults() if isinstance(found, Fault)]
 
@@ -377,7 +377,7 @@ def test_a_rollback_that_fails_too_leaves_the_group_alone_and_others_go_on(injec
     harness.change("default/a-2", labels=(("x", "y"),))
     harness.wait(5)
     assert len(harness.bound("default/b")) == 2
-    assert steps(harness) == [Step.UPKEEP, Step.ROLLBACK]
+    assert steps(harness) == [FaultyStep.UPKEEP, FaultyStep.ROLLBACK]
     assert harness.evicted == []
     harness.change("default/a-2", labels=(("x", "z"),))
     harness.wait(5)
@@ -498,7 +498,7 @@ def test_a_group_whose_status_cannot_be_taken_over_does_not_keep_a_new_leader_fr
     assert len(harness.bound("default/c")) == 2
     assert harness.condition("default/a", "Degraded").reason == "InternalError"
     assert harness.condition("default/a").status
-    assert steps(harness) == [Step.RECOVERY]
+    assert steps(harness) == [FaultyStep.RECOVERY]
     injector.armed = False
     harness.wait(61)
     assert harness.condition("default/a", "Degraded").reason == "Healthy"
@@ -570,7 +570,7 @@ def test_a_fault_while_a_place_on_a_worse_node_is_looked_at_parks_that_group_alo
     injector.into(rechecking, "classify", when=lambda _snapshot, members, *_: members[0].name.startswith("a-"))
     harness.add(pod("x", group="", scheduler="other", node="n1"))
     harness.wait(1)
-    assert steps(harness) == [Step.UPKEEP]
+    assert steps(harness) == [FaultyStep.UPKEEP]
     assert harness.condition("default/a").reason == "InternalError"
     assert len(assumed(harness, "a")) == 3
     harness.send_withheld()
@@ -585,7 +585,7 @@ def test_a_fault_while_it_is_found_out_what_nodes_a_group_lacks_parks_that_group
     harness.add(node("n1", cpu=1), group("a", min_member=2), *pods("a", 2))
     injector.into(scaling, "pool_demands", when=lambda *_, members, **__: members[0].name.startswith("a-"))
     harness.wait(2)
-    assert steps(harness) == [Step.DEMAND]
+    assert steps(harness) == [FaultyStep.DEMAND]
     assert harness.condition("default/a").reason == "InternalError"
     harness.add(group("b", min_member=1), *pods("b", 1))
     harness.wait(2)

@@ -15,17 +15,17 @@ from gangsched.core.constraints.naming import NAMED, listed
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm
 
-Domain = tuple[str, str]
+ForbiddenDomain = tuple[str, str]
 """(topology key, value): all nodes with this value of the label."""
-Owner = tuple[str, str]
+TermOwner = tuple[str, str]
 """(namespace, name of the group or else of the pod) of a pod with a term."""
 
-_NONE: frozenset[Domain] = frozenset()
+_NONE: frozenset[ForbiddenDomain] = frozenset()
 MOST_CACHED = 4096
 """Limit for the number of cached results, one for each new pod that terms can tell apart; then all are dropped."""
 
 
-def by_key(domains: Iterable[Domain]) -> dict[str, list[str]]:
+def by_key(domains: Iterable[ForbiddenDomain]) -> dict[str, list[str]]:
     """The sorted values of these domains by topology key."""
     found: dict[str, list[str]] = {}
     for key, value in sorted(domains):
@@ -48,8 +48,8 @@ class AntiAffinityIndex:
         self.terms: TermIndex[PodTerm] = TermIndex()
         self.digest = 0
         self._domains: dict[PodTerm, dict[str, int]] = {}
-        self._forbidden: dict[Matchable, frozenset[Domain]] = {}
-        self._owners: dict[PodTerm, dict[str, Owner]] = {}
+        self._forbidden: dict[Matchable, frozenset[ForbiddenDomain]] = {}
+        self._owners: dict[PodTerm, dict[str, TermOwner]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._domains)
@@ -110,7 +110,7 @@ class AntiAffinityIndex:
         """Clear the cache after the labels of a namespace have changed."""
         self._forbidden.clear()
 
-    def forbidden(self, newcomer: Matchable, namespaces: Mapping[str, Mapping[str, str]]) -> frozenset[Domain]:
+    def forbidden(self, newcomer: Matchable, namespaces: Mapping[str, Mapping[str, str]]) -> frozenset[ForbiddenDomain]:
         """The domains that are forbidden to this new pod; `namespaces` holds the labels of each namespace."""
         if not self._domains:
             return _NONE

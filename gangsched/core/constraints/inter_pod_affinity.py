@@ -12,7 +12,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from gangsched.core.constraints.anti_affinity import AntiAffinityIndex, Domain, by_key
+from gangsched.core.constraints.anti_affinity import AntiAffinityIndex, ForbiddenDomain, by_key
 from gangsched.core.constraints.constraint import Constraint, Happening, Leavers, Member, Plan, Words, World
 from gangsched.core.constraints.matching import Matchable, Noticed, term_matches
 from gangsched.core.constraints.naming import pod_terms
@@ -26,7 +26,7 @@ _MOST = 1 << 31
 _KEY = attrgetter("topology_key")
 
 
-class Seen(Noticed, frozen=True, gc=False, cache_hash=True):
+class AffinitySight(Noticed, frozen=True, gc=False, cache_hash=True):
     """The namespace and labels by which terms match the pod."""
 
 
@@ -120,17 +120,17 @@ class AffinityPlan(Plan):
                 self._keys[of_all(shape.affinity)] = None
         self._tallies.ask(self._keys)
 
-    def sees(self, pod: Pod) -> Seen | None:
+    def sees(self, pod: Pod) -> AffinitySight | None:
         """The namespace and labels by which terms match the pod; None if none matches it."""
         asked = (self._tallies.keys, self._known.terms.keys, self._own.terms.keys)
         known = Matchable(pod.namespace, tuple([pair for pair in pod.labels if any(pair[0] in keys for keys in asked)]))
         if self._tallies.matched(known) or self._forbidden(known) or self._known.forbidden(known, self._namespaces):
-            return Seen(known)
+            return AffinitySight(known)
         return None
 
-    def sees_nominated(self, pod: Pod) -> Seen:
+    def sees_nominated(self, pod: Pod) -> AffinitySight:
         """The namespace and all labels of the pod."""
-        return Seen(Matchable(pod.namespace, pod.labels, nominated=True))
+        return AffinitySight(Matchable(pod.namespace, pod.labels, nominated=True))
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows that are closed neither by the terms of placed pods nor by the members' own."""
@@ -167,7 +167,7 @@ class AffinityPlan(Plan):
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """The rows closed by each kind of term, with the domains, and the pods that the terms match or belong to."""
-        seen, shape = member.sight(Seen), member.shape
+        seen, shape = member.sight(AffinitySight), member.shape
         forbidden = self._forbidden(seen.pod) if seen is not None else frozenset()
         for reason, keys, where in self._refusing(member, rows):
             found = {key: self._nodes.values(key, rows[where]) for key in keys} or by_key(forbidden)
@@ -212,7 +212,7 @@ class AffinityPlan(Plan):
 
     def _matched(self, member: Member) -> Sequence[Question]:
         """The questions that members of the class match."""
-        seen = member.sight(Seen)
+        seen = member.sight(AffinitySight)
         return self._tallies.matched(seen.pod) if seen is not None else ()
 
     def _joins(self, member: Member, other: Member) -> bool:
@@ -231,7 +231,7 @@ class AffinityPlan(Plan):
 
     def _refusing(self, member: Member, rows: IntArray) -> Iterator[tuple[str, Sequence[str], Mask]]:
         """Each reason, the topology keys of the member's terms that cause it, and the rows where it holds."""
-        shape, seen = member.shape, member.sight(Seen)
+        shape, seen = member.shape, member.sight(AffinitySight)
         if shape.affinity:
             yield NodeReason.POD_AFFINITY, list(map(_KEY, shape.affinity)), ~self._near(member, rows)
         excluded: Mask = np.zeros(len(rows), dtype=np.bool_)
@@ -259,7 +259,7 @@ class AffinityPlan(Plan):
             near &= self._nodes.beside(rows, term.topology_key, there)
         return near
 
-    def _forbidden(self, pod: Matchable) -> frozenset[Domain]:
+    def _forbidden(self, pod: Matchable) -> frozenset[ForbiddenDomain]:
         """The domains that the terms of placed pods and members forbid to the pod."""
         return self._index.forbidden(pod, self._namespaces) | self._own.forbidden(pod, self._namespaces)
 
@@ -275,7 +275,7 @@ class AffinityPlan(Plan):
 
     def _change(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
         """Count `counts` members on these rows, or uncount them where negative."""
-        seen, terms = member.sight(Seen), member.shape.anti_affinity
+        seen, terms = member.sight(AffinitySight), member.shape.anti_affinity
         keys = {term.topology_key for term in terms}
         if terms:
             self._apply(terms, rows, counts)

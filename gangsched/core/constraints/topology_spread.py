@@ -30,7 +30,7 @@ from gangsched.core.objects.soft import Soft
 _HOSTNAME = "kubernetes.io/hostname"
 
 
-class Seen(Noticed, frozen=True, gc=False, cache_hash=True):
+class SpreadSight(Noticed, frozen=True, gc=False, cache_hash=True):
     """The namespace and labels by which constraints count the pod."""
 
 
@@ -107,15 +107,15 @@ class SpreadPlan(Plan):
         """Count pods for the constraints of these shapes."""
         self._tallies.ask(of_spread(spread) for shape in shapes for spread in shape.spread)
 
-    def sees(self, pod: Pod) -> Seen | None:
+    def sees(self, pod: Pod) -> SpreadSight | None:
         """The namespace and labels by which constraints count the pod; None if none counts it."""
         keys = self._tallies.keys
         known = Matchable(pod.namespace, tuple([pair for pair in pod.labels if pair[0] in keys]))
-        return Seen(known) if self._tallies.matched(known) else None
+        return SpreadSight(known) if self._tallies.matched(known) else None
 
-    def sees_nominated(self, pod: Pod) -> Seen:
+    def sees_nominated(self, pod: Pod) -> SpreadSight:
         """The namespace and all labels of the pod."""
-        return Seen(Matchable(pod.namespace, pod.labels, nominated=True))
+        return SpreadSight(Matchable(pod.namespace, pod.labels, nominated=True))
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows on which one more member exceeds no constraint."""
@@ -128,7 +128,7 @@ class SpreadPlan(Plan):
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
         """Count the members. A constraint that counts them may get another emptiest domain, which affects all rows."""
         preferred = member.known is not None and self._preferred and self._preferred.place(member.known, rows, counts)
-        seen = member.sight(Seen)
+        seen = member.sight(SpreadSight)
         if seen is not None and self._tallies.place(seen.pod, rows, counts):
             return self._every
         return self._every[:0] if preferred else None
@@ -255,7 +255,7 @@ class SpreadPlan(Plan):
         """Whether members of the class match the selector; an empty selector matches them, though it counts no pod."""
         if spread.term.selector == ():
             return True
-        seen = member.sight(Seen)
+        seen = member.sight(SpreadSight)
         return seen is not None and of_spread(spread) in self._tallies.matched(seen.pod)
 
     def _numbers(self, spread: Spread) -> IntArray:

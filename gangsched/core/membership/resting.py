@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import GroupKey
 
-Owner = tuple[str, GroupKey]
+WorkloadKey = tuple[str, GroupKey]
 """A workload's kind, and its namespace and name."""
 
 
@@ -15,8 +15,8 @@ class Resting:
     """The gangs, by the workload of their last members."""
 
     def __init__(self) -> None:
-        self._gangs: dict[Owner, dict[GroupKey, None]] = {}
-        self._owners: dict[GroupKey, Owner] = {}
+        self._gangs: dict[WorkloadKey, dict[GroupKey, None]] = {}
+        self._owners: dict[GroupKey, WorkloadKey] = {}
 
     def note(self, gang: Gang) -> None:
         """Update the index after the gang was reconciled."""
@@ -50,7 +50,7 @@ class Resting:
     def validate(self, alive: Container[GroupKey]) -> Iterator[str]:
         """Contradictions, each as a sentence."""
         yield from (f"{key}: known by its workload though it is gone" for key in self._owners if key not in alive)
-        by_owner: dict[Owner, dict[GroupKey, None]] = {}
+        by_owner: dict[WorkloadKey, dict[GroupKey, None]] = {}
         for key, owner in self._owners.items():
             by_owner.setdefault(owner, {})[key] = None
         if self._gangs != by_owner:

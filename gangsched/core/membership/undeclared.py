@@ -23,7 +23,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.workload import AUTO, GANG, Workload
 
-Owner = tuple[str, str]
+WorkloadName = tuple[str, str]
 """A workload's kind and name; its namespace is known from the context."""
 
 
@@ -34,12 +34,12 @@ class Undeclared:
         self._ours = frozenset(policy.scheduler_names)
         self._cluster = cluster
         self._foreign = foreign
-        self._pods: dict[str, dict[Owner, set[str]]] = {}
-        self._owners: dict[str, tuple[str, Owner]] = {}
+        self._pods: dict[str, dict[WorkloadName, set[str]]] = {}
+        self._owners: dict[str, tuple[str, WorkloadName]] = {}
         self._naming: dict[GroupKey, set[str]] = {}
         self._named: dict[str, GroupKey] = {}
-        self._reported: set[tuple[str, Owner]] = set()
-        self._unreported: dict[tuple[str, Owner], str] = {}
+        self._reported: set[tuple[str, WorkloadName]] = set()
+        self._unreported: dict[tuple[str, WorkloadName], str] = {}
 
     def declared(self, pod: Pod) -> Pod:
         """The pod with its current declaration. Pods of other schedulers follow no workload."""
@@ -181,7 +181,7 @@ class Undeclared:
         if listed != set(self._owners.items()):
             yield "the pods by workload and the workloads by pod differ"
 
-    def _listed(self) -> Iterator[tuple[tuple[str, Owner], set[str]]]:
+    def _listed(self) -> Iterator[tuple[tuple[str, WorkloadName], set[str]]]:
         for namespace, owners in self._pods.items():
             for owner, uids in owners.items():
                 yield (namespace, owner), uids

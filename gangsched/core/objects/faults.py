@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Step(StrEnum):
+class FaultyStep(StrEnum):
     """The step of a call in which the logic of one gang failed."""
 
     EVENT = "Event"
@@ -31,7 +31,7 @@ class Fault:
     """The logic of this gang failed, and the gang is parked for `parked_s` seconds."""
 
     gang: str
-    step: Step
+    step: FaultyStep
     error: Exception
     parked_s: float
 

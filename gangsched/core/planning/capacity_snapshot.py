@@ -24,7 +24,7 @@ from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.strategy import Scarce
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
-from gangsched.core.planning.classes import MOST, MemberClass, Seen, Taken
+from gangsched.core.planning.classes import MOST, MemberClass, Sights, Taken
 from gangsched.core.planning.row_cache import RowCache
 from gangsched.core.planning.scores import Scores, overriding
 from gangsched.core.planning.strategies import GPU_SUFFIX
@@ -187,7 +187,7 @@ class Snapshot:
         """Whether a constraint distinguishes pods by more than their shape."""
         return any(plan.selective for plan in self.plans)
 
-    def seen(self, pod: Pod) -> Seen:
+    def seen(self, pod: Pod) -> Sights:
         """The properties of the pod, besides its shape, that constraints distinguish now."""
         return tuple(sight for plan in self.plans if plan.selective and (sight := plan.sees(pod)) is not None)
 
@@ -271,7 +271,7 @@ class Snapshot:
 
     # Inside
 
-    def _all_seen(self, pod: Pod) -> Seen:
+    def _all_seen(self, pod: Pod) -> Sights:
         """Like `seen`, but from every constraint, and with every property that could matter later."""
         return tuple(sight for plan in self.plans if (sight := plan.sees_nominated(pod)) is not None)
 

@@ -18,7 +18,7 @@ from gangsched.core.objects.soft import Soft
 
 MOST = 1 << 31
 """Upper limit for the number of members that a row takes, so that sums over all rows cannot overflow."""
-Seen = tuple[Sight, ...]
+Sights = tuple[Sight, ...]
 """The properties of a pod, besides its shape, that constraints distinguish; one entry per constraint that has any."""
 
 
@@ -31,7 +31,7 @@ class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
     """
 
     shape: Shape
-    seen: Seen = ()
+    seen: Sights = ()
     avoided: frozenset[str] = frozenset()
     domain: Area | None = None
     prefer: tuple[Preference, ...] = ()

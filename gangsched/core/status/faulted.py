@@ -13,26 +13,26 @@ from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.states import WAITING
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, PatchPodCondition, PatchStatus
-from gangsched.core.objects.faults import Step
+from gangsched.core.objects.faults import FaultyStep
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import NO_RECORD, Minima, Phase
 from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.core.status.gang_events import emit
 
 _DOING = {
-    Step.EVENT: "applying one of its events",
-    Step.RECOVERY: "reading its status",
-    Step.UPKEEP: "reconciling it",
-    Step.CYCLE: "placing it",
-    Step.STATUS: "writing its status",
-    Step.DEMAND: "computing what nodes it needs",
-    Step.ROLLBACK: "rolling it back",
+    FaultyStep.EVENT: "applying one of its events",
+    FaultyStep.RECOVERY: "reading its status",
+    FaultyStep.UPKEEP: "reconciling it",
+    FaultyStep.CYCLE: "placing it",
+    FaultyStep.STATUS: "writing its status",
+    FaultyStep.DEMAND: "computing what nodes it needs",
+    FaultyStep.ROLLBACK: "rolling it back",
 }
 _SCHEDULED = frozenset({Reason.SCHEDULED, Reason.MEMBERS_MISSING, Reason.SUCCEEDED, Reason.GANG_FAILED})
 """Reasons of the condition Scheduled on a gang that was scheduled."""
 
 
-def message_of(step: Step, error: str, *, parked_s: float, evicted: bool) -> str:
+def message_of(step: FaultyStep, error: str, *, parked_s: float, evicted: bool) -> str:
     """What failed, what happens to the group, and what to do; the message does not change while the group is parked."""
     return (
         f"gangsched failed with {error} while {_DOING[step]}, which is a bug in gangsched: "
