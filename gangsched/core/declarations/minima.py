@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from msgspec import Struct, field
 
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.record import Choice, Minima
+
+MOST_CACHED = 1024
+"""Number of specs whose minimum is kept, because a gang asks for it several times whenever it is brought up to date."""
 
 
 class Need(Struct, frozen=True):
@@ -51,11 +55,13 @@ def role_minima(spec: GroupSpec) -> dict[str, int]:
     return {role.name: role.min_member for role in spec.roles}
 
 
+@lru_cache(maxsize=MOST_CACHED)
 def minima(spec: GroupSpec) -> Minima:
     """The group's minimum."""
     return spec.tree or Minima(spec.minimum, tuple(sorted(role_minima(spec).items())))
 
 
+@lru_cache(maxsize=MOST_CACHED)
 def lowered(had: Minima, spec: GroupSpec) -> Minima:
     """The spec's minima, none of them larger than in `had`, which is without choices."""
     asked, roles = minima(spec), dict(had.roles)

@@ -61,7 +61,6 @@ class Snapshot:
         self.masking = overriding(self.plans, "mask")
         self._limiting = overriding(self.plans, "room")
         self._counting = overriding(self.plans, "take")
-        self._losing = overriding(self.plans, "leave")
         self.resources = next(plan for plan in self.plans if isinstance(plan, ResourcesPlan))
         self._counted: dict[str, Taken] = {}
         self._bare: Snapshot | None = None
@@ -175,7 +174,7 @@ class Snapshot:
         for done in self._log:
             if isinstance(done, _Departure) and done.leave:
                 gone = [(pod, row) for pod, row in done.leavers.pods if pod.uid in self._away]
-                for plan in self._losing if gone else ():
+                for plan in overriding(self.plans, "settle") if gone else ():
                     plan.settle(self._leavers(gone, done.leavers.preparing))
                 self._away.difference_update(pod.uid for pod, _ in gone)
         self._log.clear()
@@ -342,7 +341,7 @@ class Snapshot:
         self._away = self._away | uids if leave else self._away - uids
         for each in leavers.alike:
             self._changed.append(each.rows)
-        for plan in self._losing:
+        for plan in overriding(self.plans, "leave"):
             turned = plan.leave(leavers) if leave else plan.stay(leavers)
             if turned is not None:
                 self._changed.append(turned)
