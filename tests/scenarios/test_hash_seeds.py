@@ -165,7 +165,7 @@ def vanish(harness: Harness) -> None:
         harness.add(*pods("both", 6, first=10 * len(name), owner=owner))
     harness.add(group("default/both", min_member=2))
     harness.wait(100)
-    assert harness.pod("default/both-50").condition_reason == Reason.SEVERAL_OWNERS
+    assert harness.events(Reason.SEVERAL_OWNERS)
 
 
 def withdrawn(effects: list[Effect]) -> int:
