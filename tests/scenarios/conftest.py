@@ -3,7 +3,7 @@
 A story opts out of a course with `@pytest.mark.without("restarts", "disorder", why="…")`; "all" leaves only the plain
 one. Each case of a story that has several runs in the plain course and takes turns in the others, so that the story
 runs in all of them; `make nightly` runs each case in each course. `make check` runs the plain course, and of a story
-with many cases five, evenly spread. `make mutations` adds, for every second case of a quarter of the stories, one other
+with many cases four, evenly spread. `make mutations` adds, for every second case of a quarter of the stories, one other
 course. The story's name decides about both.
 """
 
@@ -19,7 +19,7 @@ import pytest
 from tests import effort
 from tests.harness import Course, Harness
 
-_CASES = 5
+_CASES = 4
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
