@@ -21,7 +21,8 @@ PARTS ?=
 GO = GOGC=400 GOMAXPROCS=1
 # For make check and coverage: the quick tests, and each story as it is written. Some tests wait, so that one worker more
 # than there are processors keeps these busy.
-QUICK = -n $(shell "$(PYTHON)" -c "import os; print((os.cpu_count() or 1) + 1)") --dist worksteal --hypothesis-profile=check --ignore=tests/integration --ignore=tests/workloads \
+QUICK = -n $(shell "$(PYTHON)" -c "import os; print((os.cpu_count() or 1) + 1)") --dist worksteal \
+	--hypothesis-profile=check --ignore=tests/integration --ignore=tests/workloads \
 	-m "not slow and not integration and not extras and not another_course"
 # For make workloads and nightly: four control planes keep two cores busy; the plays wait more than they compute.
 PLAYS = -n 4 --dist loadscope --no-loadscope-reorder

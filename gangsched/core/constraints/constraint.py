@@ -56,10 +56,10 @@ class Alike:
 
 @dataclass(frozen=True, slots=True)
 class Leavers:
-    """Pods that the cluster counts and that leave a snapshot, each with its row, and the same by shape.
+    """Pods that the cluster counts and that leave a snapshot or stay after all, each with its row; the same by shape.
 
-    `preparing` are the UIDs of those with pre-bindings under way. `keep_devices`: so do their claims, because
-    the same pods are asked about again.
+    `preparing` are the UIDs of those with pre-bindings under way. `keep_devices`: their claims keep their devices,
+    because the same pods are asked about again.
     """
 
     pods: Sequence[tuple[Pod, int]]
@@ -171,7 +171,7 @@ class Constraint:
 
 
 class Plan:
-    """One constraint on one snapshot. `take` and `give_back` revert each other exactly, as do `leave` and `stay`.
+    """One constraint on one snapshot. `take` and `give_back` revert each other exactly, as does `recount`.
 
     What it answers is what the cluster counts, less the pods that have left, and the members placed here.
     """
@@ -216,15 +216,12 @@ class Plan:
         """Take back `counts` members that were placed here. Returns the same as `take`."""
         return None
 
-    def leave(self, leavers: Leavers) -> IntArray | None:  # noqa: ARG002 - for subclasses
-        """Answer all questions from now on as if the cluster had never counted these pods. Returns the same as `take`.
+    def recount(self, leavers: Leavers, sign: int) -> IntArray | None:  # noqa: ARG002 - for subclasses
+        """Answer all questions from now on as if the cluster had never counted these pods (-1), or revert that (1).
 
-        What a member's sight is does not change with that, so that members which were seen before are still known.
+        Others may have left or stayed meanwhile. What a member's sight is does not change with that, so that members
+        which were seen before are still known. Returns the same as `take`.
         """
-        return None
-
-    def stay(self, leavers: Leavers) -> IntArray | None:  # noqa: ARG002 - for subclasses
-        """Revert `leave` for these pods, in whichever order others have left or stayed meanwhile."""
         return None
 
     def settle(self, leavers: Leavers) -> None:

@@ -171,15 +171,8 @@ class _DevicesPlan(Plan):
                 self._pool.pop(seen.wishes, row)
         return self._pool.elsewhere(seen.wishes)
 
-    def leave(self, leavers: Leavers) -> IntArray | None:
-        """Free the devices of claims that only these pods use, and what their pre-bindings take."""
-        return self._recount(leavers, -1)
-
-    def stay(self, leavers: Leavers) -> IntArray | None:
-        """Take these devices again."""
-        return self._recount(leavers, 1)
-
-    def _recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+    def recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+        """Take again (1), or free (-1), the devices of claims that only these pods use, and of pre-bindings."""
         using = [pod for pod, _ in leavers.pods if pod.uses_devices] if self.selective else ()
         if not using:
             return None

@@ -153,14 +153,6 @@ class AffinityPlan(Plan):
         """Revert `take`."""
         return self._change(member, rows, -counts)
 
-    def leave(self, leavers: Leavers) -> IntArray | None:
-        """Stop applying the pods' terms to the domains of their rows, and counting the pods for terms of members."""
-        return self._recount(leavers, -1)
-
-    def stay(self, leavers: Leavers) -> IntArray | None:
-        """Apply the pods' terms, and count the pods, again."""
-        return self._recount(leavers, 1)
-
     def settle(self, leavers: Leavers) -> None:
         """The cluster counts the pods no more."""
         self._tallies.settle(leavers.pods)
@@ -288,7 +280,7 @@ class AffinityPlan(Plan):
             return None
         return rows if not everywhere and all(map(self._nodes.tells_apart, keys)) else np.arange(self._size)
 
-    def _recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+    def recount(self, leavers: Leavers, sign: int) -> IntArray | None:
         """Count these pods of the cluster again (1), or no longer (-1)."""
         changed = self._tallies.recount(leavers.pods, sign)
         for each in leavers.alike:

@@ -165,17 +165,12 @@ class _Plan(Plan):
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True) if ports else ():
             self._own(row).remove(ports * count)
 
-    def leave(self, leavers: Leavers) -> None:
-        """Stop counting the pods' ports."""
+    def recount(self, leavers: Leavers, sign: int) -> None:
+        """Count the pods' ports again (1), or no longer (-1)."""
         for each in leavers.alike:
             for row in each.rows.tolist() if each.shape.host_ports else ():
-                self._own(row).remove(each.shape.host_ports)
-
-    def stay(self, leavers: Leavers) -> None:
-        """Count the pods' ports again."""
-        for each in leavers.alike:
-            for row in each.rows.tolist() if each.shape.host_ports else ():
-                self._own(row).add(each.shape.host_ports)
+                change = self._own(row).add if sign > 0 else self._own(row).remove
+                change(each.shape.host_ports)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """For each port, the rows where it is in use."""

@@ -93,14 +93,6 @@ class ResourcesPlan(Plan):
         """Add the members' requests to what is free."""
         self.take(member, rows, -counts)
 
-    def leave(self, leavers: Leavers) -> None:
-        """Add what the pods have requested to what is free."""
-        self._recount(leavers, 1)
-
-    def stay(self, leavers: Leavers) -> None:
-        """Subtract what the pods have requested again."""
-        self._recount(leavers, -1)
-
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """For each resource, the rows where too little is left."""
         for resource, amount in (*member.shape.requests, (PODS, 1)):
@@ -168,11 +160,12 @@ class ResourcesPlan(Plan):
         for resource, row, amount in _requested(leavers):
             self._gone[resource][row] -= amount
 
-    def _recount(self, leavers: Leavers, sign: int) -> None:
+    def recount(self, leavers: Leavers, sign: int) -> None:
+        """Take again what the pods have requested (1), or free it (-1)."""
         for resource, row, amount in _requested(leavers):
             gone, column = self._gone.setdefault(resource, {}), self._stock.columns.get(resource)
             before = gone.get(row, 0)
-            gone[row] = before + sign * amount
+            gone[row] = before - sign * amount
             if column is not None and column < self.free.shape[1]:
                 # The capacity clips absurd sums, so a difference of exact sums is added, and what is clipped here kept.
                 there, at = self._stock.free_of(row, resource), (row, column)

@@ -225,14 +225,6 @@ class _LimitsPlan(Plan):
         """Detach the members' volumes from these rows."""
         self.take(member, rows, -counts)
 
-    def leave(self, leavers: Leavers) -> None:
-        """Detach the volumes that only these pods use on their rows."""
-        self._recount(leavers, -1)
-
-    def stay(self, leavers: Leavers) -> None:
-        """Attach the pods' volumes again."""
-        self._recount(leavers, 1)
-
     def settle(self, leavers: Leavers) -> None:
         """The cluster counts the pods' volumes no more."""
         self._gone.subtract((row, attachment) for row, attachment in self._attached_by(leavers))
@@ -282,7 +274,8 @@ class _LimitsPlan(Plan):
 
     # Inside
 
-    def _recount(self, leavers: Leavers, sign: int) -> None:
+    def recount(self, leavers: Leavers, sign: int) -> None:
+        """Attach the pods' volumes again (1), or detach those that only they use on their rows (-1)."""
         for row, attachment in self._attached_by(leavers):
             self._count(self._gone, row, attachment, -sign)
 

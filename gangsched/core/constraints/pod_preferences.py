@@ -153,14 +153,6 @@ class PodPreferencesPlan(Plan):
         """Revert `take`."""
         return self.take(member, rows, -counts)
 
-    def leave(self, leavers: Leavers) -> IntArray | None:
-        """Stop counting the pods and their terms."""
-        return self._recount(leavers, -1)
-
-    def stay(self, leavers: Leavers) -> IntArray | None:
-        """Count the pods and their terms again."""
-        return self._recount(leavers, 1)
-
     def settle(self, leavers: Leavers) -> None:
         """The cluster counts the pods and their terms no more."""
         self._tallies.settle(leavers.pods)
@@ -180,7 +172,8 @@ class PodPreferencesPlan(Plan):
 
     # Inside
 
-    def _recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+    def recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+        """Count the pods and their terms again (1), or no longer (-1)."""
         changed = self._tallies.recount(leavers.pods, sign)
         for pod, row in leavers.pods:
             for weighed in _terms(pod.shape, pod.soft):

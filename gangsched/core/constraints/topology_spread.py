@@ -137,14 +137,6 @@ class SpreadPlan(Plan):
         """Stop counting the members."""
         return self.take(member, rows, -counts)
 
-    def leave(self, leavers: Leavers) -> IntArray | None:
-        """Stop counting the pods."""
-        return self._recount(leavers, -1)
-
-    def stay(self, leavers: Leavers) -> IntArray | None:
-        """Count the pods again."""
-        return self._recount(leavers, 1)
-
     def settle(self, leavers: Leavers) -> None:
         """The cluster counts the pods no more."""
         self._tallies.settle(leavers.pods)
@@ -226,7 +218,8 @@ class SpreadPlan(Plan):
 
     # Inside
 
-    def _recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+    def recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+        """Count the pods again (1), or no longer (-1)."""
         preferred = self._preferred.recount(leavers.pods, sign)
         if self._tallies.recount(leavers.pods, sign):
             return self._every

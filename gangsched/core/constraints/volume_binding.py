@@ -227,15 +227,8 @@ class VolumePlan(Plan):
                 chosen.update(self._pool.give_back(seen.wants, row))
         return self._pool.rows_of(seen.wants, chosen, rows)
 
-    def leave(self, leavers: Leavers) -> IntArray | None:
-        """Give back what the pods' pre-bindings take. A volume that is bound to a claim stays so, whoever uses that."""
-        return self._recount(leavers, -1)
-
-    def stay(self, leavers: Leavers) -> IntArray | None:
-        """Take that again."""
-        return self._recount(leavers, 1)
-
-    def _recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+    def recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+        """Take again what the pods' pre-bindings take (1), or give it back (-1). A volume bound to a claim stays so."""
         if not leavers.preparing:
             return None
         self._pool.recount(leavers.preparing, sign)

@@ -131,14 +131,6 @@ class _UsesPlan(Plan):
         """Stop counting the members as users."""
         return self._count(member, rows, -counts)
 
-    def leave(self, leavers: Leavers) -> IntArray | None:
-        """Stop counting the pods as users of their claims and disks."""
-        return self._recount(leavers, -1)
-
-    def stay(self, leavers: Leavers) -> IntArray | None:
-        """Count the pods as users again."""
-        return self._recount(leavers, 1)
-
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """The claim that is in use, or each disk with the rows where it is in use."""
         seen = member.sight(Contested)
@@ -185,7 +177,7 @@ class _UsesPlan(Plan):
             self._count_user(key, int(counts.sum()))
         return np.arange(len(self._world.stock.names))
 
-    def _recount(self, leavers: Leavers, sign: int) -> IntArray | None:
+    def recount(self, leavers: Leavers, sign: int) -> IntArray | None:
         """Count these pods of the cluster again (1), or no longer (-1)."""
         everywhere = False
         for each in leavers.alike:

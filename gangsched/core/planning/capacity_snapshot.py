@@ -34,10 +34,10 @@ MOST_NOMINATED = 1 << 52
 
 
 class _Departure(NamedTuple):
-    """A change: these pods have left (`leave`), or stayed after all."""
+    """A change: these pods have left (-1), or stayed after all (1)."""
 
     leavers: Leavers
-    leave: bool
+    sign: int
 
 
 class Snapshot:
@@ -101,7 +101,7 @@ class Snapshot:
             if isinstance(done, Taken):
                 self._change(done, -1)
             elif isinstance(done, _Departure):
-                self._recount(done.leavers, leave=not done.leave)
+                self._recount(done.leavers, -done.sign)
             else:
                 self.own = done
 
@@ -163,16 +163,16 @@ class Snapshot:
         claim. Claims on unknown nodes, which count nowhere, are ignored, and so is everything on an emptied snapshot.
         `own` is the caller's.
         """
-        self._depart([each for each in claims if each.pod.uid not in self._away], leave=True, keep_devices=keep_devices)
+        self._depart([each for each in claims if each.pod.uid not in self._away], -1, keep_devices=keep_devices)
 
     def stay(self, claims: Iterable[Claim], *, keep_devices: bool = False) -> None:
         """Let pods that have left stay after all, in any order, and as they left."""
-        self._depart([each for each in claims if each.pod.uid in self._away], leave=False, keep_devices=keep_devices)
+        self._depart([each for each in claims if each.pod.uid in self._away], 1, keep_devices=keep_devices)
 
     def settle(self) -> None:
         """The cluster has released all claims that have left. What was done here until now cannot be undone."""
         for done in self._log:
-            if isinstance(done, _Departure) and done.leave:
+            if isinstance(done, _Departure) and done.sign < 0:
                 gone = [(pod, row) for pod, row in done.leavers.pods if pod.uid in self._away]
                 for plan in overriding(self.plans, "settle") if gone else ():
                     plan.settle(self._leavers(gone, done.leavers.preparing))
@@ -314,14 +314,14 @@ class Snapshot:
         caps[open_] = self._room(member, rows[open_])
         return caps
 
-    def _depart(self, claims: Sequence[Claim], *, leave: bool, keep_devices: bool) -> None:
+    def _depart(self, claims: Sequence[Claim], sign: int, *, keep_devices: bool) -> None:
         rows = self.cluster.capacity.rows
         counted = [each for each in claims if each.counts and each.node in rows] if self.counts_pods else []
         self.budget.charge(units.MATCH * len(counted))
         pods = [(each.pod, rows[each.node]) for each in counted]
         preparing = frozenset(each.pod.uid for each in counted if each.prebindings)
-        departure = _Departure(self._leavers(pods, preparing, keep_devices=keep_devices), leave)
-        self._recount(departure.leavers, leave=leave)
+        departure = _Departure(self._leavers(pods, preparing, keep_devices=keep_devices), sign)
+        self._recount(departure.leavers, sign)
         self._log.append(departure)
 
     def _leavers(
@@ -336,13 +336,14 @@ class Snapshot:
         ]
         return Leavers(pods, alike, preparing, keep_devices)
 
-    def _recount(self, leavers: Leavers, *, leave: bool) -> None:
-        uids = {pod.uid for pod, _ in leavers.pods}
-        self._away = self._away | uids if leave else self._away - uids
+    def _recount(self, leavers: Leavers, sign: int) -> None:
+        note = self._away.add if sign < 0 else self._away.discard
+        for pod, _ in leavers.pods:
+            note(pod.uid)
         for each in leavers.alike:
             self._changed.append(each.rows)
-        for plan in overriding(self.plans, "leave"):
-            turned = plan.leave(leavers) if leave else plan.stay(leavers)
+        for plan in overriding(self.plans, "recount"):
+            turned = plan.recount(leavers, sign)
             if turned is not None:
                 self._changed.append(turned)
                 self._turned.append(turned)
