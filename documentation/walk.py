@@ -54,7 +54,7 @@ _ONE_RESTART = {
     "intake.take": "apply the events, Synced is the last",
     "cache.set_node": "enter the node",
     "cache.set_pod": "enter the pods in the ledger",
-    "members.resume": "resume each gang",
+    "news.take_in": "start each gang from its record",
     "recovery.resume": "with its record, without operations",
     "upkeep.some": "bring the gangs up to date",
     "reconcile.reconcile": "reconcile the gang",

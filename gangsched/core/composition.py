@@ -1,21 +1,20 @@
 """The parts of a machine, and how they are built anew from what was observed after an exception.
 
-Law: it decides nothing. Of earlier decisions only the bindings in flight are kept: the gangs start as after a restart.
+Law: it decides nothing. Of earlier decisions only the bindings on their way are kept: gangs start as after a restart.
 Parked gangs stay parked (`core.containment`), and objects that are set aside stay so (`core.quarantine`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from gangsched.core.cluster.avoidance import Avoidance
-from gangsched.core.containment import Containment
 from gangsched.core.intake import Intake
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.events import Event, Synced
 from gangsched.core.objects.faults import Fault, Rebuilt, SetAside
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.subjects import singles
+from gangsched.core.objects.subjects import name_of, singles
 from gangsched.core.quarantine import Quarantine, culprit
 from gangsched.core.state import State
 from gangsched.core.upkeep import Upkeep
@@ -35,17 +34,20 @@ class Composition:
         self._faults: list[Fault | Rebuilt | SetAside] = []
         self._compose(None)
 
-    def _compose(self, former: Containment | None) -> None:
-        """Create an empty state that keeps only the parked gangs and the bindings in flight of the `former` one."""
+    def _compose(self, former: State | None, again: Collection[Event] = ()) -> None:
+        """Create an empty state that keeps only the parked gangs and the bindings on their way of the `former` one."""
         self.state = State(self._policy, self._avoidance, former)
-        self.intake = Intake(self.state, self.quarantine)
+        self.intake = Intake(self.state, self.quarantine, again)
         self.upkeep = Upkeep(self.state, self._reconcile_pause_s_per_pod)
 
     def take(self, events: Sequence[Event], now: float) -> bool:
         """Apply the events. Returns whether all went well; otherwise objects were set aside and the state rebuilt."""
         self.quarantine.note_lists(events)
         self.intake.take(events, now)
-        if self.intake.distrusted:
+        intake = self.intake
+        if intake.distrusted:
+            several = zip(intake.postponed, intake.errors, strict=True)
+            self._faults += [Rebuilt((f"{name_of(event)} could not be stored",), error) for event, error in several]
             self.rebuild(now)
             return False
         return True
@@ -71,7 +73,7 @@ class Composition:
         if found is None:
             return False
         self.quarantine.put(*found)
-        self.state.containment.unsent(effects)
+        self.state.note_unsent(effects)
         self.rebuild(now)
         return True
 
@@ -91,7 +93,7 @@ class Composition:
         if not wrong:
             return False
         self._faults.append(Rebuilt(tuple(wrong)))
-        containment.unsent(effects)
+        self.state.note_unsent(effects)
         self.rebuild(now)
         containment = self.state.containment
         self._faults += containment.take_faults()
@@ -114,15 +116,15 @@ class Composition:
             RuntimeError: objects still fail in every round.
         """
         for _ in range(_MOST_ROUNDS):
-            intake, upkeep, containment = self.intake, self.upkeep, self.state.containment
+            intake, upkeep, state = self.intake, self.upkeep, self.state
             facts, postponed = self.facts(), intake.postponed
-            self._faults += containment.take_faults()
+            self._faults += state.containment.take_faults()
             self.quarantine.forget_gone()
-            self._compose(containment)
+            self._compose(state, postponed)
             self.upkeep.go_on_from(upkeep)
             self.intake.take([*facts, Synced()] if intake.synced else facts, now)
             self.intake.take(postponed, now)
-            self.state.containment.resume_in_flight()
+            self.state.members.resume_flights()
             if not self.intake.distrusted:
                 return
         raise RuntimeError(f"the state cannot be rebuilt, whatever is set aside: {self.quarantine.described()}")

@@ -1,7 +1,7 @@
 """Fault containment. A fault is an exception in the logic of one gang, that is, a bug in gangsched.
 
-Law: nothing here plans or runs the logic that failed. The gang's decided state is discarded; the observed objects and
-the bindings that were sent are kept. All other reservations are released, and the effects of the step are not sent.
+Law: nothing here plans or runs the logic that failed. The gang's decided state is discarded; what is stored of it, such
+as the bindings on their way, is kept. All other reservations are released, and the effects of the step are not sent.
 
 The gang is then parked: it takes part in no scheduling cycle, its status says so, and its bound members are evicted if
 its quorum is not completely bound. It is released when its PodGroup's spec changes, when its members change (other than
@@ -11,23 +11,22 @@ the record in its PodGroup's status, as every gang does after a restart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.minima import missing_of
-from gangsched.core.gang import bindings, placeholders, rollback, steps
+from gangsched.core.gang import news, rollback, steps
 from gangsched.core.gang.gang import Gang, forget_written, take_census
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.observed import Observed
-from gangsched.core.gang.writes import Binding, BindState, Rollback
+from gangsched.core.gang.mail import Entered
+from gangsched.core.gang.writes import Rollback
 from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.effects import BindPod, Effect
+from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.faults import Fault, FaultyStep
-from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import NO_RECORD, Minima, Phase, Record
 from gangsched.core.objects.retry import doubled
@@ -71,9 +70,8 @@ class FaultedGang:
 class Containment:
     """Parks gangs whose logic failed, and releases them.
 
-    `in_flight` maps the UIDs of pods to nodes, for bindings in flight. `leave` removes a gang from all queues. `faults`
-    are new, `broken` lists reservations that could not be released. `before` holds the state of gangs that were parked
-    earlier. The parked gangs and bindings in flight of a `former` one carry over.
+    `leave` removes a gang from all queues. `faults` are new, `broken` lists gangs whose reservations could not be
+    released. `before` holds the state of gangs that were parked earlier. The parked gangs of a `former` one carry over.
     """
 
     def __init__(
@@ -93,25 +91,8 @@ class Containment:
         self._leave = leave
         self.parked: dict[GroupKey, FaultedGang] = {} if former is None else former.parked
         self.before: dict[GroupKey, FaultedGang] = {} if former is None else former.before
-        self.in_flight: dict[str, str] = {} if former is None else former.in_flight
         self.broken: list[str] = []
         self.faults: list[Fault] = []
-
-    def sent(self, effects: Iterable[Effect]) -> None:
-        """Note that the bindings among these effects are in flight."""
-        for effect in effects:
-            if isinstance(effect, BindPod):
-                self.in_flight[effect.uid] = effect.node
-
-    def no_longer_in_flight(self, uid: str) -> None:
-        """The pod's binding is no longer in flight: its result has arrived, or the pod is gone."""
-        self.in_flight.pop(uid, None)
-
-    def unsent(self, effects: Iterable[Effect]) -> None:
-        """These effects are not sent to the API server after all."""
-        for effect in effects:
-            if isinstance(effect, BindPod):
-                self.no_longer_in_flight(effect.uid)
 
     def drop(self, key: GroupKey) -> None:
         """The gang no longer exists."""
@@ -135,7 +116,7 @@ class Containment:
         parked.soonest = now + doubled(SOONEST_S, times, longest=LATEST_S)
         parked.spec = faulted.spec_of(old)
         self.faults.append(Fault(str(key), step, error, wait_s))
-        gang = self.take_back(key)
+        gang = self._anew(key)
         forget_written(gang)
         gang.written.rewrite(old.written.status)
         parked.members = faulted.members_of(gang)
@@ -146,55 +127,18 @@ class Containment:
         if step is not FaultyStep.CYCLE:
             self._leave(key)
 
-    def take_back(self, key: GroupKey) -> Gang:
-        """Replace the gang by one with only what was observed and the bindings that were sent. Returns the new one."""
+    def _anew(self, key: GroupKey) -> Gang:
+        """Replace the gang by one with only what is stored and the bindings that were sent. Returns the new one."""
         old = self._members.gangs[key]
-        record = Record(phase=old.record.phase)
-        gang = Gang(key, Observed(old.observed.group, old.observed.resource_version), record, written=old.written)
+        gang = Gang(key, old.observed.bare(), Record(phase=old.record.phase), written=old.written)
         for uid in old.roster.leaving & old.observed.pods.keys():
             gang.roster.leave(uid)
-        for uid in filter(placeholders.is_one, [*self._cluster.pods] if old.operations.placeholders_made else ()):
-            if self._members.gang_of(uid) is old:
-                self._cluster.remove_pod(uid)
-        for uid in (*old.observed.pods, *old.observed.foreign_pods):
-            pod = self._cluster.pods.get(uid)
-            if pod is None or self._members.key(pod) != key:
-                continue
-            if not self._members.ours(pod):
-                gang.observed.note_pod(pod, foreign=True)
-                continue
-            gang.observed.note_pod(pod)
-            try:
-                self._settle(gang, pod, old.operations.bindings.get(uid))
-            except Exception as error:  # noqa: BLE001 - the fault may have left the state inconsistent
-                self.broken.append(f"{key}: the reservation of {uid} could not be released: {error!r}")
-        self._members.put(gang)
-        self._members.installations.refile(key)
+        try:
+            self._members.renew(gang)
+            news.settle_stored(gang, self._cluster)
+        except Exception as error:  # noqa: BLE001 - the fault may have left the state inconsistent
+            self.broken.append(f"{key}: its reservations could not be released: {error!r}")
         return gang
-
-    def _settle(self, gang: Gang, pod: Pod, binding: Binding | None) -> None:
-        """Count the pod on the node of its confirmed or in-flight binding, and on no other."""
-        if pod.node:
-            return
-        confirmed = binding is not None and binding.state is BindState.BOUND
-        node = binding.node if binding is not None and confirmed else self.in_flight.get(pod.uid, "")
-        if node:
-            state = BindState.BOUND if confirmed else BindState.SENT
-            bindings.carry_over(gang, Binding(pod, node, state=state, tries=1))
-        if self._cluster.node_of(pod.uid) != node:
-            self._cluster.forget(pod.uid)
-            if node:
-                self._cluster.assume(pod.uid, node)
-
-    def resume_in_flight(self) -> None:
-        """Count the bindings in flight, after the gangs were rebuilt."""
-        for uid in self.in_flight:
-            gang, pod = self._members.gang_of(uid), self._cluster.pods.get(uid)
-            if gang is not None and pod is not None and not pod.node:
-                bindings.release(gang, self._cluster, uid)
-                self._settle(gang, pod, None)
-                # The pod belongs to a quorum that was begun, although the status does not say so.
-                gang.roster.inherit(uid)
 
     def take_faults(self) -> list[Fault]:
         """The faults since the last call."""
@@ -206,7 +150,8 @@ class Containment:
     def handle_parked(self, key: GroupKey, now: float) -> list[Effect]:
         """Do what is due for a parked gang: evict its bound members and write its status."""
         self._leave(key)
-        gang, parked, effects = self.take_back(key), self.parked[key], list[Effect]()
+        gang, parked, effects = self._members.gangs[key], self.parked[key], list[Effect]()
+        news.settle_stored(gang, self._cluster)
         for part in (self._roll_back, self._write):
             if part.__name__ not in parked.failed:
                 try:
@@ -232,7 +177,7 @@ class Containment:
 
     def _is_awaited(self, gang: Gang) -> bool:
         """Whether one of its bindings is in flight."""
-        return any(uid in self.in_flight for uid in gang.observed.pods)
+        return any(map(self._cluster.flights.awaited, gang.observed.pods))
 
     def may_leave(self, key: GroupKey, now: float) -> bool:
         """Whether a parked gang may be released; never while one of its bindings is in flight."""
@@ -244,15 +189,13 @@ class Containment:
             return True
         return now >= parked.until or (now >= parked.soonest and self._has_changed(gang, parked))
 
-    def release(self, key: GroupKey, now: float) -> Gang:
+    def release(self, key: GroupKey) -> Gang:
         """Let the gang start as after a restart. Returns the new gang."""
-        gang = self.take_back(key)
+        gang = self._anew(key)
         self.before[key] = self.parked.pop(key)
         if gang.observed.group is not None:
             gang.observed.declare(replace(gang.observed.group, status=faulted.last_status(gang)))
-        self._members.resume(gang, now)
-        # The fault may have prevented its handover to another installation.
-        self._members.installations.doubt(key)
+        self._members.tell(gang, Entered())
         return gang
 
     def _write(self, gang: Gang, parked: FaultedGang, now: float) -> list[Effect]:
@@ -265,6 +208,7 @@ class Containment:
 
     def _roll_back(self, gang: Gang, parked: FaultedGang, now: float) -> list[Effect]:
         """Evict the bound part of a quorum once no binding is in flight, or when the rest was not bound in time."""
+        news.hear(gang, news.Context(self._cluster, self._members.foreign, self._policy, now))
         census, needed = take_census(gang), parked.minima
         if parked.scheduled or not needed.total or not census.bound:
             parked.partial_since = 0.0

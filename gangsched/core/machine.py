@@ -18,7 +18,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.installations import Elsewhere
 from gangsched.core.membership.rechecking import recheck_worsened
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.effects import BindPod, Effect
+from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.events import Event, PodSeen
 from gangsched.core.objects.faults import Fault, FaultyStep, Rebuilt, SetAside
 from gangsched.core.objects.pod import Pod
@@ -94,11 +94,12 @@ class Machine:
         """Reconcile, place and write status, within the budget."""
         state, upkeep = self._state, self._upkeep
         state.holders.renew(now)
+        upkeep.take_in(effects, now)
         budget = Budget(units.CALL)
         contain = partial(state.contain, effects, now, FaultyStep.UPKEEP)
         effects += recheck_worsened(state.cluster, state.members, contain, budget)
         unchecked = bool(state.cluster.worsened)
-        effects += state.members.undeclared.take_events()
+        effects += (*state.members.take_withdrawals(), *state.members.undeclared.take_events())
         state.restarts.keep(now, contain)
         touched, unwritten = upkeep.some(effects, now, budget)
         self._touched = touched
@@ -123,10 +124,7 @@ class Machine:
         effects += state.scaling.decide(touched, state.gangs, state.assessments, contain=contain, now=now)
         effects += state.phases.decide((*touched, *unwritten), state.gangs, state.assessments, now)
         effects += state.expired.decide(state.containment.parked)
-        for effect in effects:
-            if isinstance(effect, BindPod):
-                state.members.note_sent(effect.uid, effect.node)
-        state.containment.sent(effects)
+        state.note_sent(effects)
         unfinished = state.members.dirty or state.queue.waits or state.cluster.relief
         self._resting = not (unfinished or state.unserved.waits or unchecked)
         self._spent = budget.spent

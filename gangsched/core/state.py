@@ -5,13 +5,14 @@ Law: it creates the parts and connects them, and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gangsched.core.autoscaling.scaling import Scaling
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.containment import Containment
 from gangsched.core.expired import Expired
+from gangsched.core.gang import news
 from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
@@ -22,7 +23,7 @@ from gangsched.core.membership.members import Members
 from gangsched.core.membership.restarts import Restarts
 from gangsched.core.membership.surroundings import Surroundings
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.effects import Effect
+from gangsched.core.objects.effects import BindPod, Effect
 from gangsched.core.objects.faults import FaultyStep
 from gangsched.core.objects.policy import Policy
 from gangsched.core.phases import Phases
@@ -41,13 +42,13 @@ class State:
     """The cluster, the gangs and their `assessments`, the queue, and the writers of status.
 
     `deadlines` say when gangs are due to be reconciled, `status_deadlines` when their status is due to be written. The
-    parked gangs and bindings in flight of a `former` state's containment are kept.
+    parked gangs and the bindings on their way of a `former` state are kept.
     """
 
-    def __init__(self, policy: Policy, avoidance: Avoidance, former: Containment | None) -> None:
+    def __init__(self, policy: Policy, avoidance: Avoidance, former: State | None) -> None:
         self.policy = policy
         self.avoidance = avoidance
-        self.cluster = Cluster()
+        self.cluster: Cluster = Cluster(None if former is None else former.cluster.flights)
         self.gangs: dict[GroupKey, Gang] = {}
         self.assessments: dict[GroupKey, Assessment] = {}
         self.members = Members(self.cluster, self.gangs, avoidance, policy, Dirty(self.earliest))
@@ -68,8 +69,13 @@ class State:
         self.surroundings = Surroundings(self.cluster, self.members, self.assessments, policy)
         self.holders = Holders(self.cluster)
         self.writer = StatusWriter(policy, self.cluster, self.holders, self.ahead)
-        self.containment = Containment(
-            self.cluster, self.members, self.assessments, policy=policy, leave=self.leave, former=former
+        self.containment: Containment = Containment(
+            self.cluster,
+            self.members,
+            self.assessments,
+            policy=policy,
+            leave=self.leave,
+            former=None if former is None else former.containment,
         )
 
     def earliest(self, key: GroupKey) -> OrderKey:
@@ -85,9 +91,26 @@ class State:
         classes = self.surroundings.priority_classes
         return earliest(gang, foreign=self.members.foreign, policy=self.policy, priority_classes=classes)
 
+    def take_in(self, gang: Gang, now: float) -> None:
+        """Apply to the gang what was stored about it."""
+        if gang.inbox:
+            news.take_in(gang, news.Context(self.cluster, self.members.foreign, self.policy, now))
+
+    def note_sent(self, effects: Iterable[Effect]) -> None:
+        """The bindings among these effects are sent."""
+        for effect in effects:
+            if isinstance(effect, BindPod):
+                self.cluster.flights.sent(effect.uid, effect.node)
+
+    def note_unsent(self, effects: Iterable[Effect]) -> None:
+        """The bindings among these effects are not sent after all."""
+        for effect in effects:
+            if isinstance(effect, BindPod):
+                self.cluster.flights.refused(effect.uid, effect.node)
+
     def contain(self, effects: Sequence[Effect], now: float, step: FaultyStep, key: GroupKey, error: Exception) -> bool:
         """Park a gang whose logic has failed in this step, after these effects. Returns whether others may continue."""
-        self.containment.sent(effects)
+        self.note_sent(effects)
         self.containment.park(key, step, error, now)
         return not self.containment.broken
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -53,6 +53,18 @@ class Upkeep:
         self._waits, self._partial_s = [], []
         return measured
 
+    def take_in(self, effects: Sequence[Effect], now: float) -> None:
+        """Apply to each gang what was stored about it, except to those whose logic has failed."""
+        state = self._state
+        for key in state.members.take_told():
+            gang = state.gangs[key]
+            step = FaultyStep.RECOVERY if gang.inbox.enters else FaultyStep.EVENT
+            if key not in state.containment.parked:
+                try:
+                    state.take_in(gang, now)
+                except Exception as error:  # noqa: BLE001 - a defect may raise anything
+                    state.contain(effects, now, step, key, error)
+
     def some(self, effects: list[Effect], now: float, budget: Budget) -> tuple[dict[GroupKey, None], list[GroupKey]]:
         """Reconcile gangs that an event or a deadline concerns, in the order of contract rule 6, with half the budget.
 
@@ -93,7 +105,8 @@ class Upkeep:
         decided = len(effects)
         try:
             if key in containment.parked:
-                gang = containment.release(key, now)
+                gang = containment.release(key)
+                state.take_in(gang, now)
             self._advance(gang, effects, now)
         except Exception as error:  # noqa: BLE001 - a defect may raise anything
             del effects[decided:]

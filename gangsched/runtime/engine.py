@@ -248,7 +248,11 @@ class Engine:
             if isinstance(fault, Rebuilt):
                 self._metrics.rebuilt()
                 contradictions = "; ".join(fault.contradictions[:_MOST_SHOWN])
-                _log.error("the accounts contradicted each other and were rebuilt", extra={"found": contradictions})
+                _log.error(
+                    "the accounts contradicted each other and were rebuilt",
+                    extra={"found": contradictions},
+                    exc_info=fault.error,
+                )
                 continue
             if isinstance(fault, SetAside):
                 _log.error(

@@ -11,9 +11,7 @@ from hypothesis.stateful import initialize, invariant, rule
 from gangsched.config.settings import Settings
 from gangsched.core import cycle, upkeep
 from gangsched.core.containment import LONGEST_S, Containment
-from gangsched.core.gang import bindings, clock, lifecycle, making, recovery, rollback, runs
-from gangsched.core.membership.applied_results import Results
-from gangsched.core.membership.members import Members
+from gangsched.core.gang import bindings, clock, lifecycle, making, news, recovery, rollback, runs, unrecorded
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.faults import Rebuilt
 from gangsched.core.objects.pod import Owner
@@ -42,9 +40,8 @@ STEPS = (
     (cycle, "place"),
     (cycle, "place_each"),
     (cycle.Cycle, "_try"),
-    (Results, "_bound"),
-    (Members, "_note_bound"),
-    (Members, "leave"),
+    (news, "take_in"),
+    (unrecorded, "find_begun"),
     (StatusWriter, "schedule"),
     (StatusWriter, "write"),
 )
@@ -84,10 +81,10 @@ class Contained(Faults):
             self.patch.setattr(owner, name, self.failing(f"{owner.__name__}.{name}", getattr(owner, name)))
         release = Containment.release
 
-        def begin_again(containment, key, now):
+        def begin_again(containment, key):
             # The gang starts as after a restart: a quorum in progress shows as it does then.
             self.harness.rule_one.forget(self.harness.ledger)
-            return release(containment, key, now)
+            return release(containment, key)
 
         self.patch.setattr(Containment, "release", begin_again)
 

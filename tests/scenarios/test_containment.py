@@ -12,9 +12,8 @@ from gangsched.core import cycle, upkeep
 from gangsched.core.autoscaling import scaling
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.ledger import Ledger
-from gangsched.core.gang import bindings, clock, making, recovery, rollback
+from gangsched.core.gang import bindings, clock, making, news, recovery, rollback
 from gangsched.core.membership import rechecking
-from gangsched.core.membership.members import Members
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.faults import Fault, FaultyStep, Rebuilt
 from gangsched.core.objects.pod import Owner
@@ -475,7 +474,7 @@ def test_a_pod_over_which_its_group_fails_counts_where_it_is(injector):
     harness = Harness()
     harness.add(node("n1", cpu=2), group("a", min_member=3), *pods("a", 3))
     harness.wait(2)
-    injector.into(Members, "_note_bound", when=lambda _members, _pod, gang: gang.key == key("a"))
+    injector.into(news, "take_in", after=True)
     harness.change("default/a-0", node="n1", bound_at=harness.now)
     harness.add(group("b", min_member=2, created=5.0), *pods("b", 2), group("c", min_member=1), *pods("c", 1))
     harness.wait(2)

@@ -108,7 +108,7 @@ def test_pods_that_nobody_schedules_cost_as_much_each_however_many_there_are(pod
 def test_pods_that_nobody_schedules_share_the_budget_of_calls(monkeypatch):
     monkeypatch.setattr(units, "CALL", 16_000)
     counted = Counted()
-    counted.handle(*misspelt(400, 400))
+    counted.handle(*misspelt(700, 700))
     counted.handle(TimePassed())  # whose the groups are is settled
     counted.work.clear()
     counted.wait(20)

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.effects import MakeGroup, PatchStatus
-from gangsched.core.objects.faults import Fault
+from gangsched.core.objects.faults import Rebuilt
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.objects.status import GroupStatus
 from tests.builders import group, node, pod, pods, shape
 from tests.harness import Harness
 from tests.installations import Installation
-from tests.scenarios.test_containment import Injector
+from tests.scenarios.test_containment import EvilError, Injector
 
 pytestmark = pytest.mark.without("leaderless", "standbys", why="each installation has a clock and a leader of its own")
 
@@ -277,10 +277,12 @@ def test_a_fault_while_a_group_passes_on_leaves_it_to_the_other_installation(mon
     first, green = both()
     first.add(group("a", min_member=1), pod("a-0"), pod("a-2", cpu=100))
     first.wait_all(5)
-    Injector(monkeypatch).into(Members, "leave", after=after, when=fails_once())
+    Injector(monkeypatch).into(Members, "give_up", after=after, when=fails_once())
     give_away(first)
     first.settle_all()
-    assert [fault.gang for fault in first.machine.take_faults() if isinstance(fault, Fault)] == ["default/a"]
+    [rebuilt] = first.machine.take_faults()
+    assert isinstance(rebuilt, Rebuilt)
+    assert isinstance(rebuilt.error, EvilError)
     first.wait_all(120)
     assert not first.has("default/a")
     assert green.status("default/a").scheduler == "green"

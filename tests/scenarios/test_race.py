@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods
 from tests.effort import seeded
 from tests.harness import Harness
@@ -83,3 +84,19 @@ def test_a_fragmented_cluster_refuses_and_says_how_many_members_fit():
     harness.wait(2)
     assert harness.bound() == []
     assert harness.condition("default/a").message.startswith("Only 4 of 6 members fit")
+
+
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader plans the group anew")
+def test_a_member_that_a_rival_binds_elsewhere_takes_no_part_in_what_still_fits_on_its_new_node():
+    """Regression: three members hold places; one was bound to the full node of the others, and all three stayed."""
+    harness = Harness()
+    harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "not now")
+    harness.add(node("n1", cpu=2), group("a", min_member=3), *pods("a", 3), node("n2", cpu=1))
+    harness.settle()
+    held = {uid: binding.node for uid, binding in harness.gang("default/a").operations.bindings.items()}
+    [alone] = [uid for uid, where in held.items() if where == "n2"]
+    harness.change(f"default/{harness.machine.cluster.pods[alone].name}", node="n1", bound_at=harness.now)
+    harness.refuse_bind = lambda _: None
+    harness.wait(5)
+    assert sorted(pod.node for pod in harness.pods.values()) == ["n1", "n1", "n2"]

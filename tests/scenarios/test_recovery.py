@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.gang.unrecorded import OUTAGE_S
 from gangsched.core.machine import Machine
-from gangsched.core.membership.unrecorded import OUTAGE_S
 from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import Group, TimeoutPolicy

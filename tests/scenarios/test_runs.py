@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.events import GroupSeen, NodeSeen, PodGone, PodSeen, Synced, TimePassed
+from gangsched.core.objects.events import GroupSeen, NodeSeen, PodSeen, Synced, TimePassed
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy
@@ -169,17 +169,3 @@ def test_members_that_exist_no_longer_are_forgotten_however_often_a_group_is_res
         harness.settle()
         harness.run_pods()
         harness.wait(2)
-
-
-@pytest.mark.without("all", why="it has no harness")
-def test_a_standby_forgets_members_that_were_bound_while_it_looked_on_and_are_gone():
-    machine = Machine(Policy())
-    member = pod("a-0", group="a")
-    bound = replace(member, node="n1")
-    machine.handle([NodeSeen(node("n1")), GroupSeen(group("a", min_member=2)), PodSeen(member), PodSeen(bound)], 10.0)
-    gang = machine.gangs[GroupKey("default", "a")]
-    assert gang.roster.inherited == {member.uid}
-
-    machine.handle([PodGone(member.uid)], 11.0)
-
-    assert gang.roster.inherited == set()

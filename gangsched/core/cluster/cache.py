@@ -17,6 +17,7 @@ from gangsched.core.cluster.agreement import claim_contradictions
 from gangsched.core.cluster.attachments import Attachments
 from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.cluster.device_index import Devices
+from gangsched.core.cluster.flights import Flights
 from gangsched.core.cluster.labels import NodeLabels
 from gangsched.core.cluster.ledger import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, Ledger
 from gangsched.core.cluster.prebinding_progress import Prebindings
@@ -39,12 +40,14 @@ from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObjec
 class Cluster:
     """Nodes by name and pods by UID, with exact accounting. All pods count, whichever scheduler placed them.
 
-    `on_node` lists the claims that count by node, `holdings` what namespaces hold. `constraints` are updated from here
-    when nodes change, and from the ledger when pods do. `worsened` are the nodes that have changed since they were last
-    taken, or on which a pod was counted that we did not place there.
+    `on_node` lists the claims that count by node, `holdings` what namespaces hold, `flights` the bindings on their way.
+    `constraints` are updated from here when nodes change, and from the ledger when pods do. `worsened` are the nodes
+    that have changed since they were last taken, or on which a pod was counted that we did not place there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, flights: Flights | None = None) -> None:
+        """`flights` are those of a former cluster, whose state is built anew."""
+        self.flights = Flights() if flights is None else flights
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}

@@ -182,15 +182,12 @@ def bar(gang: Gang, uid: str, message: str, now: float, *, longer_s: float = 0.0
     gang.operations.barred[uid] = Barred(now + max(wait_s, longer_s), message, times)
 
 
-def take_out(gang: Gang, cluster: Cluster, uid: str) -> Binding | None:
-    """Remove the member's binding from the gang. Returns the binding if it has been sent and cannot be recalled."""
-    binding = gang.operations.bindings.get(uid)
-    if binding is None or binding.state is BindState.HELD:
-        release(gang, cluster, uid)
-        return None
-    del gang.operations.bindings[uid]
-    pod = cluster.pods.get(uid)
-    return None if pod is not None and pod.node else binding
+def take_out(gang: Gang, uid: str) -> None:
+    """Remove the binding of a pod that is no member any more; its place on the node is none of the gang's concern."""
+    gang.durability.release(uid)
+    binding = gang.operations.bindings.pop(uid, None)
+    if binding is not None and binding.state is BindState.HELD:
+        gang.attempt.try_again()
 
 
 def carry_over(gang: Gang, binding: Binding) -> None:

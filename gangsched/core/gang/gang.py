@@ -16,6 +16,7 @@ from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.former import came_after
 from gangsched.core.declarations.ownership import UNDISPUTED, ownership_of
 from gangsched.core.gang.attempt import Attempt
+from gangsched.core.gang.mail import Inbox
 from gangsched.core.gang.observed import Observed
 from gangsched.core.gang.operations import Operations
 from gangsched.core.gang.roster import Durability, Roster
@@ -37,7 +38,8 @@ class Gang:
     A gang consists of what is `observed`, its `record` (the only part that survives a restart) and its `operations`.
     The other fields are local to the process: `roster` says which members belong to which run and quorum, `durability`
     which reservations are written to the status, `attempt` how the last attempt to place the gang ended, `written` what
-    was written to the status, conditions and Events, and `next_write` what is to be written next.
+    was written to the status, conditions and Events, `next_write` what is to be written next, and `inbox` what was
+    stored about the gang since it was last brought up to date.
     `reconcile_not_before`: the gang is large and is not reconciled again before this time, unless it may have become
     complete since it had `reconciled_size` pods. `outside` says why the gang is not tried, if too many groups of its
     namespace wait ahead of it (`core.queueing.admission`).
@@ -51,6 +53,7 @@ class Gang:
     durability: Durability = field(default_factory=Durability)
     attempt: Attempt = field(default_factory=Attempt)
     written: Written = field(default_factory=Written)
+    inbox: Inbox = field(default_factory=Inbox)
     next_write: NextWrite = field(default_factory=NextWrite)
     reconcile_not_before: float = 0.0
     reconciled_size: int = 0

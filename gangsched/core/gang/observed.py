@@ -75,6 +75,10 @@ class Observed:
     complete_since: float = 0.0
     short_since: float = 0.0
 
+    def bare(self) -> Observed:
+        """The stored objects alone, without anything that was concluded from them."""
+        return Observed(self.group, self.resource_version, self.pods, self.foreign_pods, self.traits)
+
     @property
     def empty(self) -> bool:
         """Whether no pod names the gang."""
@@ -102,12 +106,12 @@ class Observed:
         if not foreign:
             self.traits.add(pod)
 
-    def forget_pod(self, uid: str) -> None:
-        """Forget the pod, which is neither a member nor a foreign pod any more."""
-        self.pods.pop(uid, None)
-        self.foreign_pods.pop(uid, None)
+    def forget_pod(self, uid: str) -> Pod:
+        """Forget the pod, which is neither a member nor a foreign pod any more. Returns its last form."""
+        pod = self.pods.pop(uid) if uid in self.pods else self.foreign_pods.pop(uid)
         if not self.pods:
             self.traits = Traits()
+        return pod
 
     def note_owners(self, ownership: Ownership) -> None:
         """Note which owners use the group's name."""

@@ -3,7 +3,7 @@
 A part is what one search has placed of a tree above its minimum, or of what a raised minimum adds. It begins with its
 first reservations and ends once it is whole. Nothing of it is bound before all of it may be. If it stays partly bound
 for as long as a quorum may, it is rolled back alone and tried again after a back-off, while the rest of the gang goes
-on. After a restart `membership.unrecorded` finds it again.
+on. After a restart `gang.unrecorded` finds it again.
 """
 
 from __future__ import annotations

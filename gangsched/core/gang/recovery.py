@@ -1,7 +1,7 @@
 """Restores gangs when a process begins to decide, after a restart or a failover to a standby.
 
 It reads the record and the reservations in the PodGroup's status. What is written nowhere is inferred by
-`membership.unrecorded`.
+`gang.unrecorded`.
 """
 
 from __future__ import annotations

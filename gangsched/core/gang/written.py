@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gangsched.core.objects.status import GroupStatus
@@ -108,6 +108,12 @@ class Written:
         self.on_pods.pop(uid, None)
         self.foreign_pods.discard(uid)
 
+    def keep(self, there: Container[str]) -> None:
+        """Forget what was written about pods that are not `there`."""
+        for uid in {*self.members, *self.on_pods, *self.foreign_pods}:
+            if uid not in there:
+                self.forget_pod(uid)
+
     def another_run(self) -> None:
         """Forget the last Event: Events of the last run may be due again."""
         self.event = ""
@@ -118,15 +124,13 @@ class Written:
         self.event = event
 
     def overwritten_in(self, status: GroupStatus) -> bool:
-        """Whether another installation, which owned the group before, has replaced our status with this one.
-
-        If so, its status is noted as the last one, so that ours is written again.
-        """
+        """Whether another installation, which owned the group before, has replaced our status with this one."""
         last = self.status
-        if last is None or last.scheduler == status.scheduler or status.record is None:
-            return False
+        return last is not None and last.scheduler != status.scheduler and status.record is not None
+
+    def replaced_by(self, status: GroupStatus) -> None:
+        """Note that this status was written by another installation, so that ours is written again."""
         self.status = status
-        return True
 
     def wrote(self, status: GroupStatus, version: str, awaited: frozenset[tuple[str, str]] | None) -> None:
         """This status is being written to the PodGroup at that version; `awaited` are its reserved places."""

@@ -12,18 +12,19 @@ from msgspec.structs import replace
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.gang import bindings, clock, placeholders, recovery, rollback, runs
-from gangsched.core.gang.gang import Gang, forget_written
-from gangsched.core.gang.steps import Step, forget_run, take
-from gangsched.core.gang.writes import Binding, BindState
-from gangsched.core.membership import changed_groups, kubelets, unrecorded
+from gangsched.core.gang import placeholders
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.mail import Declared, Entered, Joined, Left, News, NodeShown, Renewed
+from gangsched.core.gang.news import former_of
+from gangsched.core.membership import kubelets
 from gangsched.core.membership.dirty import Dirty
 from gangsched.core.membership.installations import Installations, concerns, group_of
 from gangsched.core.membership.undeclared import Undeclared
 from gangsched.core.membership.validation import contradictions
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.effects import Effect, WithdrawBinding
 from gangsched.core.objects.events import Event, GroupsReplaced, PodsReplaced
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import PodBound
@@ -32,8 +33,9 @@ from gangsched.core.objects.results import PodBound
 class Members:
     """All gangs: `gangs` by key, and the key of every pod that matters; `dirty` holds the gangs to be reconciled.
 
-    `foreign` holds what other systems' objects and workloads declare, `undeclared` which pods follow a workload,
-    `installations` which groups are not ours. `sent`: the nodes in a waiting pod's bindings.
+    It stores what was observed and puts what that means for a gang into the gang's inbox (`core.gang.mail`), from when
+    gangs are `entered` on. `foreign` holds what other systems' objects and workloads declare, `undeclared` which pods
+    follow a workload, `installations` which groups are not ours.
     """
 
     def __init__(
@@ -48,9 +50,23 @@ class Members:
         self._policy = policy
         self._avoidance = avoidance
         self.failures = avoidance.failures
-        self.sent: dict[str, set[str]] = {}
+        self.entered = False
+        self._told: dict[GroupKey, None] = {}
         self._rivals: list[Pod] = []
+        self._withdrawn: list[tuple[str, str]] = []
         self._key_of: dict[str, GroupKey] = {}
+
+    def tell(self, gang: Gang, news: News) -> None:
+        """Put the news into the gang's inbox, and mark the gang dirty."""
+        if self.entered:
+            gang.inbox.put(news)
+            self._told[gang.key] = None
+        self.dirty.note(gang.key)
+
+    def take_told(self) -> list[GroupKey]:
+        """The gangs into whose inboxes news were put since the last call of this method."""
+        told, self._told = self._told, {}
+        return [key for key in told if key in self.gangs]
 
     def touch(self, uid: str) -> GroupKey | None:
         """Mark the pod's gang dirty. Returns its key; None if the pod is in none."""
@@ -98,11 +114,13 @@ class Members:
             self._cluster.nominate(pod)
         else:
             kubelets.note(self._avoidance, old, pod)
-        sent = self.leave(pod.uid, before) if before is not None and before != key else None
+        moves = before is not None and before != key
+        former = former_of(self.gangs[before], pod.uid) if before is not None and moves else None
+        if before is not None and moves:
+            self.leave(pod.uid, before)
         self.undeclared.note(pod)
+        sent_to = self._cluster.flights.ended(pod.uid) if pod.node else set()
         if key is None:
-            if pod.node:
-                self.sent.pop(pod.uid, None)
             if pod.terminal:
                 self._forget(pod.uid)
             return
@@ -110,41 +128,26 @@ class Members:
         self._key_of[pod.uid] = key
         is_first = ours and not gang.observed.pods
         comes = ours and pod.uid not in gang.observed.pods and not (pod.terminating or pod.gated or pod.terminal)
-        if comes and gang.record.run_start and not gang.record.ended and gang.deserted():
-            gang.roster.note_emptied()
+        if comes and gang.record.run_start and gang.deserted():
+            self.tell(gang, Renewed())
         gang.observed.note_pod(pod, foreign=not ours)
-        if before is not None and before != key and old is not None:
-            changed_groups.continue_part(self.gangs[before], gang, old)
-            if pod.node or sent is not None:
-                changed_groups.continue_in_tree(self.gangs[before], gang, pod)
-        if sent is not None:
-            bindings.carry_over(gang, sent)
-            gang.roster.inherit(pod.uid)
+        if former is not None and old is not None:
+            self.tell(gang, Joined(pod, former, role_of(old)))
         if pod.node and old is not None and not old.node and ours:
-            self._note_bound(pod, gang)
+            if pod.node not in sent_to:
+                self._rivals.append(pod)
+            self.tell(gang, NodeShown(pod.uid, pod.node))
         self.dirty.note(key)
         if is_first:
             for other in [*self.installations.beside(key).values()]:
                 self.pod_seen(self._cluster.pods.get(other.uid, other))
 
-    def _note_bound(self, pod: Pod, gang: Gang) -> None:
-        """Note who bound the pod. A group with members bound by another scheduler may be partly bound."""
-        if pod.node not in self.sent.pop(pod.uid, ()):
-            self._rivals.append(pod)
-        if pod.uid in gang.operations.bindings:
-            bindings.note_bound(gang, self._cluster, pod.uid, pod.node)
-        else:
-            gang.roster.inherit(pod.uid)
-
     def pod_gone(self, uid: str) -> None:
         """Note that a pod no longer exists; if it had ended, its gang may not have been reconciled since."""
-        self.sent.pop(uid, None)
+        self._cluster.flights.ended(uid)
         key = self._key_of.get(uid)
         if key is not None:
-            gang = self.gangs[key]
-            if uid in gang.observed.pods:
-                runs.note_ended(gang, gang.observed.pods[uid])
-            self.leave(uid, key)
+            self.leave(uid, key, gone=True)
         self.installations.pod_gone(uid)
         self._forget(uid)
 
@@ -159,22 +162,20 @@ class Members:
         if uid in self._key_of and pod is not None and not (pod.node or pod.terminating):
             self.leave(uid, self._key_of[uid])
 
-    def leave(self, uid: str, key: GroupKey) -> Binding | None:
-        """Remove the pod from its gang. Returns its binding if that has been sent and cannot be recalled."""
+    def leave(self, uid: str, key: GroupKey, *, gone: bool = False) -> None:
+        """Remove the pod from its gang; `gone`: it no longer exists. Its place is given up unless it may be there."""
         del self._key_of[uid]
         gang = self.gangs[key]
         was_last = gang.observed.pods.keys() == {uid}
-        gang.observed.forget_pod(uid)
-        gang.roster.forget(uid)
-        gang.written.forget_pod(uid)
-        rollback.forget_pod(gang, uid)
-        self.dirty.note(key)
+        pod = gang.observed.forget_pod(uid)
+        if self._cluster.flights.of(uid) is None:
+            self._cluster.forget(uid)
+        self.tell(gang, Left(pod, gone))
         if not gang.observed.pods:
             self.installations.doubt(key)
         if was_last:
             for other in [pod for pod in gang.observed.foreign_pods.values() if self.key(pod) != key]:
                 self.leave(other.uid, key)
-        return bindings.take_out(gang, self._cluster, uid)
 
     def ours(self, pod: Pod) -> bool:
         """Whether gangsched schedules the pod."""
@@ -193,28 +194,22 @@ class Members:
 
     # PodGroups
 
-    def group_seen(self, group: Group, *, now: float, synced: bool) -> None:
+    def group_seen(self, group: Group) -> None:
         """Note the PodGroup's current form. State is restored from its status only when it is first seen."""
         outside = self._policy.namespace not in ("", group.key.namespace)
         if outside or self.installations.group_seen(group, self.gangs.get(group.key)):
             return
         gang = self._gang(group.key)
-        if gang.observed.group is not None and gang.observed.group.uid != group.uid:
-            self.group_gone(group.key)
         old = gang.observed.group
+        if old is not None and old.uid != group.uid:
+            self.installations.doubt(group.key)
         gang.observed.declare(group)
         same = old is not None and replace(group, status=old.status, resource_version=old.resource_version) == old
         if same and not gang.written.overwritten_in(group.status):
             # Most changes are gangsched's own status writes, which change nothing.
             return
-        gang.allow_reconcile()
-        self.dirty.note(group.key)
-        if old is None:
-            forget_written(gang)
-            if synced:
-                recovery.resume(gang, self._cluster, foreign=self.foreign, policy=self._policy, now=now)
-        elif (old.spec, old.error) != (group.spec, group.error):
-            clock.reset_back_off(gang)
+        self.tell(gang, Declared(old, group))
+        if old is not None and old.uid == group.uid and (old.spec, old.error) != (group.spec, group.error):
             self.failures.forget(group.key)
 
     def group_gone(self, key: GroupKey) -> None:
@@ -223,63 +218,34 @@ class Members:
         gang = self.gangs.get(key)
         if gang is None or gang.observed.group is None:
             return
-        gang.allow_reconcile()
-        # A PodGroup that gangsched made only repeats what the pods declare.
-        says = (pod.declaration for pod in gang.live() if pod.declaration is not None)
-        goes_on = gang.observed.group.made and bool(gang.record.scheduled_at) and any(said.complete for said in says)
+        old = gang.observed.group
         gang.observed.declare(None)
-        if gang.operations.placeholders():
-            # A quorum with placeholders cannot become whole without them: its bound members stay (rule 10).
-            placeholders.release(gang, self._cluster)
-            take(gang, Step.QUORUM_DROPPED)
-            gang.roster.inherit_only()
-        if not goes_on:
-            forget_run(gang)
-        if gang.operations.rollback is not None and gang.operations.rollback.restart is not None:
-            rollback.end(gang)
-        gang.durability.drop()
-        forget_written(gang)
-        self.dirty.note(key)
+        self.tell(gang, Declared(old, None))
 
     # After a restart
 
-    def resume(self, gang: Gang, now: float) -> None:
-        """After the first complete lists: restore the gang from its PodGroup's status, and infer the rest."""
-        # A standby does not examine members that are bound meanwhile, so find those that began a quorum again.
-        gang.roster.inherit_only()
-        recovery.resume(gang, self._cluster, foreign=self.foreign, policy=self._policy, now=now)
-        unrecorded.find_begun(gang, foreign=self.foreign, policy=self._policy, now=now)
-
-    def note_sent(self, uid: str, node: str) -> None:
-        """Note that a binding of the pod to this node is sent."""
-        self.sent.setdefault(uid, set()).add(node)
+    def enter_all(self) -> None:
+        """After the first complete lists: from now on gangs are decided about, each beginning with its record."""
+        self.entered = True
+        for gang in self.gangs.values():
+            self.tell(gang, Entered())
 
     def take_rivals(self) -> list[Pod]:
         """Pods of ours that another scheduler has bound since the last call of this method."""
         rivals, self._rivals = self._rivals, []
         return rivals
 
-    def file(self, uid: str) -> list[GroupKey]:
-        """Update which gang the pod is in, without further effects. Returns the gangs that it was in and is in."""
-        before, pod = self._key_of.pop(uid, None), self._cluster.pods.get(uid)
-        self.undeclared.note_or_forget(uid)
-        key = self.key(pod) if pod is not None else None
-        if pod is not None and key is not None:
-            self._key_of[uid] = key
-            self._gang(key).observed.note_pod(pod)
-        return [each for each in dict.fromkeys((before, key)) if each is not None]
-
     def facts(self) -> list[Event]:
         """Everything observed, as events for a successor, with bindings that the watch does not show yet."""
-        gangs = self.gangs.values()
-        bound = [each for gang in gangs for each in gang.operations.bindings.values() if each.state is BindState.BOUND]
+        gangs, flights = self.gangs.values(), self._cluster.flights
         groups = [gang.observed.group for gang in gangs if gang.observed.group is not None]
         pods = {**self.installations.pods(), **self._cluster.pods}
+        bound = [PodBound(uid, flight.node) for uid in flights if (flight := flights.of(uid)) and flight.confirmed]
         return [
             GroupsReplaced((*groups, *self.installations.groups())),
             *self.foreign.facts(),
             PodsReplaced(tuple(pod for pod in pods.values() if pod.name)),
-            *(PodBound(binding.pod.uid, binding.node) for binding in bound),
+            *bound,
         ]
 
     def validate(self, beside: Collection[str] = ()) -> list[str]:
@@ -291,9 +257,42 @@ class Members:
             self.gangs[key] = Gang(key)
         return self.gangs[key]
 
-    def put(self, gang: Gang) -> None:
-        """Replace the gang of this key."""
-        self.gangs[gang.key] = gang
+    def renew(self, gang: Gang) -> None:
+        """Replace the gang of this key, of whose decisions nothing is left but the bindings on their way."""
+        old, self.gangs[gang.key] = self.gangs[gang.key], gang
+        for uid in filter(placeholders.is_one, [*self._cluster.pods] if old.operations.placeholders_made else ()):
+            if self.gang_of(uid) is gang:
+                self._cluster.remove_pod(uid)
+        for pod in gang.observed.pods.values():
+            self._count_in_flight(pod)
+
+    def give_up(self, gang: Gang, owner: str) -> None:
+        """Drop the gang, whose group belongs to the installation of this schedulerName from now on."""
+        self._withdrawn += [(uid, node) for uid in gang.observed.pods if (node := self._cluster.flights.awaited(uid))]
+        self.renew(Gang(gang.key, gang.observed))
+        self.drop(gang.key)
+        self.installations.give_up(gang.key, owner, gang.observed.group, gang.observed.pods.values())
+        self.dirty.note(gang.key)
+
+    def take_withdrawals(self) -> list[Effect]:
+        """Withdraw bindings of gangs that were dropped since the last call, so that those not sent yet are not sent."""
+        withdrawn, self._withdrawn = self._withdrawn, []
+        return [WithdrawBinding(uid, node) for uid, node in withdrawn]
+
+    def _count_in_flight(self, pod: Pod) -> None:
+        """Count the pod, which is on no node, on the node of its binding on its way, and on no other."""
+        flight = self._cluster.flights.of(pod.uid)
+        node = flight.node if flight is not None else ""
+        if not pod.node and self._cluster.node_of(pod.uid) != node:
+            self._cluster.forget(pod.uid)
+            if node:
+                self._cluster.assume(pod.uid, node)
+
+    def resume_flights(self) -> None:
+        """Count the bindings on their way, after the state was built anew."""
+        for uid in self._cluster.flights:
+            if uid in self._cluster.pods:
+                self._count_in_flight(self._cluster.pods[uid])
 
     def finished(self, gang: Gang) -> bool:
         """Whether nothing refers to the gang any more, or it was a plain pod that is bound."""

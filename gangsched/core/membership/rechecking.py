@@ -44,7 +44,8 @@ def recheck_worsened(cluster: Cluster, members: Members, contain: Contain, budge
         bound = [
             (gang, gang.operations.bindings[uid])
             for uid, gang in ((uid, members.gang_of(uid)) for uid in there)
-            if gang is not None and uid in gang.operations.bindings
+            # A pod that shows its node is there, whatever was decided about it before.
+            if gang is not None and uid in gang.operations.bindings and not cluster.pods[uid].node
         ]
         unconfirmed = [each for each in bound if each[1].state is not BindState.BOUND]
         budget.charge(_BINDING * len(unconfirmed))
@@ -55,7 +56,10 @@ def recheck_worsened(cluster: Cluster, members: Members, contain: Contain, budge
     effects: list[Effect] = []
     for gang, binding in stale:
         members.dirty.note(gang.key)
-        effects += bindings.let_go(gang, cluster, binding)
+        try:
+            effects += bindings.let_go(gang, cluster, binding)
+        except Exception as error:  # noqa: BLE001 - a defect may raise anything
+            contain(gang.key, error)
     return effects
 
 

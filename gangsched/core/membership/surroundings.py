@@ -7,11 +7,9 @@ from contextlib import contextmanager
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.trees import TREE_KINDS
-from gangsched.core.gang import clock
-from gangsched.core.gang.gang import Gang, forget_written
+from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.steps import forget_run
-from gangsched.core.membership import unrecorded
+from gangsched.core.gang.mail import ClaimsChanged, Redeclared, TermsChanged, TermsShown
 from gangsched.core.membership.members import Members
 from gangsched.core.membership.resting import Resting
 from gangsched.core.objects import events
@@ -20,13 +18,9 @@ from gangsched.core.objects.devices import DeviceKind
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.podgroup import ForeignGroup, without_status
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import StorageKind
 from gangsched.core.objects.workload import GANG
-
-_UNSEEN = frozenset({Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN})
-"""The reasons of gangs whose terms could not be read."""
 
 
 class Surroundings:
@@ -134,8 +128,7 @@ class Surroundings:
         for uid in uids:
             gang = self._members.gang_of(uid)
             if gang is not None and not self._cluster.pods[uid].node:
-                gang.attempt.try_all_again()
-                self._members.dirty.note(gang.key)
+                self._members.tell(gang, ClaimsChanged())
 
     def _set_priority_classes(self, classes: dict[str, int]) -> None:
         known = self.priority_classes
@@ -169,12 +162,12 @@ class Surroundings:
         """
         return self._all_declared_by(dialect) if self._members.foreign.show(dialect) else None
 
-    def infer_unseen(self, dialect: str, shown: list[Gang] | None, now: float) -> None:
-        """After the whole list was noted: infer for the gangs that use its objects what could not be seen before."""
+    def all_shown(self, dialect: str, shown: list[Gang] | None) -> None:
+        """After the whole list was noted: the gangs that use its objects may show what could not be seen before."""
         if shown is None:
             return
         for gang in {gang.key: gang for gang in (*shown, *self._redeclare_kind(dialect))}.values():
-            self._infer_unseen(gang, now)
+            self._members.tell(gang, TermsShown())
 
     def _foreign_seen(self, group: ForeignGroup) -> None:
         if self._policy.namespace and group.key.namespace != self._policy.namespace:
@@ -215,12 +208,9 @@ class Surroundings:
         waits = self._members.foreign.awaited(dialect, key) is not None
         for gang in self._declared_by(dialect, key):
             if old is None or new is None or old.uid != new.uid:
-                self._replaced(gang, over=old is not None and not waits)
+                self._members.tell(gang, Redeclared(over=old is not None and not waits))
             elif (old.spec, old.error) != (new.spec, new.error):
-                clock.reset_back_off(gang)
-            if old is None or new is None or (old.spec, old.error) != (new.spec, new.error):
-                # It may be complete by what the object says now, and is looked at before others are planned.
-                gang.allow_reconcile()
+                self._members.tell(gang, TermsChanged())
         if new is None:
             self._members.undeclared.ended(dialect, key)
             self._workload_changed(key, old, new)
@@ -239,8 +229,7 @@ class Surroundings:
             self._redeclare([uid for leaf in leaves for uid in self._members.undeclared.naming(leaf)])
         for root in sorted(roots):
             for gang in self._declared_by(COMPOSITE, GroupKey(key.namespace, root)):
-                gang.allow_reconcile()
-                clock.reset_back_off(gang)
+                self._members.tell(gang, TermsChanged())
 
     def _redeclare_kind(self, kind: str) -> list[Gang]:
         """Recompute the declarations of pods of workloads of this kind, or depending on one. Returns their gangs."""
@@ -271,21 +260,6 @@ class Surroundings:
             for uid in members.undeclared.of(*place):
                 members.touch(uid)
             members.dirty.note(*self.resting.of(*place))
-
-    def _replaced(self, gang: Gang, *, over: bool) -> None:
-        """Another object declares the gang, or none; `over`: the old one's run has ended, bound members stay (rule 10).
-
-        A user's PodGroup takes precedence over other systems' objects; one that gangsched created only repeats them.
-        """
-        if gang.observed.group is None or gang.observed.group.made:
-            if over:
-                forget_run(gang)
-            forget_written(gang)
-
-    def _infer_unseen(self, gang: Gang, now: float) -> None:
-        """Infer what could not be inferred at the restart, because the gang's terms were hidden until now."""
-        if gang.next_write.reason in _UNSEEN and not (gang.record.scheduled_at or gang.begun()):
-            unrecorded.find_begun(gang, foreign=self._members.foreign, policy=self._policy, now=now)
 
     def _all_declared_by(self, dialect: str) -> list[Gang]:
         """Mark gangs of the dialect's objects dirty, including those at rest. Returns those with pods that use them."""

@@ -39,7 +39,7 @@ def _membership(members: Members) -> Iterator[str]:
             expected[uid] = key
     if members._key_of != expected:
         yield "the index of gangs by pod differs from the pods of the gangs"
-    for uid in members.sent:
+    for uid in members._cluster.flights.waiting():
         if uid not in pods or pods[uid].node:
             yield f"{uid}: the nodes of its bindings are kept although it does not wait"
 
@@ -48,13 +48,14 @@ def _places(members: Members, beside: Collection[str]) -> Iterator[str]:
     """Check that every binding has its claim on a node, and every such claim its binding."""
     cluster = members._cluster
     for key, gang in members.gangs.items():
-        for uid, binding in gang.operations.bindings.items():
+        for uid, binding in gang.operations.bindings.items() if key not in members.dirty else ():
             if cluster.node_of(uid) != binding.node:
                 yield f"{key}: {uid} is bound to {binding.node} but counted on {cluster.node_of(uid)}"
     for uid, claim in cluster.ledger.claims.items():
         if claim.kind in (Kind.ASSUMED, Kind.HELD):
             owner = members.gang_of(uid)
-            if uid not in beside and (owner is None or uid not in owner.operations.bindings):
+            known = owner is not None and (uid in owner.operations.bindings or owner.key in members.dirty)
+            if uid not in beside and not known and cluster.flights.of(uid) is None:
                 yield f"{uid}: claims {claim.node} though nothing binds it there"
 
 

@@ -38,9 +38,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """A fault left the state inconsistent, and it was rebuilt from what was observed."""
+    """A fault left the state inconsistent, and it was rebuilt from what was observed; `error` is one over an event."""
 
     contradictions: Sequence[str]
+    error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,101 @@
+"""Stores the results of API calls: bindings on their way, what nodes refuse, and news for the gangs concerned."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gangsched.core.cluster.avoidance import Avoidance, Tries
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang import rollback
+from gangsched.core.gang.mail import Answered
+from gangsched.core.membership.members import Members
+from gangsched.core.objects import results
+from gangsched.core.objects.results import BindRefused, PodBound, Refused
+
+
+class Answers:
+    """Stores results for all gangs."""
+
+    def __init__(self, cluster: Cluster, members: Members, avoidance: Avoidance) -> None:
+        self._cluster = cluster
+        self._members = members
+        self._avoidance = avoidance
+
+    def note(self, event: results.Result, now: float) -> None:
+        """Store one result."""
+        members = self._members
+        match event:
+            case PodBound():
+                self._bound(event, now)
+            case BindRefused():
+                self._refused(event)
+            case results.StatusWritten() | results.StatusRefused():
+                self._written(event)
+            case results.GroupNotMade(key) if key in members.gangs:
+                members.tell(members.gangs[key], Answered(event))
+            case results.OwnerSeen(uid):
+                for gang in members.gangs.values():
+                    if rollback.asks_about(gang, uid):
+                        members.tell(gang, Answered(event))
+            case results.PrebindRefused(uid) | results.PodEvicted(uid) | results.EvictionRefused(uid):
+                asking = members.gang_of(uid)
+                if asking is not None:
+                    members.tell(asking, Answered(event))
+
+    def _written(self, event: results.StatusWritten | results.StatusRefused) -> None:
+        gang = self._members.gangs.get(event.key)
+        if gang is None or gang.observed.group is None:
+            return
+        matters = isinstance(event, results.StatusRefused) or (event.reserved and gang.written.awaited is not None)
+        if isinstance(event, results.StatusWritten) and gang.observed.resource_version == gang.written.version:
+            # Otherwise the watch was faster, and may already have shown a later write by another client.
+            gang.observed.now_at(event.resource_version)
+        if matters:
+            self._members.tell(gang, Answered(event))
+
+    def _bound(self, event: PodBound, now: float) -> None:
+        uid, node = event.uid, event.node
+        # Also for pods whose gang is forgotten, such as bound pods without a group.
+        self._avoidance.accepted(uid, node)
+        flight = self._cluster.flights.of(uid)
+        self._cluster.flights.confirmed(uid, node)
+        gang = self._members.gang_of(uid)
+        if gang is None:
+            return
+        self._members.tell(gang, Answered(event))
+        pod = self._cluster.pods[uid]
+        if flight is None and uid not in gang.operations.bindings and not pod.node:
+            # The binding was sent in an earlier term; note the pod as bound before the watch shows it.
+            self._members.pod_seen(replace(pod, node=node, bound_at=now))
+
+    def _refused(self, event: BindRefused) -> None:
+        uid, node, why = event.uid, event.node, event.why
+        flight = self._cluster.flights.of(uid)
+        self._cluster.flights.refused(uid, node)
+        gang = self._members.gang_of(uid)
+        if gang is None:
+            if flight is not None and flight.node == node:
+                # Its gang was handed over or forgotten meanwhile, so nobody else gives up the place.
+                self._cluster.forget(uid)
+            return
+        if why in (Refused.GONE, Refused.CONFLICT):
+            binding = gang.operations.bindings.get(uid)
+            self._members.tell(gang, Answered(event))
+            if binding is not None and binding.node == node:
+                self._members.set_aside(uid)
+            return
+        forbidden = why is Refused.FORBIDDEN
+        tries = self._avoidance.refused(gang.key, uid, node, event.message) if forbidden else Tries(0, 0)
+        self._members.tell(gang, Answered(event, tries.here, tries.nodes))
+        if self._one_too_many_may_arrive(uid, node):
+            # This reservation is only held again, and held ones yield to a binding that may still arrive.
+            self._cluster.worsen(node)
+
+    def _one_too_many_may_arrive(self, refused: str, node: str) -> bool:
+        """Whether another binding to the node, that was withdrawn for lack of room, has no result yet."""
+        for uid in self._cluster.on_node.get(node, ()):
+            gang = self._members.gang_of(uid)
+            binding = gang.operations.bindings.get(uid) if gang is not None and uid != refused else None
+            if binding is not None and binding.withdrawn:
+                return True
+        return False
